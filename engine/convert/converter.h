@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a checkpoint to a container: streamed tensor by tensor, written to a temporary sibling
+// folder and renamed at the end. A stopped conversion resumes. An unknown, missing, mis-shaped or
+// non-finite tensor stops with a list.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+
+#include "engine/base/progress.h"
+#include "engine/base/status.h"
+#include "engine/model/container.h"
+
+namespace colibri {
+
+struct ConvertOptions {
+    std::filesystem::path source;        // HF folder, .safetensors file, or .gguf file
+    std::filesystem::path target;        // must not exist (or be an interrupted conversion of this)
+    std::optional<DType> dtype;          // none: keep the source's type
+    std::string name;                    // shown name; empty: from the source
+};
+
+// Errors: BadInput (with the list of tensors at fault), Unsupported (family or option by name),
+// NoSpace, IoError, Cancelled. After any error but a kill the target does not exist; partial work
+// is kept for resuming only after Cancelled or a kill.
+Result<ContainerInfo> convertModel(const ConvertOptions& options, const ProgressFn& progress,
+                                   const CancelFlag* cancel);
+
+}  // namespace colibri

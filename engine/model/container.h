@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// The model container: a folder that is complete by itself.
+//
+//   model.json              schema, config, tensor table, source fingerprint
+//   dense.bin               all tensors that are not routed experts, each 128-byte aligned
+//   experts/layer_NNN.bin   routed experts of one layer; record e at e * recordBytes
+//   tokenizer.json, chat_template.jinja   verbatim from the source (may be absent)
+//
+// An expert record is [w1 | w3 | w2] (gate, up, down) in the packed layout of kernels/packed.h,
+// each matrix 128-byte aligned, the record padded to 4096 bytes: one direct read per expert.
+// Names in the tensor table: "embed", "norm", "head"; per layer "L.attn_norm", "L.q", "L.k",
+// "L.v", "L.o", "L.q_norm", "L.k_norm", "L.q_bias"..., "L.ffn_norm", "L.router", and for dense
+// layers "L.gate", "L.up", "L.down". Matrices are [out, in]; norms, biases and routers are plain
+// row-major f32 (not packed).
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/base/progress.h"
+#include "engine/base/status.h"
+#include "engine/model/config.h"
+#include "kernels/dtype.h"
+
+namespace colibri {
+
+constexpr int kContainerSchema = 1;
+constexpr int64_t kTensorAlign = 128;
+constexpr int64_t kRecordAlign = 4096;
+
+struct TensorInfo {
+    std::string name;
+    DType dtype = DType::F32;
+    bool packed = false;                 // packed panels, or plain row-major f32
+    int64_t rows = 0, cols = 0;          // vectors: rows = 1
+    std::string file;                    // relative to the folder
+    int64_t offset = 0, bytes = 0;
+    uint64_t hash = 0;                   // xxh3-64 of the bytes
+};
+
+// The experts of one layer, all of one shape and type.
+struct ExpertLayer {
+    int64_t layer = 0;                   // model layer index
+    std::string file;                    // "experts/layer_003.bin"
+    DType dtype = DType::Q8_0;
+    int64_t recordBytes = 0;             // multiple of kRecordAlign
+    int64_t w1Offset = 0, w3Offset = 0, w2Offset = 0;  // inside a record
+    std::vector<uint64_t> hashes;        // (E) xxh3-64 of each record
+};
+
+// model.json, read and checked (files present, sizes right, tensor table complete for the
+// config). Reading it touches no weights.
+struct ContainerInfo {
+    std::filesystem::path dir;
+    ModelConfig config;
+    std::vector<TensorInfo> tensors;
+    std::vector<ExpertLayer> expertLayers;   // one per MoE layer, in order
+    DType denseType = DType::F32, expertType = DType::F32;  // predominant, for display
+    std::string source;                  // what it was converted from
+    std::string fingerprint;             // hex xxh3-128 of source headers: identity of the model
+    int64_t denseBytes = 0;              // dense.bin
+    int64_t expertBytes = 0;             // all expert files
+    bool hasTokenizer = false, hasTemplate = false;
+
+    const TensorInfo* find(const std::string& name) const;
+    int64_t expertRecordBytes() const;   // of one expert (largest layer)
+    int64_t parameterCount() const;      // all weights
+    int64_t activeParameterCount() const;  // touched per token
+};
+
+// Opens and checks a container folder. Errors: BadInput with file and reason.
+Result<ContainerInfo> openContainer(const std::filesystem::path& dir);
+
+// Reads every byte once and compares hashes. Errors name tensor or layer and expert.
+Status verifyContainer(const ContainerInfo& info, const ProgressFn& progress,
+                       const CancelFlag* cancel);
+
+// The dense part in memory: one aligned block, tensors by name.
+class DenseWeights {
+public:
+    static Result<std::unique_ptr<DenseWeights>> load(const ContainerInfo& info,
+                                                      const ProgressFn& progress,
+                                                      const CancelFlag* cancel);
+    ~DenseWeights();
+    // nullptr when absent.
+    const std::byte* data(const std::string& name) const;
+    const float* floats(const std::string& name) const;
+    int64_t bytes() const;
+
+private:
+    DenseWeights() = default;
+    struct Impl;
+    std::unique_ptr<Impl> m_impl;
+};
+
+// Memory a model will take, by part, before it is loaded. All in bytes.
+struct MemoryEstimate {
+    int64_t dense = 0, expertCache = 0, kvCache = 0, buffers = 0, recording = 0;
+    int64_t total() const { return dense + expertCache + kvCache + buffers + recording; }
+};
+struct LoadShape {                       // what the estimate depends on
+    int64_t cacheSize = 0;               // experts per MoE layer
+    int64_t contextLength = 0;
+    bool kvF16 = true;
+    int64_t prefillChunk = 512;
+    int64_t threads = 1;
+};
+MemoryEstimate estimateMemory(const ContainerInfo& info, const LoadShape& shape);
+
+// Memory this process could take now without swapping: the smaller of MemAvailable and what its
+// cgroup leaves; 0 when unknown.
+int64_t memoryFreeNow();
+
+}  // namespace colibri

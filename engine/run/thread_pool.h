@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Persistent worker threads of the forward pass. One parallel region at a time; workers spin
+// briefly between regions, then sleep.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+namespace colibri {
+
+class ThreadPool {
+public:
+    explicit ThreadPool(int threads);    // >= 1, the caller counts as one
+    ~ThreadPool();
+
+    int threads() const;
+    void resize(int threads);            // between regions, from the calling thread
+
+    // Runs body(begin, end) over [0, items) in chunks of at least `grain`, handed out dynamically;
+    // returns when all are done. Called from one thread at a time; not reentrant.
+    void parallelFor(int64_t items, int64_t grain, const std::function<void(int64_t, int64_t)>& body);
+
+private:
+    struct Impl;
+    std::unique_ptr<Impl> m_impl;
+};
+
+}  // namespace colibri

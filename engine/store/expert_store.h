@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// The expert store: routed experts live on disk; a bounded set of slots in memory holds the ones
+// in use. Memory is owned and read explicitly (O_DIRECT), never mapped and faulted in.
+//
+//   request()  the engine names the experts one layer needs; all missing reads start at once
+//   wait()     gives a Pin once the record is usable; a pinned slot is never evicted
+//   hint()     names experts a coming layer may need; read only while the link is idle
+//
+// A miss is one read, shared by all who wait for it. Demand reads go before prefetches. The cache
+// is global over all MoE layers: slots = cacheSize * MoE layers, evicted by the policy.
+// A failed read is retried once, then wait() returns the error naming file and offset; the store
+// lives on.
+//
+// Threads: request, wait, hint and Pin belong to the engine's thread(s); setters and stats may be
+// called from any thread. Reads run on the store's own I/O and prefetch threads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/base/status.h"
+#include "engine/knobs/knobs.h"
+#include "engine/model/container.h"
+#include "engine/telemetry/telemetry.h"
+
+namespace colibri {
+
+class ExpertStore;
+
+// Keeps one expert in memory while it lives. Move-only.
+class Pin {
+public:
+    Pin() = default;
+    Pin(Pin&& other) noexcept;
+    Pin& operator=(Pin&& other) noexcept;
+    ~Pin() { release(); }
+
+    explicit operator bool() const { return m_store != nullptr; }
+    const std::byte* record() const { return m_record; }  // recordBytes, [w1 | w3 | w2]
+    void release();
+
+private:
+    friend class ExpertStore;
+    ExpertStore* m_store = nullptr;
+    const std::byte* m_record = nullptr;
+    int32_t m_slot = -1;
+};
+
+// What request() found for one expert.
+struct Ticket {
+    uint16_t moeLayer = 0, expert = 0;
+    bool hit = false;          // resident at first touch (a late prefetch is a miss)
+    bool byPrefetch = false;   // hit, and a prefetch had brought it since its last use
+    int32_t slot = -1;         // internal
+    uint64_t askedNs = 0;
+};
+
+struct StoreOptions {
+    int64_t cacheSize = 0;               // experts per MoE layer
+    CachePolicyKind policy = CachePolicyKind::Lru;
+    PrefetchSource prefetchSource = PrefetchSource::NextRouter;
+    int64_t prefetchDepth = 1;           // layers ahead, 0..4
+    int64_t prefetchThreads = 1;         // 0: no prefetch
+    IoMode ioMode = IoMode::Direct;
+    int64_t linkLimit = 0;               // MB/s (10^6), 0 = none
+};
+
+// Where every expert is, for the experts map: one byte per (MoE layer, expert).
+enum class Residency : uint8_t { OnDisk, Loading, Resident };
+
+struct StoreStats {
+    uint64_t lookups = 0, hits = 0;
+    uint64_t demandLoads = 0, prefetchLoads = 0, evictions = 0, failedReads = 0;
+    uint64_t bytesLoaded = 0;
+    uint64_t prefetchIssued = 0, prefetchUseful = 0, prefetchLate = 0, prefetchWasted = 0;
+    uint64_t stallNs = 0;                // wait() blocked
+    int64_t slots = 0, slotsUsed = 0;    // now
+    int64_t slotBytes = 0;               // memory of all slots now
+};
+
+class ExpertStore {
+public:
+    // Opens the expert files. Errors: BadInput/IoError with the file, OutOfMemory with the size.
+    static Result<std::unique_ptr<ExpertStore>> open(const ContainerInfo& info,
+                                                     const StoreOptions& options,
+                                                     Telemetry* telemetry);
+    ~ExpertStore();
+
+    // Looks up `experts` (distinct) of one MoE layer, counts hits, starts all missing reads.
+    // Pending prefetches of this or earlier layers that have not started are cancelled.
+    void request(int64_t moeLayer, std::span<const uint16_t> experts, std::vector<Ticket>& out);
+    bool ready(const Ticket& ticket) const;          // wait() would not block
+    // Blocks until usable. The pin holds the slot. Each ticket is waited for exactly once.
+    Result<Pin> wait(const Ticket& ticket);
+
+    // Prefetch candidates for a coming MoE layer, most likely first. Never blocks.
+    void hint(int64_t moeLayer, std::span<const uint16_t> experts);
+
+    // Live settings; each takes effect between two reads. setCacheSize shrinks as pins allow and
+    // really returns memory to the system; it never blocks a token for more than one read.
+    // Returns the effective value and, when it differs, why.
+    KnobState setCacheSize(int64_t expertsPerLayer);
+    KnobState setPolicy(CachePolicyKind policy);
+    KnobState setPrefetchThreads(int64_t threads);
+    KnobState setPrefetch(PrefetchSource source, int64_t depth);
+    KnobState setIoMode(IoMode mode);
+    KnobState setLinkLimit(int64_t megabytesPerSecond);
+
+    StoreStats stats() const;
+    void residency(std::vector<Residency>& out) const;   // (MoE layers * E)
+    int64_t experts() const;                             // per layer
+    int64_t moeLayers() const;
+
+private:
+    friend class Pin;
+    ExpertStore();
+    struct Impl;
+    std::unique_ptr<Impl> m_impl;
+};
+
+}  // namespace colibri

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the engine writes about itself: fixed-size binary events, one single-producer ring per
+// thread. The engine knows nothing of who reads them. Times are CLOCK_MONOTONIC nanoseconds.
+#pragma once
+
+#include <cstdint>
+
+namespace colibri {
+
+enum class EventType : uint8_t {
+    RequestArrived, RequestAdmitted, RequestFirstToken, RequestDone,
+    Token, LayerStep, ExpertLoad, Eviction, BatchFormed, KnobChanged, Note, PrefetchOutcome,
+};
+
+enum class LoadReason : uint8_t { Demand, Prefetch, WarmStart };
+enum class StopReason : uint8_t { Eos, MaxTokens, StopString, Cancelled, ContextFull, Error };
+const char* stopReasonName(StopReason reason);   // "eos", "length", "stop", "cancelled", ...
+
+constexpr int kEventExperts = 16;   // experts per LayerStep event; a larger k takes several events
+
+struct RequestEvent {        // all four Request* types
+    uint64_t request;
+    uint32_t promptTokens;
+    uint32_t cachedTokens;   // prompt tokens found in the KV cache (prefix reuse)
+    uint32_t generated;      // RequestDone
+    StopReason stop;         // RequestDone
+};
+struct TokenEvent {          // one generated token, after sampling
+    uint64_t request;
+    uint32_t index;          // 0-based among the generated tokens
+    int32_t token;
+    uint64_t stepNs;         // forward and sampling of its step
+    uint64_t gapNs;          // since the previous token of the request (ITL); 0 for the first
+    uint64_t stallNs;        // part of the step in which compute waited for expert reads
+    uint32_t lookups, hits;  // expert lookups of this step's row
+};
+struct LayerStepEvent {      // routing of one row in one MoE layer
+    uint64_t request;
+    uint32_t position;       // of the row in its sequence
+    uint16_t layer;
+    uint8_t count;           // experts that follow
+    uint8_t lead;            // 1: first row of the batch, carries the times; else times are 0
+    uint16_t rows;           // rows of the batch that share the times
+    uint16_t hitBits;        // bit i: expert i was resident at first touch
+    uint16_t prefetchBits;   // bit i: ... and a prefetch had brought it
+    uint8_t prefill;         // 1: a prompt row
+    uint32_t routerNs, waitNs, computeNs;
+    uint16_t experts[kEventExperts];
+};
+struct ExpertLoadEvent {     // a finished read
+    uint16_t layer, expert;
+    LoadReason reason;
+    uint8_t tier;            // 0 disk
+    uint8_t failed;
+    uint32_t bytes;
+    uint64_t queueNs;        // request to start of the read
+    uint64_t readNs;         // the read itself, link pacing included
+    uint64_t needNs;         // from need to usable by compute; 0 for a prefetch that was in time
+};
+struct EvictionEvent { uint16_t layer, expert; uint64_t residentNs; uint32_t uses; };
+struct BatchEvent { uint16_t rows, requests, prefillRows; uint32_t queued; };
+struct KnobEvent { uint8_t knob; int64_t requested, effective; char reason[80]; };
+struct NoteEvent { char text[104]; };
+struct PrefetchEvent {       // counts since the previous one
+    uint32_t issued, useful, late, wasted; uint8_t source;
+};
+
+struct Event {
+    uint64_t timeNs;
+    EventType type;
+    uint8_t thread;          // small id of the writing thread's ring
+    uint16_t reserved = 0;
+    uint32_t sequence;       // per ring, to show gaps
+    union {
+        RequestEvent request;
+        TokenEvent token;
+        LayerStepEvent layerStep;
+        ExpertLoadEvent load;
+        EvictionEvent eviction;
+        BatchEvent batch;
+        KnobEvent knob;
+        NoteEvent note;
+        PrefetchEvent prefetch;
+    };
+};
+static_assert(sizeof(Event) <= 128);
+
+}  // namespace colibri

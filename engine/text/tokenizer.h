@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Text <-> token ids, exact to the reference `tokenizers` library for byte-level BPE models.
+// Immutable after loading; every method may be called from any thread.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/base/status.h"
+
+namespace colibri {
+
+struct EncodeOptions {
+    bool special = true;     // special tokens written in the text are recognised
+    bool bos = false;        // the post-processor's template is applied (BOS where the model has one)
+};
+
+class Tokenizer {
+public:
+    // PATH: a tokenizer.json, or a folder that holds one. Errors: BadInput, Unsupported (the
+    // option by name: "tokenizer.json: pre_tokenizer type \"Foo\"").
+    static Result<std::unique_ptr<Tokenizer>> load(const std::filesystem::path& path);
+    static Result<std::unique_ptr<Tokenizer>> parse(std::string_view json, const std::string& name);
+    ~Tokenizer();
+
+    std::vector<int32_t> encode(std::string_view text, const EncodeOptions& options = {}) const;
+    // Raw bytes (perhaps not valid UTF-8 alone). Ids out of range decode to nothing.
+    std::string decode(const std::vector<int32_t>& ids, bool skipSpecial = false) const;
+    // Bytes of one token as they stand in a decoded sequence; "" for an id out of range.
+    std::string tokenBytes(int32_t id, bool skipSpecial = false) const;
+
+    int32_t vocabSize() const;                            // highest id + 1
+    std::optional<int32_t> tokenToId(std::string_view token) const;  // by its text in the file
+    std::string idToToken(int32_t id) const;
+    bool isSpecial(int32_t id) const;
+
+private:
+    Tokenizer();
+    struct Impl;
+    std::unique_ptr<const Impl> m_impl;
+};
+
+// Collects token bytes and gives out only whole UTF-8 sequences; invalid bytes become U+FFFD.
+class Utf8Assembler {
+public:
+    std::string push(std::string_view bytes);   // what is complete now
+    std::string finish();                       // the rest; an incomplete tail becomes U+FFFD
+
+private:
+    std::string m_pending;
+};
+
+}  // namespace colibri

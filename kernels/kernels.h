@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernel table: every piece of arithmetic the forward pass needs, in one implementation per
+// instruction set (scalar reference, AVX2+FMA+F16C, AVX-512 with VNNI where present).
+//
+// Determinism contract. Within one instruction set, each output value depends only on its own
+// inputs and never on how many rows are computed together, how panels are split between threads,
+// or what else is in the batch: the order of accumulation is fixed per output. Different
+// instruction sets may differ in the last bits.
+//
+// Thread rules: all functions are pure, reentrant, and allocate nothing. Callers split the work.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "kernels/dtype.h"
+#include "kernels/packed.h"
+
+namespace colibri {
+
+enum class Isa : uint8_t { Scalar, Avx2, Avx512 };
+std::string_view isaName(Isa isa);  // "scalar", "AVX2", "AVX-512" ("AVX-512 VNNI" is its own bit)
+
+// One block of an activation row quantised for the integer dot products of q8_0 and q4_0.
+struct Q8Block {
+    float scale;      // max |x| / 127
+    int32_t sum;      // sum of q, for the offset of unsigned weights
+    int8_t q[kBlock];
+};
+static_assert(sizeof(Q8Block) == 40);
+
+// How the activations of a matmul must be given for a weight type.
+constexpr bool usesQuantisedInput(DType weights) {
+    return weights == DType::Q8_0 || weights == DType::Q4_0;
+}
+// Bytes of one activation row prepared for `weights`: paddedCols floats, or paddedCols/32 Q8Block.
+constexpr int64_t inputRowBytes(DType weights, int64_t cols) {
+    return usesQuantisedInput(weights) ? paddedCols(cols) / kBlock * int64_t(sizeof(Q8Block))
+                                       : paddedCols(cols) * int64_t(sizeof(float));
+}
+
+// KV page: K and V of kPageTokens consecutive positions of one layer and one KV head,
+// K as [kPageTokens][headDim] then V as [kPageTokens][headDim], f32 or f16.
+constexpr int kPageTokens = 32;
+
+struct AttentionArgs {
+    const float* q;               // (heads of this KV group, headDim), already roped
+    int heads;                    // query heads that share this KV head
+    int headDim;
+    const void* const* pages;     // pages[i] covers positions [32 i, 32 i + 31]
+    bool kvF16;                   // element type of the pages: f16, else f32
+    int64_t begin, end;           // visible positions [begin, end)
+    float scale;                  // usually 1/sqrt(headDim)
+    const float* sinks;           // (heads) extra logits, or nullptr
+    float* scratch;               // heads * (end - begin) floats
+    float* out;                   // (heads, headDim)
+};
+
+struct KernelSet {
+    Isa isa;
+
+    // Prepares `rows` activation rows x (row stride ldx floats, cols used, rest treated as zero)
+    // into `out` in the form inputRowBytes(weights, cols) describes, rows contiguous.
+    void (*prepareInput)(DType weights, const float* x, int64_t ldx, int64_t rows, int64_t cols,
+                         std::byte* out);
+
+    // y[r * ldy + 16 p + lane] = sum_k W[16 p + lane, k] * x[r, k] for panels p in [first, last).
+    // `packed` is the whole matrix; x is from prepareInput. Lanes of padding rows are written too
+    // unless 16 p + lane >= outRows.
+    void (*matmul)(DType type, const std::byte* packed, int64_t outRows, int64_t cols,
+                   int64_t first, int64_t last, const std::byte* x, int64_t rows, float* y,
+                   int64_t ldy);
+
+    // h = silu(W1 x) * (W3 x): gate, up and activation fused; same conventions as matmul.
+    void (*gateUp)(DType type, const std::byte* w1, const std::byte* w3, int64_t outRows,
+                   int64_t cols, int64_t first, int64_t last, const std::byte* x, int64_t rows,
+                   float* h, int64_t ldh);
+
+    // out[i] = x[i] / sqrt(mean(x^2) + eps) * w[i]; the sum is accumulated in double. out may be x.
+    void (*rmsNorm)(const float* x, const float* w, int64_t n, float eps, float* out);
+
+    // Rotates the first rotaryDim values of one head in place. cosSin holds rotaryDim/2 pairs
+    // (cos, sin). interleaved: pairs (0,1),(2,3)...; else (i, i + rotaryDim/2).
+    void (*rope)(float* head, int rotaryDim, const float* cosSin, bool interleaved);
+
+    // In place, stable (maximum subtracted).
+    void (*softmax)(float* x, int64_t n);
+
+    // Scaled dot-product attention of one query position over paged KV of one KV head.
+    void (*attention)(const AttentionArgs& args);
+
+    // y[i] += a * x[i], and the dot product of two f32 rows (router).
+    void (*axpy)(float* y, float a, const float* x, int64_t n);
+    float (*dot)(const float* a, const float* b, int64_t n);
+
+    // f32 <-> f16 for the KV cache, round to nearest even.
+    void (*toF16)(const float* x, int64_t n, uint16_t* out);
+    void (*fromF16)(const uint16_t* x, int64_t n, float* out);
+};
+
+// The k largest of n scores, largest first; equal scores: lowest index first. NaN sorts last.
+void topK(const float* scores, int n, int k, int* indices);
+
+// Instruction sets of this processor (and operating system), weakest first; Scalar always.
+const std::vector<Isa>& availableIsas();
+bool hasVnni();                      // AVX-512 VNNI in use by the Avx512 set
+const KernelSet& kernelsFor(Isa isa);  // REQUIRES: isa is in availableIsas()
+const KernelSet& bestKernels();
+
+// Scalar conversions used by converters and tests.
+float f16ToF32(uint16_t h);
+uint16_t f32ToF16(float f);          // round to nearest even, overflow to infinity
+float bf16ToF32(uint16_t h);
+uint16_t f32ToBf16(float f);
+
+}  // namespace colibri

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// A mergeable log-linear histogram (HDR style): 3 significant digits, 1 us .. 100 s. The one
+// percentile implementation of the program; percentiles are never averaged, histograms merge.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace colibri {
+
+class Histogram {
+public:
+    Histogram();
+    void add(uint64_t ns, uint64_t count = 1);     // clamped to the range, exact min/max kept
+    void merge(const Histogram& other);
+    void subtract(const Histogram& other);         // REQUIRES: other was merged before
+    void clear();
+    uint64_t count() const { return m_count; }
+    // Value at quantile q in [0, 1], in ns, nearest rank; NaN when empty.
+    double quantile(double q) const;
+    double mean() const;                           // NaN when empty
+    double min() const;                            // NaN when empty
+    double max() const;
+
+    struct Bin { double lowNs, highNs; uint64_t count; };
+    std::vector<Bin> bins() const;                 // non-empty ones, rising
+
+private:
+    std::vector<uint32_t> m_bins;
+    uint64_t m_count = 0;
+    double m_sum = 0;
+    uint64_t m_min, m_max;
+};
+
+}  // namespace colibri

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Drains an engine's event rings at 30 Hz on its own thread into series, histograms and the
+// session file, and publishes snapshots. Nothing flows back to the engine.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "engine/base/status.h"
+#include "engine/run/engine.h"
+#include "profiler/record/histogram.h"
+#include "profiler/record/snapshot.h"
+
+namespace colibri {
+
+struct RecorderOptions {
+    std::filesystem::path sessionFile;   // empty: no file
+    double rate = 30;                    // drains per second
+};
+
+class Recorder {
+public:
+    // The engine must outlive the recorder. Errors: the session file cannot be created.
+    static Result<std::unique_ptr<Recorder>> start(Engine& engine, const RecorderOptions& options);
+    ~Recorder();                         // last drain, file closed cleanly
+
+    std::shared_ptr<const Snapshot> snapshot() const;    // any thread, never waits for the disk
+    void note(const std::string& text);                  // a user's marker
+    // Pooled histogram of raw values whose time lies in [t0, t1] seconds: ITL gaps, or demand
+    // loads. For the "pooled" legend column.
+    Histogram itlBetween(double t0, double t1) const;
+    Histogram loadsBetween(double t0, double t1) const;
+    Status flush();                      // drain and commit now; the file's error if it has one
+    double sessionTime(uint64_t monotonicNs) const;      // seconds since the session began
+
+private:
+    Recorder();
+    struct Impl;
+    std::unique_ptr<Impl> m_impl;
+};
+
+}  // namespace colibri

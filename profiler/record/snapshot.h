@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the recorder hands to plots and figures: one immutable snapshot, replaced about 30 times a
+// second. Readers keep the shared_ptr as long as they like.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/knobs/knobs.h"
+#include "engine/store/expert_store.h"
+
+namespace colibri {
+
+// The recorded quantities. Times are seconds since the session began.
+enum class SeriesId : uint8_t {
+    HitRate,          // %, resident at first touch / lookups, 10 s window
+    PrefetchHitRate,  // %, hits that a prefetch brought / lookups, 10 s window
+    LoadP50, LoadP99, // ms, from need to usable, demand loads, 10 s window
+    ItlP50, ItlP99,   // ms, every gap pooled, 10 s window
+    TokensPerSecond,  // tok/s decoded, 2 s window
+    ReadRate,         // GB/s, bytes read / wall time, 1 s
+    StallShare,       // %, of decode time in which compute waited for experts, 10 s window
+    QueueDepth,       // requests waiting
+    MemoryGiB,        // of this process
+    SmUtilisation,    // %, n/a without a GPU
+    Count
+};
+constexpr int kSeriesCount = int(SeriesId::Count);
+
+struct SeriesInfo {
+    const char* name;         // "Hit rate"
+    const char* unit;         // "%"
+    const char* definition;   // "resident at first touch, 10 s window"
+};
+const SeriesInfo& seriesInfo(SeriesId id);
+
+// Points of one series; NaN y = gap. Bounded: older parts are thinned to min/max pairs.
+struct SeriesData {
+    std::vector<double> t, y;
+    std::string unavailable;  // not empty: "no NVIDIA driver"
+};
+
+struct Marker {
+    double t = 0;
+    std::string label;        // "cache 8 -> 12", "turn 2"
+    enum class Kind : uint8_t { Knob, TurnStart, TurnEnd, Load, Note, Error } kind = Kind::Note;
+    KnobId knob = KnobId::Count;
+    int64_t from = 0, to = 0;
+    uint64_t request = 0;     // turns
+    // Measured effect on decode tok/s of a knob change, once enough tokens have passed on both
+    // sides: relative change and its 95 % interval.
+    enum class Effect : uint8_t { None, Measuring, Known } effect = Effect::None;
+    int measured = 0, needed = 0;          // tokens so far and needed, while Measuring
+    double change = 0, low = 0, high = 0;  // 0.18, 0.15, 0.21
+};
+
+// The figures over the plots: latest windowed values, NaN = n/a.
+struct Figures {
+    double decodeTokS, itlP50Ms, itlP99Ms, hitRate, prefetchHitRate, loadP50Ms, loadP99Ms;
+    double readBytesPerS, stallShare, recordingCost;   // recordingCost: share of time, measured
+    uint64_t itlCount;                                 // n in the window; P99 is grey under 200
+};
+
+struct Snapshot {
+    uint64_t generation = 0;
+    double now = 0;                                    // seconds since the session began
+    std::array<SeriesData, kSeriesCount> series;
+    std::vector<Marker> markers;                       // by time
+    Figures figures{};
+    StoreStats store;                                  // since load
+    std::vector<Residency> residency;                  // (MoE layers * E)
+    std::vector<float> heat;                           // (MoE layers * E) recent use, 0..1
+    uint64_t eventsDropped = 0, eventsRecorded = 0;
+    std::string sessionFile;                           // "" = not recording
+    int64_t sessionBytes = 0;
+    std::string sessionError;                          // e.g. disk full: recording stopped
+};
+
+}  // namespace colibri
