@@ -110,8 +110,5 @@ struct LoadShape {                       // what the estimate depends on
 };
 MemoryEstimate estimateMemory(const ContainerInfo& info, const LoadShape& shape);
 
-// Memory this process could take now without swapping: the smaller of MemAvailable and what its
-// cgroup leaves; 0 when unknown.
-int64_t memoryFreeNow();
 
 }  // namespace colibri
