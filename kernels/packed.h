@@ -6,7 +6,7 @@
 // order. Rows are padded with zeros to whole panels, columns to whole blocks of 32 (every type).
 //
 //   f32, f16, bf16   [panel][col][kPanel]                            one value per lane
-//   q8_0             [panel][block]{ f16 scale[16]; int8 q[8][16][4] }   576 bytes per block
+//   q8_0             [panel][block]{ f16 scale[16]; int8 q[8][16][4] }   544 bytes per block
 //   q4_0             [panel][block]{ f16 scale[16]; uint8 q[4][16][4] }  288 bytes per block
 //
 // q8_0: q[g][lane][j] is column 4*g + j of the block. q4_0: byte q[g][lane][j] holds column

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/dtype.h"
+
+#include <array>
+#include <bit>
+
+#include "kernels/kernels.h"
+
+namespace colibri {
+namespace {
+
+struct TypeRow {
+    DType type;
+    std::string_view name;
+    double bits;
+};
+
+constexpr std::array<TypeRow, 5> kTypes = {{
+    {DType::F32, "f32", 32.0},
+    {DType::F16, "f16", 16.0},
+    {DType::BF16, "bf16", 16.0},
+    {DType::Q8_0, "q8_0", 8.5},
+    {DType::Q4_0, "q4_0", 4.5},
+}};
+
+}  // namespace
+
+std::string_view dtypeName(DType type) {
+    for (const TypeRow& row : kTypes) {
+        if (row.type == type) return row.name;
+    }
+    return "unknown";
+}
+
+std::optional<DType> dtypeFromName(std::string_view name) {
+    for (const TypeRow& row : kTypes) {
+        if (row.name == name) return row.type;
+    }
+    return std::nullopt;
+}
+
+double bitsPerWeight(DType type) {
+    for (const TypeRow& row : kTypes) {
+        if (row.type == type) return row.bits;
+    }
+    return 0.0;
+}
+
+float f16ToF32(uint16_t h) {
+    const uint32_t sign = uint32_t(h & 0x8000u) << 16;
+    const uint32_t exponent = (h >> 10) & 0x1fu;
+    const uint32_t mantissa = h & 0x3ffu;
+    if (exponent == 0) {
+        // Subnormal: the mantissa counts units of 2^-24; exact in f32.
+        const float magnitude = float(mantissa) * 0x1p-24f;
+        return std::bit_cast<float>(std::bit_cast<uint32_t>(magnitude) | sign);
+    }
+    if (exponent == 31) {
+        // A signalling NaN is made quiet, as the hardware conversion does.
+        const uint32_t quiet = mantissa != 0 ? 0x400000u : 0u;
+        return std::bit_cast<float>(sign | 0x7f800000u | quiet | (mantissa << 13));
+    }
+    return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (mantissa << 13));
+}
+
+uint16_t f32ToF16(float f) {
+    const uint32_t bits = std::bit_cast<uint32_t>(f);
+    const uint16_t sign = uint16_t((bits >> 16) & 0x8000u);
+    const uint32_t magnitude = bits & 0x7fffffffu;
+    if (magnitude > 0x7f800000u) return uint16_t(sign | 0x7e00u | ((magnitude >> 13) & 0x1ffu));
+    if (magnitude >= 0x477ff000u) return uint16_t(sign | 0x7c00u);  // rounds to 65536 or more
+    if (magnitude < 0x38800000u) {
+        // Subnormal result: adding 0.5 leaves the value in units of 2^-24, rounded to even by the
+        // addition itself, in the low mantissa bits.
+        const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
+        return uint16_t(sign | (std::bit_cast<uint32_t>(shifted) - 0x3f000000u));
+    }
+    const uint32_t odd = (magnitude >> 13) & 1u;
+    return uint16_t(sign | ((magnitude - 0x38000000u + 0xfffu + odd) >> 13));
+}
+
+float bf16ToF32(uint16_t h) {
+    return std::bit_cast<float>(uint32_t(h) << 16);
+}
+
+uint16_t f32ToBf16(float f) {
+    const uint32_t bits = std::bit_cast<uint32_t>(f);
+    if ((bits & 0x7fffffffu) > 0x7f800000u) return uint16_t((bits >> 16) | 0x40u);
+    return uint16_t((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+}
+
+}  // namespace colibri

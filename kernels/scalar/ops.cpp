@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reference row operations and attention, and the scalar kernel table.
+#include <cmath>
+#include <cstring>
+
+#include "kernels/layout.h"
+#include "kernels/scalar/scalar.h"
+
+namespace colibri {
+namespace scalar {
+namespace {
+
+void rmsNorm(const float* x, const float* w, int64_t n, float eps, float* out) {
+    double sum = 0.0;
+    for (int64_t i = 0; i < n; ++i) sum += double(x[i]) * double(x[i]);
+    const float inverse = float(1.0 / std::sqrt(sum / double(n) + double(eps)));
+    for (int64_t i = 0; i < n; ++i) out[i] = x[i] * inverse * w[i];
+}
+
+void rope(float* head, int rotaryDim, const float* cosSin, bool interleaved) {
+    const int half = rotaryDim / 2;
+    for (int i = 0; i < half; ++i) {
+        float* a = head + (interleaved ? 2 * i : i);
+        float* b = head + (interleaved ? 2 * i + 1 : i + half);
+        const float c = cosSin[2 * i];
+        const float s = cosSin[2 * i + 1];
+        const float rotatedA = *a * c - *b * s;
+        const float rotatedB = *a * s + *b * c;
+        *a = rotatedA;
+        *b = rotatedB;
+    }
+}
+
+// Turns x into exp(x - top) and returns the sum; top is at least max(x).
+float exponentiate(float* x, int64_t n, float top) {
+    float sum = 0.0f;
+    for (int64_t i = 0; i < n; ++i) {
+        x[i] = std::exp(x[i] - top);
+        sum += x[i];
+    }
+    return sum;
+}
+
+float largestOf(const float* x, int64_t n) {
+    float top = -INFINITY;
+    for (int64_t i = 0; i < n; ++i) {
+        if (x[i] > top) top = x[i];
+    }
+    return top;
+}
+
+void softmax(float* x, int64_t n) {
+    const float scale = 1.0f / exponentiate(x, n, largestOf(x, n));
+    for (int64_t i = 0; i < n; ++i) x[i] *= scale;
+}
+
+float element(const void* page, bool f16, int64_t i) {
+    return f16 ? f16ToF32(static_cast<const uint16_t*>(page)[i])
+               : static_cast<const float*>(page)[i];
+}
+
+void attentionHead(const AttentionArgs& args, int head) {
+    const int64_t n = args.end - args.begin;
+    const int64_t dim = args.headDim;
+    const float* q = args.q + head * dim;
+    float* out = args.out + head * dim;
+    float* scores = args.scratch + head * n;
+    for (int64_t t = args.begin; t < args.end; ++t) {
+        const void* page = args.pages[t / kPageTokens];
+        const int64_t row = t % kPageTokens * dim;  // K comes first in the page
+        float sum = 0.0f;
+        for (int64_t d = 0; d < dim; ++d) sum += q[d] * element(page, args.kvF16, row + d);
+        scores[t - args.begin] = sum * args.scale;
+    }
+    float top = largestOf(scores, n);
+    if (args.sinks && args.sinks[head] > top) top = args.sinks[head];
+    float sum = exponentiate(scores, n, top);
+    if (args.sinks) sum += std::exp(args.sinks[head] - top);
+    const float inverse = n > 0 ? 1.0f / sum : 0.0f;
+    std::memset(out, 0, size_t(dim) * sizeof(float));
+    for (int64_t t = args.begin; t < args.end; ++t) {
+        const void* page = args.pages[t / kPageTokens];
+        const int64_t row = (kPageTokens + t % kPageTokens) * dim;
+        const float p = scores[t - args.begin];
+        for (int64_t d = 0; d < dim; ++d) out[d] += p * element(page, args.kvF16, row + d);
+    }
+    for (int64_t d = 0; d < dim; ++d) out[d] *= inverse;
+}
+
+void attention(const AttentionArgs& args) {
+    for (int head = 0; head < args.heads; ++head) attentionHead(args, head);
+}
+
+void axpy(float* y, float a, const float* x, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) y[i] += a * x[i];
+}
+
+float dot(const float* a, const float* b, int64_t n) {
+    float sum = 0.0f;
+    for (int64_t i = 0; i < n; ++i) sum += a[i] * b[i];
+    return sum;
+}
+
+void toF16(const float* x, int64_t n, uint16_t* out) {
+    for (int64_t i = 0; i < n; ++i) out[i] = f32ToF16(x[i]);
+}
+
+void fromF16(const uint16_t* x, int64_t n, float* out) {
+    for (int64_t i = 0; i < n; ++i) out[i] = f16ToF32(x[i]);
+}
+
+constexpr KernelSet kScalar = {
+    .isa = Isa::Scalar,
+    .prepareInput = prepareInput,
+    .matmul = matmul,
+    .gateUp = gateUp,
+    .rmsNorm = rmsNorm,
+    .rope = rope,
+    .softmax = softmax,
+    .attention = attention,
+    .axpy = axpy,
+    .dot = dot,
+    .toF16 = toF16,
+    .fromF16 = fromF16,
+};
+
+}  // namespace
+}  // namespace scalar
+
+const KernelSet& scalarKernels() { return scalar::kScalar; }
+
+}  // namespace colibri

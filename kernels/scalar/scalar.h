@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Private: the scalar reference implementation of each entry of KernelSet.
+#pragma once
+
+#include "kernels/kernels.h"
+
+namespace colibri::scalar {
+
+// Activation blocks whose largest magnitude lies below this are taken as zero: the reciprocal of
+// their scale would leave the range of f32.
+constexpr float kVanishing = 1e-36f;
+
+void prepareInput(DType weights, const float* x, int64_t ldx, int64_t rows, int64_t cols,
+                  std::byte* out);
+void matmul(DType type, const std::byte* packed, int64_t outRows, int64_t cols, int64_t first,
+            int64_t last, const std::byte* x, int64_t rows, float* y, int64_t ldy);
+void gateUp(DType type, const std::byte* w1, const std::byte* w3, int64_t outRows, int64_t cols,
+            int64_t first, int64_t last, const std::byte* x, int64_t rows, float* h, int64_t ldh);
+
+}  // namespace colibri::scalar
