@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "engine/base/status.h"
 
@@ -28,7 +29,7 @@ Status writeFileAtomically(const std::filesystem::path& path, std::string_view c
 class File {
 public:
     File() = default;
-    File(File&& other) noexcept : m_fd(std::exchange(other.m_fd, -1)), m_path(std::move(other.m_path)) {}
+    File(File&& other) noexcept { *this = std::move(other); }
     File& operator=(File&& other) noexcept;
     ~File();
 

@@ -34,14 +34,18 @@ struct TokenEvent {          // one generated token, after sampling
     uint64_t stallNs;        // part of the step in which compute waited for expert reads
     uint32_t lookups, hits;  // expert lookups of this step's row
 };
-struct LayerStepEvent {      // routing of one row in one MoE layer
+// Routing of one row in one MoE layer. A step touches each distinct expert of the layer once, so
+// lookups = popcount(firstBits) and hits = popcount(firstBits & hitBits), summed over its rows:
+// the same counts as the store's.
+struct LayerStepEvent {
     uint64_t request;
     uint32_t position;       // of the row in its sequence
     uint16_t layer;
     uint8_t count;           // experts that follow
     uint8_t lead;            // 1: first row of the batch, carries the times; else times are 0
     uint16_t rows;           // rows of the batch that share the times
-    uint16_t hitBits;        // bit i: expert i was resident at first touch
+    uint16_t firstBits;      // bit i: this row is the step's first to use expert i: one lookup
+    uint16_t hitBits;        // bit i: expert i was resident at the step's first touch
     uint16_t prefetchBits;   // bit i: ... and a prefetch had brought it
     uint8_t prefill;         // 1: a prompt row
     uint32_t routerNs, waitNs, computeNs;

@@ -20,11 +20,12 @@ uint64_t monotonicNs();
 // Single producer, single consumer, power-of-two capacity.
 class EventRing {
 public:
-    EventRing(std::string threadName, uint8_t id, size_t capacity);
+    EventRing(std::string threadName, uint8_t id, size_t capacity,
+              const std::atomic<bool>* enabled);
 
     // Producer only. Fills time (when 0), thread and sequence. False: full, dropped and counted.
     bool write(Event event);
-    // Consumer only. Moves at most `max` events to `out`, oldest first; returns how many.
+    // Consumer only. Appends at most `max` events to `out`, oldest first; returns how many.
     size_t drain(std::vector<Event>& out, size_t max);
 
     uint64_t dropped() const { return m_dropped.load(std::memory_order_relaxed); }
@@ -33,6 +34,7 @@ public:
 private:
     std::string m_threadName;
     uint8_t m_id;
+    const std::atomic<bool>* m_enabled;            // of the Telemetry that owns the ring
     std::vector<Event> m_slots;
     uint32_t m_sequence = 0;                       // producer
     alignas(64) std::atomic<uint64_t> m_head{0};   // next write

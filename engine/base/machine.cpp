@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/base/machine.h"
+
+#include <sched.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <set>
+#include <sstream>
+#include <utility>
+
+#include "engine/base/format.h"
+
+namespace colibri {
+namespace {
+
+std::string firstLine(const std::string& path) {
+    std::ifstream in(path);
+    std::string line;
+    std::getline(in, line);
+    return line;
+}
+
+int64_t number(const std::string& text) {
+    try {
+        return text.empty() ? -1 : std::stoll(text);
+    } catch (const std::exception&) {  // "max", or more digits than a number holds
+        return -1;
+    }
+}
+
+// "MemAvailable:   123 kB" of a /proc file, in bytes; -1 when absent.
+int64_t procKiB(const char* path, const std::string& key) {
+    std::ifstream in(path);
+    for (std::string line; std::getline(in, line);) {
+        if (line.starts_with(key + ":")) {
+            std::istringstream fields(line.substr(key.size() + 1));
+            int64_t value = -1;
+            fields >> value;
+            return value < 0 ? -1 : value * 1024;
+        }
+    }
+    return -1;
+}
+
+struct CgroupMemory {
+    int64_t limit = -1, used = -1;  // -1: no limit
+};
+
+// The tightest memory limit over this process's cgroup and its parents, version 1 or 2.
+CgroupMemory cgroupMemory() {
+    CgroupMemory tightest;
+    std::ifstream groups("/proc/self/cgroup");
+    for (std::string line; std::getline(groups, line);) {
+        const size_t a = line.find(':'), b = line.find(':', a + 1);
+        if (a == std::string::npos || b == std::string::npos) continue;
+        const std::string controllers = line.substr(a + 1, b - a - 1);
+        const bool v2 = controllers.empty();
+        if (!v2 && controllers != "memory") continue;
+        const std::filesystem::path root = v2 ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory";
+        std::filesystem::path group = root.string() + line.substr(b + 1);
+        for (int depth = 0; depth < 64; ++depth) {
+            const int64_t limit = number(
+                firstLine((group / (v2 ? "memory.max" : "memory.limit_in_bytes")).string()));
+            const int64_t used = number(
+                firstLine((group / (v2 ? "memory.current" : "memory.usage_in_bytes")).string()));
+            // Version 1 writes "no limit" as a number near 2^63.
+            if (limit > 0 && limit < (int64_t(1) << 60) &&
+                (tightest.limit < 0 || limit - used < tightest.limit - tightest.used)) {
+                tightest = {limit, std::max<int64_t>(used, 0)};
+            }
+            if (group == root || !group.has_relative_path()) break;
+            group = group.parent_path();
+        }
+    }
+    return tightest;
+}
+
+}  // namespace
+
+int logicalCpus() {
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
+    return std::max(1, int(sysconf(_SC_NPROCESSORS_ONLN)));
+}
+
+int physicalCores() {
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) != 0) return logicalCpus();
+    std::set<std::pair<std::string, std::string>> cores;
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+        if (!CPU_ISSET(cpu, &set)) continue;
+        const std::string dir = "/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/";
+        const std::string core = firstLine(dir + "core_id");
+        if (core.empty()) return logicalCpus();
+        cores.emplace(firstLine(dir + "physical_package_id"), core);
+    }
+    return std::max(1, int(cores.size()));
+}
+
+int numaNodes() {
+    std::error_code error;
+    int count = 0;
+    for (const auto& entry :
+         std::filesystem::directory_iterator("/sys/devices/system/node", error)) {
+        const std::string name = entry.path().filename().string();
+        if (name.size() > 4 && name.starts_with("node") && std::isdigit(name[4])) ++count;
+    }
+    return std::max(1, count);
+}
+
+std::string processorName() {
+    std::ifstream in("/proc/cpuinfo");
+    for (std::string line; std::getline(in, line);) {
+        if (line.starts_with("model name")) {
+            const size_t colon = line.find(": ");
+            if (colon != std::string::npos) return line.substr(colon + 2);
+        }
+    }
+    return "unknown processor";
+}
+
+int64_t memoryTotal() {
+    const int64_t machine = procKiB("/proc/meminfo", "MemTotal");
+    const int64_t limit = cgroupMemory().limit;
+    if (machine < 0) return std::max<int64_t>(limit, 0);
+    return limit > 0 ? std::min(machine, limit) : machine;
+}
+
+int64_t memoryFreeNow() {
+    const int64_t machine = procKiB("/proc/meminfo", "MemAvailable");
+    const CgroupMemory group = cgroupMemory();
+    if (group.limit < 0) return std::max<int64_t>(machine, 0);
+    const int64_t left = std::max<int64_t>(group.limit - group.used, 0);
+    return machine < 0 ? left : std::min(machine, left);
+}
+
+int64_t processRss() {
+    std::ifstream in("/proc/self/statm");
+    int64_t size = 0, resident = 0;
+    in >> size >> resident;
+    return resident * sysconf(_SC_PAGESIZE);
+}
+
+int64_t processPeakRss() {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    return int64_t(usage.ru_maxrss) * 1024;
+}
+
+std::string machineFingerprint() {
+    return processorName() + ", " + std::to_string(physicalCores()) + " cores, " +
+           formatGiB(double(memoryTotal()));
+}
+
+}  // namespace colibri

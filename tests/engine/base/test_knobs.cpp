@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include <QTest>
+
+#include <set>
+
+#include "engine/knobs/knobs.h"
+
+using namespace colibri;
+
+class TestKnobs : public QObject {
+    Q_OBJECT
+private slots:
+    void everyRowIsWhole()
+    {
+        std::set<std::string> names;
+        int index = 0;
+        for (const KnobRow& row : knobTable()) {
+            QCOMPARE(int(row.id), index++);
+            QVERIFY(names.insert(row.name).second);
+            QVERIFY(row.label[0] && row.group[0] && std::string(row.help).size() > 20);
+            QVERIFY(row.min <= row.max && row.step >= 1);
+            if (!row.choices.empty()) QCOMPARE(row.max, int64_t(row.choices.size()) - 1);
+            if (row.defaultValue >= 0) {
+                QVERIFY(row.defaultValue >= row.min && row.defaultValue <= row.max);
+            }
+            QCOMPARE(findKnob(row.name), &row);
+            QCOMPARE(&knobRow(row.id), &row);
+        }
+        QVERIFY(findKnob("expert-cache-size"));
+        QVERIFY(!findKnob("cache"));
+    }
+    void valuesAreCheckedAgainstTheRange()
+    {
+        const KnobRow& size = knobRow(KnobId::ExpertCacheSize);
+        QCOMPARE(*parseKnobValue(size, "12", {1, 64, 30}), 12);
+        for (const char* wrong : {"", "0", "65", "12x", "1.5", "-3", "99999999999999999999"}) {
+            const auto parsed = parseKnobValue(size, wrong, {1, 64, 30});
+            QVERIFY2(!parsed.ok(), wrong);
+            QCOMPARE(parsed.status().code(), Code::InvalidArgument);
+            QVERIFY(parsed.status().text().find("expert_cache_size") != std::string::npos);
+        }
+        const KnobRow& policy = knobRow(KnobId::CachePolicy);
+        QCOMPARE(*parseKnobValue(policy, "slru", {}), 1);
+        QVERIFY(parseKnobValue(policy, "LRU", {}).status().hint().find("lru, slru or lfru") !=
+                std::string::npos);
+    }
+    void configRoundTrip()
+    {
+        KnobValues values;
+        values[size_t(KnobId::ExpertCacheSize)] = 12;
+        values[size_t(KnobId::CachePolicy)] = 2;
+        values[size_t(KnobId::LinkLimit)] = 25;
+        const auto back = knobsFromJson(knobsToJson(values, "demo", "2 cores"));
+        QVERIFY(back.ok());
+        QVERIFY(*back == values);
+    }
+    void wrongConfigNamesTheKey_data()
+    {
+        QTest::addColumn<QByteArray>("text");
+        QTest::addColumn<QByteArray>("named");
+        QTest::newRow("not json") << QByteArray("{\"schema\"") << QByteArray("byte");
+        QTest::newRow("list") << QByteArray("[]") << QByteArray("object");
+        QTest::newRow("no schema") << QByteArray("{\"knobs\":{}}") << QByteArray("schema");
+        QTest::newRow("newer") << QByteArray("{\"schema\":9,\"knobs\":{}}") << QByteArray("9");
+        QTest::newRow("no knobs") << QByteArray("{\"schema\":1}") << QByteArray("knobs");
+        QTest::newRow("unknown knob") << QByteArray("{\"schema\":1,\"knobs\":{\"speed\":1}}")
+                                      << QByteArray("speed");
+        QTest::newRow("wrong type")
+            << QByteArray("{\"schema\":1,\"knobs\":{\"link_limit\":[1]}}") << QByteArray("link_limit");
+        QTest::newRow("range") << QByteArray("{\"schema\":1,\"knobs\":{\"prefetch_depth\":5}}")
+                               << QByteArray("prefetch_depth");
+        QTest::newRow("key") << QByteArray("{\"schema\":1,\"knobs\":{},\"knob\":{}}")
+                             << QByteArray("\"knob\"");
+    }
+    void wrongConfigNamesTheKey()
+    {
+        QFETCH(QByteArray, text);
+        QFETCH(QByteArray, named);
+        const auto values = knobsFromJson(text.toStdString());
+        QVERIFY(!values.ok());
+        QVERIFY2(values.status().text().find(named.toStdString()) != std::string::npos,
+                 values.status().text().c_str());
+    }
+};
+
+QTEST_GUILESS_MAIN(TestKnobs)
+#include "test_knobs.moc"
