@@ -8,10 +8,12 @@
 //
 // An expert record is [w1 | w3 | w2] (gate, up, down) in the packed layout of kernels/packed.h,
 // each matrix 128-byte aligned, the record padded to 4096 bytes: one direct read per expert.
-// Names in the tensor table: "embed", "norm", "head"; per layer "L.attn_norm", "L.q", "L.k",
-// "L.v", "L.o", "L.q_norm", "L.k_norm", "L.q_bias"..., "L.ffn_norm", "L.router", and for dense
-// layers "L.gate", "L.up", "L.down". Matrices are [out, in]; norms, biases and routers are plain
-// row-major f32 (not packed).
+// Names in the tensor table: "embed", "norm", "head" (absent when tied); per layer L (a number:
+// "3.q", see tensorName) "L.attn_norm", "L.q", "L.k", "L.v", "L.o", "L.q_norm", "L.k_norm",
+// "L.q_bias", "L.k_bias", "L.v_bias", "L.o_bias" (this one may be absent even when the others are
+// there), "L.ffn_norm", "L.router", "L.router_bias" (selection only), and for dense layers
+// "L.gate", "L.up", "L.down". Matrices are [out, in] and packed; norms, biases and routers are
+// plain row-major f32.
 #pragma once
 
 #include <cstdint>
@@ -68,10 +70,13 @@ struct ContainerInfo {
     const TensorInfo* find(const std::string& name) const;
     int64_t expertRecordBytes() const;   // of one expert (largest layer)
     int64_t parameterCount() const;      // all weights
-    int64_t activeParameterCount() const;  // touched per token
+    int64_t activeParameterCount() const;  // dense weights and k experts per MoE layer
 };
 
-// Opens and checks a container folder. Errors: BadInput with file and reason.
+std::string tensorName(int64_t layer, const char* part);   // (3, "q") -> "3.q"
+
+// Opens and checks a container folder. Errors: BadInput with file and reason, Unsupported for a
+// newer schema or an unknown weight type.
 Result<ContainerInfo> openContainer(const std::filesystem::path& dir);
 
 // Reads every byte once and compares hashes. Errors name tensor or layer and expert.
@@ -109,6 +114,5 @@ struct LoadShape {                       // what the estimate depends on
     int64_t threads = 1;
 };
 MemoryEstimate estimateMemory(const ContainerInfo& info, const LoadShape& shape);
-
 
 }  // namespace colibri

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading JSON that nobody vouches for: parsing without exceptions, and fields with a type, a
+// range and an error that names the key.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "engine/base/status.h"
+
+namespace colibri {
+
+// Parses a whole text. Errors (BadInput): not JSON, nested deeper than 64, a key given twice.
+Result<nlohmann::json> parseJson(std::string_view text, const std::string& where);
+
+// The fields of one object. The first thing wrong is kept; reading goes on with fallbacks, so a
+// caller reads everything and asks status() once. A null counts as absent.
+class Fields {
+public:
+    // `object` must outlive this. `where` leads every message: a file name.
+    Fields(const nlohmann::json& object, std::string where);
+
+    bool has(const char* key) const;
+    const nlohmann::json* find(const char* key) const;   // nullptr: absent or null
+
+    // Without a fallback the key must be there.
+    int64_t integer(const char* key, int64_t low, int64_t high,
+                    std::optional<int64_t> fallback = {});
+    double number(const char* key, double low, double high, std::optional<double> fallback = {});
+    bool flag(const char* key, std::optional<bool> fallback = {});
+    std::string text(const char* key, std::optional<std::string> fallback = {});
+    // An array, or nullptr (absent: an error unless `optional`).
+    const nlohmann::json* array(const char* key, bool optional = false);
+
+    void fail(const std::string& message, Code code = Code::BadInput);
+    const Status& status() const { return m_status; }
+
+private:
+    const nlohmann::json* required(const char* key, bool haveFallback);
+
+    const nlohmann::json& m_object;
+    std::string m_where;
+    Status m_status;
+};
+
+// A whole number, also when written as 1e6 or 7.0; nothing when it is not one.
+std::optional<int64_t> wholeNumber(const nlohmann::json& value);
+
+// 16 (or 32) lower-case hex digits of a hash, and back.
+std::string hexHash(uint64_t hash);
+std::optional<uint64_t> parseHexHash(const std::string& text);
+
+}  // namespace colibri

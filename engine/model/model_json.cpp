@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/model/model_json.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <unordered_map>
+#include <utility>
+
+#include "engine/model/json_fields.h"
+#include "engine/model/layout.h"
+
+namespace colibri {
+
+namespace {
+
+using Json = nlohmann::json;
+using OrderedJson = nlohmann::ordered_json;
+
+constexpr int64_t kAny = int64_t(1) << 40;   // ranges proper are checkConfig's
+
+template <typename T>
+using Names = std::vector<std::pair<T, const char*>>;
+
+const Names<QkNorm> kQkNorms = {{QkNorm::None, "none"},
+                                {QkNorm::PerHead, "per_head"},
+                                {QkNorm::FullWidth, "full_width"}};
+const Names<ScoreFn> kScoreFns = {{ScoreFn::Softmax, "softmax"}, {ScoreFn::Sigmoid, "sigmoid"}};
+const Names<WeightSource> kWeightSources = {{WeightSource::Score, "score"},
+                                            {WeightSource::LogitSoftmax, "logit_softmax"},
+                                            {WeightSource::SigmoidLogit, "sigmoid_logit"}};
+
+template <typename T>
+const char* nameOf(const Names<T>& names, T value) {
+    for (auto& [v, name] : names) {
+        if (v == value) return name;
+    }
+    return "";
+}
+
+template <typename T>
+T choice(Fields& fields, const char* key, const Names<T>& names) {
+    std::string text = fields.text(key);
+    for (auto& [v, name] : names) {
+        if (text == name) return v;
+    }
+    fields.fail(std::string("\"") + key + "\" is \"" + text + "\", which this version does not know",
+                Code::Unsupported);
+    return names.front().first;
+}
+
+DType dtypeField(Fields& fields, const char* key) {
+    std::string text = fields.text(key);
+    std::optional<DType> type = dtypeFromName(text);
+    if (!type) {
+        fields.fail("weight type \"" + text + "\" is not one this version knows",
+                    Code::Unsupported);
+    }
+    return type.value_or(DType::F32);
+}
+
+uint64_t hashField(Fields& fields, const Json& value) {
+    std::optional<uint64_t> hash;
+    if (value.is_string()) hash = parseHexHash(value.get_ref<const std::string&>());
+    if (!hash) fields.fail("a hash is not 16 hex digits");
+    return hash.value_or(0);
+}
+
+void readRouting(Fields& f, RoutingSpec& r) {
+    r.scoreFn = choice(f, "score_fn", kScoreFns);
+    r.selectBias = f.flag("select_bias");
+    r.weightSource = choice(f, "weight_source", kWeightSources);
+    r.renorm = f.flag("renorm");
+    r.renormEps = f.number("renorm_eps", 0, 1);
+    r.scale = f.number("scale", 0, 1e9);
+}
+
+void readLayers(Fields& f, ModelConfig& c) {
+    if (c.numLayers < 1 || c.numLayers > 1 << 12) {
+        f.fail("\"num_hidden_layers\" is " + std::to_string(c.numLayers) +
+               ", expected a value between 1 and 4096");
+        return;
+    }
+    c.moeLayer.assign(size_t(c.numLayers), false);
+    const Json* layers = f.array("moe_layers");
+    if (!layers) return;
+    for (const Json& entry : *layers) {
+        std::optional<int64_t> layer = wholeNumber(entry);
+        if (!layer || *layer < 0 || *layer >= c.numLayers || c.moeLayer[size_t(*layer)]) {
+            f.fail("\"moe_layers\" holds a layer that is not one of the model's, or twice");
+            return;
+        }
+        c.moeLayer[size_t(*layer)] = true;
+    }
+}
+
+void readConfig(Fields& f, ModelConfig& c) {
+    c.family = f.text("model_type");
+    c.name = f.text("name");
+    c.vocabSize = f.integer("vocab_size", 1, kAny);
+    c.hiddenSize = f.integer("hidden_size", 1, kAny);
+    c.numLayers = f.integer("num_hidden_layers", 1, kAny);
+    c.numHeads = f.integer("num_attention_heads", 1, kAny);
+    c.numKvHeads = f.integer("num_key_value_heads", 1, kAny);
+    c.headDim = f.integer("head_dim", 1, kAny);
+    c.numExperts = f.integer("num_experts", 0, kAny);
+    c.topK = f.integer("num_experts_per_tok", 0, kAny);
+    c.expertSize = f.integer("moe_intermediate_size", 0, kAny);
+    c.denseSize = f.integer("intermediate_size", 0, kAny, 0);
+    c.maxPositions = f.integer("max_position_embeddings", 1, kAny);
+    c.rmsEps = float(f.number("rms_norm_eps", 0, 1));
+    c.qkNorm = choice(f, "qk_norm", kQkNorms);
+    c.attentionBias = f.flag("attention_bias");
+    c.clipQkv = float(f.number("clip_qkv", 0, 1e30, 0.0));
+    c.slidingWindow = f.integer("sliding_window", 0, kAny, 0);
+    c.tiedEmbeddings = f.flag("tie_word_embeddings");
+    c.rope.theta = f.number("rope_theta", 0, 1e30);
+    c.rope.type = f.text("rope_type");
+    c.rope.factor = f.number("rope_factor", 0, 1e9);
+    c.rope.rotaryDim = int(f.integer("rotary_dim", 0, 1 << 20));
+    c.rope.interleaved = f.flag("rope_interleaved");
+    readRouting(f, c.routing);
+    readLayers(f, c);
+    if (const Json* ids = f.array("eos_token_id", true)) {
+        for (const Json& id : *ids) {
+            std::optional<int64_t> whole = wholeNumber(id);
+            if (!whole || *whole < 0 || *whole > INT32_MAX) {
+                f.fail("\"eos_token_id\" holds something that is not a token id");
+                break;
+            }
+            c.eosIds.push_back(int32_t(*whole));
+        }
+    }
+    c.bosId = int32_t(f.integer("bos_token_id", -1, INT32_MAX, -1));
+    if (const Json* g = f.find("generation")) {
+        Fields gen(*g, "generation");
+        c.temperature = float(gen.number("temperature", 0, 1e6, -1.0));
+        c.topP = float(gen.number("top_p", 0, 1, -1.0));
+        c.topKSampling = int(gen.integer("top_k", 0, INT32_MAX, -1));
+        if (!gen.status().ok()) f.fail(gen.status().message());
+    }
+}
+
+TensorInfo readTensor(Fields& parent, const Json& json, const std::string& where) {
+    Fields f(json, where);
+    TensorInfo t;
+    t.name = f.text("name");
+    t.dtype = dtypeField(f, "dtype");
+    t.packed = f.flag("packed");
+    const Json* shape = f.array("shape");
+    if (shape && shape->size() == 2) {
+        t.rows = wholeNumber((*shape)[0]).value_or(0);
+        t.cols = wholeNumber((*shape)[1]).value_or(0);
+    }
+    t.file = f.text("file");
+    t.offset = f.integer("offset", 0, INT64_MAX);
+    t.bytes = f.integer("bytes", 1, INT64_MAX);
+    if (const Json* hash = f.find("xxh3")) t.hash = hashField(f, *hash);
+    else f.fail("\"xxh3\" is missing");
+    if (!f.status().ok()) {
+        parent.fail("tensor \"" + t.name + "\": " + f.status().message(), f.status().code());
+    }
+    return t;
+}
+
+ExpertLayer readExpertLayer(Fields& parent, const Json& json, const std::string& where) {
+    Fields f(json, where);
+    ExpertLayer e;
+    e.layer = f.integer("layer", 0, 1 << 20);
+    e.file = f.text("file");
+    e.dtype = dtypeField(f, "dtype");
+    e.recordBytes = f.integer("record_bytes", 1, INT64_MAX);
+    e.w1Offset = f.integer("w1_offset", 0, INT64_MAX);
+    e.w3Offset = f.integer("w3_offset", 0, INT64_MAX);
+    e.w2Offset = f.integer("w2_offset", 0, INT64_MAX);
+    if (const Json* hashes = f.array("xxh3")) {
+        for (const Json& h : *hashes) e.hashes.push_back(hashField(f, h));
+    }
+    if (!f.status().ok()) {
+        parent.fail("experts of layer " + std::to_string(e.layer) + ": " + f.status().message(),
+                    f.status().code());
+    }
+    return e;
+}
+
+Status wrong(const std::string& where, const std::string& what) {
+    return Status(Code::BadInput, where + ": " + what);
+}
+
+std::string shapeText(int64_t rows, int64_t cols) {
+    return "[" + std::to_string(rows) + ", " + std::to_string(cols) + "]";
+}
+
+// The table holds exactly what the config demands, each inside dense.bin, none over another.
+Status checkTensors(const ContainerInfo& info, const std::string& where) {
+    std::unordered_map<std::string, const TensorInfo*> byName;
+    for (const TensorInfo& t : info.tensors) {
+        if (!byName.emplace(t.name, &t).second) {
+            return wrong(where, "tensor \"" + t.name + "\" stands twice");
+        }
+    }
+    size_t known = 0;
+    for (const TensorSpec& spec : denseTensors(info.config)) {
+        auto it = byName.find(spec.name);
+        if (it == byName.end()) {
+            if (spec.optional) continue;
+            return wrong(where, "tensor \"" + spec.name + "\" is missing");
+        }
+        ++known;
+        const TensorInfo& t = *it->second;
+        std::string name = "tensor \"" + t.name + "\"";
+        if (t.rows != spec.rows || t.cols != spec.cols) {
+            return wrong(where, name + " has shape " + shapeText(t.rows, t.cols) + ", expected " +
+                                    shapeText(spec.rows, spec.cols));
+        }
+        if (t.packed != spec.matrix || (!spec.matrix && t.dtype != DType::F32)) {
+            return wrong(where, name + " is not stored as its kind must be");
+        }
+        if (t.file != kDenseFile) return wrong(where, name + " is not in " + kDenseFile);
+        if (t.bytes != tensorBytes(spec, t.dtype)) {
+            return wrong(where, name + " has " + std::to_string(t.bytes) + " bytes, expected " +
+                                    std::to_string(tensorBytes(spec, t.dtype)));
+        }
+        if (t.offset % kTensorAlign != 0 || t.offset > info.denseBytes - t.bytes) {
+            return wrong(where, name + " at byte " + std::to_string(t.offset) +
+                                    " is not aligned or runs past the end of " + kDenseFile);
+        }
+    }
+    if (known != info.tensors.size()) {
+        for (const TensorSpec& spec : denseTensors(info.config)) byName.erase(spec.name);
+        return wrong(where, "tensor \"" + byName.begin()->first + "\" is not part of this model");
+    }
+    std::vector<std::pair<int64_t, int64_t>> spans;
+    for (const TensorInfo& t : info.tensors) spans.emplace_back(t.offset, t.offset + t.bytes);
+    std::sort(spans.begin(), spans.end());
+    for (size_t i = 1; i < spans.size(); ++i) {
+        if (spans[i].first < spans[i - 1].second) {
+            return wrong(where, "two tensors overlap at byte " + std::to_string(spans[i].first) +
+                                    " of " + kDenseFile);
+        }
+    }
+    return {};
+}
+
+Status checkExperts(const ContainerInfo& info, const std::string& where) {
+    const ModelConfig& c = info.config;
+    if (int64_t(info.expertLayers.size()) != c.moeLayerCount()) {
+        return wrong(where, std::to_string(info.expertLayers.size()) +
+                                " layers of experts are listed, expected " +
+                                std::to_string(c.moeLayerCount()));
+    }
+    size_t next = 0;
+    for (int64_t layer = 0; layer < c.numLayers; ++layer) {
+        if (!c.moeLayer[size_t(layer)]) continue;
+        const ExpertLayer& e = info.expertLayers[next++];
+        std::string name = "experts of layer " + std::to_string(layer);
+        if (e.layer != layer) return wrong(where, name + " are missing or out of order");
+        ExpertLayer want = expertLayout(c, layer, e.dtype);
+        if (e.file != want.file) {
+            return wrong(where, name + " are in \"" + e.file + "\", expected " + want.file);
+        }
+        if (e.recordBytes != want.recordBytes || e.w1Offset != want.w1Offset ||
+            e.w3Offset != want.w3Offset || e.w2Offset != want.w2Offset) {
+            return wrong(where, name + " have records of " + std::to_string(e.recordBytes) +
+                                    " bytes, or offsets, that do not fit the sizes (" +
+                                    std::to_string(want.recordBytes) + " bytes)");
+        }
+        if (int64_t(e.hashes.size()) != c.numExperts) {
+            return wrong(where, name + ": " + std::to_string(e.hashes.size()) +
+                                    " hashes, expected " + std::to_string(c.numExperts));
+        }
+    }
+    return {};
+}
+
+// The type with the most bytes.
+template <typename Items, typename TypeOf, typename BytesOf>
+DType predominant(const Items& items, TypeOf typeOf, BytesOf bytesOf) {
+    std::array<int64_t, 8> bytes{};
+    for (const auto& item : items) bytes[size_t(typeOf(item))] += bytesOf(item);
+    return DType(std::max_element(bytes.begin(), bytes.end()) - bytes.begin());
+}
+
+OrderedJson configJson(const ContainerInfo& info) {
+    const ModelConfig& c = info.config;
+    OrderedJson j;
+    j["schema"] = kContainerSchema;
+    j["name"] = c.name;
+    j["model_type"] = c.family;
+    j["vocab_size"] = c.vocabSize;
+    j["hidden_size"] = c.hiddenSize;
+    j["num_hidden_layers"] = c.numLayers;
+    j["num_attention_heads"] = c.numHeads;
+    j["num_key_value_heads"] = c.numKvHeads;
+    j["head_dim"] = c.headDim;
+    j["num_experts"] = c.numExperts;
+    j["num_experts_per_tok"] = c.topK;
+    j["moe_intermediate_size"] = c.expertSize;
+    j["intermediate_size"] = c.denseSize;
+    j["max_position_embeddings"] = c.maxPositions;
+    j["rms_norm_eps"] = double(c.rmsEps);
+    j["qk_norm"] = nameOf(kQkNorms, c.qkNorm);
+    j["attention_bias"] = c.attentionBias;
+    j["clip_qkv"] = c.clipQkv > 0 ? OrderedJson(double(c.clipQkv)) : OrderedJson();
+    j["sliding_window"] = c.slidingWindow > 0 ? OrderedJson(c.slidingWindow) : OrderedJson();
+    j["tie_word_embeddings"] = c.tiedEmbeddings;
+    j["rope_theta"] = c.rope.theta;
+    j["rope_type"] = c.rope.type;
+    j["rope_factor"] = c.rope.factor;
+    j["rotary_dim"] = c.rope.rotaryDim;
+    j["rope_interleaved"] = c.rope.interleaved;
+    j["score_fn"] = nameOf(kScoreFns, c.routing.scoreFn);
+    j["select_bias"] = c.routing.selectBias;
+    j["weight_source"] = nameOf(kWeightSources, c.routing.weightSource);
+    j["renorm"] = c.routing.renorm;
+    j["renorm_eps"] = c.routing.renormEps;
+    j["scale"] = c.routing.scale;
+    OrderedJson layers = OrderedJson::array();
+    for (int64_t i = 0; i < c.numLayers; ++i) {
+        if (c.moeLayer[size_t(i)]) layers.push_back(i);
+    }
+    j["moe_layers"] = layers;
+    j["eos_token_id"] = c.eosIds;
+    j["bos_token_id"] = c.bosId >= 0 ? OrderedJson(c.bosId) : OrderedJson();
+    OrderedJson generation = OrderedJson::object();
+    if (c.temperature >= 0) generation["temperature"] = double(c.temperature);
+    if (c.topP >= 0) generation["top_p"] = double(c.topP);
+    if (c.topKSampling >= 0) generation["top_k"] = c.topKSampling;
+    j["generation"] = generation;
+    j["source"] = info.source;
+    j["fingerprint"] = info.fingerprint;
+    j["dense_bytes"] = info.denseBytes;
+    return j;
+}
+
+}  // namespace
+
+Result<ContainerInfo> parseModelJson(std::string_view text, const std::string& where) {
+    Result<Json> json = parseJson(text, where);
+    if (!json) return json.status();
+    Fields f(*json, where);
+    int64_t schema = f.integer("schema", 1, INT64_MAX);
+    if (!f.status().ok()) return f.status();
+    if (schema > kContainerSchema) {
+        return Status(Code::Unsupported,
+                      where + ": container schema " + std::to_string(schema) +
+                          ", this program reads up to " + std::to_string(kContainerSchema),
+                      "Convert the model again, or use a newer version");
+    }
+    ContainerInfo info;
+    readConfig(f, info.config);
+    info.source = f.text("source", "");
+    info.fingerprint = f.text("fingerprint", "");
+    info.denseBytes = f.integer("dense_bytes", 1, INT64_MAX);
+    if (!f.status().ok()) return f.status();
+    if (Status s = checkConfig(info.config); !s.ok()) return s.in(where);
+    if (const Json* tensors = f.array("tensors")) {
+        for (const Json& t : *tensors) info.tensors.push_back(readTensor(f, t, "tensor table"));
+    }
+    if (const Json* layers = f.array("experts")) {
+        for (const Json& e : *layers) {
+            info.expertLayers.push_back(readExpertLayer(f, e, "expert table"));
+        }
+    }
+    if (!f.status().ok()) return f.status();
+    COLIBRI_TRY(checkTensors(info, where));
+    COLIBRI_TRY(checkExperts(info, where));
+    info.denseType = predominant(
+        info.tensors, [](const TensorInfo& t) { return t.dtype; },
+        [](const TensorInfo& t) { return t.bytes; });
+    info.expertType = predominant(
+        info.expertLayers, [](const ExpertLayer& e) { return e.dtype; },
+        [](const ExpertLayer& e) { return e.recordBytes / kRecordAlign; });
+    for (const ExpertLayer& e : info.expertLayers) {
+        info.expertBytes += e.recordBytes * info.config.numExperts;
+    }
+    return info;
+}
+
+std::string writeModelJson(const ContainerInfo& info) {
+    std::string out = configJson(info).dump(1);
+    out.pop_back();                      // "}" : the tables follow, one entry per line
+    while (!out.empty() && (out.back() == '\n' || out.back() == ' ')) out.pop_back();
+    out += ",\n \"tensors\": [";
+    const char* comma = "\n  ";
+    for (const TensorInfo& t : info.tensors) {
+        OrderedJson j;
+        j["name"] = t.name;
+        j["dtype"] = std::string(dtypeName(t.dtype));
+        j["packed"] = t.packed;
+        j["shape"] = {t.rows, t.cols};
+        j["file"] = t.file;
+        j["offset"] = t.offset;
+        j["bytes"] = t.bytes;
+        j["xxh3"] = hexHash(t.hash);
+        out += comma + j.dump();
+        comma = ",\n  ";
+    }
+    out += "\n ],\n \"experts\": [";
+    comma = "\n  ";
+    for (const ExpertLayer& e : info.expertLayers) {
+        OrderedJson j;
+        j["layer"] = e.layer;
+        j["file"] = e.file;
+        j["dtype"] = std::string(dtypeName(e.dtype));
+        j["record_bytes"] = e.recordBytes;
+        j["w1_offset"] = e.w1Offset;
+        j["w3_offset"] = e.w3Offset;
+        j["w2_offset"] = e.w2Offset;
+        OrderedJson hashes = OrderedJson::array();
+        for (uint64_t h : e.hashes) hashes.push_back(hexHash(h));
+        j["xxh3"] = hashes;
+        out += comma + j.dump();
+        comma = ",\n  ";
+    }
+    out += "\n ]\n}";
+    return out;
+}
+
+}  // namespace colibri
