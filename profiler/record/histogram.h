@@ -11,14 +11,15 @@ namespace colibri {
 class Histogram {
 public:
     Histogram();
-    void add(uint64_t ns, uint64_t count = 1);     // clamped to the range, exact min/max kept
+    void add(uint64_t ns, uint64_t count = 1);     // over 100 s counts as 100 s in quantiles
+    void remove(uint64_t ns);                      // REQUIRES: the value was added before
     void merge(const Histogram& other);
-    void subtract(const Histogram& other);         // REQUIRES: other was merged before
     void clear();
     uint64_t count() const { return m_count; }
     // Value at quantile q in [0, 1], in ns, nearest rank; NaN when empty.
     double quantile(double q) const;
     double mean() const;                           // NaN when empty
+    // Exact, except that after remove() of an end value the end is known to its bin only.
     double min() const;                            // NaN when empty
     double max() const;
 
@@ -26,9 +27,9 @@ public:
     std::vector<Bin> bins() const;                 // non-empty ones, rising
 
 private:
-    std::vector<uint32_t> m_bins;
-    uint64_t m_count = 0;
-    double m_sum = 0;
+    std::vector<uint32_t> m_bins;                  // grows to the largest value's bin
+    uint64_t m_count;
+    double m_sum;
     uint64_t m_min, m_max;
 };
 

@@ -4,8 +4,11 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "engine/base/status.h"
 #include "engine/run/engine.h"
@@ -19,16 +22,32 @@ struct RecorderOptions {
     double rate = 30;                    // drains per second
 };
 
+// What a recorder watches; all callable from the recorder's thread.
+struct RecorderSource {
+    Telemetry* telemetry = nullptr;
+    std::function<StoreStats()> stats;
+    std::function<void(std::vector<Residency>&)> residency;
+    std::vector<int64_t> moeLayers;      // model indices of the MoE layers
+    int64_t experts = 0;                 // per layer
+    std::vector<std::pair<std::string, std::string>> meta;  // model, machine, ... for the file
+    std::vector<std::pair<KnobId, KnobState>> knobs;        // at the start
+};
+RecorderSource recorderSource(Engine& engine);
+
 class Recorder {
 public:
-    // The engine must outlive the recorder. Errors: the session file cannot be created.
+    // The source (the engine) must outlive the recorder. Errors: the session file cannot be
+    // created. A file that fails later (disk full) stops, with the reason in the snapshots; the
+    // plots go on.
+    static Result<std::unique_ptr<Recorder>> start(RecorderSource source,
+                                                   const RecorderOptions& options);
     static Result<std::unique_ptr<Recorder>> start(Engine& engine, const RecorderOptions& options);
     ~Recorder();                         // last drain, file closed cleanly
 
     std::shared_ptr<const Snapshot> snapshot() const;    // any thread, never waits for the disk
     void note(const std::string& text);                  // a user's marker
     // Pooled histogram of raw values whose time lies in [t0, t1] seconds: ITL gaps, or demand
-    // loads. For the "pooled" legend column.
+    // loads. For the "pooled" legend column. Any thread; never waits for the disk.
     Histogram itlBetween(double t0, double t1) const;
     Histogram loadsBetween(double t0, double t1) const;
     Status flush();                      // drain and commit now; the file's error if it has one

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/record/metrics.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "profiler/record/effect.h"
+
+namespace colibri {
+namespace {
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr double kBucketSeconds = 0.05;
+constexpr size_t kRawValues = 1 << 18;   // newest raw gaps and loads kept for pooled percentiles
+constexpr size_t kMarkers = 2000;
+constexpr int kEffectTokens = 64;        // on each side of a knob change
+constexpr int kEffectMinimum = 24;       // tokens before a change, or it is not measured
+constexpr int kEffectSkip = 8;           // tokens right after it, while the cache settles
+constexpr double kHeatHalfLife = 5;      // seconds
+
+const SeriesInfo kInfos[kSeriesCount] = {
+    {"Hit rate", "%", "resident at first touch, 10 s window"},
+    {"Hits by prefetch", "%", "look-ups that a prefetch had made resident, 10 s window"},
+    {"Expert load P50", "ms", "from need to usable, 10 s window"},
+    {"Expert load P99", "ms", "from need to usable, 10 s window"},
+    {"ITL P50", "ms", "inter-token latency: every gap, 10 s window"},
+    {"ITL P99", "ms", "inter-token latency: every gap, 10 s window"},
+    {"Decode", "tok/s", "tokens over the time between them, 2 s window"},
+    {"Read", "GB/s", "bytes of experts read, 1 s window"},
+    {"Stall", "%", "of decode time in which compute waited for experts, 10 s window"},
+    {"Queue", "requests", "requests that wait for admission"},
+    {"Memory", "GiB", "resident memory of this process"},
+    {"SM utilisation", "%", "share of time in which the GPU ran a kernel"},
+};
+
+Histogram between(const std::deque<std::pair<double, uint64_t>>& values, double t0, double t1) {
+    Histogram histogram;
+    auto it = std::lower_bound(values.begin(), values.end(), t0,
+                               [](const auto& v, double t) { return v.first < t; });
+    for (; it != values.end() && it->first <= t1; ++it) histogram.add(it->second);
+    return histogram;
+}
+
+}  // namespace
+
+const SeriesInfo& seriesInfo(SeriesId id) { return kInfos[size_t(id)]; }
+
+void WindowedValues::add(double t, uint64_t ns) {
+    m_values.emplace_back(t, ns);
+    m_histogram.add(ns);
+}
+
+void WindowedValues::expire(double before) {
+    while (!m_values.empty() && m_values.front().first < before) {
+        m_histogram.remove(m_values.front().second);
+        m_values.pop_front();
+    }
+}
+
+void WindowedSums::add(double t, const Fields& fields) {
+    if (m_buckets.empty() || t - m_buckets.back().first >= kBucketSeconds) {
+        m_buckets.emplace_back(t, Fields{});
+    }
+    for (int i = 0; i < kFields; ++i) {
+        m_buckets.back().second[size_t(i)] += fields[size_t(i)];
+        m_sums[size_t(i)] += fields[size_t(i)];
+    }
+}
+
+void WindowedSums::expire(double before) {
+    while (!m_buckets.empty() && m_buckets.front().first < before) {
+        for (int i = 0; i < kFields; ++i) {
+            m_sums[size_t(i)] -= m_buckets.front().second[size_t(i)];
+        }
+        m_buckets.pop_front();
+    }
+    if (m_buckets.empty()) m_sums = {};  // rounding errors end with the window
+}
+
+Metrics::Metrics(int64_t moeLayers, int64_t experts, const std::vector<int64_t>& moeLayerIndices)
+    : m_experts(experts), m_heat(size_t(moeLayers * experts)) {
+    m_knobValue.fill(-1);
+    for (size_t i = 0; i < moeLayerIndices.size(); ++i) {
+        const size_t layer = size_t(moeLayerIndices[i]);
+        if (layer >= m_moeOfLayer.size()) m_moeOfLayer.resize(layer + 1, -1);
+        m_moeOfLayer[layer] = int(i);
+    }
+}
+
+void Metrics::add(const Event& event, double t) {
+    switch (event.type) {
+        case EventType::RequestArrived:
+        case EventType::RequestAdmitted:
+        case EventType::RequestFirstToken:
+        case EventType::RequestDone:
+            addRequest(event, t);
+            break;
+        case EventType::Token:
+            addToken(event.token, t);
+            break;
+        case EventType::LayerStep:
+            addLayerStep(event.layerStep, t);
+            break;
+        case EventType::ExpertLoad:
+            addLoad(event.load, t);
+            break;
+        case EventType::KnobChanged:
+            addKnob(event.knob, t);
+            break;
+        case EventType::Note:
+            addMarker({.t = t, .label = event.note.text, .kind = Marker::Kind::Note});
+            break;
+        case EventType::Eviction:
+        case EventType::BatchFormed:
+        case EventType::PrefetchOutcome:
+            break;  // kept in the session file; the counts come from the store
+    }
+}
+
+void Metrics::note(double t, const std::string& text) {
+    addMarker({.t = t, .label = text, .kind = Marker::Kind::Note});
+}
+
+void Metrics::addRequest(const Event& event, double t) {
+    const RequestEvent& request = event.request;
+    if (event.type == EventType::RequestArrived) {
+        ++m_waiting;
+    } else if (event.type == EventType::RequestAdmitted) {
+        m_waiting = std::max(0, m_waiting - 1);
+        ++m_active;
+        addMarker({.t = t,
+                   .label = "turn " + std::to_string(++m_turns),
+                   .kind = Marker::Kind::TurnStart,
+                   .request = request.request});
+    } else if (event.type == EventType::RequestDone) {
+        const auto started = std::find_if(m_markers.rbegin(), m_markers.rend(), [&](auto& m) {
+            return m.kind == Marker::Kind::TurnStart && m.request == request.request;
+        });
+        if (started == m_markers.rend()) {  // never admitted: cancelled or refused in the queue
+            m_waiting = std::max(0, m_waiting - 1);
+            return;
+        }
+        m_active = std::max(0, m_active - 1);
+        const std::string label = started->label;
+        addMarker({.t = t,
+                   .label = label,
+                   .kind = Marker::Kind::TurnEnd,
+                   .request = request.request});
+        if (request.stop == StopReason::Error) {
+            addMarker({.t = t, .label = label + " failed", .kind = Marker::Kind::Error});
+        }
+    }
+}
+
+void Metrics::addToken(const TokenEvent& token, double t) {
+    m_decode.add(t, {1, double(token.stepNs), double(token.stallNs), 0});
+    if (token.gapNs == 0) return;  // the first token of a request has no gap before it
+    m_itl.add(t, token.gapNs);
+    m_tokens.add(t, {1, double(token.gapNs), 0, 0});
+    m_rawItl.emplace_back(t, token.gapNs);
+    if (m_rawItl.size() > kRawValues) m_rawItl.pop_front();
+    measureEffects(double(token.gapNs));
+}
+
+void Metrics::addLayerStep(const LayerStepEvent& step, double t) {
+    const unsigned first = step.firstBits;
+    m_lookups.add(t, {double(std::popcount(first)), double(std::popcount(first & step.hitBits)),
+                      double(std::popcount(first & step.hitBits & step.prefetchBits)), 0});
+    const int moe = step.layer < m_moeOfLayer.size() ? m_moeOfLayer[step.layer] : -1;
+    if (moe < 0) return;
+    for (int i = 0; i < std::min<int>(step.count, kEventExperts); ++i) {
+        const size_t cell = size_t(moe) * size_t(m_experts) + step.experts[i];
+        if (step.experts[i] < m_experts && cell < m_heat.size()) m_heat[cell] += 1;
+    }
+}
+
+void Metrics::addLoad(const ExpertLoadEvent& load, double t) {
+    if (load.failed) return;
+    m_reads.add(t, {double(load.bytes), 0, 0, 0});
+    if (load.needNs == 0) return;  // a prefetch nobody waited for
+    m_loads.add(t, load.needNs);
+    m_rawLoads.emplace_back(t, load.needNs);
+    if (m_rawLoads.size() > kRawValues) m_rawLoads.pop_front();
+}
+
+void Metrics::addKnob(const KnobEvent& knob, double t) {
+    if (knob.knob >= kKnobCount) return;
+    const KnobRow& row = knobRow(KnobId(knob.knob));
+    int64_t& value = m_knobValue[knob.knob];
+    const int64_t from = value;
+    value = knob.effective;
+    if (from < 0 || from == knob.effective) return;  // the initial values of a load
+    Marker marker{.t = t, .kind = Marker::Kind::Knob, .knob = row.id, .from = from,
+                  .to = knob.effective};
+    const std::string subject = std::string(row.group) == "Prefetch"
+                                    ? "prefetch " + std::string(row.label)
+                                    : std::string(row.label);
+    marker.label = subject + " " + knobValueText(row, from) + " \u2192 " +
+                   knobValueText(row, knob.effective);
+    // Tokens that came under this change no longer tell of the ones still being measured.
+    for (Change& change : m_changes) {
+        if (m_markers[change.marker].effect == Marker::Effect::Measuring) {
+            m_markers[change.marker].effect = Marker::Effect::None;
+        }
+    }
+    m_changes.clear();
+    const bool measurable = m_recentGaps.size() >= kEffectMinimum;
+    if (measurable) {
+        marker.effect = Marker::Effect::Measuring;
+        marker.needed = kEffectTokens;
+    }
+    addMarker(marker);
+    if (measurable) {
+        m_changes.push_back({m_markers.size() - 1,
+                             {m_recentGaps.begin(), m_recentGaps.end()}, {}, t});
+    }
+    m_recentGaps.clear();
+}
+
+void Metrics::measureEffects(double gapNs) {
+    m_recentGaps.push_back(gapNs);
+    if (m_recentGaps.size() > kEffectTokens) m_recentGaps.pop_front();
+    for (Change& change : m_changes) {
+        if (change.skipped < kEffectSkip) {
+            ++change.skipped;
+            continue;
+        }
+        change.after.push_back(gapNs);
+        Marker& marker = m_markers[change.marker];
+        marker.measured = int(change.after.size());
+        if (marker.measured < kEffectTokens) continue;
+        const EffectEstimate estimate = estimateEffect(change.before, change.after);
+        marker.effect = Marker::Effect::Known;
+        marker.change = estimate.change;
+        marker.low = estimate.low;
+        marker.high = estimate.high;
+    }
+    std::erase_if(m_changes, [](const Change& c) { return c.after.size() >= kEffectTokens; });
+}
+
+void Metrics::addMarker(Marker marker) {
+    if (m_markers.size() >= kMarkers) {
+        const size_t drop = kMarkers / 4;
+        m_markers.erase(m_markers.begin(), m_markers.begin() + std::ptrdiff_t(drop));
+        std::erase_if(m_changes, [&](const Change& c) { return c.marker < drop; });
+        for (Change& change : m_changes) change.marker -= drop;
+    }
+    m_markers.push_back(std::move(marker));
+}
+
+void Metrics::tick(double now, double memoryBytes, double smPercent, const std::string& smReason) {
+    m_itl.expire(now - kWindowSeconds);
+    m_loads.expire(now - kWindowSeconds);
+    m_lookups.expire(now - kWindowSeconds);
+    m_decode.expire(now - kWindowSeconds);
+    m_reads.expire(now - kReadWindowSeconds);
+    m_tokens.expire(now - kRateWindowSeconds);
+
+    const auto add = [&](SeriesId id, double y) { m_series[size_t(id)].add(now, y); };
+    // A quantity of the engine's work is a gap while no request runs, never a stale figure.
+    const auto working = [&](double y) { return m_active > 0 ? y : kNaN; };
+    const auto& [lookups, hits, prefetched, unused] = m_lookups.sums();
+    add(SeriesId::HitRate, working(lookups > 0 ? 100 * hits / lookups : kNaN));
+    add(SeriesId::PrefetchHitRate, working(lookups > 0 ? 100 * prefetched / lookups : kNaN));
+    add(SeriesId::LoadP50, working(m_loads.histogram().quantile(0.5) / 1e6));
+    add(SeriesId::LoadP99, working(m_loads.histogram().quantile(0.99) / 1e6));
+    add(SeriesId::ItlP50, working(m_itl.histogram().quantile(0.5) / 1e6));
+    add(SeriesId::ItlP99, working(m_itl.histogram().quantile(0.99) / 1e6));
+    const auto& tokens = m_tokens.sums();
+    add(SeriesId::TokensPerSecond, working(tokens[1] > 0 ? tokens[0] / (tokens[1] / 1e9) : kNaN));
+    add(SeriesId::ReadRate, working(m_reads.sums()[0] / kReadWindowSeconds / 1e9));
+    const auto& decode = m_decode.sums();
+    add(SeriesId::StallShare, working(decode[1] > 0 ? 100 * decode[2] / decode[1] : kNaN));
+    add(SeriesId::QueueDepth, m_waiting);
+    add(SeriesId::MemoryGiB, memoryBytes / double(1 << 30));
+    Series& sm = m_series[size_t(SeriesId::SmUtilisation)];
+    sm.setUnavailable(smReason);
+    if (smReason.empty()) sm.add(now, smPercent);
+
+    const float decay = float(std::exp2(-(now - m_heatTime) / kHeatHalfLife));
+    for (float& heat : m_heat) heat *= decay;
+    m_heatTime = now;
+    m_lastTick = now;
+}
+
+void Metrics::fill(Snapshot& snapshot) const {
+    snapshot.now = m_lastTick;
+    for (size_t i = 0; i < kSeriesCount; ++i) snapshot.series[i] = m_series[i].data();
+    snapshot.markers = m_markers;
+    const float hottest = m_heat.empty() ? 0 : *std::max_element(m_heat.begin(), m_heat.end());
+    snapshot.heat = m_heat;
+    if (hottest > 0) {
+        for (float& heat : snapshot.heat) heat /= hottest;
+    }
+    Figures& figures = snapshot.figures;
+    const auto& tokens = m_tokens.sums();
+    const auto& lookups = m_lookups.sums();
+    const auto& decode = m_decode.sums();
+    figures.decodeTokS = tokens[1] > 0 ? tokens[0] / (tokens[1] / 1e9) : kNaN;
+    figures.itlP50Ms = m_itl.histogram().quantile(0.5) / 1e6;
+    figures.itlP99Ms = m_itl.histogram().quantile(0.99) / 1e6;
+    figures.itlCount = m_itl.histogram().count();
+    figures.hitRate = lookups[0] > 0 ? lookups[1] / lookups[0] : kNaN;
+    figures.prefetchHitRate = lookups[0] > 0 ? lookups[2] / lookups[0] : kNaN;
+    figures.loadP50Ms = m_loads.histogram().quantile(0.5) / 1e6;
+    figures.loadP99Ms = m_loads.histogram().quantile(0.99) / 1e6;
+    figures.readBytesPerS = m_reads.empty() ? kNaN : m_reads.sums()[0] / kReadWindowSeconds;
+    figures.stallShare = decode[1] > 0 ? decode[2] / decode[1] : kNaN;
+}
+
+Histogram Metrics::itlBetween(double t0, double t1) const { return between(m_rawItl, t0, t1); }
+Histogram Metrics::loadsBetween(double t0, double t1) const { return between(m_rawLoads, t0, t1); }
+
+}  // namespace colibri

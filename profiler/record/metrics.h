@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Turns events into the quantities of the plots: sliding windows, series, markers, figures.
+// No threads and no clock of its own: the recorder (or a test) feeds events in order of time and
+// calls tick() about 30 times a second. Times are seconds since the session began.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "engine/telemetry/events.h"
+#include "profiler/record/histogram.h"
+#include "profiler/record/series.h"
+#include "profiler/record/snapshot.h"
+
+namespace colibri {
+
+constexpr double kWindowSeconds = 10;      // hit rate, loads, ITL, stall
+constexpr double kRateWindowSeconds = 2;   // tok/s
+constexpr double kReadWindowSeconds = 1;   // read rate
+
+// Values with their times, and the histogram of those inside the window.
+class WindowedValues {
+public:
+    void add(double t, uint64_t ns);
+    void expire(double before);
+    const Histogram& histogram() const { return m_histogram; }
+
+private:
+    std::deque<std::pair<double, uint64_t>> m_values;
+    Histogram m_histogram;
+};
+
+// Sums of several counters over a sliding window.
+class WindowedSums {
+public:
+    static constexpr int kFields = 4;
+    using Fields = std::array<double, kFields>;
+    void add(double t, const Fields& fields);   // merged into buckets of 50 ms
+    void expire(double before);
+    const Fields& sums() const { return m_sums; }
+    bool empty() const { return m_buckets.empty(); }
+    double oldest() const { return m_buckets.front().first; }
+
+private:
+    std::deque<std::pair<double, Fields>> m_buckets;
+    Fields m_sums{};
+};
+
+class Metrics {
+public:
+    Metrics(int64_t moeLayers, int64_t experts, const std::vector<int64_t>& moeLayerIndices);
+
+    void add(const Event& event, double t);
+    void note(double t, const std::string& text);
+    // Appends one point to every series and refreshes markers. queueDepth and memory are sampled
+    // by the caller; smPercent NaN with a reason when there is no GPU.
+    void tick(double now, double memoryBytes, double smPercent, const std::string& smReason);
+
+    // Copies series, markers, figures and heat.
+    void fill(Snapshot& snapshot) const;
+
+    // Raw values in [t0, t1], pooled; bounded to the newest kRawValues.
+    Histogram itlBetween(double t0, double t1) const;
+    Histogram loadsBetween(double t0, double t1) const;
+
+private:
+    struct Change {              // a knob change whose effect is being measured
+        size_t marker;
+        std::vector<double> before, after;
+        double settle;           // seconds of the change; tokens right after it are left out
+        int skipped = 0;
+    };
+    void addToken(const TokenEvent& token, double t);
+    void addLayerStep(const LayerStepEvent& step, double t);
+    void addLoad(const ExpertLoadEvent& load, double t);
+    void addRequest(const Event& event, double t);
+    void addKnob(const KnobEvent& knob, double t);
+    void addMarker(Marker marker);
+    void measureEffects(double gapNs);
+
+    int64_t m_experts;
+    std::vector<int> m_moeOfLayer;         // model layer -> MoE index, -1: dense
+    std::array<Series, kSeriesCount> m_series;
+    WindowedValues m_itl, m_loads;
+    WindowedSums m_lookups;                // lookups, hits, prefetch hits
+    WindowedSums m_decode;                 // tokens, step ns, stall ns
+    WindowedSums m_reads;                  // bytes
+    WindowedSums m_tokens;                 // tokens and gaps, short window
+    std::deque<std::pair<double, uint64_t>> m_rawItl, m_rawLoads;
+    std::vector<Marker> m_markers;
+    std::vector<Change> m_changes;
+    std::deque<double> m_recentGaps;       // since the last knob change, newest last
+    std::vector<float> m_heat;
+    double m_heatTime = 0;
+    double m_lastTick = 0;
+    std::array<int64_t, kKnobCount> m_knobValue;
+    int m_turns = 0;
+    int m_active = 0;                      // requests admitted and not done
+    int m_waiting = 0;                     // requests arrived and not admitted
+};
+
+}  // namespace colibri

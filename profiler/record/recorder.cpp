@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/record/recorder.h"
+
+#include <pthread.h>
+#include <time.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "engine/base/machine.h"
+#include "profiler/gpu/gpu_source.h"
+#include "profiler/record/metrics.h"
+#include "profiler/session/session_writer.h"
+
+namespace colibri {
+namespace {
+
+constexpr double kCommitSeconds = 0.4;   // a killed process loses at most this and one drain
+constexpr double kSampleSeconds = 0.1;   // series points in the session file
+
+uint64_t threadCpuNs() {
+    timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return uint64_t(now.tv_sec) * 1'000'000'000 + uint64_t(now.tv_nsec);
+}
+
+}  // namespace
+
+// Locks, in order: work (one drain at a time, and the writer: may wait for the disk), data (metrics
+// and pending notes: never held over I/O, so the window may take it), published (the pointer to
+// the newest snapshot).
+struct Recorder::Impl {
+    RecorderSource source;
+    RecorderOptions options;
+    uint64_t startNs = monotonicNs();
+    std::unique_ptr<GpuSource> gpu = GpuSource::probe();
+
+    std::mutex work;
+    std::unique_ptr<SessionWriter> writer;   // null: not recording
+    Status fileStatus;
+    std::vector<Event> events;
+    uint64_t recorded = 0, generation = 0;
+    double lastCommit = 0, lastSample = 0;
+    uint64_t cpuNs = 0;                      // of the recorder's thread, all it costs
+
+    mutable std::mutex data;
+    Metrics metrics;
+    std::vector<std::pair<double, std::string>> notes;  // not yet in the session file
+
+    mutable std::mutex published;
+    std::shared_ptr<const Snapshot> newest = std::make_shared<Snapshot>();
+
+    std::condition_variable wake;
+    std::mutex wakeMutex;
+    bool stopping = false;
+    std::thread thread;
+
+    Impl(RecorderSource s, RecorderOptions o)
+        : source(std::move(s)),
+          options(std::move(o)),
+          metrics(int64_t(source.moeLayers.size()), source.experts, source.moeLayers) {}
+
+    double seconds(uint64_t ns) const { return (double(ns) - double(startNs)) / 1e9; }
+
+    // REQUIRES: work is held.
+    void drain() {
+        source.telemetry->drain(events);
+        auto snapshot = std::make_shared<Snapshot>();
+        const double now = seconds(monotonicNs());
+        const auto utilisation = gpu->available() ? gpu->utilisation() : std::nullopt;
+        std::vector<std::pair<double, std::string>> newNotes;
+        {
+            std::lock_guard lock(data);
+            for (const Event& event : events) metrics.add(event, seconds(event.timeNs));
+            metrics.tick(now, double(processRss()), utilisation ? *utilisation * 100 : NAN,
+                         gpu->reason());
+            metrics.fill(*snapshot);
+            newNotes.swap(notes);
+        }
+        recorded += events.size();
+        snapshot->generation = ++generation;
+        snapshot->store = source.stats();
+        source.residency(snapshot->residency);
+        snapshot->eventsDropped = source.telemetry->dropped();
+        snapshot->eventsRecorded = recorded;
+        snapshot->figures.recordingCost =
+            now > 0 ? double(cpuNs) / 1e9 / now / std::max(1, logicalCpus()) : NAN;
+        if (writer) {
+            if (Status status = record(*snapshot, newNotes, now); !status.ok()) {
+                fileStatus = status;
+                writer.reset();
+            }
+        }
+        if (writer) {
+            snapshot->sessionFile = options.sessionFile.string();
+            snapshot->sessionBytes = writer->fileBytes();
+        }
+        snapshot->sessionError = fileStatus.text();
+        std::lock_guard lock(published);
+        newest = std::move(snapshot);
+    }
+
+    // REQUIRES: work is held, writer is set.
+    Status record(const Snapshot& snapshot,
+                  const std::vector<std::pair<double, std::string>>& newNotes, double now) {
+        for (const Event& event : events) COLIBRI_TRY(writer->write(event, seconds(event.timeNs)));
+        for (const auto& [t, text] : newNotes) COLIBRI_TRY(writer->mark(t, "note", text));
+        if (now - lastSample >= kSampleSeconds) {
+            lastSample = now;
+            COLIBRI_TRY(writer->sample(snapshot, now));
+        }
+        if (now - lastCommit >= kCommitSeconds) {
+            lastCommit = now;
+            COLIBRI_TRY(writer->commit());
+        }
+        return {};
+    }
+
+    void run() {
+        pthread_setname_np(pthread_self(), "recorder");
+        std::unique_lock lock(wakeMutex);
+        const auto period = std::chrono::duration<double>(1 / options.rate);
+        while (!wake.wait_for(lock, period, [this] { return stopping; })) {
+            lock.unlock();
+            {
+                std::lock_guard guard(work);
+                drain();
+                cpuNs = threadCpuNs();
+            }
+            lock.lock();
+        }
+    }
+};
+
+RecorderSource recorderSource(Engine& engine) {
+    RecorderSource source;
+    source.telemetry = &engine.telemetry();
+    source.stats = [&engine] { return engine.storeStats(); };
+    source.residency = [&engine](std::vector<Residency>& out) { engine.residency(out); };
+    const ModelConfig& config = engine.config();
+    for (int64_t layer = 0; layer < config.numLayers; ++layer) {
+        if (config.moeLayer[size_t(layer)]) source.moeLayers.push_back(layer);
+    }
+    source.experts = config.numExperts;
+    source.meta = {{"model", config.name},
+                   {"model_dir", engine.info().dir.string()},
+                   {"model_fingerprint", engine.info().fingerprint},
+                   {"family", config.family},
+                   {"layers", std::to_string(config.numLayers)},
+                   {"experts", std::to_string(config.numExperts)},
+                   {"top_k", std::to_string(config.topK)},
+                   {"expert_bytes", std::to_string(engine.info().expertRecordBytes())},
+                   {"machine", machineFingerprint()},
+                   {"isa", std::string(isaName(engine.isa()))}};
+    for (const KnobRow& row : knobTable()) {
+        source.knobs.emplace_back(row.id, engine.knobState(row.id));
+    }
+    return source;
+}
+
+Recorder::Recorder() = default;
+
+Result<std::unique_ptr<Recorder>> Recorder::start(RecorderSource source,
+                                                  const RecorderOptions& options) {
+    auto recorder = std::unique_ptr<Recorder>(new Recorder);
+    recorder->m_impl = std::make_unique<Impl>(std::move(source), options);
+    Impl& impl = *recorder->m_impl;
+    if (!options.sessionFile.empty()) {
+        auto writer = SessionWriter::create(options.sessionFile, impl.source.meta);
+        if (!writer) return writer.status();
+        impl.writer = std::move(*writer);
+    }
+    for (const auto& [id, state] : impl.source.knobs) {
+        Event event{};
+        event.type = EventType::KnobChanged;
+        event.timeNs = impl.startNs;
+        event.knob.knob = uint8_t(id);
+        event.knob.requested = state.requested;
+        event.knob.effective = state.effective;
+        state.reason.copy(event.knob.reason, sizeof event.knob.reason - 1);
+        impl.metrics.add(event, 0);
+        if (impl.writer) COLIBRI_TRY(impl.writer->write(event, 0));
+    }
+    impl.thread = std::thread([&impl] { impl.run(); });
+    return recorder;
+}
+
+Result<std::unique_ptr<Recorder>> Recorder::start(Engine& engine, const RecorderOptions& options) {
+    return start(recorderSource(engine), options);
+}
+
+Recorder::~Recorder() {
+    if (!m_impl) return;
+    if (m_impl->thread.joinable()) {
+        {
+            std::lock_guard lock(m_impl->wakeMutex);
+            m_impl->stopping = true;
+        }
+        m_impl->wake.notify_all();
+        m_impl->thread.join();
+    }
+    std::lock_guard lock(m_impl->work);
+    m_impl->drain();
+    // The writer's destructor commits, marks the session as ended and closes the file.
+}
+
+std::shared_ptr<const Snapshot> Recorder::snapshot() const {
+    std::lock_guard lock(m_impl->published);
+    return m_impl->newest;
+}
+
+void Recorder::note(const std::string& text) {
+    const double now = m_impl->seconds(monotonicNs());
+    std::lock_guard lock(m_impl->data);
+    m_impl->metrics.note(now, text);
+    m_impl->notes.emplace_back(now, text);
+}
+
+Histogram Recorder::itlBetween(double t0, double t1) const {
+    std::lock_guard lock(m_impl->data);
+    return m_impl->metrics.itlBetween(t0, t1);
+}
+
+Histogram Recorder::loadsBetween(double t0, double t1) const {
+    std::lock_guard lock(m_impl->data);
+    return m_impl->metrics.loadsBetween(t0, t1);
+}
+
+Status Recorder::flush() {
+    std::lock_guard lock(m_impl->work);
+    m_impl->lastSample = m_impl->lastCommit = -1e9;
+    m_impl->drain();
+    return m_impl->fileStatus;
+}
+
+double Recorder::sessionTime(uint64_t monotonicNs) const { return m_impl->seconds(monotonicNs); }
+
+}  // namespace colibri

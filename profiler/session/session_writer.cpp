@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/session/session_writer.h"
+
+#include <array>
+#include <bit>
+#include <chrono>
+#include <cstring>
+#include <map>
+
+#include "engine/base/file.h"
+#include "profiler/session/sqlite.h"
+
+namespace colibri {
+namespace {
+
+// Times t are seconds since the session began; durations are ns. Documented in
+// resources/help/session-file.md, which a test holds against this text.
+constexpr const char* kSchemaSql = R"sql(
+CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT);
+CREATE TABLE knobs(t REAL, name TEXT, requested TEXT, effective TEXT, reason TEXT);
+CREATE TABLE requests(id INTEGER PRIMARY KEY, arrived REAL, admitted REAL, first_token REAL,
+  done REAL, prompt_tokens INTEGER, cached_tokens INTEGER, generated INTEGER, stop TEXT);
+CREATE TABLE tokens(t REAL, request INTEGER, idx INTEGER, token INTEGER, step_ns INTEGER,
+  gap_ns INTEGER, stall_ns INTEGER, lookups INTEGER, hits INTEGER);
+CREATE TABLE layer_steps(t REAL, layer INTEGER, rows INTEGER, prefill INTEGER, router_ns INTEGER,
+  wait_ns INTEGER, compute_ns INTEGER, lookups INTEGER, hits INTEGER, prefetched INTEGER,
+  routing BLOB);
+CREATE TABLE loads(t REAL, layer INTEGER, expert INTEGER, reason TEXT, bytes INTEGER,
+  queue_ns INTEGER, read_ns INTEGER, need_ns INTEGER, failed INTEGER);
+CREATE TABLE samples(t REAL, series TEXT, value REAL);
+CREATE TABLE gpu_spans(t REAL, duration_ns INTEGER, name TEXT, kind TEXT);
+CREATE TABLE marks(t REAL, kind TEXT, label TEXT);
+)sql";
+
+const char* reasonName(LoadReason reason) {
+    switch (reason) {
+        case LoadReason::Demand: return "demand";
+        case LoadReason::Prefetch: return "prefetch";
+        case LoadReason::WarmStart: return "warm_start";
+    }
+    return "demand";
+}
+
+std::string wallClock() {
+    const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+    std::tm utc{};
+    gmtime_r(&now, &utc);
+    char text[32];
+    std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    return text;
+}
+
+}  // namespace
+
+struct SessionWriter::Impl {
+    SqliteDb db;
+    std::string path;
+    SqliteStatement meta, knob, arrived, admitted, firstToken, done, token, layerStep, load, sample,
+        mark;
+    // The layer step that is being gathered: its rows arrive as one event each.
+    struct Pending {
+        bool open = false;
+        double t = 0;
+        LayerStepEvent lead{};
+        int64_t lookups = 0, hits = 0, prefetched = 0;
+        std::vector<uint8_t> routing;
+    } pending;
+
+    Status exec(const char* sql) {
+        const int result = sqlite3_exec(db.get(), sql, nullptr, nullptr, nullptr);
+        return result == SQLITE_OK ? Status() : sqliteError(db.get(), result, path);
+    }
+
+    Status open(const std::vector<std::pair<std::string, std::string>>& entries) {
+        sqlite3* handle = nullptr;
+        const int result = sqlite3_open_v2(path.c_str(), &handle,
+                                           SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr);
+        db.reset(handle);
+        if (result != SQLITE_OK) return sqliteError(handle, result, path);
+        COLIBRI_TRY(exec("PRAGMA journal_mode=WAL"));
+        COLIBRI_TRY(exec("PRAGMA synchronous=NORMAL"));
+        COLIBRI_TRY(exec("BEGIN"));
+        COLIBRI_TRY(exec(kSchemaSql));
+        COLIBRI_TRY(prepareAll());
+        COLIBRI_TRY(setMeta("schema", std::to_string(kSessionSchema)));
+        COLIBRI_TRY(setMeta("started", wallClock()));
+        for (const auto& [key, value] : entries) COLIBRI_TRY(setMeta(key, value));
+        COLIBRI_TRY(exec("COMMIT"));
+        return exec("BEGIN");
+    }
+
+    Status prepareAll() {
+        const auto prepare = [&](SqliteStatement& statement, const char* sql) {
+            return statement.prepare(db.get(), sql, path);
+        };
+        COLIBRI_TRY(prepare(meta, "INSERT OR REPLACE INTO meta VALUES(?,?)"));
+        COLIBRI_TRY(prepare(knob, "INSERT INTO knobs VALUES(?,?,?,?,?)"));
+        COLIBRI_TRY(prepare(arrived, "INSERT OR IGNORE INTO requests(id, arrived, prompt_tokens) "
+                                     "VALUES(?,?,?)"));
+        COLIBRI_TRY(prepare(admitted,
+                            "UPDATE requests SET admitted=?, cached_tokens=? WHERE id=?"));
+        COLIBRI_TRY(prepare(firstToken, "UPDATE requests SET first_token=? WHERE id=?"));
+        COLIBRI_TRY(prepare(done, "UPDATE requests SET done=?, generated=?, stop=? WHERE id=?"));
+        COLIBRI_TRY(prepare(token, "INSERT INTO tokens VALUES(?,?,?,?,?,?,?,?,?)"));
+        COLIBRI_TRY(prepare(layerStep, "INSERT INTO layer_steps VALUES(?,?,?,?,?,?,?,?,?,?,?)"));
+        COLIBRI_TRY(prepare(load, "INSERT INTO loads VALUES(?,?,?,?,?,?,?,?,?)"));
+        COLIBRI_TRY(prepare(sample, "INSERT INTO samples VALUES(?,?,?)"));
+        return prepare(mark, "INSERT INTO marks VALUES(?,?,?)");
+    }
+
+    Status setMeta(std::string_view key, std::string_view value) {
+        return meta.bind(key).bind(value).run();
+    }
+
+    Status flushLayerStep() {
+        if (!pending.open) return {};
+        pending.open = false;
+        const LayerStepEvent& lead = pending.lead;
+        return layerStep.bind(pending.t).bind(int64_t(lead.layer)).bind(int64_t(lead.rows))
+            .bind(int64_t(lead.prefill)).bind(int64_t(lead.routerNs)).bind(int64_t(lead.waitNs))
+            .bind(int64_t(lead.computeNs)).bind(pending.lookups).bind(pending.hits)
+            .bind(pending.prefetched).bindBlob(pending.routing).run();
+    }
+
+    // Routing blob, little endian, one entry per row event: u64 request, u32 position, u8 count,
+    // then per expert u16 id and u8 bits (1 first of the step, 2 hit, 4 by prefetch).
+    Status addLayerStep(const LayerStepEvent& step, double t) {
+        if (step.lead || !pending.open) {
+            COLIBRI_TRY(flushLayerStep());
+            pending = {.open = true, .t = t, .lead = step};
+        }
+        const auto put = [&](auto value) {
+            for (size_t i = 0; i < sizeof value; ++i) {
+                pending.routing.push_back(uint8_t(uint64_t(value) >> (8 * i)));
+            }
+        };
+        put(step.request);
+        put(step.position);
+        const int count = std::min<int>(step.count, kEventExperts);
+        put(uint8_t(count));
+        for (int i = 0; i < count; ++i) {
+            const unsigned first = step.firstBits >> i & 1, hit = step.hitBits >> i & 1;
+            const unsigned prefetch = step.prefetchBits >> i & 1;
+            put(step.experts[i]);
+            put(uint8_t(first | hit << 1 | prefetch << 2));
+            pending.lookups += first;
+            pending.hits += first & hit;
+            pending.prefetched += first & hit & prefetch;
+        }
+        return {};
+    }
+
+    Status addRequest(const Event& event, double t) {
+        const RequestEvent& request = event.request;
+        const int64_t id = int64_t(request.request);
+        switch (event.type) {
+            case EventType::RequestArrived:
+                return arrived.bind(id).bind(t).bind(int64_t(request.promptTokens)).run();
+            case EventType::RequestAdmitted:
+                return admitted.bind(t).bind(int64_t(request.cachedTokens)).bind(id).run();
+            case EventType::RequestFirstToken:
+                return firstToken.bind(t).bind(id).run();
+            default:
+                return done.bind(t).bind(int64_t(request.generated))
+                    .bind(std::string_view(stopReasonName(request.stop))).bind(id).run();
+        }
+    }
+
+    Status addKnob(const KnobEvent& event, double t) {
+        if (event.knob >= kKnobCount) return {};
+        const KnobRow& row = knobRow(KnobId(event.knob));
+        const size_t length = strnlen(event.reason, sizeof event.reason);
+        return knob.bind(t).bind(std::string_view(row.name))
+            .bind(knobValueText(row, event.requested)).bind(knobValueText(row, event.effective))
+            .bind(std::string_view(event.reason, length)).run();
+    }
+};
+
+SessionWriter::SessionWriter() : m_impl(std::make_unique<Impl>()) {}
+
+Result<std::unique_ptr<SessionWriter>> SessionWriter::create(
+    const std::filesystem::path& path,
+    const std::vector<std::pair<std::string, std::string>>& meta) {
+    std::error_code error;
+    if (std::filesystem::exists(path, error)) {
+        return Status(Code::InvalidArgument, "session file " + path.string() + " exists",
+                      "Choose another name; sessions are never overwritten");
+    }
+    if (path.has_parent_path()) {
+        std::filesystem::create_directories(path.parent_path(), error);
+        if (error) return systemError("cannot create", path.parent_path(), error.value());
+    }
+    auto writer = std::unique_ptr<SessionWriter>(new SessionWriter);
+    writer->m_impl->path = path.string();
+    if (Status status = writer->m_impl->open(meta); !status.ok()) {
+        writer->m_impl.reset();
+        for (const char* suffix : {"", "-wal", "-shm"}) {
+            std::filesystem::remove(path.string() + suffix, error);
+        }
+        return status;
+    }
+    return writer;
+}
+
+SessionWriter::~SessionWriter() {
+    if (!m_impl || !m_impl->db) return;
+    // A failure here loses the mark of a clean end, nothing else; there is nobody to tell.
+    (void)m_impl->flushLayerStep();
+    (void)m_impl->setMeta("ended", wallClock());
+    (void)m_impl->exec("COMMIT");
+    for (auto* statement : {&m_impl->meta, &m_impl->knob, &m_impl->arrived, &m_impl->admitted,
+                            &m_impl->firstToken, &m_impl->done, &m_impl->token,
+                            &m_impl->layerStep, &m_impl->load, &m_impl->sample, &m_impl->mark}) {
+        *statement = SqliteStatement();
+    }
+}
+
+Status SessionWriter::write(const Event& event, double t) {
+    Impl& impl = *m_impl;
+    switch (event.type) {
+        case EventType::RequestArrived:
+        case EventType::RequestAdmitted:
+        case EventType::RequestFirstToken:
+        case EventType::RequestDone:
+            return impl.addRequest(event, t);
+        case EventType::Token: {
+            const TokenEvent& token = event.token;
+            return impl.token.bind(t).bind(int64_t(token.request)).bind(int64_t(token.index))
+                .bind(int64_t(token.token)).bind(int64_t(token.stepNs)).bind(int64_t(token.gapNs))
+                .bind(int64_t(token.stallNs)).bind(int64_t(token.lookups))
+                .bind(int64_t(token.hits)).run();
+        }
+        case EventType::LayerStep:
+            return impl.addLayerStep(event.layerStep, t);
+        case EventType::ExpertLoad: {
+            const ExpertLoadEvent& load = event.load;
+            return impl.load.bind(t).bind(int64_t(load.layer)).bind(int64_t(load.expert))
+                .bind(std::string_view(reasonName(load.reason))).bind(int64_t(load.bytes))
+                .bind(int64_t(load.queueNs)).bind(int64_t(load.readNs)).bind(int64_t(load.needNs))
+                .bind(int64_t(load.failed)).run();
+        }
+        case EventType::KnobChanged:
+            return impl.addKnob(event.knob, t);
+        case EventType::Note:
+            return mark(t, "note", std::string(event.note.text, strnlen(event.note.text,
+                                                                        sizeof event.note.text)));
+        case EventType::Eviction:
+        case EventType::BatchFormed:
+        case EventType::PrefetchOutcome:
+            return {};
+    }
+    return {};
+}
+
+Status SessionWriter::mark(double t, const std::string& kind, const std::string& label) {
+    return m_impl->mark.bind(t).bind(std::string_view(kind)).bind(std::string_view(label)).run();
+}
+
+Status SessionWriter::sample(const Snapshot& snapshot, double t) {
+    for (int i = 0; i < kSeriesCount; ++i) {
+        const SeriesData& series = snapshot.series[size_t(i)];
+        if (series.y.empty() || std::isnan(series.y.back())) continue;
+        COLIBRI_TRY(m_impl->sample.bind(t)
+                        .bind(std::string_view(seriesInfo(SeriesId(i)).name))
+                        .bind(series.y.back()).run());
+    }
+    return {};
+}
+
+Status SessionWriter::commit() {
+    COLIBRI_TRY(m_impl->flushLayerStep());
+    COLIBRI_TRY(m_impl->exec("COMMIT"));
+    return m_impl->exec("BEGIN");
+}
+
+int64_t SessionWriter::fileBytes() const {
+    int64_t total = 0;
+    for (const char* suffix : {"", "-wal"}) {
+        std::error_code error;
+        const auto size = std::filesystem::file_size(m_impl->path + suffix, error);
+        if (!error) total += int64_t(size);
+    }
+    return total;
+}
+
+}  // namespace colibri

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes a session file: SQLite in WAL mode, inserts batched in transactions, so that a killed
+// process loses at most the last uncommitted batch and the file is never torn. The schema is
+// documented, with example queries, in resources/help/session-file.md.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/base/status.h"
+#include "engine/telemetry/events.h"
+#include "profiler/record/snapshot.h"
+
+namespace colibri {
+
+constexpr int kSessionSchema = 1;
+
+// Not thread-safe: one owner at a time. After an error the writer must be dropped.
+class SessionWriter {
+public:
+    // Errors: InvalidArgument when the file exists, IoError / NoSpace with the path.
+    static Result<std::unique_ptr<SessionWriter>> create(
+        const std::filesystem::path& path,
+        const std::vector<std::pair<std::string, std::string>>& meta);
+    ~SessionWriter();   // commits, notes a clean end, closes
+
+    Status write(const Event& event, double t);
+    Status mark(double t, const std::string& kind, const std::string& label);
+    Status sample(const Snapshot& snapshot, double t);   // the newest value of every series
+    Status commit();
+    int64_t fileBytes() const;                           // database and WAL together
+
+private:
+    SessionWriter();
+    struct Impl;
+    std::unique_ptr<Impl> m_impl;
+};
+
+}  // namespace colibri

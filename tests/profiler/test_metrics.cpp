@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include <QTest>
+
+#include <cmath>
+
+#include "profiler/record/effect.h"
+#include "profiler/record/metrics.h"
+
+using namespace colibri;
+
+namespace {
+
+Event requestEvent(EventType type, uint64_t id)
+{
+    Event event{};
+    event.type = type;
+    event.request.request = id;
+    event.request.stop = StopReason::Eos;
+    return event;
+}
+
+Event tokenEvent(uint64_t gapNs)
+{
+    Event event{};
+    event.type = EventType::Token;
+    event.token.request = 1;
+    event.token.gapNs = gapNs;
+    event.token.stepNs = gapNs;
+    event.token.stallNs = gapNs / 4;
+    return event;
+}
+
+Event knobEvent(KnobId id, int64_t value)
+{
+    Event event{};
+    event.type = EventType::KnobChanged;
+    event.knob.knob = uint8_t(id);
+    event.knob.requested = event.knob.effective = value;
+    return event;
+}
+
+double last(const Snapshot& snapshot, SeriesId id)
+{
+    const auto& y = snapshot.series[size_t(id)].y;
+    return y.empty() ? std::nan("") : y.back();
+}
+
+}  // namespace
+
+class TestMetrics : public QObject {
+    Q_OBJECT
+private slots:
+    void hitRateCountsFirstTouchesOnly()
+    {
+        Metrics metrics(2, 8, {0, 2});
+        metrics.add(requestEvent(EventType::RequestArrived, 1), 0);
+        metrics.add(requestEvent(EventType::RequestAdmitted, 1), 0);
+        Event step{};
+        step.type = EventType::LayerStep;
+        step.layerStep.layer = 2;
+        step.layerStep.count = 4;
+        step.layerStep.firstBits = 0b0111;   // the fourth was touched by an earlier row
+        step.layerStep.hitBits = 0b1101;
+        step.layerStep.prefetchBits = 0b0100;
+        for (int i = 0; i < 4; ++i) step.layerStep.experts[i] = uint16_t(i);
+        metrics.add(step, 1);
+        metrics.tick(1.1, 1 << 30, NAN, "no NVIDIA driver");
+        Snapshot snapshot;
+        metrics.fill(snapshot);
+        QCOMPARE(last(snapshot, SeriesId::HitRate), 100.0 * 2 / 3);
+        QCOMPARE(last(snapshot, SeriesId::PrefetchHitRate), 100.0 / 3);
+        QCOMPARE(snapshot.figures.hitRate, 2.0 / 3);
+        QCOMPARE(snapshot.heat.size(), 16);
+        QVERIFY(snapshot.heat[8] > 0.9 && snapshot.heat[0] == 0);
+        QCOMPARE(snapshot.series[size_t(SeriesId::SmUtilisation)].unavailable, "no NVIDIA driver");
+        QVERIFY(snapshot.series[size_t(SeriesId::SmUtilisation)].y.empty());
+        // The window forgets.
+        metrics.tick(12, 1 << 30, NAN, "no NVIDIA driver");
+        metrics.fill(snapshot);
+        QVERIFY(std::isnan(snapshot.figures.hitRate));
+    }
+    void idleIsAGapNotAStaleValue()
+    {
+        Metrics metrics(1, 4, {0});
+        metrics.add(requestEvent(EventType::RequestArrived, 1), 0);
+        metrics.add(requestEvent(EventType::RequestAdmitted, 1), 0);
+        metrics.add(tokenEvent(20'000'000), 0.5);
+        metrics.tick(0.6, 0, NAN, "none");
+        Snapshot snapshot;
+        metrics.fill(snapshot);
+        QCOMPARE(std::round(last(snapshot, SeriesId::TokensPerSecond)), 50.0);
+        QCOMPARE(snapshot.figures.stallShare, 0.25);
+        metrics.add(requestEvent(EventType::RequestDone, 1), 0.7);
+        metrics.tick(0.8, 0, NAN, "none");
+        metrics.fill(snapshot);
+        QVERIFY(std::isnan(last(snapshot, SeriesId::TokensPerSecond)));
+        QCOMPARE(snapshot.markers.size(), 2);
+        QVERIFY(snapshot.markers[1].kind == Marker::Kind::TurnEnd);
+        QCOMPARE(snapshot.markers[1].label, "turn 1");
+    }
+    void percentilesPoolRawGaps()
+    {
+        Metrics metrics(1, 4, {0});
+        for (int i = 0; i < 200; ++i) metrics.add(tokenEvent(i == 7 ? 90'000'000 : 10'000'000), i * 0.01);
+        metrics.add(tokenEvent(0), 2.5);   // a first token has no gap
+        metrics.tick(2.6, 0, NAN, "none");
+        Snapshot snapshot;
+        metrics.fill(snapshot);
+        QCOMPARE(snapshot.figures.itlCount, 200);
+        QVERIFY(std::abs(snapshot.figures.itlP50Ms - 10) < 0.02);
+        QVERIFY(std::abs(metrics.itlBetween(0, 3).quantile(1.0) / 1e6 - 90) < 0.2);
+        QCOMPARE(metrics.itlBetween(0.5, 0.996).count(), 50);
+    }
+    void aKnobChangeGetsAMarkerAndItsMeasuredEffect()
+    {
+        Metrics metrics(1, 4, {0});
+        double t = 0;
+        metrics.add(knobEvent(KnobId::ExpertCacheSize, 8), t);
+        Snapshot snapshot;
+        metrics.fill(snapshot);
+        QVERIFY(snapshot.markers.empty());  // the value at load is not a change
+        for (int i = 0; i < 100; ++i) metrics.add(tokenEvent(20'000'000 + i % 5 * 100'000), t += 0.02);
+        metrics.add(knobEvent(KnobId::ExpertCacheSize, 12), t);
+        for (int i = 0; i < 20; ++i) metrics.add(tokenEvent(10'000'000 + i % 5 * 100'000), t += 0.01);
+        metrics.fill(snapshot);
+        QCOMPARE(snapshot.markers.size(), 1);
+        QVERIFY(snapshot.markers[0].effect == Marker::Effect::Measuring);
+        QCOMPARE(snapshot.markers[0].from, 8);
+        QCOMPARE(snapshot.markers[0].to, 12);
+        for (int i = 0; i < 80; ++i) metrics.add(tokenEvent(10'000'000 + i % 5 * 100'000), t += 0.01);
+        metrics.fill(snapshot);
+        const Marker& marker = snapshot.markers[0];
+        QVERIFY(marker.effect == Marker::Effect::Known);
+        QVERIFY(std::abs(marker.change - 0.98) < 0.03);
+        QVERIFY(marker.low <= marker.change && marker.change <= marker.high);
+        QVERIFY(marker.low > 0.9);
+    }
+    void noiseIsNoEffect()
+    {
+        std::vector<double> before, after;
+        for (int i = 0; i < 64; ++i) {
+            before.push_back(20e6 + (i * 37 % 11) * 1e6);
+            after.push_back(20e6 + (i * 53 % 11) * 1e6);
+        }
+        const EffectEstimate estimate = estimateEffect(before, after);
+        QVERIFY(estimate.low < 0 && estimate.high > 0);
+    }
+};
+
+QTEST_GUILESS_MAIN(TestMetrics)
+#include "test_metrics.moc"

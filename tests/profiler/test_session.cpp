@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include <QFile>
+#include <QProcess>
+#include <QRegularExpression>
+#include <QTemporaryDir>
+#include <QTest>
+
+#include <csignal>
+#include <cmath>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+#include "profiler/record/recorder.h"
+#include "profiler/session/session_reader.h"
+#include "profiler/session/session_writer.h"
+#include "profiler/session/sqlite.h"
+
+using namespace colibri;
+namespace fs = std::filesystem;
+
+namespace {
+
+RecorderSource emptySource(Telemetry* telemetry)
+{
+    RecorderSource source;
+    source.telemetry = telemetry;
+    source.stats = [] { return StoreStats(); };
+    source.residency = [](std::vector<Residency>& out) { out.assign(8, Residency::OnDisk); };
+    source.moeLayers = {0};
+    source.experts = 8;
+    source.meta = {{"model", "tiny"}};
+    source.knobs = {{KnobId::ExpertCacheSize, {8, 8, ""}}};
+    return source;
+}
+
+Event layerStep(bool lead, uint16_t first, uint16_t hits)
+{
+    Event event{};
+    event.type = EventType::LayerStep;
+    event.layerStep.lead = lead;
+    event.layerStep.rows = 2;
+    event.layerStep.count = 2;
+    event.layerStep.firstBits = first;
+    event.layerStep.hitBits = hits;
+    return event;
+}
+
+Event token(uint32_t index)
+{
+    Event event{};
+    event.type = EventType::Token;
+    event.token.request = 1;
+    event.token.index = index;
+    event.token.gapNs = 5'000'000;
+    return event;
+}
+
+}  // namespace
+
+class TestSession : public QObject {
+    Q_OBJECT
+    QTemporaryDir m_dir;
+    fs::path file(const char* name) { return fs::path(m_dir.path().toStdString()) / name; }
+
+private slots:
+    void everyEventIsInTheFile()
+    {
+        Telemetry telemetry;
+        EventRing* ring = telemetry.addRing("engine");
+        const fs::path path = file("whole.colibri-session");
+        {
+            auto recorder = Recorder::start(emptySource(&telemetry), {.sessionFile = path});
+            QVERIFY2(recorder.ok(), recorder.status().text().c_str());
+            Event request{};
+            request.request.request = 1;
+            request.type = EventType::RequestArrived;
+            ring->write(request);
+            request.type = EventType::RequestAdmitted;
+            ring->write(request);
+            for (uint32_t i = 0; i < 100; ++i) ring->write(token(i));
+            for (int i = 0; i < 10; ++i) {
+                ring->write(layerStep(true, 0b11, 0b01));
+                ring->write(layerStep(false, 0b10, 0b11));
+            }
+            (*recorder)->note("here");
+            QVERIFY((*recorder)->flush().ok());
+            const auto snapshot = (*recorder)->snapshot();
+            QCOMPARE(snapshot->figures.hitRate, 2.0 / 3);
+            QCOMPARE(snapshot->sessionFile, path.string());
+            QVERIFY(snapshot->sessionBytes > 0);
+        }
+        const auto summary = readSessionSummary(path);
+        QVERIFY2(summary.ok(), summary.status().text().c_str());
+        QVERIFY(summary->endedCleanly);
+        QCOMPARE(summary->tokens, 100);
+        QCOMPARE(summary->requests, 1);
+        // The hit rate on the screen is the count in the file.
+        QCOMPARE(summary->lookups, 30);
+        QCOMPARE(summary->hits, 20);
+        QCOMPARE(summary->meta.at("model"), "tiny");
+    }
+    void sessionsAreNeverOverwritten()
+    {
+        const fs::path path = file("twice.colibri-session");
+        QVERIFY(SessionWriter::create(path, {}).ok());
+        QCOMPARE(SessionWriter::create(path, {}).status().code(), Code::InvalidArgument);
+        QVERIFY(readSessionSummary(path).ok());
+    }
+    void unwritableFoldersAreNamed()
+    {
+        const auto writer = SessionWriter::create("/proc/none/x.colibri-session", {});
+        QVERIFY(!writer.ok());
+        QVERIFY(writer.status().text().find("/proc/none") != std::string::npos);
+    }
+    void aKilledProcessLosesAtMostASecond()
+    {
+        const fs::path path = file("killed.colibri-session");
+        const pid_t child = fork();
+        if (child == 0) {
+            Telemetry telemetry;
+            EventRing* ring = telemetry.addRing("engine");
+            auto recorder = Recorder::start(emptySource(&telemetry), {.sessionFile = path});
+            if (!recorder.ok()) _exit(1);
+            for (uint32_t i = 0;; ++i) {   // the time is in the token's index: 5 ms each
+                ring->write(token(i));
+                usleep(5000);
+            }
+        }
+        QTest::qWait(2500);
+        kill(child, SIGKILL);
+        const uint64_t killed = monotonicNs();
+        waitpid(child, nullptr, 0);
+        const auto summary = readSessionSummary(path);
+        QVERIFY2(summary.ok(), summary.status().text().c_str());
+        QVERIFY(!summary->endedCleanly);
+        QVERIFY(killed > 0 && summary->tokens > 100);
+        QVERIFY2(summary->lastTime > 1.0, qPrintable(QString::number(summary->lastTime)));
+        QVERIFY(recoverSession(path).ok());
+        const auto recovered = readSessionSummary(path);
+        QVERIFY(recovered->endedCleanly);
+        QCOMPARE(recovered->tokens, summary->tokens);
+        QVERIFY(!fs::exists(path.string() + "-wal") || fs::file_size(path.string() + "-wal") == 0);
+    }
+    void aFullDiskStopsTheFileNotThePlots()
+    {
+        Telemetry telemetry;
+        EventRing* ring = telemetry.addRing("engine");
+        const fs::path path = file("full.colibri-session");
+        auto recorder = Recorder::start(emptySource(&telemetry), {.sessionFile = path});
+        QVERIFY(recorder.ok());
+        rlimit before{};
+        getrlimit(RLIMIT_FSIZE, &before);
+        std::signal(SIGXFSZ, SIG_IGN);
+        const rlimit tight{160 * 1024, before.rlim_max};
+        setrlimit(RLIMIT_FSIZE, &tight);
+        Status status;
+        for (int round = 0; round < 200 && status.ok(); ++round) {
+            for (uint32_t i = 0; i < 1000; ++i) ring->write(token(i));
+            status = (*recorder)->flush();
+        }
+        setrlimit(RLIMIT_FSIZE, &before);
+        QVERIFY(!status.ok());
+        QVERIFY(status.text().find("full.colibri-session") != std::string::npos);
+        for (uint32_t i = 0; i < 10; ++i) ring->write(token(i));
+        (void)(*recorder)->flush();
+        const auto snapshot = (*recorder)->snapshot();
+        QVERIFY(!snapshot->sessionError.empty());
+        QVERIFY(snapshot->sessionFile.empty());
+        QVERIFY(!std::isnan(snapshot->figures.itlP50Ms));
+    }
+    void brokenFilesAreRefused_data()
+    {
+        QTest::addColumn<QByteArray>("content");
+        QTest::newRow("empty") << QByteArray();
+        QTest::newRow("text") << QByteArray("this is not a database, only a line of text\n");
+        QTest::newRow("header only") << QByteArray("SQLite format 3\0", 16);
+        QTest::newRow("noise") << QByteArray(8192, '\x5a');
+    }
+    void brokenFilesAreRefused()
+    {
+        QFETCH(QByteArray, content);
+        const fs::path path = file("broken.colibri-session");
+        QFile out(QString::fromStdString(path.string()));
+        QVERIFY(out.open(QIODevice::WriteOnly) && out.write(content) == content.size());
+        out.close();
+        const auto summary = readSessionSummary(path);
+        QVERIFY(!summary.ok());
+        QVERIFY(summary.status().code() == Code::BadInput);
+        QVERIFY(summary.status().text().find("broken.colibri-session") != std::string::npos);
+    }
+    void newerSchemasAreNamed()
+    {
+        const fs::path path = file("newer.colibri-session");
+        QVERIFY(SessionWriter::create(path, {{"schema", "7"}}).ok());
+        const auto summary = readSessionSummary(path);
+        QVERIFY(summary.status().code() == Code::Unsupported);
+        QVERIFY(summary.status().message().find("7") != std::string::npos);
+    }
+    void theDocumentedQueriesRun()
+    {
+        const fs::path path = file("documented.colibri-session");
+        QVERIFY(SessionWriter::create(path, {}).ok());
+        QFile help(COLIBRI_SOURCE_DIR "/resources/help/session-file.md");
+        QVERIFY(help.open(QIODevice::ReadOnly));
+        const QString text = QString::fromUtf8(help.readAll());
+        sqlite3* handle = nullptr;
+        QCOMPARE(sqlite3_open(path.c_str(), &handle), SQLITE_OK);
+        SqliteDb db(handle);
+        // Every table of the schema is described, and every example is valid SQL.
+        SqliteStatement tables;
+        QVERIFY(tables.prepare(handle, "SELECT name FROM sqlite_master WHERE type='table'", "").ok());
+        int described = 0;
+        while (*tables.step()) {
+            QVERIFY2(text.contains("| `" + QString::fromStdString(tables.text(0)) + "`"),
+                     tables.text(0).c_str());
+            ++described;
+        }
+        QCOMPARE(described, 9);
+        int examples = 0;
+        QRegularExpression block("```sql\n(.*?)```", QRegularExpression::DotMatchesEverythingOption);
+        for (auto it = block.globalMatch(text); it.hasNext(); ++examples) {
+            SqliteStatement query;
+            const Status status = query.prepare(handle, it.next().captured(1).toStdString(), "");
+            QVERIFY2(status.ok(), status.text().c_str());
+        }
+        QVERIFY(examples >= 4);
+    }
+};
+
+QTEST_GUILESS_MAIN(TestSession)
+#include "test_session.moc"
