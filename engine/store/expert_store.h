@@ -13,6 +13,18 @@
 //
 // Threads: request, wait, hint and Pin belong to the engine's thread(s); setters and stats may be
 // called from any thread. Reads run on the store's own I/O and prefetch threads.
+//
+// Any size works, down to one slot: request() gives slots to as many misses as fit, in order; the
+// rest start as pins are released. So the caller works through its tickets in order (those with
+// `hit` first is best: it overlaps the reads), releases each pin before it waits for many more,
+// and holds fewer pins than there are slots. If it holds more, the store grows past its size by
+// the records needed until they are released, rather than wait for ever. When hits hold all
+// slots, a waiting ticket takes the slot of one not waited for yet, which is then read again.
+//
+// A prefetch takes a free slot, or the coldest unpinned record of the colder half of the policy's
+// order that is not of a layer from the current one to the target; unread or unused prefetches
+// hold at most a quarter of the slots. A prefetched record keeps its slot until its layer is
+// requested; not asked for then, it becomes the next to be evicted.
 #pragma once
 
 #include <cstddef>
@@ -29,6 +41,7 @@
 namespace colibri {
 
 class ExpertStore;
+class StoreCore;
 
 // Keeps one expert in memory while it lives. Move-only.
 class Pin {
@@ -46,7 +59,7 @@ private:
     friend class ExpertStore;
     ExpertStore* m_store = nullptr;
     const std::byte* m_record = nullptr;
-    int32_t m_slot = -1;
+    uint32_t m_key = 0;
 };
 
 // What request() found for one expert.
@@ -54,7 +67,6 @@ struct Ticket {
     uint16_t moeLayer = 0, expert = 0;
     bool hit = false;          // resident at first touch (a late prefetch is a miss)
     bool byPrefetch = false;   // hit, and a prefetch had brought it since its last use
-    int32_t slot = -1;         // internal
     uint64_t askedNs = 0;
 };
 
@@ -72,12 +84,16 @@ struct StoreOptions {
 enum class Residency : uint8_t { OnDisk, Loading, Resident };
 
 struct StoreStats {
-    uint64_t lookups = 0, hits = 0;
-    uint64_t demandLoads = 0, prefetchLoads = 0, evictions = 0, failedReads = 0;
+    uint64_t lookups = 0, hits = 0;      // misses = lookups - hits
+    uint64_t demandLoads = 0, prefetchLoads = 0;   // reads that ended well, by who began them
+    uint64_t evictions = 0;
+    uint64_t failedReads = 0;            // every attempt counts
     uint64_t bytesLoaded = 0;
+    // Issued: reads begun. Useful: resident at first touch. Late: asked for while being read.
+    // Wasted: evicted or failed before use. The rest is being read or not used yet.
     uint64_t prefetchIssued = 0, prefetchUseful = 0, prefetchLate = 0, prefetchWasted = 0;
     uint64_t stallNs = 0;                // wait() blocked
-    int64_t slots = 0, slotsUsed = 0;    // now
+    int64_t slots = 0, slotsUsed = 0;    // now; used may exceed slots while pins delay a shrink
     int64_t slotBytes = 0;               // memory of all slots now
 };
 
@@ -89,20 +105,25 @@ public:
                                                      Telemetry* telemetry);
     ~ExpertStore();
 
-    // Looks up `experts` (distinct) of one MoE layer, counts hits, starts all missing reads.
-    // Pending prefetches of this or earlier layers that have not started are cancelled.
+    // Looks up `experts` (distinct) of one MoE layer, counts hits, starts all missing reads. `out`
+    // is cleared first and gets one ticket per expert, in order. A ticket holds its expert like a
+    // pin. Prefetches of this or earlier layers that have not started are cancelled.
     void request(int64_t moeLayer, std::span<const uint16_t> experts, std::vector<Ticket>& out);
     bool ready(const Ticket& ticket) const;          // wait() would not block
-    // Blocks until usable. The pin holds the slot. Each ticket is waited for exactly once.
+    // Blocks until usable. The pin holds the slot. Each ticket is waited for or dropped, once.
     Result<Pin> wait(const Ticket& ticket);
+    // Gives a ticket up (a step that ends early). A read under way is finished for the cache.
+    void drop(const Ticket& ticket);
 
-    // Prefetch candidates for a coming MoE layer, most likely first. Never blocks.
+    // Prefetch candidates for a coming MoE layer, most likely first; replaces earlier ones of that
+    // layer. They are read once the layer is at most `prefetchDepth` ahead. Never blocks.
     void hint(int64_t moeLayer, std::span<const uint16_t> experts);
 
     // Live settings; each takes effect between two reads. setCacheSize shrinks as pins allow and
     // really returns memory to the system; it never blocks a token for more than one read.
     // Returns the effective value and, when it differs, why.
     KnobState setCacheSize(int64_t expertsPerLayer);
+    KnobState cacheSizeState() const;                    // now, as a shrink converges
     KnobState setPolicy(CachePolicyKind policy);
     KnobState setPrefetchThreads(int64_t threads);
     KnobState setPrefetch(PrefetchSource source, int64_t depth);
@@ -116,9 +137,9 @@ public:
 
 private:
     friend class Pin;
-    ExpertStore();
-    struct Impl;
-    std::unique_ptr<Impl> m_impl;
+    friend struct StoreFactory;                          // engine/store/reader.h
+    explicit ExpertStore(std::unique_ptr<StoreCore> core);
+    std::unique_ptr<StoreCore> m_core;
 };
 
 }  // namespace colibri

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/store/expert_store.h"
+
+#include <algorithm>
+#include <system_error>
+
+#include "engine/base/format.h"
+#include "engine/store/store_core.h"
+
+namespace colibri {
+
+// ---- StoreCore: start, end, small settings ----
+
+StoreCore::StoreCore(StoreShape shape, const StoreOptions& options, Telemetry* telemetry,
+                     StoreParts parts)
+    : m_shape(std::move(shape)), m_parts(std::move(parts)), m_telemetry(telemetry),
+      m_entries(size_t(moeLayers() * experts())),
+      m_residency(new std::atomic<uint8_t>[m_entries.size()]()),
+      m_policyKind(options.policy), m_epochs(size_t(moeLayers())), m_hints(size_t(moeLayers())),
+      m_hintNs(size_t(moeLayers())), m_source(options.prefetchSource),
+      m_depth(std::clamp<int64_t>(options.prefetchDepth, 0, 4)),
+      m_prefetchThreads(std::clamp<int64_t>(options.prefetchThreads, 0, kMaxPrefetchThreads)),
+      m_ioMode(options.ioMode), m_workers(kMaxPrefetchThreads) {
+    for (int64_t bytes : m_shape.recordBytes) m_slotBytes = std::max(m_slotBytes, bytes);
+    m_requestedSize = options.cacheSize;
+    const int64_t size = std::clamp<int64_t>(options.cacheSize, 1, std::max<int64_t>(1, experts()));
+    if (size != options.cacheSize)
+        m_sizeReason = "the range is 1 to " + formatCount(experts()) + " experts per layer";
+    m_capacity = size * moeLayers();
+    m_policy = makePolicy(m_policyKind, int64_t(m_entries.size()), m_capacity);
+    m_link.setRate(std::max<int64_t>(0, options.linkLimit) * 1'000'000, m_parts.clock->now());
+}
+
+Status StoreCore::start() {
+    const int64_t free = m_parts.memory->freeBytes();
+    if (free > 0 && m_capacity * m_slotBytes > free)
+        return {Code::OutOfMemory,
+                "The expert cache needs " + formatGiB(double(m_capacity * m_slotBytes)) + ", " +
+                    formatGiB(double(free)) + " are free",
+                "Choose a smaller cache size"};
+    if (m_entries.empty()) return {};
+    if (m_telemetry != nullptr) m_ring = m_telemetry->addRing("expert-store");
+    try {
+        for (int i = 0; i < m_parts.ioThreads; ++i) {
+            EventRing* const ring = m_telemetry == nullptr
+                                        ? nullptr
+                                        : m_telemetry->addRing("expert-io-" + std::to_string(i));
+            m_ioThreads.emplace_back([this, i, ring] { demandLoop(i, ring); });
+        }
+    } catch (const std::system_error& error) {
+        return {Code::OutOfMemory, std::string("Cannot start a thread: ") + error.what()};
+    }
+    std::lock_guard start(m_startMutex);
+    return startWorkers(m_prefetchThreads);
+}
+
+StoreCore::~StoreCore() {
+    {
+        Lock lock(m_mutex);
+        m_stopping = true;
+        flushOutcome(m_parts.clock->now(), true);
+        m_demandCv.notify_all();
+        m_prefetchCv.notify_all();
+        m_linkCv.notify_all();
+    }
+    for (std::thread& thread : m_ioThreads) thread.join();
+    for (Worker& worker : m_workers)
+        if (worker.thread.joinable()) worker.thread.join();
+    for (Entry& e : m_entries)
+        if (e.memory != nullptr) m_parts.memory->free(e.memory, m_slotBytes);
+    for (std::byte* memory : m_freed) m_parts.memory->free(memory, m_slotBytes);
+}
+
+KnobState StoreCore::setPolicy(CachePolicyKind policy) {
+    Lock lock(m_mutex);
+    if (policy != m_policyKind) {
+        auto next = makePolicy(policy, int64_t(m_entries.size()), m_capacity);
+        next->adopt(m_policy->order());
+        m_policy = std::move(next);
+        m_policyKind = policy;
+    }
+    return {int64_t(policy), int64_t(policy), {}};
+}
+
+KnobState StoreCore::setIoMode(IoMode mode) {
+    KnobState state{int64_t(mode), int64_t(mode), {}};
+    if (mode == IoMode::Direct && !m_parts.reader->directWorks()) {
+        state.effective = int64_t(IoMode::Buffered);
+        state.reason = "the file system does not offer direct reads";
+    }
+    Lock lock(m_mutex);
+    m_ioMode = IoMode(state.effective);
+    return state;
+}
+
+KnobState StoreCore::setLinkLimit(int64_t megabytesPerSecond) {
+    KnobState state{megabytesPerSecond, std::clamp<int64_t>(megabytesPerSecond, 0, 100'000), {}};
+    if (state.effective != megabytesPerSecond) state.reason = "the range is 0 to 100,000 MB/s";
+    Lock lock(m_mutex);
+    m_link.setRate(state.effective * 1'000'000, m_parts.clock->now());
+    m_linkCv.notify_all();
+    wakePrefetch();
+    return state;
+}
+
+StoreStats StoreCore::stats() {
+    Lock lock(m_mutex);
+    flushOutcome(m_parts.clock->now(), false);
+    StoreStats stats = m_stats;
+    stats.slots = m_capacity;
+    stats.slotsUsed = m_used;
+    stats.slotBytes = m_used * m_slotBytes;
+    return stats;
+}
+
+void StoreCore::residency(std::vector<Residency>& out) const {
+    out.resize(m_entries.size());
+    for (size_t i = 0; i < out.size(); ++i)
+        out[i] = Residency(m_residency[i].load(std::memory_order_relaxed));
+}
+
+std::vector<uint32_t> StoreCore::order() {
+    Lock lock(m_mutex);
+    return m_policy->order();
+}
+
+// ---- ExpertStore ----
+
+Pin::Pin(Pin&& other) noexcept
+    : m_store(std::exchange(other.m_store, nullptr)),
+      m_record(std::exchange(other.m_record, nullptr)), m_key(other.m_key) {}
+
+Pin& Pin::operator=(Pin&& other) noexcept {
+    if (this == &other) return *this;
+    release();
+    m_store = std::exchange(other.m_store, nullptr);
+    m_record = std::exchange(other.m_record, nullptr);
+    m_key = other.m_key;
+    return *this;
+}
+
+void Pin::release() {
+    if (m_store != nullptr) m_store->m_core->unpin(m_key);
+    m_store = nullptr;
+    m_record = nullptr;
+}
+
+ExpertStore::ExpertStore(std::unique_ptr<StoreCore> core) : m_core(std::move(core)) {}
+ExpertStore::~ExpertStore() = default;
+
+Result<std::unique_ptr<ExpertStore>> ExpertStore::open(const ContainerInfo& info,
+                                                       const StoreOptions& options,
+                                                       Telemetry* telemetry) {
+    StoreShape shape;
+    shape.experts = info.config.numExperts;
+    for (const ExpertLayer& layer : info.expertLayers) {
+        shape.layers.push_back(layer.layer);
+        shape.recordBytes.push_back(layer.recordBytes);
+        shape.files.push_back(layer.file);
+    }
+    auto reader = FileReader::open(info);
+    if (!reader) return reader.status();
+    StoreParts parts;
+    parts.reader = std::move(*reader);
+    return StoreFactory::open(std::move(shape), options, telemetry, std::move(parts));
+}
+
+Result<std::unique_ptr<ExpertStore>> StoreFactory::open(StoreShape shape,
+                                                        const StoreOptions& options,
+                                                        Telemetry* telemetry, StoreParts parts) {
+    for (size_t i = 0; i < shape.recordBytes.size(); ++i)
+        if (shape.recordBytes[i] <= 0 || shape.recordBytes[i] % kRecordAlign != 0)
+            return Status(Code::BadInput,
+                          shape.files[i] + ": expert records of " +
+                              formatCount(shape.recordBytes[i]) +
+                              " bytes; a multiple of " + formatCount(kRecordAlign) + " is needed");
+    if (parts.memory == nullptr) parts.memory = std::make_unique<SlotMemory>();
+    if (parts.clock == nullptr) parts.clock = std::make_unique<Clock>();
+    StoreOptions effective = options;
+    if (!parts.reader->directWorks()) effective.ioMode = IoMode::Buffered;
+    auto core = std::make_unique<StoreCore>(std::move(shape), effective, telemetry,
+                                            std::move(parts));
+    COLIBRI_TRY(core->start());
+    return std::unique_ptr<ExpertStore>(new ExpertStore(std::move(core)));
+}
+
+void StoreFactory::settle(ExpertStore& store) { store.m_core->settle(); }
+std::vector<uint32_t> StoreFactory::order(const ExpertStore& store) {
+    return store.m_core->order();
+}
+
+void ExpertStore::request(int64_t moeLayer, std::span<const uint16_t> experts,
+                          std::vector<Ticket>& out) {
+    m_core->request(moeLayer, experts, out);
+}
+bool ExpertStore::ready(const Ticket& ticket) const { return m_core->ready(ticket); }
+
+Result<Pin> ExpertStore::wait(const Ticket& ticket) {
+    Pin pin;
+    auto record = m_core->wait(ticket, pin.m_key);
+    if (!record) return record.status();
+    pin.m_store = this;
+    pin.m_record = *record;
+    return pin;
+}
+
+void ExpertStore::drop(const Ticket& ticket) { m_core->drop(ticket); }
+void ExpertStore::hint(int64_t moeLayer, std::span<const uint16_t> experts) {
+    m_core->hint(moeLayer, experts);
+}
+KnobState ExpertStore::setCacheSize(int64_t n) { return m_core->setCacheSize(n); }
+KnobState ExpertStore::cacheSizeState() const { return m_core->cacheSizeState(); }
+KnobState ExpertStore::setPolicy(CachePolicyKind policy) { return m_core->setPolicy(policy); }
+KnobState ExpertStore::setPrefetchThreads(int64_t n) { return m_core->setPrefetchThreads(n); }
+KnobState ExpertStore::setPrefetch(PrefetchSource source, int64_t depth) {
+    return m_core->setPrefetch(source, depth);
+}
+KnobState ExpertStore::setIoMode(IoMode mode) { return m_core->setIoMode(mode); }
+KnobState ExpertStore::setLinkLimit(int64_t rate) { return m_core->setLinkLimit(rate); }
+StoreStats ExpertStore::stats() const { return m_core->stats(); }
+void ExpertStore::residency(std::vector<Residency>& out) const { m_core->residency(out); }
+int64_t ExpertStore::experts() const { return m_core->experts(); }
+int64_t ExpertStore::moeLayers() const { return m_core->moeLayers(); }
+
+}  // namespace colibri

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where expert records come from, and how a store is put together from its parts. The product
+// uses FileReader; tests hand in readers that fail, stall or return short counts.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/base/file.h"
+#include "engine/base/status.h"
+#include "engine/knobs/knobs.h"
+#include "engine/model/container.h"
+#include "engine/store/clock.h"
+#include "engine/store/expert_store.h"
+#include "engine/store/slot_memory.h"
+
+namespace colibri {
+
+// What the store must know of a model.
+struct StoreShape {
+    int64_t experts = 0;                      // per layer
+    std::vector<int64_t> layers;              // (MoE layers) model layer index
+    std::vector<int64_t> recordBytes;         // (MoE layers) multiple of 4096
+    std::vector<std::string> files;           // (MoE layers) for messages
+};
+
+class Reader {
+public:
+    virtual ~Reader() = default;
+    // Reads up to out.size() bytes at `offset` of a MoE layer's file. Returns the count, 0 at the
+    // end of the file, -errno on failure. Called from many threads at once. With IoMode::Direct
+    // offset, size and memory are multiples of 4096.
+    virtual int64_t readAt(int64_t moeLayer, int64_t offset, std::span<std::byte> out,
+                           IoMode mode) = 0;
+    // Direct reads bypass the page cache; false when the file system cannot.
+    virtual bool directWorks() const { return true; }
+};
+
+// The expert files of a container, each held open twice (direct and buffered): reads go on when
+// the folder is renamed or deleted.
+class FileReader final : public Reader {
+public:
+    static Result<std::unique_ptr<Reader>> open(const ContainerInfo& info);
+    int64_t readAt(int64_t moeLayer, int64_t offset, std::span<std::byte> out,
+                   IoMode mode) override;
+    bool directWorks() const override { return m_directWorks; }
+
+private:
+    std::vector<File> m_direct, m_buffered;   // (MoE layers)
+    bool m_directWorks = true;
+};
+
+// Reads one whole record through short reads. Errors name file, expert, layer, byte and reason.
+Status readRecord(Reader& reader, const StoreShape& shape, int64_t moeLayer, int64_t expert,
+                  std::span<std::byte> out, IoMode mode);
+
+// Parts of a store that tests replace.
+struct StoreParts {
+    std::unique_ptr<Reader> reader;
+    std::unique_ptr<SlotMemory> memory;
+    std::unique_ptr<Clock> clock;
+    int ioThreads = 8;                        // demand reads in flight
+};
+
+struct StoreFactory {
+    static Result<std::unique_ptr<ExpertStore>> open(StoreShape shape, const StoreOptions& options,
+                                                     Telemetry* telemetry, StoreParts parts);
+    // Waits until no read is under way and no prefetch can start.
+    static void settle(ExpertStore& store);
+    // Records in the policy's order, coldest first: moeLayer * experts + expert.
+    static std::vector<uint32_t> order(const ExpertStore& store);
+};
+
+}  // namespace colibri

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/store/slot_memory.h"
+
+#include <sys/mman.h>
+
+#include "engine/base/machine.h"
+
+namespace colibri {
+
+namespace {
+
+constexpr size_t kPage = 4096;
+constexpr size_t kHugePage = 2 << 20;
+
+size_t roundUp(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
+
+std::byte* map(size_t bytes) {
+    void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return at == MAP_FAILED ? nullptr : static_cast<std::byte*>(at);
+}
+
+}  // namespace
+
+std::byte* SlotMemory::allocate(int64_t bytes) {
+    const size_t size = roundUp(size_t(bytes), kPage);
+    if (size < kHugePage) return map(size);
+    // Map a huge page too much and cut both ends off: the slot starts on a huge page.
+    std::byte* const wide = map(size + kHugePage);
+    if (wide == nullptr) return nullptr;
+    const size_t head = roundUp(size_t(reinterpret_cast<uintptr_t>(wide)), kHugePage) -
+                        size_t(reinterpret_cast<uintptr_t>(wide));
+    std::byte* const slot = wide + head;
+    if (head > 0) munmap(wide, head);
+    if (head < kHugePage) munmap(slot + size, kHugePage - head);
+    // Only an advice: fewer page faults and TLB misses; the last part stays in small pages so
+    // that a slot never takes more than its record.
+    madvise(slot, size / kHugePage * kHugePage, MADV_HUGEPAGE);
+    return slot;
+}
+
+void SlotMemory::free(std::byte* memory, int64_t bytes) {
+    if (memory != nullptr) munmap(memory, roundUp(size_t(bytes), kPage));
+}
+
+int64_t SlotMemory::freeBytes() { return memoryFreeNow(); }
+
+}  // namespace colibri

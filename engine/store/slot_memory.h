@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where slots live. Each slot is its own mapping, so that giving one back really returns its
+// memory to the system. Tests replace it to make allocations fail.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace colibri {
+
+class SlotMemory {
+public:
+    virtual ~SlotMemory() = default;
+    // `bytes` of zeroed memory aligned to 4096 (2 MiB for large slots); nullptr when there is
+    // none. Pages are taken from the system at first use.
+    virtual std::byte* allocate(int64_t bytes);
+    virtual void free(std::byte* memory, int64_t bytes);
+    // Bytes this process may still take; 0: not known.
+    virtual int64_t freeBytes();
+};
+
+}  // namespace colibri

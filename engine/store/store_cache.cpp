@@ -1,0 +1,445 @@
+// SPDX-License-Identifier: Apache-2.0
+// Slots, eviction, tickets and pins. Everything private here runs under the lock.
+#include <algorithm>
+
+#include "engine/base/format.h"
+#include "engine/store/store_core.h"
+
+namespace colibri {
+
+bool StoreCore::valid(const Ticket& ticket) const {
+    return ticket.moeLayer < moeLayers() && ticket.expert < experts();
+}
+
+void StoreCore::setState(uint32_t key, State state) {
+    m_entries[key].state = state;
+    Residency shown = Residency::Loading;
+    if (state == State::Resident) shown = Residency::Resident;
+    if (state == State::OnDisk || state == State::Failed) shown = Residency::OnDisk;
+    m_residency[key].store(uint8_t(shown), std::memory_order_relaxed);   // a display, no order
+}
+
+// ---- asking ----
+
+void StoreCore::request(int64_t moeLayer, std::span<const uint16_t> experts,
+                        std::vector<Ticket>& out) {
+    out.clear();
+    const uint64_t now = m_parts.clock->now();
+    Lock lock(m_mutex);
+    const bool known = moeLayer >= 0 && moeLayer < moeLayers();
+    if (known) passLayers(moeLayer);
+    // First all are held, so that no miss evicts what this very request needs.
+    for (uint16_t expert : experts) {
+        Ticket& ticket = out.emplace_back();
+        ticket.moeLayer = uint16_t(known ? moeLayer : UINT16_MAX);
+        ticket.expert = expert;
+        ticket.askedNs = now;
+        if (valid(ticket)) lookUp(keyOf(moeLayer, expert), now, ticket);
+    }
+    if (known) demotePassed(moeLayer);
+    for (const Ticket& ticket : out)
+        if (valid(ticket)) place(keyOf(moeLayer, ticket.expert));
+    flushOutcome(now, false);
+    wakePrefetch();
+    unlockAndFree(lock);
+}
+
+void StoreCore::clearHints(int64_t moeLayer) {
+    std::vector<uint32_t>& hints = m_hints[size_t(moeLayer)];
+    m_hinted -= int64_t(hints.size());
+    hints.clear();
+}
+
+void StoreCore::passLayers(int64_t moeLayer) {
+    if (m_hinted > 0)
+        for (int64_t layer = m_layer; layer != moeLayer;) {
+            layer = (layer + 1) % moeLayers();
+            clearHints(layer);
+        }
+    clearHints(moeLayer);
+    m_layer = moeLayer;
+    ++m_epochs[size_t(moeLayer)];
+}
+
+void StoreCore::lookUp(uint32_t key, uint64_t now, Ticket& ticket) {
+    Entry& e = m_entries[key];
+    ++m_stats.lookups;
+    ++e.uses;
+    if (e.tickets++ == 0) e.order = ++m_tickets;
+    switch (e.state) {
+        case State::Resident:
+            ++m_stats.hits;
+            ticket.hit = true;
+            if (!e.unused) return;
+            ticket.byPrefetch = true;
+            ++m_stats.prefetchUseful;
+            e.unused = false;
+            --m_unusedPrefetches;
+            if (e.place == Place::Pending) {
+                std::erase(m_pending, key);
+                e.place = Place::Nowhere;
+            }
+            return;
+        case State::Reading:
+            if (e.unused) join(e, now);
+            return;
+        case State::OnDisk:
+        case State::Failed:
+            m_errors.erase(key);
+            e.uses = 1;
+            e.askedNs = now;
+            e.byPrefetch = false;
+            setState(key, State::NeedsSlot);
+            return;
+        case State::NeedsSlot:
+        case State::Queued: return;
+    }
+}
+
+void StoreCore::join(Entry& e, uint64_t now) {
+    ++m_stats.prefetchLate;
+    e.unused = false;
+    --m_unusedPrefetches;
+    e.demanded = true;
+    --m_prefetchReading;
+    ++m_demandReading;
+    e.askedNs = now;
+    m_link.promote(e.transfer, now);
+    m_linkCv.notify_all();
+}
+
+void StoreCore::demotePassed(int64_t moeLayer) {
+    std::erase_if(m_pending, [&](uint32_t key) {
+        if (layerOf(key) != moeLayer) return false;
+        m_entries[key].place = Place::Policy;
+        m_policy->insertCold(key);
+        return true;
+    });
+}
+
+void StoreCore::place(uint32_t key) {
+    Entry& e = m_entries[key];
+    if (e.state == State::NeedsSlot) {
+        if (!e.lined) m_needSlot.push_back(key);
+        e.lined = true;
+        feedWaiting();
+    } else if (e.place == Place::Policy) {
+        m_policy->touch(key);
+    } else if (e.memory != nullptr) {
+        m_policy->insert(key);
+        e.place = Place::Policy;
+    }
+}
+
+bool StoreCore::ready(const Ticket& ticket) {
+    if (!valid(ticket)) return true;
+    Lock lock(m_mutex);
+    return usable(m_entries[keyOf(ticket.moeLayer, ticket.expert)]);
+}
+
+Result<const std::byte*> StoreCore::wait(const Ticket& ticket, uint32_t& key) {
+    if (!valid(ticket))
+        return Status(Code::InvalidArgument, "The store has no expert " +
+                                                 formatCount(ticket.expert) + " of MoE layer " +
+                                                 formatCount(ticket.moeLayer));
+    key = keyOf(ticket.moeLayer, ticket.expert);
+    Lock lock(m_mutex);
+    Entry& e = m_entries[key];
+    if (e.tickets == 0)
+        return Status(Code::Internal, "A ticket of expert " + formatCount(ticket.expert) +
+                                          " was waited for twice");
+    if (!usable(e)) {
+        const uint64_t from = m_parts.clock->now();
+        ++e.waiting;
+        ++m_doneWaiters;
+        for (;;) {
+            if (e.state == State::NeedsSlot) forceSlot(key);
+            if (usable(e)) break;
+            m_doneCv.wait(lock);
+        }
+        --m_doneWaiters;
+        --e.waiting;
+        m_stats.stallNs += m_parts.clock->now() - from;
+    }
+    if (e.state == State::Failed) {
+        Status status = m_errors[key];
+        endTicket(key);
+        unlockAndFree(lock);
+        return status;
+    }
+    --e.tickets;
+    ++e.pins;
+    return static_cast<const std::byte*>(e.memory);
+}
+
+void StoreCore::drop(const Ticket& ticket) {
+    if (!valid(ticket)) return;
+    Lock lock(m_mutex);
+    const uint32_t key = keyOf(ticket.moeLayer, ticket.expert);
+    if (m_entries[key].tickets > 0) endTicket(key);
+    unlockAndFree(lock);
+}
+
+void StoreCore::endTicket(uint32_t key) {
+    Entry& e = m_entries[key];
+    --e.tickets;
+    if (!held(e)) letGo(key);
+}
+
+void StoreCore::unpin(uint32_t key) {
+    Lock lock(m_mutex);
+    Entry& e = m_entries[key];
+    --e.pins;
+    if (!held(e)) letGo(key);
+    unlockAndFree(lock);
+}
+
+void StoreCore::letGo(uint32_t key) {
+    Entry& e = m_entries[key];
+    if (e.state == State::Failed) {
+        m_errors.erase(key);
+        setState(key, State::OnDisk);
+    } else if (e.state == State::NeedsSlot) {
+        std::erase(m_needSlot, key);
+        e.lined = false;
+        setState(key, State::OnDisk);
+    }
+    if (m_used > m_capacity) trim(m_used - m_capacity);
+    if (!m_needSlot.empty()) feedWaiting();
+}
+
+// ---- slots ----
+
+std::byte* StoreCore::newSlot() {
+    std::byte* const memory = m_parts.memory->allocate(m_slotBytes);
+    if (memory != nullptr) {
+        ++m_used;
+        return memory;
+    }
+    const int64_t wanted = m_capacity / std::max<int64_t>(1, moeLayers());
+    if (m_used < m_capacity) {
+        m_capacity = std::max<int64_t>(1, m_used);
+        m_policy->setSlots(m_capacity);
+        m_sizeReason = "memory for " + formatCount(wanted) + " could not be allocated";
+    }
+    return nullptr;
+}
+
+std::byte* StoreCore::slotForDemand() {
+    if (m_used > m_capacity) trim(m_used - m_capacity);
+    if (m_used < m_capacity)
+        if (std::byte* const memory = newSlot()) return memory;
+    if (m_used > m_capacity) return nullptr;
+    int64_t victim = m_policy->coldest(m_policy->size(), [&](uint32_t k) { return evictable(k); });
+    if (victim < 0 && !m_pending.empty()) victim = m_pending.front();
+    return victim < 0 ? nullptr : evict(uint32_t(victim), State::OnDisk);
+}
+
+int64_t StoreCore::ahead(int64_t moeLayer) const {
+    const int64_t layers = moeLayers();
+    const int64_t distance = (moeLayer - m_layer + layers) % layers;
+    return distance == 0 ? layers : distance;
+}
+
+std::byte* StoreCore::slotForPrefetch(uint32_t key) {
+    if (m_used > m_capacity) return nullptr;
+    if (m_used < m_capacity)
+        if (std::byte* const memory = newSlot()) return memory;
+    const int64_t target = ahead(layerOf(key));
+    const int64_t victim = m_policy->coldest(m_policy->size() / 2, [&](uint32_t other) {
+        if (!evictable(other)) return false;
+        if (m_entries[other].unused) return true;   // a prefetch whose layer has passed
+        const int64_t layer = layerOf(other);
+        return layer != m_layer && ahead(layer) > target;
+    });
+    return victim < 0 ? nullptr : evict(uint32_t(victim), State::OnDisk);
+}
+
+void StoreCore::queueRead(uint32_t key, std::byte* memory) {
+    Entry& e = m_entries[key];
+    e.memory = memory;
+    e.retried = false;
+    e.place = Place::Policy;
+    m_policy->insert(key);
+    setState(key, State::Queued);
+    m_demand.push_back(key);
+    m_demandCv.notify_one();
+}
+
+std::byte* StoreCore::takeSlot(uint32_t key) {
+    Entry& e = m_entries[key];
+    if (e.place == Place::Policy) m_policy->remove(key);
+    if (e.place == Place::Pending) std::erase(m_pending, key);
+    e.place = Place::Nowhere;
+    if (e.unused) {
+        ++m_stats.prefetchWasted;
+        --m_unusedPrefetches;
+        e.unused = false;
+    }
+    return std::exchange(e.memory, nullptr);
+}
+
+std::byte* StoreCore::evict(uint32_t key, State next) {
+    Entry& e = m_entries[key];
+    ++m_stats.evictions;
+    if (m_ring != nullptr) {
+        Event event{};
+        event.type = EventType::Eviction;
+        event.timeNs = m_parts.clock->now();
+        event.eviction = {uint16_t(m_shape.layers[size_t(layerOf(key))]),
+                          uint16_t(key % m_shape.experts), event.timeNs - e.residentNs, e.uses};
+        m_ring->write(event);
+    }
+    e.uses = 0;
+    setState(key, next);
+    return takeSlot(key);
+}
+
+void StoreCore::dropSlot(uint32_t key) {
+    m_freed.push_back(takeSlot(key));
+    --m_used;
+}
+
+void StoreCore::feedWaiting() {
+    while (!m_needSlot.empty()) {
+        std::byte* const memory = slotForDemand();
+        if (memory == nullptr && m_used > 0) return;
+        // Whoever is waited for now goes first.
+        auto next = std::find_if(m_needSlot.begin(), m_needSlot.end(),
+                                 [&](uint32_t key) { return m_entries[key].waiting > 0; });
+        if (next == m_needSlot.end()) next = m_needSlot.begin();
+        const uint32_t key = *next;
+        m_needSlot.erase(next);
+        m_entries[key].lined = false;
+        if (memory != nullptr)
+            queueRead(key, memory);
+        else
+            fail(key, {Code::OutOfMemory, "No memory for one expert of " +
+                                              formatGiB(double(m_slotBytes))});
+    }
+}
+
+int64_t StoreCore::stealable(uint32_t key) const {
+    // Of those nobody waits for now the youngest; else one that is waited for, but younger than
+    // this: so the oldest ticket always gets on.
+    const Entry& mine = m_entries[key];
+    int64_t best = -1;
+    bool bestWaiting = true;
+    uint64_t bestOrder = mine.order;
+    m_policy->coldest(m_policy->size(), [&](uint32_t other) {
+        const Entry& e = m_entries[other];
+        if (e.state != State::Resident || e.pins > 0 || e.tickets == 0) return false;
+        const bool waiting = e.waiting > 0;
+        if ((bestWaiting && !waiting) || (bestWaiting == waiting && e.order > bestOrder)) {
+            best = other;
+            bestWaiting = waiting;
+            bestOrder = e.order;
+        }
+        return false;
+    });
+    return best;
+}
+
+void StoreCore::forceSlot(uint32_t key) {
+    const int64_t victim = stealable(key);
+    const bool reading = !m_demand.empty() || m_demandReading + m_prefetchReading > 0;
+    std::byte* memory = nullptr;
+    if (victim >= 0) {
+        memory = evict(uint32_t(victim), State::NeedsSlot);
+        m_entries[size_t(victim)].askedNs = m_parts.clock->now();
+        m_entries[size_t(victim)].lined = true;
+        m_needSlot.push_back(uint32_t(victim));
+    } else if (reading) {
+        return;   // what ends next can be evicted or taken
+    } else {
+        memory = newSlot();   // every slot is pinned: rather grow than wait for ever
+    }
+    std::erase(m_needSlot, key);
+    m_entries[key].lined = false;
+    if (memory != nullptr)
+        queueRead(key, memory);
+    else
+        fail(key, {Code::OutOfMemory,
+                   "No memory for one more expert of " + formatGiB(double(m_slotBytes))});
+}
+
+void StoreCore::fail(uint32_t key, Status status) {
+    setState(key, State::Failed);
+    m_errors[key] = std::move(status);
+    if (m_doneWaiters > 0) m_doneCv.notify_all();
+}
+
+void StoreCore::trim(int64_t most) {
+    for (; most > 0 && m_used > m_capacity; --most) {
+        int64_t victim =
+            m_policy->coldest(m_policy->size(), [&](uint32_t key) { return evictable(key); });
+        if (victim < 0 && !m_pending.empty()) victim = m_pending.front();
+        if (victim < 0) return;
+        m_freed.push_back(evict(uint32_t(victim), State::OnDisk));
+        --m_used;
+    }
+}
+
+void StoreCore::unlockAndFree(Lock& lock) {
+    if (m_freed.empty()) {
+        lock.unlock();
+        return;
+    }
+    const std::vector<std::byte*> freed = std::exchange(m_freed, {});
+    lock.unlock();
+    for (std::byte* memory : freed) m_parts.memory->free(memory, m_slotBytes);
+}
+
+// ---- size ----
+
+KnobState StoreCore::sizeState() const {
+    KnobState state{m_requestedSize, m_requestedSize, {}};
+    const int64_t layers = moeLayers();
+    if (layers == 0) return state;
+    if (m_used > m_capacity) {
+        state.effective = (m_used + layers - 1) / layers;
+        state.reason = formatCount(m_used) + " slots are in use by the current token";
+    } else {
+        state.effective = std::max<int64_t>(1, m_capacity / layers);
+        if (state.effective != state.requested) state.reason = m_sizeReason;
+    }
+    return state;
+}
+
+KnobState StoreCore::cacheSizeState() {
+    Lock lock(m_mutex);
+    return sizeState();
+}
+
+KnobState StoreCore::setCacheSize(int64_t expertsPerLayer) {
+    const int64_t free = m_parts.memory->freeBytes();   // asks the system: not under the lock
+    Lock lock(m_mutex);
+    const int64_t layers = moeLayers();
+    const int64_t size = std::clamp<int64_t>(expertsPerLayer, 1, std::max<int64_t>(1, experts()));
+    m_requestedSize = expertsPerLayer;
+    m_sizeReason.clear();
+    if (size != expertsPerLayer)
+        m_sizeReason = "the range is 1 to " + formatCount(experts()) + " experts per layer";
+    int64_t slots = size * layers;
+    const int64_t fit = m_used + free / std::max<int64_t>(1, m_slotBytes);
+    if (free > 0 && slots > m_capacity && slots > fit) {
+        slots = std::max(m_capacity, fit / std::max<int64_t>(1, layers) * layers);
+        m_sizeReason = "memory for " + formatCount(size) + " could not be allocated";
+    }
+    m_capacity = slots;
+    m_policy->setSlots(slots);
+    // In small steps: unmapping gigabytes at once would hold a token up.
+    for (;;) {
+        trim(kTrimBatch);
+        if (m_freed.empty()) break;
+        unlockAndFree(lock);
+        lock.lock();
+    }
+    feedWaiting();
+    wakePrefetch();
+    const KnobState state = sizeState();
+    unlockAndFree(lock);
+    return state;
+}
+
+}  // namespace colibri
