@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tokens that are found in the text before anything else: <|im_end|> and the like.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "engine/base/status.h"
+#include "engine/text/pre_tokenizers.h"
+
+namespace colibri::text {
+
+class Normalizer;
+
+struct AddedToken {
+    std::string content;
+    int32_t id = 0;
+    bool special = false, normalized = false, singleWord = false, leftStrip = false, rightStrip = false;
+};
+
+// Finds strings in a text in one pass over it (Aho-Corasick): of all that begin first the longest,
+// then on behind it. Immutable after build().
+class StringFinder {
+public:
+    struct Hit {
+        size_t begin, end;
+        size_t which;    // index of the string
+    };
+    // Of equal strings the first counts. Empty strings are never found.
+    void build(const std::vector<std::string>& strings);
+    std::vector<Hit> find(std::string_view text) const;
+
+private:
+    struct State {
+        int32_t fail = 0;
+        int32_t suffixHit = -1;    // nearest state along the fail links that ends a string
+        int32_t string = -1;
+        int32_t depth = 0;
+    };
+    int32_t step(int32_t state, unsigned char byte) const;    // -1: no such edge
+
+    std::vector<State> m_states;
+    std::unordered_map<uint64_t, int32_t> m_edges;    // state << 8 | byte
+    std::vector<size_t> m_lengths;
+};
+
+// Immutable after build(); any thread.
+class AddedTokens {
+public:
+    // `normalizer` may be null; it must live as long as this.
+    void build(std::vector<AddedToken> tokens, const Normalizer* normalizer);
+
+    const AddedToken* byId(int32_t id) const;
+    const AddedToken* byContent(std::string_view content) const;
+    bool isSpecial(std::string_view content) const;
+    const std::vector<AddedToken>& all() const { return m_tokens; }
+
+    // The text cut at added tokens, the rest normalized. Special tokens are left as text unless
+    // `special`. REQUIRES: valid UTF-8.
+    std::vector<Piece> cut(std::string_view text, bool special) const;
+
+private:
+    struct Group {
+        StringFinder finder;
+        std::vector<size_t> tokens;    // index in m_tokens of each string of the finder
+    };
+    void cutBy(const Group& group, std::string_view text, bool atStart, bool special,
+               std::vector<Piece>& out) const;
+
+    std::vector<AddedToken> m_tokens;
+    std::unordered_map<int32_t, size_t> m_byId;
+    std::unordered_map<std::string, size_t> m_byContent;
+    Group m_raw, m_normalized;    // searched in the text as it is, and after the normalizer
+    const Normalizer* m_normalizer = nullptr;
+};
+
+}  // namespace colibri::text

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/text/decoders.h"
+
+#include "engine/text/normalizers.h"
+#include "engine/text/regex.h"
+#include "engine/text/unicode.h"
+
+namespace colibri::text {
+namespace {
+
+using MadeDecoder = Result<std::unique_ptr<Decoder>>;
+
+class ByteLevel : public Decoder {
+public:
+    void apply(std::vector<DecodedToken>& tokens, bool) const override {
+        for (DecodedToken& token : tokens) {
+            if (token.added) continue;
+            std::string bytes;
+            bool all = true;
+            for (size_t at = 0; at < token.text.size() && all;) {
+                const Utf8Step step = nextUtf8(token.text, at);
+                const int byte = step.valid ? letterToByte(step.code) : -1;
+                all = byte >= 0;
+                bytes += char(byte);
+                at += step.bytes;
+            }
+            if (all) token.text = std::move(bytes);    // else the token stands for itself
+        }
+    }
+};
+
+class ByteFallback : public Decoder {
+public:
+    void apply(std::vector<DecodedToken>& tokens, bool) const override {
+        for (DecodedToken& token : tokens) {
+            const std::string& text = token.text;
+            if (text.size() != 6 || !text.starts_with("<0x") || text[5] != '>') continue;
+            const int high = hexDigit(text[3]), low = hexDigit(text[4]);
+            if (high >= 0 && low >= 0) token.text = std::string(1, char(high << 4 | low));
+        }
+    }
+
+private:
+    static int hexDigit(char c) {
+        if (c >= '0' && c <= '9') return c - '0';
+        if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+        return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+    }
+};
+
+class Replace : public Decoder {
+public:
+    Replace(Regex pattern, std::string content)
+        : m_pattern(std::move(pattern)), m_content(std::move(content)) {}
+
+    void apply(std::vector<DecodedToken>& tokens, bool) const override {
+        for (DecodedToken& token : tokens) {
+            if (!isValidUtf8(token.text)) continue;    // single bytes of a longer character
+            std::string out;
+            for (const Span& span : m_pattern.spans(token.text)) {
+                out += span.match ? m_content : token.text.substr(span.begin, span.end - span.begin);
+            }
+            token.text = std::move(out);
+        }
+    }
+
+private:
+    Regex m_pattern;
+    std::string m_content;
+};
+
+class Fuse : public Decoder {
+public:
+    void apply(std::vector<DecodedToken>& tokens, bool) const override {
+        DecodedToken all;
+        for (const DecodedToken& token : tokens) all.text += token.text;
+        tokens.assign(1, std::move(all));
+    }
+};
+
+class Strip : public Decoder {
+public:
+    Strip(std::string content, size_t start, size_t stop)
+        : m_content(std::move(content)), m_start(start), m_stop(stop) {}
+
+    void apply(std::vector<DecodedToken>& tokens, bool atStart) const override {
+        if (!atStart) return;
+        for (DecodedToken& token : tokens) {
+            std::string_view text = token.text;
+            for (size_t i = 0; i < m_start && text.starts_with(m_content); ++i) {
+                text.remove_prefix(m_content.size());
+            }
+            for (size_t i = 0; i < m_stop && text.ends_with(m_content); ++i) {
+                text.remove_suffix(m_content.size());
+            }
+            token.text = std::string(text);
+        }
+    }
+
+private:
+    std::string m_content;
+    size_t m_start, m_stop;
+};
+
+class Metaspace : public Decoder {
+public:
+    Metaspace(std::string mark, bool prepended) : m_mark(std::move(mark)), m_prepended(prepended) {}
+
+    void apply(std::vector<DecodedToken>& tokens, bool atStart) const override {
+        bool first = atStart;
+        for (DecodedToken& token : tokens) {
+            std::string out;
+            for (size_t at = 0; at < token.text.size();) {
+                if (!std::string_view(token.text).substr(at).starts_with(m_mark)) {
+                    out += token.text[at++];
+                    continue;
+                }
+                if (!(first && m_prepended)) out += ' ';
+                at += m_mark.size();
+            }
+            first = false;
+            token.text = std::move(out);
+        }
+    }
+
+private:
+    std::string m_mark;
+    bool m_prepended;
+};
+
+class Chain : public Decoder {
+public:
+    explicit Chain(std::vector<std::unique_ptr<Decoder>> steps) : m_steps(std::move(steps)) {}
+    void apply(std::vector<DecodedToken>& tokens, bool atStart) const override {
+        for (const auto& step : m_steps) step->apply(tokens, atStart);
+    }
+
+private:
+    std::vector<std::unique_ptr<Decoder>> m_steps;
+};
+
+template <typename Kind>
+MadeDecoder makeSimple(const JsonNode&, int) {
+    return {std::make_unique<Kind>()};
+}
+
+MadeDecoder makeReplace(const JsonNode& node, int) {
+    Result<Regex> pattern = readPattern(node.at("pattern"));
+    if (!pattern) return pattern.status();
+    Result<std::string> content = node.text("content");
+    if (!content) return content.status();
+    return {std::make_unique<Replace>(std::move(*pattern), std::move(*content))};
+}
+
+MadeDecoder makeStrip(const JsonNode& node, int) {
+    Result<std::string> content = node.text("content");
+    if (!content) return content.status();
+    const Result<int64_t> start = node.integer("start", 0), stop = node.integer("stop", 0);
+    if (!start) return start.status();
+    if (!stop) return stop.status();
+    if (content->empty() || *start < 0 || *stop < 0) return node.bad("nothing or less to strip");
+    return {std::make_unique<Strip>(std::move(*content), size_t(*start), size_t(*stop))};
+}
+
+MadeDecoder makeMetaspace(const JsonNode& node, int) {
+    Result<std::string> mark = node.text("replacement");
+    if (!mark) return mark.status();
+    const Result<bool> addPrefix = node.flag("add_prefix_space", true);
+    if (!addPrefix) return addPrefix.status();
+    const Result<std::string> scheme = node.text("prepend_scheme", *addPrefix ? "always" : "never");
+    if (!scheme) return scheme.status();
+    if (mark->empty()) return node.bad("replacement is empty");
+    return {std::make_unique<Metaspace>(std::move(*mark), *scheme != "never")};
+}
+
+MadeDecoder makeChain(const JsonNode& node, int depth) {
+    Result<std::vector<JsonNode>> parts = node.array("decoders");
+    if (!parts) return parts.status();
+    std::vector<std::unique_ptr<Decoder>> steps;
+    for (const JsonNode& part : *parts) {
+        MadeDecoder step = makeDecoder(part, depth + 1);
+        if (!step) return step.status();
+        if (*step) steps.push_back(std::move(*step));
+    }
+    return {std::make_unique<Chain>(std::move(steps))};
+}
+
+struct Kind {
+    std::string_view type;
+    MadeDecoder (*make)(const JsonNode&, int depth);
+};
+
+constexpr Kind kKinds[] = {
+    {"ByteLevel", makeSimple<ByteLevel>}, {"ByteFallback", makeSimple<ByteFallback>},
+    {"Fuse", makeSimple<Fuse>},           {"Replace", makeReplace},
+    {"Strip", makeStrip},                 {"Metaspace", makeMetaspace},
+    {"Sequence", makeChain},
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Decoder>> makeDecoder(const JsonNode& node, int depth) {
+    if (node.isNull()) return {std::unique_ptr<Decoder>()};
+    if (depth > kDeepestNesting) return node.bad("nested too deep");
+    Result<std::string> type = node.text("type");
+    if (!type) return type.status();
+    for (const Kind& kind : kKinds) {
+        if (kind.type == *type) return kind.make(node, depth);
+    }
+    return node.unsupported("type \"" + *type + "\"");
+}
+
+}  // namespace colibri::text

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/text/normalizers.h"
+
+#include <utf8proc.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "engine/text/regex.h"
+#include "engine/text/unicode.h"
+
+namespace colibri::text {
+namespace {
+
+using MadeNormalizer = Result<std::unique_ptr<Normalizer>>;
+
+// NFC, NFD, NFKC, NFKD.
+class UnicodeForm : public Normalizer {
+public:
+    explicit UnicodeForm(int options) : m_options(options) {}
+
+    void apply(std::string& text) const override {
+        if (isAscii(text)) return;
+        std::vector<utf8proc_int32_t> codes = decomposed(text);
+        sortMarks(codes);
+        utf8proc_ssize_t count = utf8proc_ssize_t(codes.size());
+        if (m_options & UTF8PROC_COMPOSE) {
+            count = utf8proc_normalize_utf32(codes.data(), count,
+                                             utf8proc_option_t(UTF8PROC_COMPOSE | UTF8PROC_STABLE));
+        }
+        text.clear();
+        for (utf8proc_ssize_t i = 0; i < count; ++i) appendUtf8(text, char32_t(codes[i]));
+    }
+
+private:
+    std::vector<utf8proc_int32_t> decomposed(const std::string& text) const {
+        constexpr int kMost = 32;    // the longest decomposition has 18 characters
+        const auto options = utf8proc_option_t(UTF8PROC_DECOMPOSE | UTF8PROC_STABLE |
+                                               (m_options & UTF8PROC_COMPAT));
+        std::vector<utf8proc_int32_t> codes;
+        codes.reserve(text.size());
+        for (size_t at = 0; at < text.size();) {
+            const Utf8Step step = nextUtf8(text, at);
+            at += step.bytes;
+            utf8proc_int32_t parts[kMost];
+            int lastBound = 0;
+            const auto count = utf8proc_decompose_char(utf8proc_int32_t(step.code), parts, kMost,
+                                                       options, &lastBound);
+            if (count >= 0 && count <= kMost) {
+                codes.insert(codes.end(), parts, parts + count);
+            } else {
+                codes.push_back(utf8proc_int32_t(step.code));
+            }
+        }
+        return codes;
+    }
+
+    // Canonical order. Not left to utf8proc, whose sort takes a time that grows with the square
+    // of the number of marks in a row.
+    static void sortMarks(std::vector<utf8proc_int32_t>& codes) {
+        const auto classOf = [](utf8proc_int32_t code) {
+            return utf8proc_get_property(code)->combining_class;
+        };
+        for (size_t begin = 0; begin < codes.size();) {
+            if (classOf(codes[begin]) == 0) {
+                ++begin;
+                continue;
+            }
+            size_t end = begin + 1;
+            while (end < codes.size() && classOf(codes[end]) != 0) ++end;
+            std::stable_sort(codes.begin() + begin, codes.begin() + end,
+                             [&](auto a, auto b) { return classOf(a) < classOf(b); });
+            begin = end;
+        }
+    }
+
+    int m_options;
+};
+
+// A change of one character at a time.
+class PerCharacter : public Normalizer {
+public:
+    using Change = void (*)(char32_t code, std::string& out);
+    explicit PerCharacter(Change change) : m_change(change) {}
+
+    void apply(std::string& text) const override {
+        std::string out;
+        out.reserve(text.size());
+        for (size_t at = 0; at < text.size();) {
+            const Utf8Step step = nextUtf8(text, at);
+            m_change(step.code, out);
+            at += step.bytes;
+        }
+        text = std::move(out);
+    }
+
+private:
+    Change m_change;
+};
+
+void lowerCase(char32_t code, std::string& out) {
+    if (code == 0x130) {    // the one character whose lower case is two
+        out += "i\u0307";
+    } else {
+        appendUtf8(out, char32_t(utf8proc_tolower(utf8proc_int32_t(code))));
+    }
+}
+
+void withoutMarks(char32_t code, std::string& out) {
+    if (!isMark(code)) appendUtf8(out, code);
+}
+
+class ByteLetters : public Normalizer {
+public:
+    void apply(std::string& text) const override {
+        std::string out;
+        for (char c : text) appendUtf8(out, byteToLetter(static_cast<unsigned char>(c)));
+        text = std::move(out);
+    }
+};
+
+class StripEnds : public Normalizer {
+public:
+    StripEnds(bool left, bool right) : m_left(left), m_right(right) {}
+    void apply(std::string& text) const override {
+        text = std::string(trimWhiteSpace(text, m_left, m_right));
+    }
+
+private:
+    bool m_left, m_right;
+};
+
+class PrependText : public Normalizer {
+public:
+    explicit PrependText(std::string what) : m_what(std::move(what)) {}
+    void apply(std::string& text) const override {
+        if (!text.empty()) text.insert(0, m_what);
+    }
+
+private:
+    std::string m_what;
+};
+
+class ReplaceAll : public Normalizer {
+public:
+    ReplaceAll(Regex pattern, std::string content)
+        : m_pattern(std::move(pattern)), m_content(std::move(content)) {}
+
+    void apply(std::string& text) const override {
+        std::string out;
+        for (const Span& span : m_pattern.spans(text)) {
+            out.append(span.match ? std::string_view(m_content)
+                                  : std::string_view(text).substr(span.begin, span.end - span.begin));
+        }
+        text = std::move(out);
+    }
+
+private:
+    Regex m_pattern;
+    std::string m_content;
+};
+
+class Chain : public Normalizer {
+public:
+    explicit Chain(std::vector<std::unique_ptr<Normalizer>> steps) : m_steps(std::move(steps)) {}
+    void apply(std::string& text) const override {
+        for (const auto& step : m_steps) step->apply(text);
+    }
+
+private:
+    std::vector<std::unique_ptr<Normalizer>> m_steps;
+};
+
+template <int options>
+MadeNormalizer makeForm(const JsonNode&, int) {
+    return {std::make_unique<UnicodeForm>(options)};
+}
+
+template <PerCharacter::Change change>
+MadeNormalizer makePerCharacter(const JsonNode&, int) {
+    return {std::make_unique<PerCharacter>(change)};
+}
+
+MadeNormalizer makeByteLetters(const JsonNode&, int) { return {std::make_unique<ByteLetters>()}; }
+
+MadeNormalizer makeStrip(const JsonNode& node, int) {
+    const Result<bool> left = node.flag("strip_left", true), right = node.flag("strip_right", true);
+    if (!left) return left.status();
+    if (!right) return right.status();
+    return {std::make_unique<StripEnds>(*left, *right)};
+}
+
+MadeNormalizer makePrepend(const JsonNode& node, int) {
+    Result<std::string> what = node.text("prepend");
+    if (!what) return what.status();
+    return {std::make_unique<PrependText>(std::move(*what))};
+}
+
+MadeNormalizer makeReplace(const JsonNode& node, int) {
+    Result<Regex> pattern = readPattern(node.at("pattern"));
+    if (!pattern) return pattern.status();
+    Result<std::string> content = node.text("content");
+    if (!content) return content.status();
+    return {std::make_unique<ReplaceAll>(std::move(*pattern), std::move(*content))};
+}
+
+MadeNormalizer makeChain(const JsonNode& node, int depth) {
+    Result<std::vector<JsonNode>> parts = node.array("normalizers");
+    if (!parts) return parts.status();
+    std::vector<std::unique_ptr<Normalizer>> steps;
+    for (const JsonNode& part : *parts) {
+        MadeNormalizer step = makeNormalizer(part, depth + 1);
+        if (!step) return step.status();
+        if (*step) steps.push_back(std::move(*step));
+    }
+    return {std::make_unique<Chain>(std::move(steps))};
+}
+
+struct Kind {
+    std::string_view type;
+    MadeNormalizer (*make)(const JsonNode&, int depth);
+};
+
+constexpr int kCompose = UTF8PROC_COMPOSE, kCompat = UTF8PROC_COMPAT;
+constexpr Kind kKinds[] = {
+    {"NFC", makeForm<kCompose>},
+    {"NFD", makeForm<0>},
+    {"NFKC", makeForm<kCompose | kCompat>},
+    {"NFKD", makeForm<kCompat>},
+    {"Lowercase", makePerCharacter<lowerCase>},
+    {"StripAccents", makePerCharacter<withoutMarks>},
+    {"ByteLevel", makeByteLetters},
+    {"Strip", makeStrip},
+    {"Prepend", makePrepend},
+    {"Replace", makeReplace},
+    {"Sequence", makeChain},
+};
+
+}  // namespace
+
+Result<Regex> readPattern(const JsonNode& node) {
+    const bool literal = node.has("String");
+    if (!literal && !node.has("Regex")) {
+        return node.bad("a pattern {\"Regex\": ...} or {\"String\": ...} is needed here");
+    }
+    Result<std::string> text = node.text(literal ? "String" : "Regex");
+    if (!text) return text.status();
+    Result<Regex> regex = Regex::compile(literal ? escapeRegex(*text) : *text);
+    if (!regex) return regex.status().in(node.where());
+    return regex;
+}
+
+Result<std::unique_ptr<Normalizer>> makeNormalizer(const JsonNode& node, int depth) {
+    if (node.isNull()) return {std::unique_ptr<Normalizer>()};
+    if (depth > kDeepestNesting) return node.bad("nested too deep");
+    Result<std::string> type = node.text("type");
+    if (!type) return type.status();
+    for (const Kind& kind : kKinds) {
+        if (kind.type == *type) return kind.make(node, depth);
+    }
+    return node.unsupported("type \"" + *type + "\"");
+}
+
+}  // namespace colibri::text

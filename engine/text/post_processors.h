@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// The "post_processor" of tokenizer.json, as far as a single text goes: ids put before and behind.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/base/status.h"
+#include "engine/text/json_reader.h"
+
+namespace colibri::text {
+
+struct IdFrame {
+    std::vector<int32_t> before, after;
+};
+
+// An empty frame for a null node. Errors: BadInput; Unsupported with the type's name.
+Result<IdFrame> readPostProcessor(const JsonNode& node, int depth = 0);
+
+}  // namespace colibri::text

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The "model" of tokenizer.json: from a piece of text to ids, and the vocabulary.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/base/status.h"
+#include "engine/text/json_reader.h"
+
+namespace colibri::text {
+
+// Ids above this are refused: no vocabulary comes near, and tables are sized by the highest id.
+inline constexpr int32_t kHighestId = (1 << 22) - 1;
+
+// Immutable; any thread.
+class TokenModel {
+public:
+    virtual ~TokenModel() = default;
+    // Appends the ids of one piece. Characters the vocabulary lacks give the unknown token, or
+    // nothing where there is none. REQUIRES: valid UTF-8.
+    virtual void encode(std::string_view piece, std::vector<int32_t>& ids) const = 0;
+    virtual std::optional<int32_t> tokenToId(std::string_view token) const = 0;
+    virtual const std::string* idToToken(int32_t id) const = 0;    // null: no such token
+    virtual int32_t highestId() const = 0;                         // -1 when empty
+    virtual size_t size() const = 0;                               // number of tokens
+};
+
+// Errors: BadInput; Unsupported with the type's name.
+Result<std::unique_ptr<TokenModel>> makeTokenModel(const JsonNode& node);
+
+}  // namespace colibri::text
