@@ -3,12 +3,17 @@
 
 #include <dlfcn.h>
 
-#if COLIBRI_HAVE_NVML
-#include <nvml.h>
-#endif
-
 namespace colibri {
 namespace {
+
+// The few entries of NVML's stable C interface that are used here (NVML API reference); declaring
+// them spares a build dependency on the CUDA Toolkit for a library that is loaded at run time.
+using NvmlDevice = void*;
+struct NvmlUtilization {
+    unsigned gpu, memory;  // percent
+};
+constexpr int kNvmlSuccess = 0;
+constexpr unsigned kNvmlNameBytes = 96;
 
 class NoGpu : public GpuSource {
 public:
@@ -23,7 +28,6 @@ private:
     std::string m_reason;
 };
 
-#if COLIBRI_HAVE_NVML
 // NVML through dlopen, so that one binary starts with and without a driver.
 class Nvml : public GpuSource {
 public:
@@ -46,8 +50,8 @@ public:
         return "NVML utilisation: share of time in which any kernel ran";
     }
     std::optional<double> utilisation() override {
-        nvmlUtilization_t rates{};
-        if (m_rates(m_device, &rates) != NVML_SUCCESS) return std::nullopt;
+        NvmlUtilization rates{};
+        if (m_rates(m_device, &rates) != kNvmlSuccess) return std::nullopt;
         return rates.gpu / 100.0;
     }
 
@@ -62,26 +66,26 @@ private:
 
     // "" or why the GPU cannot be watched.
     std::string start() {
-        decltype(&nvmlInit_v2) init = nullptr;
-        decltype(&nvmlDeviceGetHandleByIndex_v2) handle = nullptr;
-        decltype(&nvmlDeviceGetName) name = nullptr;
-        decltype(&nvmlErrorString) errorText = nullptr;
+        int (*init)() = nullptr;
+        int (*handle)(unsigned, NvmlDevice*) = nullptr;
+        int (*name)(NvmlDevice, char*, unsigned) = nullptr;
+        const char* (*errorText)(int) = nullptr;
         if (!bind(init, "nvmlInit_v2") || !bind(handle, "nvmlDeviceGetHandleByIndex_v2") ||
             !bind(name, "nvmlDeviceGetName") || !bind(errorText, "nvmlErrorString") ||
             !bind(m_rates, "nvmlDeviceGetUtilizationRates") || !bind(m_shutdown, "nvmlShutdown")) {
             return "the NVIDIA driver is too old for NVML 2";
         }
-        if (nvmlReturn_t result = init(); result != NVML_SUCCESS) {
+        if (int result = init(); result != kNvmlSuccess) {
             return std::string("NVML did not start: ") + errorText(result);
         }
         m_started = true;
-        if (nvmlReturn_t result = handle(0, &m_device); result != NVML_SUCCESS) {
+        if (int result = handle(0, &m_device); result != kNvmlSuccess) {
             return std::string("no NVIDIA GPU: ") + errorText(result);
         }
-        char text[NVML_DEVICE_NAME_BUFFER_SIZE] = {};
-        if (name(m_device, text, sizeof text) == NVML_SUCCESS) m_name = text;
-        nvmlUtilization_t rates{};
-        if (nvmlReturn_t result = m_rates(m_device, &rates); result != NVML_SUCCESS) {
+        char text[kNvmlNameBytes] = {};
+        if (name(m_device, text, sizeof text) == kNvmlSuccess) m_name = text;
+        NvmlUtilization rates{};
+        if (int result = m_rates(m_device, &rates); result != kNvmlSuccess) {
             return "the GPU reports no utilisation: " + std::string(errorText(result));
         }
         return {};
@@ -89,25 +93,14 @@ private:
 
     void* m_library;
     bool m_started = false;
-    nvmlDevice_t m_device{};
+    NvmlDevice m_device{};
     std::string m_name;
-    decltype(&nvmlDeviceGetUtilizationRates) m_rates = nullptr;
-    decltype(&nvmlShutdown) m_shutdown = nullptr;
+    int (*m_rates)(NvmlDevice, NvmlUtilization*) = nullptr;
+    int (*m_shutdown)() = nullptr;
 };
-#endif
 
 }  // namespace
 
-std::unique_ptr<GpuSource> GpuSource::probe() {
-#if COLIBRI_HAVE_NVML
-    return Nvml::open();
-#else
-    // Say which of the two is missing: the driver, or support in this build.
-    void* library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (!library) return std::make_unique<NoGpu>("no NVIDIA driver");
-    dlclose(library);
-    return std::make_unique<NoGpu>("this build has no CUDA support");
-#endif
-}
+std::unique_ptr<GpuSource> GpuSource::probe() { return Nvml::open(); }
 
 }  // namespace colibri
