@@ -98,6 +98,8 @@ public:
     const ChatTemplate* chatTemplate() const;    // nullptr: the model has none
     Isa isa() const;
     int64_t contextLength() const;
+    // Bytes of weights that one decoded token streams from memory (its share of the roofline).
+    int64_t bytesPerToken() const;
 
     // Renders a chat with the model's template and encodes it. messages: [{"role", "content"}].
     Result<std::vector<int32_t>> encodeChat(const nlohmann::ordered_json& messages) const;

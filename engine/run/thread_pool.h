@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Persistent worker threads of the forward pass. One parallel region at a time; workers spin
-// briefly between regions, then sleep.
+// briefly between regions, then sleep. A region never waits for a worker that has not taken work,
+// so a sleeping or preempted worker costs parallelism, not time.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +21,11 @@ public:
     // Runs body(begin, end) over [0, items) in chunks of at least `grain`, handed out dynamically;
     // returns when all are done. Called from one thread at a time; not reentrant.
     void parallelFor(int64_t items, int64_t grain, const std::function<void(int64_t, int64_t)>& body);
+
+    // The same with the index of the running thread, 0 (the caller) .. threads() - 1, for scratch
+    // memory that each thread owns.
+    using IndexedBody = std::function<void(int thread, int64_t begin, int64_t end)>;
+    void parallelForIndexed(int64_t items, int64_t grain, const IndexedBody& body);
 
 private:
     struct Impl;

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/run/engine.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "engine/base/file.h"
+#include "engine/base/format.h"
+#include "engine/base/machine.h"
+#include "engine/run/engine_knobs.h"
+#include "engine/run/forward.h"
+#include "engine/run/scheduler.h"
+
+namespace colibri {
+
+namespace {
+
+constexpr size_t kRingEvents = 1 << 15;   // a chunk of prompt rows writes one per row and layer
+constexpr size_t kLogitRows = 64;         // rows per forward of the logits command
+
+}  // namespace
+
+// Members stand in the order of their dependence: the scheduler ends first.
+struct Engine::Impl {
+    ContainerInfo info;
+    std::unique_ptr<EngineKnobs> knobs;
+    Telemetry telemetry;
+    EventRing* ring = nullptr;
+    std::unique_ptr<DenseWeights> dense;
+    ModelWeights weights;
+    std::unique_ptr<ExpertStore> store;
+    std::unique_ptr<Tokenizer> tokenizer;
+    std::unique_ptr<ChatTemplate> chatTemplate;
+    const KernelSet* kernels = nullptr;
+    int64_t contextLength = 0;
+    std::unique_ptr<ThreadPool> pool;
+    std::unique_ptr<Forward> forward;
+    std::atomic<int64_t> scratchBytes{0};
+    std::unique_ptr<Scheduler> scheduler;
+
+    Status loadText();
+    Status openStore();
+    void startThreads();
+    void applyKnobs();
+    void applyKnob(KnobId id, KnobState& state);
+    KnobState prefetchState(KnobId id, KnobState state);
+    Result<LogitsResult> logits(const std::vector<int32_t>& tokens);
+};
+
+Engine::Engine() : m_impl(std::make_unique<Impl>()) {}
+Engine::~Engine() = default;
+
+// --- loading ---------------------------------------------------------------------------------
+
+Status Engine::Impl::loadText() {
+    if (info.hasTokenizer) {
+        Result<std::unique_ptr<Tokenizer>> loaded = Tokenizer::load(info.dir);
+        if (!loaded.ok()) return loaded.status();
+        tokenizer = std::move(*loaded);
+    }
+    if (info.hasTemplate) {
+        const std::filesystem::path path = info.dir / "chat_template.jinja";
+        Result<std::string> source = readTextFile(path, 4 << 20);
+        if (!source.ok()) return source.status();
+        Result<std::unique_ptr<ChatTemplate>> parsed =
+            ChatTemplate::parse(*source, path.filename().string());
+        if (!parsed.ok()) return parsed.status();
+        chatTemplate = std::move(*parsed);
+    }
+    return {};
+}
+
+Status Engine::Impl::openStore() {
+    StoreOptions o;
+    o.cacheSize = knobs->effective(KnobId::ExpertCacheSize);
+    o.policy = CachePolicyKind(knobs->effective(KnobId::CachePolicy));
+    o.prefetchSource = PrefetchSource(knobs->effective(KnobId::PrefetchSource));
+    o.prefetchDepth = knobs->effective(KnobId::PrefetchDepth);
+    o.prefetchThreads = knobs->effective(KnobId::PrefetchThreads);
+    o.ioMode = IoMode(knobs->effective(KnobId::IoMode));
+    o.linkLimit = knobs->effective(KnobId::LinkLimit);
+    Result<std::unique_ptr<ExpertStore>> opened = ExpertStore::open(info, o, &telemetry);
+    if (!opened.ok()) return opened.status();
+    store = std::move(*opened);
+    return {};
+}
+
+void Engine::Impl::startThreads() {
+    contextLength = knobs->effective(KnobId::ContextLength);
+    pool = std::make_unique<ThreadPool>(int(knobs->effective(KnobId::ComputeThreads)));
+    const ModelConfig& c = info.config;
+    const KvShape kv{c.numLayers, c.numKvHeads, c.headDim,
+                     KvDtype(knobs->effective(KnobId::KvDtype)) == KvDtype::F16};
+    ring = telemetry.addRing("scheduler", kRingEvents);
+    forward = std::make_unique<Forward>(info, weights, *store, *pool, *kernels, kv, ring);
+    // Before the scheduler's thread exists this thread may apply knobs itself: the store and the
+    // pool say what is really in force.
+    for (const KnobRow& row : knobTable()) {
+        KnobState state = knobs->state(row.id);
+        if (row.live) applyKnob(row.id, state);
+        knobs->setState(row.id, state);
+    }
+    scheduler = std::make_unique<Scheduler>(
+        Scheduler::Setup{&info, tokenizer.get(), store.get(), forward.get(), ring, contextLength,
+                         [this] { applyKnobs(); }});
+    scheduler->runAlone(
+        [this] { scheduler->setPrefillChunk(knobs->effective(KnobId::PrefillChunk)); });
+}
+
+Result<std::unique_ptr<Engine>> Engine::load(const EngineOptions& options,
+                                             const ProgressFn& progress,
+                                             const CancelFlag* cancel) {
+    const auto stage = [&](const char* name) {
+        if (progress) progress({name, 0, 0, "bytes"});
+        return cancel && cancel->load() ? Status(Code::Cancelled, "loading was cancelled")
+                                        : Status();
+    };
+    if (options.isa) {
+        const std::vector<Isa>& have = availableIsas();
+        if (std::find(have.begin(), have.end(), *options.isa) == have.end()) {
+            return Status(Code::Unsupported, "this processor has no " +
+                                                 std::string(isaName(*options.isa)),
+                          "Leave the instruction set out to use the best one");
+        }
+    }
+    COLIBRI_TRY(stage("Model description"));
+    Result<ContainerInfo> info = openContainer(options.model);
+    if (!info.ok()) return info.status();
+    std::unique_ptr<Engine> engine(new Engine());
+    Impl& m = *engine->m_impl;
+    m.info = std::move(*info);
+    m.kernels = options.isa ? &kernelsFor(*options.isa) : &bestKernels();
+    m.knobs = std::make_unique<EngineKnobs>(m.info);
+    m.knobs->start(options.knobs);
+    COLIBRI_TRY(stage("Tokenizer"));
+    COLIBRI_TRY(m.loadText());
+    COLIBRI_TRY(stage("Dense weights"));
+    Result<std::unique_ptr<DenseWeights>> dense = DenseWeights::load(m.info, progress, cancel);
+    if (!dense.ok()) return dense.status();
+    m.dense = std::move(*dense);
+    COLIBRI_TRY(m.weights.bind(m.info, *m.dense));
+    COLIBRI_TRY(stage("Expert store"));
+    COLIBRI_TRY(m.openStore());
+    m.startThreads();
+    return engine;
+}
+
+// --- knobs -----------------------------------------------------------------------------------
+
+// Prefetch as the store has it, and what the forward pass may spend on guessing.
+KnobState Engine::Impl::prefetchState(KnobId id, KnobState state) {
+    const auto value = [&](KnobId k) { return k == id ? state.effective : knobs->effective(k); };
+    auto source = PrefetchSource(value(KnobId::PrefetchSource));
+    const int64_t depth = value(KnobId::PrefetchDepth);
+    if (source == PrefetchSource::RouterTable) {
+        source = PrefetchSource::Off;
+        if (id == KnobId::PrefetchSource) {
+            state.effective = int64_t(source);
+            state.reason = "no router table in this model";
+        }
+    }
+    const KnobState store_ = store->setPrefetch(source, depth);
+    if (id == KnobId::PrefetchDepth && !store_.reason.empty()) state.reason = store_.reason;
+    const bool on = source != PrefetchSource::Off && value(KnobId::PrefetchThreads) > 0;
+    forward->setPrefetch({source, on ? depth : 0});
+    return state;
+}
+
+// Scheduler thread, between two steps. `state.effective` comes in range.
+void Engine::Impl::applyKnob(KnobId id, KnobState& state) {
+    const auto use = [&](const KnobState& answer) {
+        if (answer.effective == state.effective && answer.reason.empty()) return;
+        state.effective = answer.effective;
+        state.reason = answer.reason;
+    };
+    switch (id) {
+        case KnobId::ExpertCacheSize: use(store->setCacheSize(state.effective)); break;
+        case KnobId::CachePolicy: use(store->setPolicy(CachePolicyKind(state.effective))); break;
+        case KnobId::PrefetchThreads:
+            use(store->setPrefetchThreads(state.effective));
+            state = prefetchState(id, state);
+            break;
+        case KnobId::PrefetchSource:
+        case KnobId::PrefetchDepth: state = prefetchState(id, state); break;
+        case KnobId::ComputeThreads: pool->resize(int(state.effective)); break;
+        case KnobId::IoMode: use(store->setIoMode(IoMode(state.effective))); break;
+        case KnobId::LinkLimit: use(store->setLinkLimit(state.effective)); break;
+        case KnobId::PrefillChunk:
+            if (scheduler) scheduler->setPrefillChunk(state.effective);
+            break;
+        default: break;                            // at load
+    }
+}
+
+void Engine::Impl::applyKnobs() {
+    knobs->applyPending([this](KnobId id, KnobState& state) {
+        if (knobRow(id).live) applyKnob(id, state);
+        Event event{};
+        event.type = EventType::KnobChanged;
+        event.knob = {};
+        event.knob.knob = uint8_t(id);
+        event.knob.requested = state.requested;
+        event.knob.effective = state.effective;
+        std::strncpy(event.knob.reason, state.reason.c_str(), sizeof(event.knob.reason) - 1);
+        ring->write(event);
+    });
+    scratchBytes.store(forward->scratchBytes(), std::memory_order_relaxed);
+}
+
+KnobLimits Engine::knobLimits(KnobId id) const { return m_impl->knobs->limits(id); }
+
+void Engine::setKnob(KnobId id, int64_t value) {
+    m_impl->knobs->request(id, value);
+    m_impl->scheduler->wake();
+}
+
+KnobState Engine::knobState(KnobId id) const { return m_impl->knobs->state(id); }
+
+// --- requests --------------------------------------------------------------------------------
+
+Result<std::vector<int32_t>> Engine::encodeChat(const nlohmann::ordered_json& messages) const {
+    const Impl& m = *m_impl;
+    if (!m.tokenizer) {
+        return Status(Code::Unsupported, "this model has no tokenizer", "Give token ids instead");
+    }
+    if (!m.chatTemplate) {
+        return Status(Code::Unsupported, "this model has no chat template",
+                      "Use plain generation instead");
+    }
+    nlohmann::ordered_json context;
+    context["messages"] = messages;
+    context["add_generation_prompt"] = true;
+    const auto text = [&](int32_t id) {
+        return id >= 0 ? m.tokenizer->idToToken(id) : std::string();
+    };
+    context["bos_token"] = text(m.info.config.bosId);
+    context["eos_token"] =
+        m.info.config.eosIds.empty() ? std::string() : text(m.info.config.eosIds.front());
+    Result<std::string> prompt = m.chatTemplate->render(context);
+    if (!prompt.ok()) return prompt.status();
+    return m.tokenizer->encode(*prompt, {.special = true, .bos = false});
+}
+
+Result<uint64_t> Engine::submit(Request request, RequestCallbacks callbacks) {
+    return m_impl->scheduler->submit(std::move(request), std::move(callbacks));
+}
+
+void Engine::cancel(uint64_t request) { m_impl->scheduler->cancel(request); }
+int Engine::activeRequests() const { return m_impl->scheduler->activeRequests(); }
+
+Result<Engine::LogitsResult> Engine::logits(const std::vector<int32_t>& tokens) {
+    Result<LogitsResult> result = LogitsResult{};
+    m_impl->scheduler->runAlone([&] { result = m_impl->logits(tokens); });
+    return result;
+}
+
+Result<Engine::LogitsResult> Engine::Impl::logits(const std::vector<int32_t>& tokens) {
+    const int64_t vocab = info.config.vocabSize;
+    if (tokens.empty()) return Status(Code::InvalidArgument, "no tokens given");
+    for (const int32_t id : tokens) {
+        if (id < 0 || id >= vocab) {
+            return Status(Code::InvalidArgument,
+                          "token " + std::to_string(id) + " is not in the vocabulary",
+                          "Ids are 0.." + std::to_string(vocab - 1));
+        }
+    }
+    if (int64_t(tokens.size()) > contextLength) {
+        return Status(Code::InvalidArgument,
+                      formatCount(int64_t(tokens.size())) + " tokens, the context holds " +
+                          formatCount(contextLength),
+                      "Load the model with a larger context length");
+    }
+    KvPool memory(forward->kvShape(), kvBlocksFor(contextLength));
+    KvSequence sequence;
+    if (!memory.grow(sequence, int64_t(tokens.size()))) {
+        return Status(Code::OutOfMemory, "no memory for the KV cache");
+    }
+    LogitsResult result;
+    RoutingCapture capture;
+    for (size_t from = 0; from < tokens.size(); from += kLogitRows) {
+        std::vector<BatchRow> rows(std::min(kLogitRows, tokens.size() - from));
+        for (size_t i = 0; i < rows.size(); ++i) {
+            rows[i].sequence = &sequence;
+            rows[i].token = tokens[from + i];
+            rows[i].position = int64_t(from + i);
+            rows[i].wantLogits = rows[i].prefill = true;
+        }
+        forward->run(rows, nullptr, &capture);
+        for (const BatchRow& row : rows) {
+            if (!row.status.ok()) return row.status;
+            result.logits.emplace_back(row.logits, row.logits + vocab);
+        }
+    }
+    for (int64_t i = 0; i < weights.moeLayers(); ++i) {
+        RoutingCapture::Layer& layer = capture.layers[size_t(i)];
+        result.routing.push_back({weights.layerOfMoe(i), std::move(layer.experts),
+                                  std::move(layer.weights)});
+    }
+    return result;
+}
+
+// --- the rest --------------------------------------------------------------------------------
+
+const ContainerInfo& Engine::info() const { return m_impl->info; }
+const ModelConfig& Engine::config() const { return m_impl->info.config; }
+const Tokenizer* Engine::tokenizer() const { return m_impl->tokenizer.get(); }
+const ChatTemplate* Engine::chatTemplate() const { return m_impl->chatTemplate.get(); }
+Isa Engine::isa() const { return m_impl->kernels->isa; }
+int64_t Engine::contextLength() const { return m_impl->contextLength; }
+int64_t Engine::bytesPerToken() const { return m_impl->weights.bytesPerToken(); }
+StoreStats Engine::storeStats() const { return m_impl->store->stats(); }
+void Engine::residency(std::vector<Residency>& out) const { m_impl->store->residency(out); }
+Telemetry& Engine::telemetry() { return m_impl->telemetry; }
+
+EngineMemory Engine::memory() const {
+    const Impl& m = *m_impl;
+    EngineMemory memory;
+    memory.parts.dense = m.dense->bytes() + m.weights.routerBytes();
+    memory.parts.expertCache = m.store->stats().slotBytes;
+    memory.parts.kvCache = m.scheduler->kvBytes();
+    memory.parts.buffers = m.scratchBytes.load(std::memory_order_relaxed);
+    memory.parts.recording = int64_t(kRingEvents * sizeof(Event));
+    memory.processRss = processRss();
+    return memory;
+}
+
+}  // namespace colibri

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/run/engine_knobs.h"
+
+#include <algorithm>
+
+#include "engine/base/format.h"
+#include "engine/base/machine.h"
+#include "engine/run/engine.h"
+
+namespace colibri {
+
+namespace {
+
+constexpr double kExpertShare = 0.6;      // of free memory, dense weights included
+constexpr double kKvShare = 0.15;
+constexpr int64_t kDefaultContext = 4096;
+
+int64_t freeMemory() {
+    const int64_t free = memoryFreeNow();
+    return free > 0 ? free : memoryTotal() / 2;
+}
+
+KnobLimits expertLimits(const ContainerInfo& info, int64_t free) {
+    const ModelConfig& c = info.config;
+    KnobLimits l{1, std::max<int64_t>(1, c.numExperts), 0};
+    const int64_t perExpert = info.expertRecordBytes() * c.moeLayerCount();
+    const auto budget = int64_t(kExpertShare * double(free)) - info.denseBytes;
+    const int64_t fits = perExpert > 0 ? std::max<int64_t>(0, budget) / perExpert : l.max;
+    l.defaultValue = std::clamp(fits, std::min(2 * c.topK, l.max), l.max);
+    return l;
+}
+
+KnobLimits contextLimits(const ContainerInfo& info, int64_t free) {
+    const ModelConfig& c = info.config;
+    const KnobRow& row = knobRow(KnobId::ContextLength);
+    KnobLimits l{row.min, std::clamp<int64_t>(c.maxPositions, row.min, row.max), 0};
+    const int64_t perToken = 4 * c.numLayers * c.numKvHeads * c.headDim;   // f16, K and V
+    const int64_t fits = perToken > 0 ? int64_t(kKvShare * double(free)) / perToken : l.max;
+    const int64_t wanted = std::min(kDefaultContext, fits / row.step * row.step);
+    l.defaultValue = std::clamp(wanted, std::min(row.step, l.max), l.max);
+    return l;
+}
+
+}  // namespace
+
+KnobDefaults::KnobDefaults(const ContainerInfo& info) {
+    const int64_t free = freeMemory();
+    for (const KnobRow& row : knobTable()) {
+        m_limits[size_t(row.id)] = {row.min, row.max, row.defaultValue};
+    }
+    const auto at = [this](KnobId id) -> KnobLimits& { return m_limits[size_t(id)]; };
+    at(KnobId::ExpertCacheSize) = expertLimits(info, free);
+    at(KnobId::ContextLength) = contextLimits(info, free);
+    at(KnobId::ComputeThreads) = {1, logicalCpus(), physicalCores()};
+    at(KnobId::PrefetchThreads).max = physicalCores();
+}
+
+KnobLimits knobLimitsFor(KnobId id, const ContainerInfo& info) {
+    return KnobDefaults(info).limits(id);
+}
+
+KnobState EngineKnobs::bounded(KnobId id, int64_t value) const {
+    const KnobLimits l = limits(id);
+    KnobState s{value, std::clamp(value, l.min, l.max), {}};
+    if (s.effective != value) {
+        const KnobRow& row = knobRow(id);
+        s.reason = "range here is " + formatCount(l.min) + ".." + formatCount(l.max) +
+                   (*row.unit ? std::string(" ") + row.unit : std::string());
+    }
+    return s;
+}
+
+void EngineKnobs::start(const KnobValues& requested) {
+    std::lock_guard lock(m_mutex);
+    for (const KnobRow& row : knobTable()) {
+        const auto i = size_t(row.id);
+        m_states[i] = bounded(row.id, requested[i].value_or(limits(row.id).defaultValue));
+    }
+}
+
+void EngineKnobs::setState(KnobId id, const KnobState& state) {
+    std::lock_guard lock(m_mutex);
+    m_states[size_t(id)] = state;
+}
+
+void EngineKnobs::request(KnobId id, int64_t value) {
+    std::lock_guard lock(m_mutex);
+    m_states[size_t(id)].requested = value;
+    m_pending[size_t(id)] = value;
+}
+
+KnobState EngineKnobs::state(KnobId id) const {
+    std::lock_guard lock(m_mutex);
+    return m_states[size_t(id)];
+}
+
+void EngineKnobs::applyPending(const std::function<void(KnobId, KnobState&)>& apply) {
+    std::array<std::optional<int64_t>, kKnobCount> pending;
+    {
+        std::lock_guard lock(m_mutex);
+        pending.swap(m_pending);
+    }
+    for (const KnobRow& row : knobTable()) {
+        const auto i = size_t(row.id);
+        if (!pending[i]) continue;
+        KnobState s = bounded(row.id, *pending[i]);
+        if (!row.live) {
+            s.effective = effective(row.id);
+            if (s.effective != s.requested) s.reason = "takes effect when the model is loaded";
+        }
+        apply(row.id, s);
+        std::lock_guard lock(m_mutex);
+        // A newer request that came meanwhile stays visible as requested.
+        if (m_pending[i]) s.requested = *m_pending[i];
+        m_states[i] = s;
+    }
+}
+
+}  // namespace colibri

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// The engine's side of the knob table: limits for this model and machine, what was asked for, what
+// is in force. Requests come from any thread; the scheduler applies them between two steps.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <mutex>
+#include <optional>
+
+#include "engine/knobs/knobs.h"
+#include "engine/model/container.h"
+
+namespace colibri {
+
+// Free memory and limits at one moment, so that all knobs of a load agree with each other.
+class KnobDefaults {
+public:
+    explicit KnobDefaults(const ContainerInfo& info);
+    KnobLimits limits(KnobId id) const { return m_limits[size_t(id)]; }
+
+private:
+    std::array<KnobLimits, kKnobCount> m_limits;
+};
+
+class EngineKnobs {
+public:
+    explicit EngineKnobs(const ContainerInfo& info) : m_defaults(info) {}
+
+    KnobLimits limits(KnobId id) const { return m_defaults.limits(id); }
+    // The values to load with: asked for or default, brought into range, with the reason.
+    void start(const KnobValues& requested);
+    void setState(KnobId id, const KnobState& state);
+
+    void request(KnobId id, int64_t value);
+    KnobState state(KnobId id) const;
+    int64_t effective(KnobId id) const { return state(id).effective; }
+
+    // Calls apply(id, state) for every knob that waits, in table order; `state` comes with the
+    // value to use in `effective` and is stored as apply leaves it.
+    void applyPending(const std::function<void(KnobId, KnobState&)>& apply);
+
+private:
+    KnobState bounded(KnobId id, int64_t value) const;
+
+    KnobDefaults m_defaults;
+    mutable std::mutex m_mutex;          // guards the following
+    std::array<KnobState, kKnobCount> m_states;
+    std::array<std::optional<int64_t>, kKnobCount> m_pending;
+};
+
+}  // namespace colibri

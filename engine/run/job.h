@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// A request in the scheduler's hands. Only the scheduler thread touches it after its arrival.
+#pragma once
+
+#include <optional>
+
+#include "engine/run/scheduler.h"
+
+namespace colibri {
+
+struct Scheduler::Job {
+    Job(Request r, RequestCallbacks c)
+        : request(std::move(r)),
+          callbacks(std::move(c)),
+          sampler(request.sampling, request.prompt),
+          text(request.stops) {}
+
+    uint64_t id = 0;
+    Request request;
+    RequestCallbacks callbacks;
+    Sampler sampler;
+    TextStream text;
+    RequestResult result;
+    KvSequence sequence;
+    int64_t reservedBlocks = 0;
+    size_t prefilled = 0;                // prompt tokens whose keys and values are stored
+    size_t firstRow = 0, rowCount = 0;   // in the step's batch
+    bool cancelled = false;
+    std::optional<StopReason> stop;      // decided; finish follows
+    Status failure;
+    uint64_t arrivedNs = 0, admittedNs = 0, firstTokenNs = 0, lastTokenNs = 0;
+    StoreStats storeBefore;
+};
+
+}  // namespace colibri

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/run/moe.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace colibri {
+
+MoeStage::MoeStage(const ContainerInfo& info, const ModelWeights& weights, ExpertStore& store,
+                   const Compute& compute, EventRing* ring)
+    : m_info(info),
+      m_weights(weights),
+      m_store(store),
+      m_compute(compute),
+      m_ring(ring),
+      m_router(info.config.routing, int(info.config.numExperts), int(info.config.topK),
+               compute.kernels()),
+      m_hidden(info.config.hiddenSize),
+      m_expertSize(info.config.expertSize),
+      m_experts(info.config.numExperts),
+      m_topK(info.config.topK),
+      m_moeLayers(weights.moeLayers()) {}
+
+void MoeStage::beginStep() {
+    m_stallNs = 0;
+    const StoreStats s = m_store.stats();
+    // With everything in memory a hint can only cost.
+    m_hintsUseful = s.slotsUsed < m_experts * m_moeLayers;
+    m_window = std::max<int64_t>(1, s.slots);
+}
+
+void MoeStage::run(int64_t layer, std::span<BatchRow> rows, float* residual,
+                   RoutingCapture* sink) {
+    const LayerWeights& w = m_weights.layer(layer);
+    const auto n = int64_t(rows.size());
+    const uint64_t start = monotonicNs();
+    route(w, n, residual);
+    m_routerNs = monotonicNs() - start;
+    m_waitNs = 0;
+    plan(rows);
+    residentFirst(w.moeIndex);
+    if (sink) capture(w.moeIndex, n, *sink);
+
+    m_nextRequest = 0;
+    m_waiting.clear();
+    refill(w.moeIndex, size_t(m_window));
+    const uint64_t asked = monotonicNs();
+    if (m_plan.depth > 0 && m_hintsUseful) {
+        if (m_plan.source == PrefetchSource::NextRouter) hintNextRouter(w.moeIndex, rows, residual);
+        if (m_plan.source == PrefetchSource::PreviousToken) hintPreviousToken(w.moeIndex, rows);
+    }
+    m_routerNs += monotonicNs() - asked;
+
+    const uint64_t computeStart = monotonicNs();
+    gather(w, n);
+    computeAll(w, layer, rows);
+    combine(rows, residual);
+    m_computeNs = monotonicNs() - computeStart - m_waitNs;
+    m_stallNs += m_waitNs;
+    remember(w.moeIndex, rows);
+    if (!sink) report(layer, rows);
+}
+
+// Norm, router logits and choice of every row.
+void MoeStage::route(const LayerWeights& w, int64_t rows, const float* residual) {
+    const KernelSet& k = m_compute.kernels();
+    auto* normed = m_normed.as<float>(rows * m_hidden);
+    m_compute.forRows(rows, [&](int64_t r) {
+        k.rmsNorm(residual + r * m_hidden, w.ffnNorm, m_hidden, m_info.config.rmsEps,
+                  normed + r * m_hidden);
+    });
+    auto* logits = m_logits.as<float>(rows * m_experts);
+    const MatmulJob job{&w.router,
+                        m_compute.prepare(DType::F32, normed, rows, m_hidden, m_routerIn), rows,
+                        logits};
+    m_compute.matmuls({&job, 1});
+    m_chosen.resize(size_t(rows * m_topK));
+    m_chosenWeights.resize(size_t(rows * m_topK));
+    auto* scratch = m_scratch.as<float>(rows * m_experts);
+    m_compute.forRows(rows, [&](int64_t r) {
+        m_router.select(logits + r * m_experts, w.selectBias, scratch + r * m_experts,
+                        &m_chosen[size_t(r * m_topK)], &m_chosenWeights[size_t(r * m_topK)]);
+    });
+    m_input = m_compute.prepare(w.experts->dtype, normed, rows, m_hidden, m_prepared);
+}
+
+// Groups the (row, rank) pairs by expert. Experts stand in order of their first use.
+void MoeStage::plan(std::span<BatchRow> rows) {
+    m_workOf.assign(size_t(m_experts), -1);
+    m_work.clear();
+    m_entryOf.assign(rows.size() * size_t(m_topK), -1);
+    for (size_t r = 0; r < rows.size(); ++r) {
+        if (!rows[r].status.ok()) continue;
+        for (int64_t i = 0; i < m_topK; ++i) {
+            const int e = m_chosen[r * size_t(m_topK) + size_t(i)];
+            if (m_workOf[size_t(e)] < 0) {
+                m_workOf[size_t(e)] = int(m_work.size());
+                m_work.emplace_back();
+                m_work.back().expert = uint16_t(e);
+            }
+            ++m_work[size_t(m_workOf[size_t(e)])].count;
+        }
+    }
+    int64_t next = 0;
+    for (Work& w : m_work) {
+        w.first = next;
+        next += w.count;
+        w.count = 0;
+    }
+    m_rowOf.resize(size_t(next));
+    for (size_t r = 0; r < rows.size(); ++r) {
+        if (!rows[r].status.ok()) continue;
+        for (int64_t i = 0; i < m_topK; ++i) {
+            const size_t at = r * size_t(m_topK) + size_t(i);
+            Work& w = m_work[size_t(m_workOf[size_t(m_chosen[at])])];
+            m_entryOf[at] = w.first + w.count++;
+            m_rowOf[size_t(m_entryOf[at])] = int64_t(r);
+        }
+    }
+}
+
+// More experts than slots: those in memory come first, before our own reads push them out.
+void MoeStage::residentFirst(int64_t moeLayer) {
+    if (int64_t(m_work.size()) <= m_window) return;
+    m_store.residency(m_residency);
+    const size_t base = size_t(moeLayer * m_experts);
+    std::stable_partition(m_work.begin(), m_work.end(), [&](const Work& w) {
+        return m_residency[base + w.expert] != Residency::OnDisk;
+    });
+    for (size_t i = 0; i < m_work.size(); ++i) m_workOf[m_work[i].expert] = int(i);
+}
+
+// Each entry's prepared input row, contiguous per expert.
+void MoeStage::gather(const LayerWeights& w, int64_t rows) {
+    if (rows == 1) {
+        m_entryInput = nullptr;
+        return;
+    }
+    const int64_t bytes = inputRowBytes(w.experts->dtype, m_hidden);
+    auto* out = m_gathered.as<std::byte>(int64_t(m_rowOf.size()) * bytes);
+    m_compute.pool().parallelFor(int64_t(m_rowOf.size()), 8, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+            std::memcpy(out + i * bytes, m_input + m_rowOf[size_t(i)] * bytes, size_t(bytes));
+        }
+    });
+    m_entryInput = out;
+}
+
+// Asks the store for further experts, so that at most `window` are pinned or on their way.
+void MoeStage::refill(int64_t moeLayer, size_t window) {
+    if (m_nextRequest == m_work.size() || m_waiting.size() >= window) return;
+    const size_t n = std::min(m_work.size() - m_nextRequest, window - m_waiting.size());
+    m_ids.clear();
+    for (size_t i = 0; i < n; ++i) m_ids.push_back(m_work[m_nextRequest + i].expert);
+    m_tickets.clear();
+    m_store.request(moeLayer, m_ids, m_tickets);
+    for (size_t i = 0; i < n; ++i) {
+        Work& w = m_work[m_nextRequest + i];
+        w.ticket = m_tickets[i];
+        m_waiting.push_back(&w);
+    }
+    m_nextRequest += n;
+}
+
+void MoeStage::computeAll(const LayerWeights& w, int64_t layer, std::span<BatchRow> rows) {
+    m_h.as<float>(int64_t(m_rowOf.size()) * m_expertSize);
+    m_y.as<float>(int64_t(m_rowOf.size()) * m_hidden);
+    while (!m_waiting.empty() || m_nextRequest < m_work.size()) {
+        collect(layer, rows);
+        computeGroup(w);
+        for (Work* work : m_group) work->pin.release();
+        refill(w.moeIndex, size_t(m_window));
+    }
+}
+
+// Waits for one expert and puts it into the group; a failed read fails the rows that need it.
+void MoeStage::take(Work& work, int64_t layer, std::span<BatchRow> rows) {
+    Result<Pin> pin = m_store.wait(work.ticket);
+    if (pin.ok()) {
+        work.pin = std::move(*pin);
+        m_group.push_back(&work);
+        return;
+    }
+    work.failed = true;
+    const Status status = pin.status().in("layer " + std::to_string(layer) + ", expert " +
+                                          std::to_string(work.expert));
+    for (int64_t i = work.first; i < work.first + work.count; ++i) {
+        const BatchRow& failed = rows[size_t(m_rowOf[size_t(i)])];
+        // A sequence with one wrong row is wrong in all rows that follow.
+        for (BatchRow& row : rows) {
+            if (row.sequence == failed.sequence && row.status.ok()) row.status = status;
+        }
+    }
+}
+
+// Fills m_group with what is in memory; when nothing is, waits for the oldest read.
+void MoeStage::collect(int64_t layer, std::span<BatchRow> rows) {
+    m_group.clear();
+    const auto takeReady = [&] {
+        size_t kept = 0;
+        for (Work* work : m_waiting) {
+            if (m_store.ready(work->ticket)) {
+                take(*work, layer, rows);
+            } else {
+                m_waiting[kept++] = work;
+            }
+        }
+        m_waiting.resize(kept);
+    };
+    takeReady();
+    if (!m_group.empty() || m_waiting.empty()) return;
+    Work* oldest = m_waiting.front();
+    m_waiting.erase(m_waiting.begin());
+    const uint64_t start = monotonicNs();
+    take(*oldest, layer, rows);
+    const uint64_t ns = monotonicNs() - start;
+    m_waitNs += ns;
+    for (int64_t i = oldest->first; i < oldest->first + oldest->count; ++i) {
+        BatchRow& row = rows[size_t(m_rowOf[size_t(i)])];
+        if (ns <= row.worstWaitNs) continue;
+        row.worstWaitNs = ns;
+        row.worstLayer = uint16_t(layer);
+        row.worstExpert = oldest->expert;
+    }
+    takeReady();
+}
+
+// Gate, up and activation of all experts of the group in one region, then down in another.
+void MoeStage::computeGroup(const LayerWeights& w) {
+    if (m_group.empty()) return;
+    const KernelSet& k = m_compute.kernels();
+    const ExpertLayer& x = *w.experts;
+    const int64_t inBytes = inputRowBytes(x.dtype, m_hidden);
+    auto* h = m_h.as<float>(0);
+    auto* y = m_y.as<float>(0);
+    // body(work, first panel, last panel) over the panels of all experts of the group
+    const auto overPanels = [&](int64_t panels, const auto& body) {
+        m_compute.pool().parallelFor(
+            int64_t(m_group.size()) * panels, 1, [&](int64_t begin, int64_t end) {
+                while (begin < end) {
+                    const int64_t at = begin / panels, first = begin % panels;
+                    const int64_t last = std::min(panels, first + end - begin);
+                    body(*m_group[size_t(at)], first, last);
+                    begin += last - first;
+                }
+            });
+    };
+    overPanels(panelCount(m_expertSize), [&](const Work& work, int64_t first, int64_t last) {
+        const std::byte* in = m_entryInput ? m_entryInput + work.first * inBytes : m_input;
+        k.gateUp(x.dtype, work.pin.record() + x.w1Offset, work.pin.record() + x.w3Offset,
+                 m_expertSize, m_hidden, first, last, in, work.count,
+                 h + work.first * m_expertSize, m_expertSize);
+    });
+    const int64_t hBytes = inputRowBytes(x.dtype, m_expertSize);
+    auto* prepared = m_hPrepared.as<std::byte>(int64_t(m_rowOf.size()) * hBytes);
+    m_compute.forRows(int64_t(m_group.size()), [&](int64_t i) {
+        const Work& work = *m_group[size_t(i)];
+        k.prepareInput(x.dtype, h + work.first * m_expertSize, m_expertSize, work.count,
+                       m_expertSize, prepared + work.first * hBytes);
+    });
+    overPanels(panelCount(m_hidden), [&](const Work& work, int64_t first, int64_t last) {
+        k.matmul(x.dtype, work.pin.record() + x.w2Offset, m_hidden, m_expertSize, first, last,
+                 prepared + work.first * hBytes, work.count, y + work.first * m_hidden, m_hidden);
+    });
+}
+
+// residual += sum over ranks of weight * output, always in rank order.
+void MoeStage::combine(std::span<BatchRow> rows, float* residual) {
+    const KernelSet& k = m_compute.kernels();
+    const auto n = int64_t(rows.size());
+    auto* sums = m_normed.as<float>(n * m_hidden);   // the normed rows are no longer needed
+    const auto* y = m_y.as<float>(0);
+    m_compute.forRows(n, [&](int64_t r) {
+        if (!rows[size_t(r)].status.ok()) return;
+        float* sum = sums + r * m_hidden;
+        std::fill(sum, sum + m_hidden, 0.0f);
+        for (int64_t i = 0; i < m_topK; ++i) {
+            const auto at = size_t(r * m_topK + i);
+            k.axpy(sum, m_chosenWeights[at], y + m_entryOf[at] * m_hidden, m_hidden);
+        }
+        k.axpy(residual + r * m_hidden, 1.0f, sum, m_hidden);
+    });
+}
+
+int64_t MoeStage::scratchBytes() const {
+    int64_t n = 0;
+    for (const ScratchBuffer* b : {&m_normed, &m_routerIn, &m_logits, &m_scratch, &m_prepared,
+                                   &m_gathered, &m_h, &m_hPrepared, &m_y, &m_hintNormed,
+                                   &m_hintIn, &m_hintLogits}) {
+        n += b->bytes();
+    }
+    return n;
+}
+
+}  // namespace colibri

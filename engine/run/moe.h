@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// The expert part of a layer: route the rows, ask the store for the distinct experts, compute
+// those that are in memory while the others are read, and add the outputs up.
+//
+// Experts are computed in the order in which they arrive, but every (row, rank) has its own output,
+// summed afterwards in rank order: the result does not depend on what was cached.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/run/batch.h"
+#include "engine/run/compute.h"
+#include "engine/run/router.h"
+#include "engine/store/expert_store.h"
+#include "engine/telemetry/telemetry.h"
+
+namespace colibri {
+
+struct PrefetchPlan {
+    PrefetchSource source = PrefetchSource::NextRouter;
+    int64_t depth = 1;                   // 0: off
+};
+
+class MoeStage {
+public:
+    MoeStage(const ContainerInfo& info, const ModelWeights& weights, ExpertStore& store,
+             const Compute& compute, EventRing* ring);
+
+    void setPrefetch(const PrefetchPlan& plan) { m_plan = plan; }
+    // Once per forward pass, before its first layer.
+    void beginStep();
+    // residual (rows, H) += experts(norm(residual)).
+    void run(int64_t layer, std::span<BatchRow> rows, float* residual, RoutingCapture* capture);
+
+    uint64_t stallNs() const { return m_stallNs; }   // of the current step
+    int64_t scratchBytes() const;
+
+private:
+    struct Work {                        // one distinct expert and its entries
+        uint16_t expert = 0;
+        int64_t first = 0, count = 0;    // entries [first, first + count)
+        Ticket ticket;
+        Pin pin;
+        bool failed = false;
+    };
+
+    void route(const LayerWeights& w, int64_t rows, const float* residual);
+    void plan(std::span<BatchRow> rows);
+    void residentFirst(int64_t moeLayer);
+    void gather(const LayerWeights& w, int64_t rows);
+    void computeAll(const LayerWeights& w, int64_t layer, std::span<BatchRow> rows);
+    void refill(int64_t moeLayer, size_t window);
+    void take(Work& work, int64_t layer, std::span<BatchRow> rows);
+    void collect(int64_t layer, std::span<BatchRow> rows);
+    void computeGroup(const LayerWeights& w);
+    void combine(std::span<BatchRow> rows, float* residual);
+    void hintNextRouter(int64_t moeLayer, std::span<BatchRow> rows, const float* residual);
+    void hintPreviousToken(int64_t moeLayer, std::span<BatchRow> rows);
+    void hintCounted(int64_t moeLayer);
+    void remember(int64_t moeLayer, std::span<BatchRow> rows);
+    void report(int64_t layer, std::span<BatchRow> rows);
+    void capture(int64_t moeLayer, int64_t rows, RoutingCapture& out) const;
+
+    const ContainerInfo& m_info;
+    const ModelWeights& m_weights;
+    ExpertStore& m_store;
+    const Compute& m_compute;
+    EventRing* m_ring;
+    Router m_router;
+    PrefetchPlan m_plan;
+    const int64_t m_hidden, m_expertSize, m_experts, m_topK, m_moeLayers;
+
+    // Of the layer in work. An entry is one (row, rank) pair; entries lie grouped by expert.
+    std::vector<int> m_chosen;           // (rows, k)
+    std::vector<float> m_chosenWeights;  // (rows, k)
+    std::vector<int64_t> m_entryOf;      // (rows, k) entry, -1: row has failed
+    std::vector<int64_t> m_rowOf;        // (entries)
+    std::vector<Work> m_work;            // distinct experts
+    std::vector<int> m_workOf;           // (E) index in m_work, -1
+    std::vector<int64_t> m_counts;       // (E)
+    size_t m_nextRequest = 0;            // m_work not asked for yet
+    std::vector<Work*> m_waiting, m_group;
+    std::vector<Ticket> m_tickets;
+    std::vector<uint16_t> m_ids;
+    std::vector<Residency> m_residency;
+    const std::byte* m_input = nullptr;  // normed rows, prepared for the experts' type
+    const std::byte* m_entryInput = nullptr;   // (entries) prepared rows, or nullptr: one row only
+
+    ScratchBuffer m_normed, m_routerIn, m_logits, m_scratch, m_prepared, m_gathered;
+    ScratchBuffer m_h, m_hPrepared, m_y;
+    ScratchBuffer m_hintNormed, m_hintIn, m_hintLogits;
+    bool m_hintsUseful = true;
+    int64_t m_window = 1;
+    uint64_t m_stallNs = 0;              // this step
+    uint64_t m_routerNs = 0, m_waitNs = 0, m_computeNs = 0;   // this layer
+};
+
+}  // namespace colibri

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// From router logits to experts and weights, as a model's RoutingSpec says.
+#pragma once
+
+#include "engine/model/config.h"
+#include "kernels/kernels.h"
+
+namespace colibri {
+
+class Router {
+public:
+    Router(const RoutingSpec& spec, int experts, int topK, const KernelSet& kernels)
+        : m_spec(spec), m_experts(experts), m_topK(topK), m_kernels(&kernels) {}
+
+    // logits (E) are overwritten; scratch (E). Writes the k chosen experts, best first, and the
+    // weights of their outputs. `bias` (E) takes part in the choice only; may be nullptr.
+    void select(float* logits, const float* bias, float* scratch, int* experts,
+                float* weights) const;
+
+    int experts() const { return m_experts; }
+    int topK() const { return m_topK; }
+
+private:
+    RoutingSpec m_spec;
+    int m_experts, m_topK;
+    const KernelSet* m_kernels;
+};
+
+}  // namespace colibri

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Picks the next token from logits. In this order: repetition penalty, greedy when the temperature
+// is 0, else temperature, top-k, top-p, min-p, and one draw.
+//
+// The draw of token i (0-based among the generated ones) of a request with seed s is u / 2^53 with
+// u the upper 53 bits of splitmix64's output function applied to s + (i + 1) * 0x9e3779b97f4a7c15:
+// no hidden state, so the same seed gives the same text whatever else runs.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <unordered_set>
+#include <vector>
+
+#include "engine/run/engine.h"
+
+namespace colibri {
+
+// In [0, 1).
+double uniformDraw(uint64_t seed, uint64_t index);
+
+class Sampler {
+public:
+    // `prompt` counts for the repetition penalty.
+    Sampler(const Sampling& sampling, std::span<const int32_t> prompt);
+
+    // The next token; none when no logit is finite. Equal logits: the lowest id is first.
+    std::optional<int32_t> next(std::span<const float> logits);
+
+private:
+    struct Candidate {
+        float logit;
+        int32_t id;
+    };
+
+    void penalise();
+    std::optional<int32_t> greedy() const;
+    std::optional<int32_t> draw();
+    void sortBest(size_t count);
+
+    Sampling m_sampling;
+    std::unordered_set<int32_t> m_seen;
+    uint64_t m_index = 0;
+    std::vector<float> m_logits;
+    std::vector<Candidate> m_candidates;
+    std::vector<double> m_weights;
+};
+
+}  // namespace colibri

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/run/scheduler.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/base/format.h"
+#include "engine/run/job.h"
+
+namespace colibri {
+
+Scheduler::Scheduler(const Setup& setup)
+    : m_setup(setup),
+      m_pool(setup.forward->kvShape(), kvBlocksFor(setup.contextLength)),
+      m_prefixes(m_pool) {
+    m_thread = std::thread([this] {
+        pthread_setname_np(pthread_self(), "scheduler");
+        loop();
+    });
+}
+
+Scheduler::~Scheduler() {
+    {
+        std::lock_guard lock(m_mutex);
+        m_stop = true;
+        m_abort.store(true);
+    }
+    m_wake.notify_all();
+    m_thread.join();
+}
+
+Status Scheduler::check(const Request& request) const {
+    const auto bad = [](std::string what, std::string hint = {}) {
+        return Status(Code::InvalidArgument, std::move(what), std::move(hint));
+    };
+    const int64_t vocab = m_setup.info->config.vocabSize;
+    if (request.prompt.empty()) return bad("the prompt has no tokens");
+    if (request.maxTokens < 1) return bad("max tokens must be at least 1");
+    for (size_t i = 0; i < request.prompt.size(); ++i) {
+        if (request.prompt[i] < 0 || request.prompt[i] >= vocab) {
+            return bad("token " + std::to_string(request.prompt[i]) + " at position " +
+                           std::to_string(i) + " is not in the vocabulary",
+                       "Ids are 0.." + std::to_string(vocab - 1));
+        }
+    }
+    if (int64_t(request.prompt.size()) >= m_setup.contextLength) {
+        return bad("the prompt has " + formatCount(int64_t(request.prompt.size())) +
+                       " tokens, the context holds " + formatCount(m_setup.contextLength),
+                   "Shorten it, or load the model with a larger context length");
+    }
+    const Sampling& s = request.sampling;
+    if (!(s.temperature >= 0) || !std::isfinite(s.temperature)) {
+        return bad("temperature must be 0 or more");
+    }
+    if (s.topK < 0) return bad("top-k must be 0 or more");
+    if (!(s.topP > 0 && s.topP <= 1)) return bad("top-p must be above 0 and at most 1");
+    if (!(s.minP >= 0 && s.minP <= 1)) return bad("min-p must be between 0 and 1");
+    if (!(s.repetitionPenalty > 0) || !std::isfinite(s.repetitionPenalty)) {
+        return bad("repetition penalty must be above 0");
+    }
+    return {};
+}
+
+Result<uint64_t> Scheduler::submit(Request request, RequestCallbacks callbacks) {
+    if (Status status = check(request); !status.ok()) return status;
+    auto job = std::make_unique<Job>(std::move(request), std::move(callbacks));
+    job->id = m_nextId.fetch_add(1);
+    job->result.request = job->id;
+    job->arrivedNs = monotonicNs();
+    const uint64_t id = job->id;
+    {
+        std::lock_guard lock(m_mutex);
+        if (m_queued >= kQueueLimit) {
+            return Status(Code::Busy, formatCount(int64_t(m_queued)) + " requests are waiting",
+                          "Try again later");
+        }
+        ++m_queued;
+        m_count.fetch_add(1);
+        m_arrived.push_back(std::move(job));
+    }
+    m_wake.notify_all();
+    return id;
+}
+
+void Scheduler::cancel(uint64_t request) {
+    {
+        std::lock_guard lock(m_mutex);
+        m_cancelled.insert(request);
+        if (m_prefillingId.load() == request) m_abort.store(true);
+    }
+    m_wake.notify_all();
+}
+
+void Scheduler::wake() {
+    {
+        std::lock_guard lock(m_mutex);
+        m_woken = true;
+    }
+    m_wake.notify_all();
+}
+
+void Scheduler::runAlone(const std::function<void()>& body) {
+    m_aloneWaiting.fetch_add(1);
+    {
+        std::lock_guard lock(m_stepMutex);
+        body();
+        m_aloneWaiting.fetch_sub(1);
+    }
+    m_stepFree.notify_all();
+}
+
+void Scheduler::loop() {
+    while (waitForWork()) {
+        takeArrivals();
+        {
+            std::unique_lock lock(m_stepMutex);
+            m_stepFree.wait(lock, [this] { return m_aloneWaiting.load() == 0; });
+            m_setup.applyKnobs();
+            dropCancelled();
+            admit();
+            if (!m_active.empty()) step();
+        }
+        if (!m_rows.empty()) afterForward();
+        m_rows.clear();
+        removeFinished();
+    }
+    finishAll();
+}
+
+// False: time to end.
+bool Scheduler::waitForWork() {
+    std::unique_lock lock(m_mutex);
+    m_wake.wait(lock, [this] {
+        return m_stop || m_woken || !m_arrived.empty() || !m_active.empty() || !m_waiting.empty();
+    });
+    m_woken = false;
+    return !m_stop;
+}
+
+void Scheduler::takeArrivals() {
+    std::deque<std::unique_ptr<Job>> arrived;
+    {
+        std::lock_guard lock(m_mutex);
+        arrived.swap(m_arrived);
+    }
+    for (std::unique_ptr<Job>& job : arrived) {
+        writeRequestEvent(EventType::RequestArrived, *job, job->arrivedNs);
+        m_waiting.push_back(std::move(job));
+    }
+}
+
+void Scheduler::dropCancelled() {
+    std::unordered_set<uint64_t> ids;
+    {
+        std::lock_guard lock(m_mutex);
+        ids.swap(m_cancelled);
+        m_abort.store(m_stop);
+    }
+    if (ids.empty()) return;
+    for (Jobs* jobs : {&m_waiting, &m_active}) {
+        for (const std::unique_ptr<Job>& job : *jobs) {
+            if (ids.count(job->id)) job->cancelled = true;
+        }
+    }
+}
+
+// Blocks for the longest the request can become, so that an admitted one never runs dry. Earlier
+// turns in the cache give way, oldest first.
+bool Scheduler::reserve(Job& job) {
+    const int64_t longest = std::min(
+        m_setup.contextLength, int64_t(job.request.prompt.size()) + job.request.maxTokens);
+    const int64_t need = kvBlocksFor(longest);
+    if (m_reservedBlocks + need > m_pool.maxBlocks()) return false;
+    job.sequence = m_prefixes.take(job.request.prompt);
+    while (m_reservedBlocks + m_prefixes.blocks() + need > m_pool.maxBlocks()) {
+        m_prefixes.evictOldest();
+    }
+    job.reservedBlocks = need;
+    m_reservedBlocks += need;
+    return true;
+}
+
+// First come, first served: the head of the queue is never overtaken. Cancelled requests pass
+// through to their end at once.
+void Scheduler::admit() {
+    bool blocked = false;
+    for (auto it = m_waiting.begin(); it != m_waiting.end();) {
+        Job& job = **it;
+        if (!job.cancelled) {
+            blocked = blocked || m_active.size() >= kMaxActive || !reserve(job);
+            if (blocked) {
+                ++it;
+                continue;
+            }
+        }
+        job.admittedNs = monotonicNs();
+        job.prefilled = size_t(job.sequence.length());
+        job.result.cachedTokens = uint32_t(job.prefilled);
+        job.result.queueMs = double(job.admittedNs - job.arrivedNs) * 1e-6;
+        job.storeBefore = m_setup.store->stats();
+        writeRequestEvent(EventType::RequestAdmitted, job, job.admittedNs);
+        m_active.push_back(std::move(*it));
+        it = m_waiting.erase(it);
+        std::lock_guard lock(m_mutex);
+        --m_queued;
+    }
+}
+
+bool Scheduler::growFor(Job& job, int64_t positions) {
+    if (m_pool.grow(job.sequence, positions)) return true;
+    job.failure = Status(Code::OutOfMemory, "no memory for the KV cache of " +
+                                                formatCount(positions) + " tokens",
+                         "Load the model with a smaller context length or expert cache");
+    return false;
+}
+
+void Scheduler::formBatch() {
+    m_rows.clear();
+    m_prefilling = nullptr;
+    for (const std::unique_ptr<Job>& owned : m_active) {
+        Job& job = *owned;
+        job.firstRow = m_rows.size();
+        job.rowCount = 0;
+        if (job.cancelled) continue;
+        const size_t length = size_t(job.sequence.length());
+        const size_t left = job.request.prompt.size() - std::min(job.prefilled,
+                                                                 job.request.prompt.size());
+        size_t count = 1;
+        if (left > 0) {
+            if (m_prefilling) continue;                  // one prompt chunk per step
+            count = std::min(left, size_t(m_prefillChunk));
+        }
+        if (!growFor(job, int64_t(length + count))) continue;
+        if (left > 0) m_prefilling = &job;
+        for (size_t i = 0; i < count; ++i) {
+            BatchRow row;
+            row.sequence = &job.sequence;
+            row.token = left > 0 ? job.request.prompt[job.prefilled + i] : job.result.tokens.back();
+            row.position = int64_t(length + i);
+            row.prefill = left > 0;
+            row.wantLogits = left == 0 || (i + 1 == left);
+            row.request = job.id;
+            m_rows.push_back(std::move(row));
+        }
+        job.rowCount = count;
+    }
+}
+
+// Runs one forward pass; its results are dealt with outside the step lock (afterForward).
+void Scheduler::step() {
+    formBatch();
+    if (m_rows.empty()) return;
+    {
+        std::lock_guard lock(m_mutex);
+        m_prefillingId.store(m_prefilling ? m_prefilling->id : 0);
+        // A cancellation that came while the batch was formed.
+        if (m_prefilling && m_cancelled.count(m_prefilling->id)) m_abort.store(true);
+    }
+    Event event{};
+    event.type = EventType::BatchFormed;
+    event.batch = {};
+    event.batch.rows = uint16_t(m_rows.size());
+    for (const std::unique_ptr<Job>& job : m_active) event.batch.requests += job->rowCount > 0;
+    event.batch.prefillRows = uint16_t(m_prefilling ? m_prefilling->rowCount : 0);
+    event.batch.queued = uint32_t(m_waiting.size());
+    m_setup.ring->write(event);
+    m_stepStartNs = monotonicNs();
+    if (!m_setup.forward->run(m_rows, &m_abort)) m_rows.clear();
+    m_prefillingId.store(0);
+}
+
+void Scheduler::afterForward() {
+    for (const std::unique_ptr<Job>& owned : m_active) {
+        Job& job = *owned;
+        if (job.rowCount == 0) continue;
+        const BatchRow& last = m_rows[job.firstRow + job.rowCount - 1];
+        if (!last.status.ok()) {
+            job.failure = last.status;
+            continue;
+        }
+        if (last.prefill) {
+            job.prefilled += job.rowCount;
+            if (job.callbacks.onPrefill) {
+                job.callbacks.onPrefill(uint32_t(job.prefilled),
+                                        uint32_t(job.request.prompt.size()));
+            }
+        }
+        if (last.logits) sample(job, last);
+    }
+}
+
+void Scheduler::removeFinished() {
+    for (auto it = m_active.begin(); it != m_active.end();) {
+        Job& job = **it;
+        if (!job.failure.ok()) {
+            finish(job, StopReason::Error, job.failure);
+        } else if (job.stop) {
+            finish(job, *job.stop, {});
+        } else if (job.cancelled) {
+            finish(job, StopReason::Cancelled, {});
+        } else {
+            ++it;
+            continue;
+        }
+        it = m_active.erase(it);
+    }
+}
+
+void Scheduler::finishAll() {
+    takeArrivals();
+    for (Jobs* jobs : {&m_active, &m_waiting}) {
+        for (const std::unique_ptr<Job>& job : *jobs) finish(*job, StopReason::Cancelled, {});
+        jobs->clear();
+    }
+}
+
+}  // namespace colibri

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// The engine's scheduler thread: admits queued requests, forms one batch per step (a row of every
+// decoding request and at most one chunk of one prompt), runs the forward pass, samples, and tells
+// the requests' owners. Finished conversations stay in the KV pool for their next turn.
+//
+// Locks: m_mutex guards queue, cancellations and flags and is never held during a step or a
+// callback; m_stepMutex is held during a step, and by runAlone.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <unordered_set>
+#include <vector>
+
+#include "engine/run/engine.h"
+#include "engine/run/forward.h"
+#include "engine/run/sampler.h"
+#include "engine/run/text_stream.h"
+
+namespace colibri {
+
+constexpr size_t kQueueLimit = 64;
+constexpr size_t kMaxActive = 8;
+
+class Scheduler {
+public:
+    struct Setup {
+        const ContainerInfo* info;
+        const Tokenizer* tokenizer;              // may be nullptr
+        ExpertStore* store;
+        Forward* forward;
+        EventRing* ring;                         // written by the scheduler thread only
+        int64_t contextLength;
+        std::function<void()> applyKnobs;        // called between steps
+    };
+    explicit Scheduler(const Setup& setup);
+    ~Scheduler();                                // cancels everything, joins
+
+    Result<uint64_t> submit(Request request, RequestCallbacks callbacks);
+    void cancel(uint64_t request);
+    int activeRequests() const { return m_count.load(std::memory_order_relaxed); }
+    void wake();                                 // a knob waits to be applied
+    void setPrefillChunk(int64_t tokens) { m_prefillChunk = tokens; }   // scheduler thread
+    // Runs `body` on the caller's thread while no step runs.
+    void runAlone(const std::function<void()>& body);
+    int64_t kvBytes() const { return m_pool.allocatedBytes(); }
+
+private:
+    struct Job;                                  // one request from arrival to its end
+    using Jobs = std::list<std::unique_ptr<Job>>;
+
+    Status check(const Request& request) const;
+    void loop();
+    bool waitForWork();
+    void takeArrivals();
+    void dropCancelled();
+    void admit();
+    bool reserve(Job& job);
+    void step();
+    void formBatch();
+    bool growFor(Job& job, int64_t positions);
+    void afterForward();
+    void sample(Job& job, const BatchRow& row);
+    void finish(Job& job, StopReason stop, Status status);
+    void removeFinished();
+    void finishAll();
+    void writeRequestEvent(EventType type, const Job& job, uint64_t timeNs);
+
+    const Setup m_setup;
+    KvPool m_pool;
+    PrefixCache m_prefixes;
+    int64_t m_prefillChunk = 512;
+    Jobs m_waiting, m_active;                    // scheduler thread
+    int64_t m_reservedBlocks = 0;
+    std::vector<BatchRow> m_rows;
+    Job* m_prefilling = nullptr;                 // whose prompt chunk is in m_rows
+    uint64_t m_stepStartNs = 0;
+
+    mutable std::mutex m_mutex;
+    std::condition_variable m_wake;
+    std::deque<std::unique_ptr<Job>> m_arrived;
+    std::unordered_set<uint64_t> m_cancelled;
+    size_t m_queued = 0;                         // arrived or waiting, not admitted
+    bool m_stop = false, m_woken = false;
+
+    std::mutex m_stepMutex;
+    std::condition_variable m_stepFree;
+    std::atomic<int> m_aloneWaiting{0};
+    std::atomic<uint64_t> m_prefillingId{0};
+    std::atomic<bool> m_abort{false};            // the running forward's prompt is not wanted
+    std::atomic<int> m_count{0};
+    std::atomic<uint64_t> m_nextId{1};
+    std::thread m_thread;
+};
+
+}  // namespace colibri
