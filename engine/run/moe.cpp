@@ -26,7 +26,7 @@ void MoeStage::beginStep() {
     const StoreStats s = m_store.stats();
     // With everything in memory a hint can only cost.
     m_hintsUseful = s.slotsUsed < m_experts * m_moeLayers;
-    m_window = std::max<int64_t>(1, s.slots);
+    m_window = std::max<int64_t>(1, s.slotCount);
 }
 
 void MoeStage::run(int64_t layer, std::span<BatchRow> rows, float* residual,

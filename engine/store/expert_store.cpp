@@ -107,7 +107,7 @@ StoreStats StoreCore::stats() {
     Lock lock(m_mutex);
     flushOutcome(m_parts.clock->now(), false);
     StoreStats stats = m_stats;
-    stats.slots = m_capacity;
+    stats.slotCount = m_capacity;
     stats.slotsUsed = m_used;
     stats.slotBytes = m_used * m_slotBytes;
     return stats;

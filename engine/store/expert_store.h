@@ -93,7 +93,7 @@ struct StoreStats {
     // Wasted: evicted or failed before use. The rest is being read or not used yet.
     uint64_t prefetchIssued = 0, prefetchUseful = 0, prefetchLate = 0, prefetchWasted = 0;
     uint64_t stallNs = 0;                // wait() blocked
-    int64_t slots = 0, slotsUsed = 0;    // now; used may exceed slots while pins delay a shrink
+    int64_t slotCount = 0, slotsUsed = 0;    // now; used may exceed slots while pins delay a shrink
     int64_t slotBytes = 0;               // memory of all slots now
 };
 
