@@ -33,12 +33,12 @@ void rope(float* head, int rotaryDim, const float* cosSin, bool interleaved) {
 
 // Turns x into exp(x - top) and returns the sum; top is at least max(x).
 float exponentiate(float* x, int64_t n, float top) {
-    float sum = 0.0f;
+    double sum = 0.0;
     for (int64_t i = 0; i < n; ++i) {
         x[i] = std::exp(x[i] - top);
-        sum += x[i];
+        sum += double(x[i]);
     }
-    return sum;
+    return float(sum);
 }
 
 float largestOf(const float* x, int64_t n) {

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What the kernel tests share: the sets that this processor can run, and random data.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "kernels/kernels.h"
+#include "kernels/layout.h"
+
+namespace colibri {
+
+struct NamedSet {
+    std::string name;
+    const KernelSet* kernels;
+};
+
+// Both AVX-512 sets are tested where VNNI is present, though only one of them is dispatched.
+inline std::vector<NamedSet> allKernelSets() {
+    std::vector<NamedSet> sets = {{"scalar", &scalarKernels()}};
+#ifdef COLIBRI_X86_KERNELS
+    for (Isa isa : availableIsas()) {
+        if (isa == Isa::Avx2) sets.push_back({"avx2", &avx2Kernels()});
+        if (isa == Isa::Avx512) sets.push_back({"avx512", &avx512Kernels()});
+    }
+    if (hasVnni()) sets.push_back({"avx512vnni", &avx512VnniKernels()});
+#endif
+    return sets;
+}
+
+inline const std::vector<DType>& allTypes() {
+    static const std::vector<DType> types = {DType::F32, DType::F16, DType::BF16, DType::Q8_0,
+                                             DType::Q4_0};
+    return types;
+}
+
+constexpr double kEpsilon = 0x1p-24;  // unit roundoff of f32
+
+inline std::vector<float> randomFloats(int64_t n, uint32_t seed, float scale = 1.0f) {
+    std::mt19937 random(seed);
+    std::normal_distribution<float> normal(0.0f, scale);
+    std::vector<float> out(size_t(n), 0.0f);
+    for (float& v : out) v = normal(random);
+    return out;
+}
+
+inline uint32_t bitsOf(float v) {
+    uint32_t bits;
+    std::memcpy(&bits, &v, sizeof bits);
+    return bits;
+}
+
+inline bool sameBits(const std::vector<float>& a, const std::vector<float>& b) {
+    return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+}  // namespace colibri

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Attention over paged KV against a plain double-precision softmax.
+#include <QtTest>
+
+#include "tests/kernels/kernel_sets.h"
+
+using namespace colibri;
+
+namespace {
+
+constexpr float kCanary = -123.25f;
+
+struct Case {
+    int heads;
+    int headDim;
+    int64_t begin, end;
+    bool f16;
+    bool sinks;
+};
+
+// Random queries and KV; pages that no visible position needs are null.
+struct Scene {
+    Case c;
+    std::vector<float> q, keys, values, sinks;
+    std::vector<std::vector<std::byte>> pages;
+    std::vector<const void*> pagePointers;
+
+    explicit Scene(const Case& wanted) : c(wanted) {
+        const int64_t dim = c.headDim;
+        const auto seed = uint32_t(c.heads * 7919 + dim * 131 + c.begin * 17 + c.end);
+        q = randomFloats(c.heads * dim, seed);
+        sinks = randomFloats(c.heads, seed + 3, 2.0f);
+        keys = randomFloats(c.end * dim, seed + 1);
+        values = randomFloats(c.end * dim, seed + 2);
+        if (c.f16) {
+            for (float& v : keys) v = f16ToF32(f32ToF16(v));
+            for (float& v : values) v = f16ToF32(f32ToF16(v));
+        }
+        const size_t element = c.f16 ? 2 : 4;
+        for (int64_t first = 0; first < c.end; first += kPageTokens) {
+            pages.emplace_back();
+            pagePointers.push_back(nullptr);
+            if (first + kPageTokens <= c.begin) continue;
+            // Positions outside the window hold NaN: reading one would spoil the result.
+            pages.back().assign(size_t(2 * kPageTokens * dim) * element, std::byte(0xff));
+            for (int64_t t = std::max(first, c.begin); t < std::min(first + kPageTokens, c.end);
+                 ++t) {
+                for (int64_t d = 0; d < dim; ++d) {
+                    put(size_t((t - first) * dim + d), keys[size_t(t * dim + d)]);
+                    put(size_t((kPageTokens + t - first) * dim + d), values[size_t(t * dim + d)]);
+                }
+            }
+            pagePointers.back() = pages.back().data();
+        }
+    }
+
+    void put(size_t at, float v) {
+        if (c.f16) {
+            const uint16_t h = f32ToF16(v);
+            std::memcpy(pages.back().data() + at * 2, &h, 2);
+        } else {
+            std::memcpy(pages.back().data() + at * 4, &v, 4);
+        }
+    }
+
+    float scale() const { return 1.0f / std::sqrt(float(c.headDim)); }
+
+    // Heads [first, first + n) in one call.
+    std::vector<float> run(const KernelSet& k, int first, int n) const {
+        const int64_t positions = c.end - c.begin;
+        std::vector<float> scratch(size_t(n * positions) + 1, kCanary);
+        std::vector<float> out(size_t(n * c.headDim) + 1, kCanary);
+        AttentionArgs args = {};
+        args.q = q.data() + first * c.headDim;
+        args.heads = n;
+        args.headDim = c.headDim;
+        args.pages = pagePointers.data();
+        args.kvF16 = c.f16;
+        args.begin = c.begin;
+        args.end = c.end;
+        args.scale = scale();
+        args.sinks = c.sinks ? sinks.data() + first : nullptr;
+        args.scratch = scratch.data();
+        args.out = out.data();
+        k.attention(args);
+        if (scratch.back() != kCanary || out.back() != kCanary) return {};
+        out.pop_back();
+        return out;
+    }
+
+    struct Expected {
+        std::vector<double> out;
+        double bound;
+    };
+
+    Expected expected(int head) const {
+        const int64_t dim = c.headDim;
+        std::vector<double> scores;
+        double norm = 0.0;  // of the largest score
+        for (int64_t t = c.begin; t < c.end; ++t) {
+            double sum = 0.0;
+            double terms = 0.0;
+            for (int64_t d = 0; d < dim; ++d) {
+                const double term = double(q[size_t(head * dim + d)]) * keys[size_t(t * dim + d)];
+                sum += term;
+                terms += std::fabs(term);
+            }
+            scores.push_back(sum * scale());
+            norm = std::max(norm, terms * scale());
+        }
+        double total = c.sinks ? std::exp(double(sinks[size_t(head)])) : 0.0;
+        for (double s : scores) total += std::exp(s);
+        Expected e{std::vector<double>(size_t(dim), 0.0), 0.0};
+        double largest = 0.0;
+        for (int64_t t = c.begin; t < c.end; ++t) {
+            const double p = std::exp(scores[size_t(t - c.begin)]) / total;
+            for (int64_t d = 0; d < dim; ++d) {
+                e.out[size_t(d)] += p * values[size_t(t * dim + d)];
+                largest = std::max(largest, double(std::fabs(values[size_t(t * dim + d)])));
+            }
+        }
+        // A score off by s changes every weight by at most 2 s; then exp, and two sums over n.
+        const double scoreError = double(dim + 4) * kEpsilon * norm;
+        e.bound = (2 * scoreError + 4e-6 + 2.0 * double(scores.size()) * kEpsilon) * largest;
+        return e;
+    }
+};
+
+void check(const NamedSet& set, const Case& c) {
+    const Scene scene(c);
+    const std::vector<float> out = scene.run(*set.kernels, 0, c.heads);
+    const QString name = QString("%1: %2 heads of %3, [%4, %5), f16 %6, sinks %7")
+                             .arg(set.name.c_str()).arg(c.heads).arg(c.headDim).arg(c.begin)
+                             .arg(c.end).arg(c.f16).arg(c.sinks);
+    QVERIFY2(!out.empty(), qPrintable(name + ": wrote past its end"));
+    for (int h = 0; h < c.heads; ++h) {
+        const Scene::Expected e = scene.expected(h);
+        for (int d = 0; d < c.headDim; ++d) {
+            const double got = out[size_t(h * c.headDim + d)];
+            QVERIFY2(std::fabs(got - e.out[size_t(d)]) <= e.bound, qPrintable(name));
+        }
+        // Alone a head gives the same bits as in its group.
+        const std::vector<float> alone = scene.run(*set.kernels, h, 1);
+        QVERIFY2(std::memcmp(alone.data(), out.data() + h * c.headDim,
+                             alone.size() * sizeof(float)) == 0,
+                 qPrintable(name));
+    }
+}
+
+}  // namespace
+
+class TestKernelAttention : public QObject {
+    Q_OBJECT
+
+  private slots:
+    void headSizes() {
+        for (const NamedSet& set : allKernelSets()) {
+            for (int dim : {1, 3, 8, 15, 16, 17, 31, 32, 40, 64, 72, 80, 96, 100, 128, 192, 256}) {
+                for (bool f16 : {false, true}) {
+                    check(set, {3, dim, 0, 45, f16, false});
+                    check(set, {1, dim, 7, 40, f16, true});
+                }
+            }
+        }
+    }
+
+    void groups() {
+        for (const NamedSet& set : allKernelSets()) {
+            for (int heads = 1; heads <= 9; ++heads) {
+                check(set, {heads, 64, 0, 70, true, heads % 2 == 0});
+                check(set, {heads, 40, 3, 70, false, heads % 2 == 1});
+            }
+        }
+    }
+
+    void windowsAndPageBoundaries() {
+        const std::vector<std::pair<int64_t, int64_t>> windows = {
+            {0, 1},   {0, 15},  {0, 16},  {0, 17},   {0, 31},   {0, 32},    {0, 33},   {0, 64},
+            {31, 32}, {31, 33}, {32, 33}, {32, 64},  {5, 70},   {40, 41},   {63, 130}, {64, 131},
+            {95, 97}, {1, 2},   {0, 300}, {200, 321}};
+        for (const NamedSet& set : allKernelSets()) {
+            for (const auto& [begin, end] : windows) {
+                for (bool f16 : {false, true}) {
+                    check(set, {2, 32, begin, end, f16, false});
+                    check(set, {5, 32, begin, end, f16, true});
+                }
+            }
+        }
+    }
+
+    void nothingVisible() {
+        for (const NamedSet& set : allKernelSets()) {
+            for (bool sinks : {false, true}) {
+                const Scene scene({3, 40, 9, 9, false, sinks});
+                const std::vector<float> out = scene.run(*set.kernels, 0, 3);
+                QCOMPARE(out.size(), size_t(120));
+                for (float v : out) QCOMPARE(v, 0.0f);
+            }
+        }
+    }
+
+    // A sink far above every score takes all the weight; one far below takes none.
+    void extremeSinks() {
+        for (const NamedSet& set : allKernelSets()) {
+            Scene scene({2, 32, 0, 20, false, true});
+            scene.sinks = {500.0f, -500.0f};
+            const std::vector<float> out = scene.run(*set.kernels, 0, 2);
+            for (int d = 0; d < 32; ++d) QCOMPARE(out[size_t(d)], 0.0f);
+            const Scene::Expected e = scene.expected(1);
+            for (int d = 0; d < 32; ++d) {
+                QVERIFY(std::fabs(out[size_t(32 + d)] - e.out[size_t(d)]) <= e.bound);
+            }
+        }
+    }
+};
+
+QTEST_GUILESS_MAIN(TestKernelAttention)
+#include "test_kernel_attention.moc"

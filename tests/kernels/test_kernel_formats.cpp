@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Number formats and the packed layout, compared bit by bit.
+#include <QtTest>
+#include <bit>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/kernels/kernel_sets.h"
+
+using namespace colibri;
+
+namespace {
+
+std::vector<std::byte> fromHex(const std::string& hex) {
+    std::vector<std::byte> out(hex.size() / 2);
+    for (size_t i = 0; i < out.size(); ++i) {
+        out[i] = std::byte(std::stoi(hex.substr(2 * i, 2), nullptr, 16));
+    }
+    return out;
+}
+
+std::vector<float> floatsFromHex(const std::string& hex) {
+    const std::vector<std::byte> bytes = fromHex(hex);
+    std::vector<float> out(bytes.size() / sizeof(float));
+    std::memcpy(out.data(), bytes.data(), bytes.size());
+    return out;
+}
+
+// The value of an f16 by its definition.
+double halfValue(uint16_t h) {
+    const int exponent = (h >> 10) & 31;
+    const int mantissa = h & 1023;
+    const double magnitude = exponent == 0 ? std::ldexp(mantissa, -24)
+                                           : std::ldexp(1024 + mantissa, exponent - 25);
+    return h & 0x8000 ? -magnitude : magnitude;
+}
+
+bool isHalfNan(uint16_t h) { return (h & 0x7c00) == 0x7c00 && (h & 0x3ff) != 0; }
+
+// Every f16, its neighbours' midpoints, and a float to each side of these.
+std::vector<float> halfProbes() {
+    std::vector<float> probes;
+    for (uint32_t h = 0; h < 65536; ++h) {
+        const float v = f16ToF32(uint16_t(h));
+        probes.push_back(v);
+        if ((h & 0x7fff) >= 0x7c00) continue;
+        const double next = (h & 0x7fff) == 0x7bff ? std::copysign(65536.0, v)
+                                                   : halfValue(uint16_t(h + 1));
+        const float middle = float((halfValue(uint16_t(h)) + next) / 2);
+        probes.push_back(middle);
+        probes.push_back(std::nextafter(middle, 0.0f));
+        probes.push_back(std::nextafter(middle, middle * 4));
+    }
+    for (uint32_t bits : {0x7f7fffffu, 0x7fc12345u, 0xff812345u, 0x7f800001u, 0x00000001u,
+                          0x80000001u, 0x33000000u, 0x33000001u, 0x32ffffffu}) {
+        probes.push_back(std::bit_cast<float>(bits));
+    }
+    return probes;
+}
+
+// Row `row` of a packed quantised matrix in ggml's form.
+std::vector<std::byte> ggmlRow(DType type, const std::byte* packed, int64_t cols, int64_t row) {
+    const std::byte* panel = packed + row / kPanel * panelBytes(type, cols);
+    const int64_t lane = row % kPanel;
+    std::vector<std::byte> out;
+    const auto append = [&out](const void* p, size_t n) {
+        const auto* bytes = static_cast<const std::byte*>(p);
+        out.insert(out.end(), bytes, bytes + n);
+    };
+    for (int64_t b = 0; b < cols / kBlock; ++b) {
+        if (type == DType::Q8_0) {
+            const PackedQ8& block = reinterpret_cast<const PackedQ8*>(panel)[b];
+            append(&block.scale[lane], 2);
+            for (int g = 0; g < 8; ++g) append(block.q[g][lane], 4);
+        } else {
+            const PackedQ4& block = reinterpret_cast<const PackedQ4*>(panel)[b];
+            append(&block.scale[lane], 2);
+            for (int g = 0; g < 4; ++g) append(block.q[g][lane], 4);
+        }
+    }
+    return out;
+}
+
+}  // namespace
+
+class TestKernelFormats : public QObject {
+    Q_OBJECT
+
+  private slots:
+    void names() {
+        for (DType type : allTypes()) {
+            QCOMPARE(int(*dtypeFromName(dtypeName(type))), int(type));
+            // The packed form of a large matrix takes just the bits that the type promises.
+            QCOMPARE(double(packedBytes(type, 64, 256)) * 8 / (64 * 256), bitsPerWeight(type));
+        }
+        QVERIFY(!dtypeFromName("Q8_0"));
+        QVERIFY(!dtypeFromName(""));
+    }
+
+    void halfToFloatExhaustive() {
+        for (uint32_t h = 0; h < 65536; ++h) {
+            const float v = f16ToF32(uint16_t(h));
+            if (isHalfNan(uint16_t(h))) {
+                QVERIFY(std::isnan(v));
+            } else if ((h & 0x7fff) == 0x7c00) {
+                QVERIFY(std::isinf(v) && std::signbit(v) == (h >= 0x8000));
+            } else {
+                QVERIFY(double(v) == halfValue(uint16_t(h)));
+                QVERIFY(std::signbit(v) == (h >= 0x8000));
+            }
+        }
+    }
+
+    void floatToHalfNearestEven() {
+        for (uint32_t h = 0; h < 65536; ++h) {
+            const float v = f16ToF32(uint16_t(h));
+            if (isHalfNan(uint16_t(h))) {
+                QCOMPARE(f32ToF16(v), uint16_t(h | 0x200));
+                continue;
+            }
+            QCOMPARE(f32ToF16(v), uint16_t(h));
+            if ((h & 0x7fff) >= 0x7bff) continue;
+            const float middle = float((halfValue(uint16_t(h)) + halfValue(uint16_t(h + 1))) / 2);
+            QCOMPARE(f32ToF16(middle), uint16_t(h + (h & 1)));
+            QCOMPARE(f32ToF16(std::nextafter(middle, 0.0f)), uint16_t(h));
+            QCOMPARE(f32ToF16(std::nextafter(middle, v < 0 || h >= 0x8000 ? -1e9f : 1e9f)),
+                     uint16_t(h + 1));
+        }
+        QCOMPARE(f32ToF16(std::nextafter(65520.0f, 0.0f)), uint16_t(0x7bff));
+        QCOMPARE(f32ToF16(65520.0f), uint16_t(0x7c00));
+        QCOMPARE(f32ToF16(-INFINITY), uint16_t(0xfc00));
+    }
+
+    void bfloatExhaustive() {
+        for (uint32_t h = 0; h < 65536; ++h) {
+            const float v = bf16ToF32(uint16_t(h));
+            QCOMPARE(std::bit_cast<uint32_t>(v), h << 16);
+            if (std::isnan(v)) {
+                QVERIFY(std::isnan(bf16ToF32(f32ToBf16(v))));
+                continue;
+            }
+            QCOMPARE(f32ToBf16(v), uint16_t(h));
+            if (std::isinf(v)) continue;
+            // Half way to the next, and one step to each side.
+            QCOMPARE(f32ToBf16(std::bit_cast<float>((h << 16) + 0x8000u)), uint16_t(h + (h & 1)));
+            QCOMPARE(f32ToBf16(std::bit_cast<float>((h << 16) + 0x7fffu)), uint16_t(h));
+            QCOMPARE(f32ToBf16(std::bit_cast<float>((h << 16) + 0x8001u)), uint16_t(h + 1));
+        }
+        QVERIFY(std::isnan(bf16ToF32(f32ToBf16(std::bit_cast<float>(0x7f800001u)))));
+    }
+
+    void vectorConversionsEqualScalar() {
+        const std::vector<float> probes = halfProbes();
+        std::vector<uint16_t> halves(probes.size());
+        std::vector<uint16_t> patterns(65536 + 7);
+        for (size_t i = 0; i < patterns.size(); ++i) patterns[i] = uint16_t(i);
+        std::vector<float> floats(patterns.size());
+        for (const NamedSet& set : allKernelSets()) {
+            set.kernels->toF16(probes.data(), int64_t(probes.size()), halves.data());
+            for (size_t i = 0; i < probes.size(); ++i) QCOMPARE(halves[i], f32ToF16(probes[i]));
+            set.kernels->fromF16(patterns.data(), int64_t(patterns.size()), floats.data());
+            for (size_t i = 0; i < patterns.size(); ++i) {
+                QCOMPARE(bitsOf(floats[i]), bitsOf(f16ToF32(patterns[i])));
+            }
+            // Tails write nothing past their end.
+            for (int64_t n = 0; n < 40; ++n) {
+                std::vector<uint16_t> h(size_t(n) + 1, 0x1234);
+                set.kernels->toF16(probes.data(), n, h.data());
+                QCOMPARE(h.back(), uint16_t(0x1234));
+                std::vector<float> f(size_t(n) + 1, 7.0f);
+                set.kernels->fromF16(patterns.data(), n, f.data());
+                QCOMPARE(f.back(), 7.0f);
+            }
+        }
+    }
+
+    void packUnpackRoundTrip() {
+        for (DType type : allTypes()) {
+            for (int64_t rows : {1, 15, 16, 17, 40}) {
+                for (int64_t cols : {1, 31, 32, 33, 40, 64, 100}) checkRoundTrip(type, rows, cols);
+            }
+        }
+    }
+
+    void packingByPanelsEqualsWhole() {
+        const int64_t rows = 57, cols = 70;
+        const std::vector<float> source = randomFloats(rows * cols, 3);
+        for (DType type : allTypes()) {
+            std::vector<std::byte> whole(size_t(packedBytes(type, rows, cols)), std::byte(0x5a));
+            std::vector<std::byte> parts(whole.size(), std::byte(0xa5));
+            packRows(type, source.data(), rows, cols, whole.data());
+            for (int64_t p = 0; p < panelCount(rows); ++p) {
+                packRows(type, source.data() + p * kPanel * cols,
+                         std::min(kPanel, rows - p * kPanel), cols,
+                         parts.data() + p * panelBytes(type, cols));
+            }
+            QVERIFY(whole == parts);
+        }
+    }
+
+    void oddValuesPackToFiniteOnes() {
+        // Rows that a converter refuses must still not be undefined behaviour here.
+        std::vector<float> x(4 * kBlock, 0.0f);
+        x[3] = NAN;
+        x[kBlock] = INFINITY;
+        x[2 * kBlock] = 1e-40f;
+        x[3 * kBlock] = -3e38f;
+        for (DType type : {DType::Q8_0, DType::Q4_0}) {
+            std::vector<std::byte> packed(size_t(packedBytes(type, 1, 4 * kBlock)));
+            packRows(type, x.data(), 1, 4 * kBlock, packed.data());
+            const std::vector<std::byte> row = ggmlRow(type, packed.data(), 4 * kBlock, 0);
+            QCOMPARE(row.size(), size_t(type == DType::Q8_0 ? 4 * 34 : 4 * 18));
+        }
+    }
+
+    // ggml's blocks with every byte value, including -128, come through unchanged.
+    void ggmlRowsKeepEveryBit() {
+        std::mt19937 random(9);
+        const int64_t rows = 35, cols = 96;
+        for (DType type : {DType::Q8_0, DType::Q4_0}) {
+            const size_t rowBytes = size_t(cols / kBlock) * (type == DType::Q8_0 ? 34 : 18);
+            std::vector<std::byte> source(rowBytes * rows);
+            for (std::byte& b : source) b = std::byte(random());
+            std::vector<std::byte> packed(size_t(packedBytes(type, rows, cols)), std::byte(0x77));
+            packGgmlRows(type, source.data(), rows, cols, packed.data());
+            for (int64_t row = 0; row < rows; ++row) {
+                const std::vector<std::byte> expected(source.begin() + row * int64_t(rowBytes),
+                                                      source.begin() +
+                                                          (row + 1) * int64_t(rowBytes));
+                QVERIFY(ggmlRow(type, packed.data(), cols, row) == expected);
+            }
+            std::vector<float> padding(cols, 1.0f);
+            unpackRow(type, packed.data(), cols, 40, padding.data());
+            for (float v : padding) QCOMPARE(v, 0.0f);
+        }
+    }
+
+    void goldenQuantisation() {
+        std::ifstream file(COLIBRI_GOLDEN_DIR "/quant_cases.json");
+        QVERIFY(file.good());
+        const nlohmann::json cases = nlohmann::json::parse(file);
+        int checked = 0;
+        for (DType type : {DType::Q8_0, DType::Q4_0, DType::F16, DType::BF16}) {
+            for (const nlohmann::json& c : cases.at(std::string(dtypeName(type)))) {
+                checkGolden(type, c);
+                ++checked;
+            }
+        }
+        QVERIFY(checked > 20);
+    }
+
+  private:
+    static void checkRoundTrip(DType type, int64_t rows, int64_t cols) {
+        const std::vector<float> source = randomFloats(rows * cols, uint32_t(rows * 1000 + cols));
+        const size_t bytes = size_t(packedBytes(type, rows, cols));
+        std::vector<std::byte> packed(bytes + 64, std::byte(0xee));
+        packRows(type, source.data(), rows, cols, packed.data());
+        QCOMPARE(bytes % 32, size_t(0));
+        for (size_t i = 0; i < 64; ++i) QVERIFY(packed[bytes + i] == std::byte(0xee));
+
+        std::vector<float> row(static_cast<size_t>(cols));
+        for (int64_t r = 0; r < rows; ++r) {
+            unpackRow(type, packed.data(), cols, r, row.data());
+            for (int64_t k = 0; k < cols; ++k) {
+                const float from = source[size_t(r * cols + k)];
+                const float to = row[size_t(k)];
+                switch (type) {
+                    case DType::F32: QCOMPARE(to, from); break;
+                    case DType::F16: QCOMPARE(to, f16ToF32(f32ToF16(from))); break;
+                    case DType::BF16: QCOMPARE(to, bf16ToF32(f32ToBf16(from))); break;
+                    default: {
+                        float largest = 0.0f;
+                        for (int64_t j = k / 32 * 32; j < std::min(cols, k / 32 * 32 + 32); ++j) {
+                            largest = std::max(largest, std::fabs(source[size_t(r * cols + j)]));
+                        }
+                        // Half a step, and for q4_0 a whole one at the end without its own code.
+                        const float step = type == DType::Q8_0 ? largest / 127 / 2 : largest / 8;
+                        const float scaleRounding = largest * 0x1p-11f;  // the scale is an f16
+                        QVERIFY(std::fabs(to - from) <= step * 1.001f + scaleRounding);
+                    }
+                }
+            }
+        }
+        // Padding rows and columns count as zero.
+        std::vector<float> padded(size_t(paddedCols(cols)));
+        for (int64_t r = 0; r < panelCount(rows) * kPanel; ++r) {
+            unpackRow(type, packed.data(), paddedCols(cols), r, padded.data());
+            for (int64_t k = r < rows ? cols : 0; k < paddedCols(cols); ++k) {
+                QCOMPARE(padded[size_t(k)], 0.0f);
+            }
+        }
+    }
+
+    static void checkGolden(DType type, const nlohmann::json& c) {
+        const std::string name = c.at("name");
+        const int64_t n = c.at("n");
+        const std::vector<float> x = floatsFromHex(c.at("x"));
+        const std::vector<float> y = floatsFromHex(c.at("y"));
+        const std::vector<std::byte> bytes = fromHex(c.at("bytes"));
+        QCOMPARE(int64_t(x.size()), n);
+        std::vector<std::byte> packed(size_t(packedBytes(type, 1, n)));
+        packRows(type, x.data(), 1, n, packed.data());
+        if (usesQuantisedInput(type)) {
+            QVERIFY2(ggmlRow(type, packed.data(), n, 0) == bytes, name.c_str());
+            std::vector<std::byte> direct(packed.size());
+            packGgmlRows(type, bytes.data(), 1, n, direct.data());
+            QVERIFY2(direct == packed, name.c_str());
+        } else {
+            for (int64_t i = 0; i < n; ++i) {
+                uint16_t half;
+                std::memcpy(&half, bytes.data() + 2 * i, 2);
+                const float v = x[size_t(i)];
+                QCOMPARE(type == DType::F16 ? f32ToF16(v) : f32ToBf16(v), half);
+            }
+        }
+        std::vector<float> back(x.size());
+        unpackRow(type, packed.data(), n, 0, back.data());
+        for (size_t i = 0; i < y.size(); ++i) {
+            QVERIFY2(bitsOf(back[i]) == bitsOf(y[i]), name.c_str());
+        }
+    }
+};
+
+QTEST_GUILESS_MAIN(TestKernelFormats)
+#include "test_kernel_formats.moc"
