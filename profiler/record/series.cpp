@@ -7,53 +7,55 @@
 namespace colibri {
 
 void Series::add(double t, double y) {
-    auto& [ts, ys, unavailable] = m_data;
-    if (std::isnan(y) && (ys.empty() || std::isnan(ys.back()))) return;
-    if (ts.size() >= m_capacity) thin();
-    ts.push_back(t);
-    ys.push_back(y);
+    std::deque<Point>& newest = m_levels[0];
+    if (std::isnan(y) && (newest.empty() || std::isnan(newest.back().y))) return;
+    newest.push_back({t, y});
+    for (size_t level = 0; level < kLevels && m_levels[level].size() > m_pointsPerLevel; ++level) {
+        thin(level);
+    }
 }
 
-// Runs of four points in the older half become their minimum and maximum, in order of time. A gap
-// inside a run is kept as one gap, so that what was not measured never looks measured.
-void Series::thin() {
-    auto& [ts, ys, unavailable] = m_data;
-    const size_t half = ts.size() / 2 / 4 * 4;
-    size_t out = 0;
-    for (size_t i = 0; i < half; i += 4) {
-        size_t low = i, high = i;
-        bool seen = false, gap = false;
-        double gapTime = 0;
-        for (size_t j = i; j < i + 4; ++j) {
-            if (std::isnan(ys[j])) {
-                gap = true;
-                gapTime = ts[j];
-                continue;
-            }
-            if (!seen || ys[j] < ys[low]) low = j;
-            if (!seen || ys[j] > ys[high]) high = j;
-            seen = true;
+// The four oldest points of a level become their minimum and maximum, in order of time. A gap
+// among them is kept as one gap, so that what was not measured never looks measured.
+void Series::thin(size_t level) {
+    std::deque<Point>& from = m_levels[level];
+    const auto end = from.begin() + 4;
+    if (level + 1 < kLevels) {
+        std::array<Point, 3> kept;
+        size_t count = 0;
+        const auto byValue = [](const Point& a, const Point& b) { return a.y < b.y; };
+        const auto firstGap = std::find_if(from.begin(), end, [](auto& p) { return std::isnan(p.y); });
+        std::array<Point, 4> values;
+        const auto valuesEnd = std::copy_if(from.begin(), end, values.begin(),
+                                            [](auto& p) { return !std::isnan(p.y); });
+        if (valuesEnd != values.begin()) {
+            const auto [low, high] = std::minmax_element(values.begin(), valuesEnd, byValue);
+            kept[count++] = *low;
+            if (high != low) kept[count++] = *high;
         }
-        struct Point { double t, y; } points[3];
-        int count = 0;
-        if (seen) {
-            points[count++] = {ts[std::min(low, high)], ys[std::min(low, high)]};
-            if (low != high) points[count++] = {ts[std::max(low, high)], ys[std::max(low, high)]};
-        }
-        if (gap) {
-            int at = 0;
-            while (at < count && points[at].t <= gapTime) ++at;
-            for (int j = count; j > at; --j) points[j] = points[j - 1];
-            points[at] = {gapTime, std::nan("")};
-            ++count;
-        }
-        for (int j = 0; j < count; ++j) {
-            ts[out] = points[j].t;
-            ys[out++] = points[j].y;
+        if (firstGap != end) kept[count++] = *firstGap;
+        std::sort(kept.begin(), kept.begin() + std::ptrdiff_t(count),
+                  [](const Point& a, const Point& b) { return a.t < b.t; });
+        m_levels[level + 1].insert(m_levels[level + 1].end(), kept.begin(),
+                                   kept.begin() + std::ptrdiff_t(count));
+    }
+    from.erase(from.begin(), end);
+}
+
+SeriesData Series::data() const {
+    SeriesData data;
+    data.unavailable = m_unavailable;
+    size_t count = 0;
+    for (const auto& level : m_levels) count += level.size();
+    data.t.reserve(count);
+    data.y.reserve(count);
+    for (size_t level = kLevels; level-- > 0;) {
+        for (const Point& point : m_levels[level]) {
+            data.t.push_back(point.t);
+            data.y.push_back(point.y);
         }
     }
-    ts.erase(ts.begin() + std::ptrdiff_t(out), ts.begin() + std::ptrdiff_t(half));
-    ys.erase(ys.begin() + std::ptrdiff_t(out), ys.begin() + std::ptrdiff_t(half));
+    return data;
 }
 
 }  // namespace colibri

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// A bounded time series. New points are kept as they come; when the bound is reached the older
-// half is thinned: each pair of neighbours becomes the two points of their minimum and maximum
-// over twice the time, so peaks survive and memory stays flat for a session of any length.
+// A bounded time series in several resolutions. The newest points are kept as they come; when a
+// level is full, its four oldest points become the two of their minimum and maximum in the next
+// level, which so covers twice the time. Peaks survive, and memory stays flat: at 30 points a
+// second the levels reach back over 30 hours, the session file holds the rest.
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <deque>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "profiler/record/snapshot.h"
 
@@ -15,18 +17,21 @@ namespace colibri {
 
 class Series {
 public:
-    explicit Series(size_t capacity = 8192) : m_capacity(capacity) {}
+    static constexpr size_t kLevels = 12;
+    explicit Series(size_t pointsPerLevel = 1024) : m_pointsPerLevel(pointsPerLevel) {}
 
     // t must not fall. y = NaN marks a gap; repeated gaps are stored once.
     void add(double t, double y);
-    const SeriesData& data() const { return m_data; }
-    void setUnavailable(std::string reason) { m_data.unavailable = std::move(reason); }
+    void setUnavailable(std::string reason) { m_unavailable = std::move(reason); }
+    SeriesData data() const;             // all levels, oldest first
 
 private:
-    void thin();
+    struct Point { double t, y; };
+    void thin(size_t level);
 
-    size_t m_capacity;
-    SeriesData m_data;
+    size_t m_pointsPerLevel;
+    std::array<std::deque<Point>, kLevels> m_levels;
+    std::string m_unavailable;
 };
 
 }  // namespace colibri
