@@ -16,7 +16,9 @@ namespace colibri {
 struct ConvertOptions {
     std::filesystem::path source;        // HF folder, .safetensors file, or .gguf file
     std::filesystem::path target;        // must not exist (or be an interrupted conversion of this)
-    std::optional<DType> dtype;          // none: keep the source's type
+    // Type of the matrices; routers, norms and biases stay f32. None: keep the source's. With q4_0
+    // the embedding and the head are kept at q8_0.
+    std::optional<DType> dtype;
     std::string name;                    // shown name; empty: from the source
 };
 

@@ -8,6 +8,7 @@
 #include "engine/model/hasher.h"
 #include "engine/model/layout.h"
 #include "engine/model/model_json.h"
+#include "engine/model/progress_gate.h"
 
 namespace colibri {
 
@@ -37,13 +38,13 @@ Status checkSize(const std::filesystem::path& file, int64_t expected) {
 class Verifier {
 public:
     Verifier(uint64_t total, const ProgressFn& progress, const CancelFlag* cancel)
-        : m_progress(progress), m_cancel(cancel), m_buffer(size_t(kChunkBytes)), m_total(total) {}
+        : m_gate(progress), m_cancel(cancel), m_buffer(size_t(kChunkBytes)), m_total(total) {}
 
     Status range(const File& file, int64_t offset, int64_t bytes, uint64_t expected,
                  const std::string& what) {
         m_hasher.reset();
         for (int64_t done = 0; done < bytes;) {
-            if (m_cancel && m_cancel->load(std::memory_order_relaxed)) {
+            if (cancelled(m_cancel)) {
                 return Status(Code::Cancelled, "Verification was cancelled");
             }
             int64_t n = std::min(kChunkBytes, bytes - done);
@@ -51,7 +52,7 @@ public:
             m_hasher.update(m_buffer.data(), size_t(n));
             done += n;
             m_done += uint64_t(n);
-            if (m_progress) m_progress({m_stage, m_done, m_total});
+            m_gate.report(m_stage, m_done, m_total);
         }
         if (m_hasher.digest() != expected && ++m_faults <= kListedFaults) {
             m_list += "\n  " + what;
@@ -72,7 +73,7 @@ public:
     }
 
 private:
-    const ProgressFn& m_progress;
+    ProgressGate m_gate;
     const CancelFlag* m_cancel;
     std::vector<std::byte> m_buffer;
     Hasher m_hasher;

@@ -11,6 +11,7 @@
 #include "engine/base/format.h"
 #include "engine/model/container.h"
 #include "engine/model/layout.h"
+#include "engine/model/progress_gate.h"
 
 namespace colibri {
 
@@ -55,14 +56,15 @@ Result<std::unique_ptr<DenseWeights>> DenseWeights::load(const ContainerInfo& in
     (void)madvise(block, size_t(info.denseBytes), MADV_HUGEPAGE);
     (void)posix_fadvise(file->fd(), 0, 0, POSIX_FADV_SEQUENTIAL);
 
+    ProgressGate gate(progress);
     for (int64_t done = 0; done < info.denseBytes;) {
-        if (cancel && cancel->load(std::memory_order_relaxed)) {
+        if (cancelled(cancel)) {
             return Status(Code::Cancelled, "Loading was cancelled");
         }
         int64_t n = std::min(kReadBytes, info.denseBytes - done);
         COLIBRI_TRY(file->readAt(done, {impl->block + done, size_t(n)}));
         done += n;
-        if (progress) progress({"Dense weights", uint64_t(done), uint64_t(info.denseBytes)});
+        gate.report("Dense weights", uint64_t(done), uint64_t(info.denseBytes));
     }
     for (const TensorInfo& t : info.tensors) impl->offsets.emplace(t.name, t.offset);
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
+#include <charconv>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 #include <utility>
@@ -282,6 +282,15 @@ DType predominant(const Items& items, TypeOf typeOf, BytesOf bytesOf) {
     return DType(std::max_element(bytes.begin(), bytes.end()) - bytes.begin());
 }
 
+// The shortest decimal that reads back as this float: 0.8, not 0.800000011920929.
+double shortest(float value) {
+    char text[32];
+    auto end = std::to_chars(text, text + sizeof text, value).ptr;
+    double out = 0;
+    std::from_chars(text, end, out);
+    return out;
+}
+
 OrderedJson configJson(const ContainerInfo& info) {
     const ModelConfig& c = info.config;
     OrderedJson j;
@@ -299,10 +308,10 @@ OrderedJson configJson(const ContainerInfo& info) {
     j["moe_intermediate_size"] = c.expertSize;
     j["intermediate_size"] = c.denseSize;
     j["max_position_embeddings"] = c.maxPositions;
-    j["rms_norm_eps"] = double(c.rmsEps);
+    j["rms_norm_eps"] = shortest(c.rmsEps);
     j["qk_norm"] = nameOf(kQkNorms, c.qkNorm);
     j["attention_bias"] = c.attentionBias;
-    j["clip_qkv"] = c.clipQkv > 0 ? OrderedJson(double(c.clipQkv)) : OrderedJson();
+    j["clip_qkv"] = c.clipQkv > 0 ? OrderedJson(shortest(c.clipQkv)) : OrderedJson();
     j["sliding_window"] = c.slidingWindow > 0 ? OrderedJson(c.slidingWindow) : OrderedJson();
     j["tie_word_embeddings"] = c.tiedEmbeddings;
     j["rope_theta"] = c.rope.theta;
@@ -324,8 +333,8 @@ OrderedJson configJson(const ContainerInfo& info) {
     j["eos_token_id"] = c.eosIds;
     j["bos_token_id"] = c.bosId >= 0 ? OrderedJson(c.bosId) : OrderedJson();
     OrderedJson generation = OrderedJson::object();
-    if (c.temperature >= 0) generation["temperature"] = double(c.temperature);
-    if (c.topP >= 0) generation["top_p"] = double(c.topP);
+    if (c.temperature >= 0) generation["temperature"] = shortest(c.temperature);
+    if (c.topP >= 0) generation["top_p"] = shortest(c.topP);
     if (c.topKSampling >= 0) generation["top_k"] = c.topKSampling;
     j["generation"] = generation;
     j["source"] = info.source;

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/convert/converter.h"
+
+#include <cstdio>
+
+#include <cerrno>
+#include <system_error>
+
+#include "engine/base/file.h"
+#include "engine/base/format.h"
+#include "engine/convert/journal.h"
+#include "engine/convert/open_source.h"
+#include "engine/convert/writer.h"
+#include "engine/model/hasher.h"
+#include "engine/model/layout.h"
+#include "engine/model/model_json.h"
+
+namespace colibri {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr int kRevision = 1;             // of what a conversion writes; another one starts over
+constexpr int64_t kSpareBytes = 16 << 20;  // tables, tokenizer, file system overhead
+
+// What must be the same for an interrupted conversion to go on.
+std::string journalKey(const ConvertOptions& options, const OpenedSource& source,
+                       const Plan& plan) {
+    std::string text = std::to_string(kRevision) + "\n" + std::to_string(kContainerSchema) + "\n" +
+                       source.fingerprint + "\n";
+    for (const SourceFile& f : source.checkpoint.files()) {
+        text += f.path.filename().string() + " " + std::to_string(f.bytes) + " " +
+                std::to_string(f.modified) + "\n";
+    }
+    text += options.dtype ? std::string(dtypeName(*options.dtype)) : "source";
+    text += "\n" + plan.config.name + "\n" + std::to_string(plan.denseBytes) + "\n" +
+            std::to_string(plan.expertBytes);
+    return fingerprintOf(text);
+}
+
+Status checkTarget(const fs::path& target) {
+    std::error_code error;
+    if (target.filename().empty()) {
+        return Status(Code::InvalidArgument, "The target needs a folder name");
+    }
+    if (fs::exists(fs::symlink_status(target, error))) {
+        return Status(Code::InvalidArgument, target.string() + " exists already",
+                      "Choose another target, or remove it");
+    }
+    fs::path parent = target.parent_path();
+    if (!parent.empty() && !fs::is_directory(parent, error)) {
+        return Status(Code::InvalidArgument, parent.string() + ": no such folder",
+                      "Create it first");
+    }
+    return {};
+}
+
+// A folder of ours, or a new one. Never touches a folder that something else made.
+Result<Journal> enterPartial(const fs::path& partial, const std::string& key) {
+    std::error_code error;
+    if (fs::exists(fs::symlink_status(partial, error)) && !Journal::existsIn(partial) &&
+        !(fs::is_directory(partial, error) && fs::is_empty(partial, error))) {
+        return Status(Code::InvalidArgument,
+                      partial.string() + " exists and is not an interrupted conversion",
+                      "Move it away, or choose another target");
+    }
+    fs::create_directories(partial / "experts", error);
+    if (error) return systemError("cannot create", partial, error.value());
+    Result<Journal> journal = Journal::open(partial);
+    if (!journal) return journal.status();
+    if (journal->key() != key) {
+        // Another source or other options: what lies here is worth nothing.
+        fs::remove_all(partial / "experts", error);
+        fs::remove(partial / kDenseFile, error);
+        fs::create_directories(partial / "experts", error);
+        if (error) return systemError("cannot create", partial, error.value());
+        COLIBRI_TRY(journal->restart(key));
+    }
+    return journal;
+}
+
+Status checkSpace(const fs::path& folder, int64_t needed, const DiskHooks& hooks) {
+    int64_t free = freeBytes(folder, hooks);
+    if (free < 0 || needed + kSpareBytes <= free) return {};
+    return Status(Code::NoSpace,
+                  folder.string() + ": the conversion needs " +
+                      formatGiB(double(needed + kSpareBytes)) + ", free are " +
+                      formatGiB(double(free)),
+                  "Free some space, choose another folder, or a smaller weight type");
+}
+
+Status writeTextFile(const fs::path& path, const std::string& content, const DiskHooks& hooks) {
+    Result<OutputFile> out = OutputFile::open(path, 0, &hooks);
+    if (!out) return out.status();
+    COLIBRI_TRY(out->append(std::as_bytes(std::span(content))));
+    return out->sync();
+}
+
+// Tables and texts, then the name: from here on the container is there or it is not.
+Status finish(const fs::path& partial, const fs::path& target, const OpenedSource& source,
+              const Plan& plan, Journal& journal, const DiskHooks& hooks) {
+    for (auto& [name, content] : source.extraFiles) {
+        COLIBRI_TRY(writeTextFile(partial / name, content, hooks));
+    }
+    COLIBRI_TRY(writeTextFile(partial / kModelFile, writeModelJson(containerOf(source, plan)),
+                              hooks));
+    COLIBRI_TRY(syncFolder(partial / "experts"));
+    std::error_code error;
+    fs::path parent = target.parent_path().empty() ? fs::path(".") : target.parent_path();
+    if (fs::exists(target, error)) {
+        return Status(Code::InvalidArgument, target.string() + " was created in the meantime");
+    }
+    COLIBRI_TRY(syncFolder(partial));
+    if (::rename(partial.c_str(), target.c_str()) != 0) {
+        return systemError("cannot create", target, errno);
+    }
+    journal.removeFrom(target);
+    return syncFolder(parent);
+}
+
+// A full disk: what is missing, beside what the system said.
+Status withSpace(const Status& status, const fs::path& folder, int64_t missing,
+                 const DiskHooks& hooks) {
+    if (status.code() != Code::NoSpace) return status;
+    return Status(Code::NoSpace,
+                  status.message() + "; " + formatGiB(double(missing)) +
+                      " were still to be written, free were " +
+                      formatGiB(double(std::max<int64_t>(freeBytes(folder, hooks), 0))),
+                  status.hint());
+}
+
+}  // namespace
+
+Result<ContainerInfo> convertModel(const ConvertOptions& options, const ProgressFn& progress,
+                                   const CancelFlag* cancel, const DiskHooks& hooks) {
+    fs::path target = options.target.lexically_normal();
+    if (!target.has_filename()) target = target.parent_path();   // "dir/"
+    COLIBRI_TRY(checkTarget(target));
+    if (progress) progress({"Reading the checkpoint", 0, 0});
+    Result<OpenedSource> source = openSource(options.source);
+    if (!source) return source.status();
+    if (!options.name.empty()) source->config.name = options.name;
+    Result<Plan> plan = makePlan(*source, options.dtype);
+    if (!plan) return plan.status();
+
+    fs::path partial = target;
+    partial += ".partial";
+    Result<Journal> journal = enterPartial(partial, journalKey(options, *source, *plan));
+    if (!journal) return journal.status();
+    PlanWriter writer(*source, *plan, partial, *journal, hooks, progress, cancel);
+    const int64_t total = plan->denseBytes + plan->expertBytes;
+    const bool fresh = writer.bytesDone() == 0;
+    Status status = checkSpace(partial, total - writer.bytesDone(), hooks);
+    if (!status.ok() && !fresh) return status;   // the earlier work stays for when there is room
+    if (status.ok()) status = writer.write();
+    if (status.ok()) status = finish(partial, target, *source, *plan, *journal, hooks);
+    if (!status.ok()) {
+        if (status.code() == Code::Cancelled) return status;
+        status = withSpace(status, partial, total - writer.bytesDone(), hooks);
+        std::error_code error;
+        fs::remove_all(partial, error);
+        return status;
+    }
+    for (const std::string& note : source->notes) {
+        if (progress) progress({note, uint64_t(total), uint64_t(total)});
+    }
+    return openContainer(target);
+}
+
+Result<ContainerInfo> convertModel(const ConvertOptions& options, const ProgressFn& progress,
+                                   const CancelFlag* cancel) {
+    return convertModel(options, progress, cancel, DiskHooks{});
+}
+
+}  // namespace colibri

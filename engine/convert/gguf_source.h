@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Opens a GGUF file as a checkpoint.
+#pragma once
+
+#include <filesystem>
+
+#include "engine/base/status.h"
+#include "engine/convert/plan.h"
+
+namespace colibri {
+
+// Reads the header only. Errors: BadInput (damaged), Unsupported (version, architecture, weight
+// type, option by name).
+Result<OpenedSource> openGgufSource(const std::filesystem::path& path);
+
+}  // namespace colibri

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// One door for every checkpoint format.
+#pragma once
+
+#include <filesystem>
+
+#include "engine/base/status.h"
+#include "engine/convert/output.h"
+#include "engine/convert/converter.h"
+#include "engine/convert/plan.h"
+
+namespace colibri {
+
+// Errors: BadInput when nothing is there or it is no checkpoint; else those of the format.
+Result<OpenedSource> openSource(const std::filesystem::path& path);
+
+// The plan's tables as they will stand in model.json.
+ContainerInfo containerOf(const OpenedSource& source, const Plan& plan);
+
+// convertModel with stand-ins for the disk.
+Result<ContainerInfo> convertModel(const ConvertOptions& options, const ProgressFn& progress,
+                                   const CancelFlag* cancel, const DiskHooks& hooks);
+
+}  // namespace colibri

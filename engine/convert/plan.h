@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a conversion will do, decided and checked before the first byte is written: for every
+// container tensor and every expert matrix, the rows of the source it comes from.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/base/status.h"
+#include "engine/convert/families.h"
+#include "engine/convert/source.h"
+#include "engine/model/container.h"
+
+namespace colibri {
+
+// A checkpoint, opened and understood: what both formats have in common.
+struct OpenedSource {
+    Checkpoint checkpoint;
+    ModelConfig config;
+    const Naming* naming = nullptr;
+    bool tiedKnown = true;               // config.tiedEmbeddings is what the source says
+    bool pairedRope = false;             // q and k rows lie as rotated pairs
+    int64_t extraLayers = 0;             // layers after the last one, to be ignored
+    std::string kind;                    // "Hugging Face safetensors", "GGUF"
+    std::string fingerprint;
+    std::vector<std::pair<std::string, std::string>> extraFiles;  // name, content
+    std::vector<std::string> notes;      // for the user: what could not be taken along
+};
+
+struct DensePart {
+    TensorInfo info;                     // placed; hash still 0
+    RowView view;
+};
+struct ExpertsPart {
+    ExpertLayer layout;                  // hashes still empty
+    std::vector<std::array<RowView, 3>> experts;  // w1, w3, w2
+};
+struct Plan {
+    ModelConfig config;                  // with tiedEmbeddings settled
+    std::vector<DensePart> dense;        // in file order
+    std::vector<ExpertsPart> layers;
+    int64_t denseBytes = 0, expertBytes = 0;
+    DType sourceType = DType::F32;       // predominant
+    int64_t sourceTensors = 0;           // used
+};
+
+// Errors: BadInput with the list of tensors that are missing, of the wrong shape or unknown;
+// Unsupported with those whose type is not read. Views point into `source`.
+Result<Plan> makePlan(const OpenedSource& source, std::optional<DType> dtype);
+
+// Weight type of a matrix: the asked one, but embedding and head are kept at q8_0 when q4_0 is
+// asked (they are read once per token and carry the most error); the source's when none is asked.
+DType targetType(const std::string& name, DType source, std::optional<DType> asked);
+
+}  // namespace colibri

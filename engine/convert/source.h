@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// A checkpoint as the converters see it: files, the tensors in them, and rows of these as f32 or
+// as stored. Nothing is mapped or kept; every read is one positional read of a bounded range.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/base/file.h"
+#include "engine/base/status.h"
+#include "kernels/dtype.h"
+
+namespace colibri {
+
+struct SourceTensor {
+    std::string name;
+    std::string typeName;                // as the file says: "BF16", "F8_E4M3"
+    std::optional<DType> dtype;          // nothing: a type that is not read
+    std::vector<int64_t> shape;          // outermost first
+    int file = 0;                        // index of the checkpoint's files
+    int64_t offset = 0, bytes = 0;       // in the file
+
+    int64_t elements() const;            // bounded by the parsers to 2^56
+};
+
+// "[64, 2048]"
+std::string shapeText(const std::vector<int64_t>& shape);
+
+// Bytes of one row of `cols` stored values; quantised types in ggml's block form.
+int64_t sourceRowBytes(DType type, int64_t cols);
+
+// `rows` x `cols` consecutive rows of a tensor: a matrix, or one expert of a stack.
+struct RowView {
+    const SourceTensor* tensor = nullptr;
+    int64_t firstRow = 0, rows = 0, cols = 0;
+    // Rows of each head lie as rotated pairs (0, d/2, 1, d/2 + 1, ...) and are read back in the
+    // order of halves. 0: they lie as they should.
+    int64_t pairedHeads = 0;
+};
+
+struct SourceFile {
+    std::filesystem::path path;
+    int64_t bytes = 0;
+    int64_t modified = 0;                // to notice a change between two runs; not identity
+};
+
+class Checkpoint {
+public:
+    // Adds a file (opened and measured); returns its index.
+    Result<int> addFile(const std::filesystem::path& path);
+    // Errors: BadInput when a tensor of this name is there already.
+    Status addTensor(SourceTensor tensor);
+
+    const std::vector<SourceFile>& files() const { return m_files; }
+    const std::vector<SourceTensor>& tensors() const { return m_tensors; }
+    const SourceTensor* find(const std::string& name) const;
+    int64_t bytes() const;               // of all files
+
+    // Bytes of a file at an offset.
+    Status read(int file, int64_t offset, std::span<std::byte> out) const;
+    // Rows [row, row + n) of a view as stored (n * sourceRowBytes) or as f32 (n * cols).
+    Status readRaw(const RowView& view, int64_t row, int64_t n, std::byte* out) const;
+    Status readFloats(const RowView& view, int64_t row, int64_t n, std::vector<std::byte>& scratch,
+                      float* out) const;
+
+    // hex xxh3-128 of `extra` (the config), every tensor's name, type and shape, and samples of
+    // the data, so that two fine-tunes of one model differ and two copies do not.
+    Result<std::string> fingerprint(const std::string& extra) const;
+
+private:
+    Result<const File*> fileAt(int index) const;
+
+    std::vector<SourceFile> m_files;
+    mutable std::vector<std::optional<File>> m_open;
+    mutable int m_openCount = 0;
+    std::vector<SourceTensor> m_tensors;
+    std::unordered_map<std::string, size_t> m_byName;
+};
+
+}  // namespace colibri

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Carries a plan out: reads rows, checks their values, packs them, writes dense.bin and the
+// experts' files into the partial folder. Memory: three buffers of a few MiB.
+#pragma once
+
+#include "engine/base/progress.h"
+#include "engine/convert/journal.h"
+#include "engine/convert/output.h"
+#include "engine/convert/plan.h"
+#include "engine/model/progress_gate.h"
+
+namespace colibri {
+
+class PlanWriter {
+public:
+    PlanWriter(const OpenedSource& source, Plan& plan, const std::filesystem::path& folder,
+               Journal& journal, const DiskHooks& hooks, const ProgressFn& progress,
+               const CancelFlag* cancel);
+
+    // Bytes the journal says are done; then everything else. Hashes are filled into the plan.
+    // Errors: BadInput (values that are not finite, or too large for the type, with the tensors),
+    // NoSpace, IoError, Cancelled.
+    int64_t bytesDone() const;
+    Status write();
+
+private:
+    Status writeDense();
+    Status writeLayer(ExpertsPart& part, size_t number);
+    Status writeRows(OutputFile& out, const RowView& view, DType type, bool packed);
+    Status packRun(const RowView& view, DType type, bool packed, int64_t row, int64_t n);
+    Status checkRun(const RowView& view, DType type, int64_t count);
+    void noteFault(const RowView& view, const std::string& what);
+    Status faults() const;
+    Status flushDense(OutputFile& out, size_t from, size_t to);
+
+    const OpenedSource& m_source;
+    Plan& m_plan;
+    std::filesystem::path m_folder;
+    Journal& m_journal;
+    const DiskHooks& m_hooks;
+    ProgressGate m_gate;
+    const CancelFlag* m_cancel;
+    std::string m_stage;
+    uint64_t m_done = 0, m_total = 0;
+    std::vector<std::byte> m_raw, m_packed;
+    std::vector<float> m_floats;
+    std::vector<std::string> m_faultTensors;   // "name: what"
+    size_t m_faultCount = 0;
+};
+
+}  // namespace colibri
