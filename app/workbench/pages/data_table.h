@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A small table of figures that is read, not edited: heads in captions, rows of 24, hairlines.
+#pragma once
+
+#include <QVector>
+#include <QWidget>
+
+#include "app/workbench/widgets/paint.h"
+
+namespace colibri::ui {
+
+struct TableColumn {
+    QString title;
+    int width = 0;                   // 0: takes the rest
+    bool right = false;              // aligned right
+    bool mono = false;
+    Tone tone = Tone::Text1;
+};
+struct TableCell {
+    QString text;
+    Tone swatch = Tone::Count;       // a square of this colour before the text
+    Tone tone = Tone::Count;         // Count: the column's
+    bool mono = true;                // false: a word in a column of figures
+};
+
+class DataTable : public QWidget {
+    Q_OBJECT
+
+public:
+    DataTable(const QVector<TableColumn>& columns, bool framed, QWidget* parent = nullptr);
+    void setRows(const QVector<QVector<TableCell>>& rows);
+    void setColumnTitle(int column, const QString& title);
+    const QVector<QVector<TableCell>>& rows() const { return m_rows; }
+    void setPadding(int left, int right);        // of the first and the last column
+    QSize sizeHint() const override;
+
+protected:
+    void paintEvent(QPaintEvent*) override;
+
+private:
+    QVector<TableColumn> m_columns;
+    QVector<QVector<TableCell>> m_rows;
+    bool m_framed;
+    int m_left = 8, m_right = 8;
+};
+
+}  // namespace colibri::ui

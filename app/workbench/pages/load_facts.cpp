@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/workbench/pages/load_facts.h"
+
+#include <algorithm>
+#include <set>
+
+#include "app/workbench/pages/memory_bar.h"
+#include "engine/base/format.h"
+#include "engine/run/engine.h"
+
+namespace colibri::ui {
+namespace {
+
+QString str(const std::string& text) { return QString::fromStdString(text); }
+QString str(std::string_view text) { return QString::fromUtf8(text.data(), qsizetype(text.size())); }
+QString count(int64_t n) { return str(formatCount(n)); }
+
+// Dense tensors by what they are for; the order is that of the table.
+enum Group { kAttention, kFeedForward, kEmbedding, kSmall, kGroups };
+constexpr const char* kGroupNames[kGroups] = {"Attention", "Dense feed-forward", "Embedding, head",
+                                              "Routers, norms"};
+
+Group groupOf(const TensorInfo& tensor) {
+    const std::string part = tensor.name.substr(tensor.name.rfind('.') + 1);
+    if (part == "q" || part == "k" || part == "v" || part == "o") return kAttention;
+    if (part == "gate" || part == "up" || part == "down") return kFeedForward;
+    if (part == "embed" || part == "head") return kEmbedding;
+    return kSmall;
+}
+
+QString routingText(const RoutingSpec& routing) {
+    QString text = routing.scoreFn == ScoreFn::Softmax ? "softmax" : "sigmoid";
+    if (routing.renorm) text += ", renormalised";
+    if (routing.selectBias) text += ", selection bias";
+    if (routing.scale != 1) text += ", scale " + str(formatSig(routing.scale));
+    return text;
+}
+
+}  // namespace
+
+QString familyText(const std::string& family) {
+    if (family == "qwen3_moe") return "Qwen3-MoE type";
+    if (family == "olmoe") return "OLMoE type";
+    if (family == "mixtral") return "Mixtral type";
+    return str(family);
+}
+
+QString parameterText(int64_t n) {
+    if (n >= 1'000'000'000) return str(formatFixed(double(n) / 1e9, 2)) + " B";
+    if (n >= 1'000'000) return str(formatFixed(double(n) / 1e6, 1)) + " M";
+    return count(n);
+}
+
+QVector<Fact> modelFactList(const ContainerInfo& info) {
+    const ModelConfig& c = info.config;
+    const int64_t moe = c.moeLayerCount();
+    QString layers = count(c.numLayers);
+    layers += moe == c.numLayers ? QString(", all with experts") : ", " + count(moe) + " with experts";
+    QString attention = count(c.numHeads) + " heads, " + count(c.numKvHeads) + " KV, " +
+                        count(c.headDim);
+    if (c.slidingWindow > 0) attention += ", window " + count(c.slidingWindow);
+    return {
+        {"Family", familyText(c.family)},
+        {"Parameters", parameterText(info.parameterCount()) + ", " +
+                           parameterText(info.activeParameterCount()) + " active"},
+        {"Layers", layers},
+        {"Experts", count(c.numExperts) + " per layer, top-" + count(c.topK)},
+        {"Hidden, expert size", count(c.hiddenSize) + ", " + count(c.expertSize)},
+        {"Attention", attention},
+        {"Context", c.maxPositions > 0 ? count(c.maxPositions) + " trained" : QString("n/a")},
+        {"Vocabulary", count(c.vocabSize)},
+        {"Routing", routingText(c.routing)},
+        {"Converted from", info.source.empty() ? QString("n/a") : shortPath(str(info.source))},
+    };
+}
+
+int64_t bytesPerToken(const ContainerInfo& info) {
+    int64_t bytes = info.config.moeLayerCount() * info.config.topK * info.expertRecordBytes();
+    for (const TensorInfo& tensor : info.tensors) {
+        // Of an embedding of its own only one row is read.
+        if (tensor.name == "embed" && info.find("head")) continue;
+        bytes += tensor.bytes;
+    }
+    return bytes;
+}
+
+QVector<Fact> tokenFactList(const ContainerInfo& info, const MachineRates& rates) {
+    const ModelConfig& c = info.config;
+    const int64_t moe = c.moeLayerCount(), bytes = bytesPerToken(info);
+    Fact roof{"Roof if all resident", "n/a: memory not measured yet", Tone::Text3};
+    if (rates.memoryBytesPerS > 0 && bytes > 0) {
+        roof.value = str(formatSig(rates.memoryBytesPerS / double(bytes))) + " tok/s (" +
+                     str(formatRate(rates.memoryBytesPerS)) + ")";
+        roof.tone = Tone::Text1;
+    }
+    const double unit = bytes >= 1'000'000'000 ? 1e9 : 1e6;
+    return {
+        {"Expert look-ups", count(moe * c.topK)},
+        {"One expert", sizeText(double(info.expertRecordBytes()))},
+        {"Bytes computed on", str(formatSig(double(bytes) / unit)) + (unit == 1e9 ? " GB" : " MB")},
+        {"Smallest useful cache", count(c.topK) + " per layer, " +
+                                      sizeText(double(c.topK * moe * info.expertRecordBytes()))},
+        roof,
+    };
+}
+
+QVector<QVector<TableCell>> weightRows(const ContainerInfo& info, QString* unitName) {
+    const MemoryUnit unit = memoryUnitFor(info.denseBytes + info.expertBytes);
+    *unitName = unit.name;
+    QVector<QVector<TableCell>> rows;
+    const auto row = [&](const QString& name, int64_t tensors, const QString& type, int64_t bytes) {
+        QString amount = unit.text(double(bytes));
+        if (bytes > 0 && amount.toDouble() == 0) amount = "<" + QString::number(
+            unit.decimals == 2 ? 0.01 : 0.1);
+        rows.push_back({{name}, {count(tensors)}, {type}, {amount}});
+    };
+    const ModelConfig& c = info.config;
+    row("Routed experts", c.moeLayerCount() * c.numExperts * 3, str(dtypeName(info.expertType)),
+        info.expertBytes);
+    for (int group = 0; group < kGroups; ++group) {
+        int64_t tensors = 0, bytes = 0;
+        std::set<std::string_view> types;
+        for (const TensorInfo& tensor : info.tensors) {
+            if (groupOf(tensor) != group) continue;
+            ++tensors;
+            bytes += tensor.bytes;
+            types.insert(dtypeName(tensor.dtype));
+        }
+        QStringList names;
+        for (const std::string_view type : types) names << str(type);
+        if (tensors) row(kGroupNames[group], tensors, names.join(", "), bytes);
+    }
+    return rows;
+}
+
+int64_t knobValue(const ContainerInfo& info, const KnobValues& knobs, KnobId id) {
+    if (knobs[size_t(id)]) return *knobs[size_t(id)];
+    const KnobRow& row = knobRow(id);
+    return row.defaultValue >= 0 ? row.defaultValue : knobLimitsFor(id, info).defaultValue;
+}
+
+LoadShape loadShape(const ContainerInfo& info, const KnobValues& knobs) {
+    LoadShape shape;
+    shape.cacheSize = knobValue(info, knobs, KnobId::ExpertCacheSize);
+    shape.contextLength = knobValue(info, knobs, KnobId::ContextLength);
+    shape.kvF16 = knobValue(info, knobs, KnobId::KvDtype) == int64_t(KvDtype::F16);
+    shape.prefillChunk = knobValue(info, knobs, KnobId::PrefillChunk);
+    shape.threads = knobValue(info, knobs, KnobId::ComputeThreads);
+    return shape;
+}
+
+int64_t largestCache(const ContainerInfo& info, const KnobValues& knobs, int64_t limit) {
+    LoadShape shape = loadShape(info, knobs);
+    shape.cacheSize = 0;
+    const int64_t rest = estimateMemory(info, shape).total();
+    const int64_t perSize = info.config.moeLayerCount() * info.expertRecordBytes();
+    if (perSize <= 0 || limit <= rest) return 0;
+    return std::min(info.config.numExperts, (limit - rest) / perSize);
+}
+
+QString knobOptions(const KnobValues& knobs) {
+    QStringList options;
+    for (const KnobRow& row : knobTable()) {
+        const auto& value = knobs[size_t(row.id)];
+        if (!value) continue;
+        options << "--" + QString(row.name).replace('_', '-') + " " +
+                       str(knobValueText(row, *value));
+    }
+    return options.join(' ');
+}
+
+QVector<Badge> badgesOf(const Inspection& inspection) {
+    const ContainerInfo& info = inspection.container;
+    const QString tensors = count(int64_t(info.tensors.size())) + " dense tensors, " +
+                            count(info.config.moeLayerCount() * info.config.numExperts) +
+                            " experts";
+    if (inspection.kind == Inspection::Kind::Checkpoint) {
+        QVector<Badge> badges = {
+            {okTag("complete: " + count(inspection.source.files) +
+                   (inspection.source.files == 1 ? " file" : " files")),
+             "Every tensor of the model is there, with the right shape."},
+            {okTag(tensors), "As they will be in the converted model."}};
+        badges.push_back({warnTag("needs conversion"),
+                          "The engine runs converted models; the original is left as it is."});
+        return badges;
+    }
+    QVector<Badge> badges = {
+        {okTag("complete: " + count(inspection.files) + " files"),
+         "Every file of the container is there and has its full size. Verify hashes reads them."},
+        {okTag(tensors), "The tensor table is complete for this family."}};
+    if (!inspection.tokenizerProblem.isEmpty())
+        badges.push_back({warnTag(info.hasTokenizer ? "tokenizer cannot be used" : "no tokenizer"),
+                          inspection.tokenizerProblem});
+    if (inspection.templateProblem.isEmpty()) {
+        badges.push_back({okTag("template compiles"), "The chat template of the model can be used."});
+    } else {
+        badges.push_back({warnTag(info.hasTemplate ? "template fails" : "no chat template"),
+                          inspection.templateProblem});
+    }
+    return badges;
+}
+
+}  // namespace colibri::ui

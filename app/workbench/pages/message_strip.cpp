@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/workbench/pages/message_strip.h"
+
+#include <QHBoxLayout>
+#include <algorithm>
+#include <cmath>
+
+#include "app/workbench/pages/page_parts.h"
+
+namespace colibri::ui {
+namespace {
+
+struct Look {
+    const char* icon;
+    Tone ground, ink;
+};
+
+Look lookOf(MessageStrip::Kind kind) {
+    switch (kind) {
+        case MessageStrip::Kind::Ok: return {"check", Tone::OkBg, Tone::Ok};
+        case MessageStrip::Kind::Warning: return {"warn", Tone::WarnBg, Tone::Warn};
+        case MessageStrip::Kind::Error: return {"error", Tone::ErrorBg, Tone::Error};
+        case MessageStrip::Kind::Info: break;
+    }
+    return {"info", Tone::Bg2, Tone::Text2};
+}
+
+constexpr int kTextLeft = 42, kHeight = 40;
+
+}  // namespace
+
+MessageStrip::MessageStrip(QWidget* parent) : QWidget(parent), m_row(new QHBoxLayout(this)) {
+    QSizePolicy policy(QSizePolicy::Preferred, QSizePolicy::Fixed);
+    policy.setHeightForWidth(true);
+    setSizePolicy(policy);
+    m_row->setContentsMargins(kTextLeft, 8, 16, 8);
+    m_row->setSpacing(10);
+    m_row->addStretch(1);
+    hide();
+}
+
+void MessageStrip::show(Kind kind, const QString& text, const QString& detail) {
+    m_kind = kind;
+    m_text = text;
+    m_detail = detail;
+    clearActions();
+    setAccessibleName(text + " " + detail);
+    setVisible(true);
+    updateGeometry();
+    update();
+}
+
+void MessageStrip::showError(const QString& what, const Status& status) {
+    QString detail = QString::fromStdString(status.message());
+    if (!detail.endsWith('.')) detail += ".";
+    QString hint = QString::fromStdString(status.hint());
+    if (!hint.isEmpty()) detail += " " + hint + (hint.endsWith('.') ? "" : ".");
+    show(Kind::Error, what, detail);
+    Button* copy = addAction("Copy", true);
+    copy->setIconName("copy");
+    connect(copy, &QAbstractButton::clicked, this, [this] { copyText(m_text + " " + m_detail); });
+    addClose();
+}
+
+Button* MessageStrip::addAction(const QString& text, bool quiet) {
+    auto* button = new Button(text, quiet ? Button::Kind::Quiet : Button::Kind::Default,
+                              Button::Size::Dense);
+    m_row->addWidget(button, 0, Qt::AlignTop);
+    ++m_actions;
+    updateGeometry();
+    return button;
+}
+
+void MessageStrip::addClose() {
+    auto* close = new IconButton("close", "Close message");
+    m_row->addWidget(close, 0, Qt::AlignTop);
+    ++m_actions;
+    connect(close, &QAbstractButton::clicked, this, &QWidget::hide);
+}
+
+void MessageStrip::clearActions() {
+    for (; m_actions > 0; --m_actions) {
+        QLayoutItem* item = m_row->takeAt(m_row->count() - 1);
+        item->widget()->hide();
+        item->widget()->deleteLater();   // may be the one whose click is being handled
+        delete item;
+    }
+}
+
+int MessageStrip::textRoom(int width) const {
+    int actions = 16;
+    for (int i = 0; i < m_row->count(); ++i) {
+        if (const QWidget* widget = m_row->itemAt(i)->widget())
+            actions += widget->sizeHint().width() + 10;
+    }
+    return std::max(80, width - kTextLeft - actions - 8);
+}
+
+bool MessageStrip::oneLine(int room) const {
+    return textWidth(type::body(), m_text + " " + m_detail) <= room && !m_detail.contains('\n');
+}
+
+int MessageStrip::heightForWidth(int width) const {
+    const int room = textRoom(width);
+    if (oneLine(room)) return kHeight;
+    const auto lines = [&](const QString& text) {
+        return drawWrapped(nullptr, {}, room, text, type::body(), 18, {});
+    };
+    return int(std::ceil(lines(m_text) + lines(m_detail))) + 22;
+}
+
+void MessageStrip::resizeEvent(QResizeEvent*) { updateGeometry(); }
+
+void MessageStrip::paintEvent(QPaintEvent*) {
+    QPainter p(this);
+    const Look look = lookOf(m_kind);
+    p.fillRect(rect(), tone(look.ground));
+    p.fillRect(0, height() - 1, width(), 1, tone(Tone::Line1));
+    paintIcon(p, look.icon, QRectF(16, 12, 16, 16), tone(look.ink));
+    const int room = textRoom(width());
+    if (oneLine(room)) {
+        drawSpans(p, QRectF(kTextLeft, 0, room, height() - 1),
+                  {{m_text, Tone::Text1, type::body()}, {m_detail, Tone::Text2, type::body()}}, 4);
+        return;
+    }
+    const double y = drawWrapped(&p, {kTextLeft, 11}, room, m_text, type::body(), 18,
+                                 tone(Tone::Text1));
+    drawWrapped(&p, {kTextLeft, 11 + y}, room, m_detail, type::body(), 18, tone(Tone::Text2));
+}
+
+}  // namespace colibri::ui

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A message over the page: ground by kind, icon, a sentence, its detail, actions at the right.
+// Never modal; it stays until an action or its close button takes it away.
+#pragma once
+
+#include <QWidget>
+
+#include "app/workbench/widgets/controls.h"
+#include "app/workbench/widgets/paint.h"
+#include "engine/base/status.h"
+
+class QHBoxLayout;
+
+namespace colibri::ui {
+
+class MessageStrip : public QWidget {
+    Q_OBJECT
+
+public:
+    enum class Kind { Info, Ok, Warning, Error };
+
+    explicit MessageStrip(QWidget* parent = nullptr);
+    void show(Kind kind, const QString& text, const QString& detail);
+    // An error of the engine: message and hint, with Copy and close.
+    void showError(const QString& what, const Status& status);
+    Button* addAction(const QString& text, bool quiet = false);
+    void clearActions();
+    void addClose();
+    QString text() const { return m_text; }
+    QString detail() const { return m_detail; }
+    bool hasHeightForWidth() const override { return true; }
+    int heightForWidth(int width) const override;
+    QSize sizeHint() const override { return {200, heightForWidth(width() > 100 ? width() : 800)}; }
+
+protected:
+    void paintEvent(QPaintEvent*) override;
+    void resizeEvent(QResizeEvent*) override;
+
+private:
+    bool oneLine(int room) const;
+    int textRoom(int width) const;
+
+    Kind m_kind = Kind::Info;
+    QString m_text, m_detail;
+    QHBoxLayout* m_row;
+    int m_actions = 0;
+};
+
+}  // namespace colibri::ui

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Pieces that the welcome, load and diagnose pages are made of. They paint with the theme, so a
+// change of theme is one repaint.
+#pragma once
+
+#include <QVector>
+#include <QWidget>
+#include <filesystem>
+
+#include "app/workbench/widgets/paint.h"
+#include "engine/base/status.h"
+
+class QHBoxLayout;
+
+namespace colibri::ui {
+
+// One line of text made of spans; cut where it does not fit.
+class TextLine : public QWidget {
+    Q_OBJECT
+
+public:
+    explicit TextLine(int height, QWidget* parent = nullptr);
+    TextLine(const QString& text, const QFont& font, Tone tone, int height,
+             QWidget* parent = nullptr);
+    void setSpans(const QVector<Span>& spans, double gap = 0);
+    void setText(const QString& text);           // keeps the look of the first span
+    QString text() const;
+    QSize sizeHint() const override;
+    QSize minimumSizeHint() const override { return {16, height()}; }
+
+protected:
+    void paintEvent(QPaintEvent*) override;
+
+private:
+    QVector<Span> m_spans;
+    double m_gap = 0;
+};
+
+// Text that wraps to the width it gets.
+class TextBlock : public QWidget {
+    Q_OBJECT
+
+public:
+    TextBlock(const QString& text, const QFont& font, Tone tone, int lineHeight,
+              QWidget* parent = nullptr);
+    void setText(const QString& text);
+    bool hasHeightForWidth() const override { return true; }
+    int heightForWidth(int width) const override;
+    QSize sizeHint() const override { return {200, heightForWidth(width() > 40 ? width() : 400)}; }
+
+protected:
+    void paintEvent(QPaintEvent*) override;
+    void resizeEvent(QResizeEvent*) override { updateGeometry(); }
+
+private:
+    QString m_text;
+    QFont m_font;
+    Tone m_tone;
+    int m_lineHeight;
+};
+
+// Head of a section, 32 high: title, caption, hairline below (and above), widgets at the right.
+class PanelHead : public QWidget {
+    Q_OBJECT
+
+public:
+    PanelHead(const QString& title, const QString& caption = {}, bool lineAbove = false,
+              QWidget* parent = nullptr);
+    void setCaption(const QString& caption);
+    void addWidget(QWidget* widget);
+
+protected:
+    void paintEvent(QPaintEvent*) override;
+
+private:
+    QString m_title, m_caption;
+    bool m_lineAbove;
+    QHBoxLayout* m_row;
+};
+
+// Names and values in two columns.
+struct Fact {
+    QString name, value;
+    Tone tone = Tone::Text1;
+};
+class FactList : public QWidget {
+    Q_OBJECT
+
+public:
+    explicit FactList(QWidget* parent = nullptr);
+    void setFacts(const QVector<Fact>& facts);
+    const QVector<Fact>& facts() const { return m_facts; }
+    QSize sizeHint() const override;
+
+protected:
+    void paintEvent(QPaintEvent*) override;
+    bool event(QEvent*) override;
+
+private:
+    QVector<Fact> m_facts;
+};
+
+// A row of tags that drops what does not fit from the left.
+class TagRow : public QWidget {
+    Q_OBJECT
+
+public:
+    explicit TagRow(QWidget* parent = nullptr);
+    void setTags(const QVector<TagLook>& tags, const QStringList& tips = {});
+    const QVector<TagLook>& tags() const { return m_tags; }
+    QSize sizeHint() const override;
+    QSize minimumSizeHint() const override { return {40, 18}; }
+
+protected:
+    void paintEvent(QPaintEvent*) override;
+    bool event(QEvent*) override;
+
+private:
+    QVector<QRectF> places() const;
+
+    QVector<TagLook> m_tags;
+    QStringList m_tips;
+};
+
+// A command line that does the same as the page, with a button that copies it.
+class CommandLine : public QWidget {
+    Q_OBJECT
+
+public:
+    explicit CommandLine(QWidget* parent = nullptr);
+    void setCommand(const QString& command);
+    QString command() const { return m_command; }
+
+protected:
+    void paintEvent(QPaintEvent*) override;
+
+private:
+    QString m_command;
+};
+
+QString shellQuoted(const QString& word);        // as a POSIX shell reads it
+QString shortPath(const QString& path);          // the home folder as ~
+QString sizeText(double bytes);                  // "7.65 GiB"
+void revealInFolder(const QString& path);
+void copyText(const QString& text);
+
+}  // namespace colibri::ui

@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/workbench/session/engine_host.h"
+
+#include <QCoreApplication>
+#include <QDir>
+#include <QFileInfo>
+#include <QStandardPaths>
+#include <algorithm>
+
+#include "engine/base/format.h"
+#include "engine/base/machine.h"
+
+namespace colibri::ui {
+namespace {
+
+constexpr qint64 kMemoryEveryMs = 500;
+constexpr qsizetype kCountedChars = 64 << 10;   // tokenising more would be felt while typing
+
+QString dataFolder(const QString& given) {
+    const QString dir =
+        given.isEmpty() ? QStandardPaths::writableLocation(QStandardPaths::AppDataLocation) : given;
+    QDir().mkpath(dir);
+    return dir;
+}
+
+ModelFacts factsOf(const Engine& engine) {
+    const ContainerInfo& info = engine.info();
+    const ModelConfig& config = engine.config();
+    ModelFacts facts;
+    facts.name = QString::fromStdString(config.name);
+    facts.weights = QString::fromUtf8(dtypeName(info.expertType).data());
+    facts.folder = QString::fromStdString(info.dir.string());
+    facts.device = QString::fromUtf8(isaName(engine.isa()).data());
+    if (!engine.tokenizer()) {
+        facts.chatProblem = "This model has no tokenizer, so text cannot be given to it.";
+    } else if (!engine.chatTemplate()) {
+        facts.chatProblem = "This model has no chat template.";
+    }
+    facts.contextLength = engine.contextLength();
+    facts.experts = config.numExperts;
+    facts.moeLayers = config.moeLayerCount();
+    facts.topK = config.topK;
+    facts.expertBytes = info.expertRecordBytes();
+    for (int64_t layer = 0; layer < config.numLayers; ++layer) {
+        if (config.moeLayer[size_t(layer)]) facts.layerIndex.push_back(int(layer));
+    }
+    if (config.temperature >= 0) facts.sampling.temperature = config.temperature;
+    if (config.topP > 0) facts.sampling.topP = config.topP;
+    if (config.topKSampling >= 0) facts.sampling.topK = config.topKSampling;
+    return facts;
+}
+
+}  // namespace
+
+// Shared with tasks of the worker, so that an engine outlives what still uses it. The recorder goes
+// before the engine it watches.
+struct EngineHost::Loaded {
+    ModelFacts facts;
+    SessionPlace place;
+    std::unique_ptr<Engine> engine;
+    std::unique_ptr<Recorder> recorder;
+    RunTally tally;
+
+    ~Loaded() {
+        recorder.reset();
+        engine.reset();
+        // The lock goes last: until then nobody takes the session for one of a killed program.
+    }
+};
+
+EngineHost::EngineHost(const QString& dataDir, QObject* parent)
+    : m_sessions(dataFolder(dataDir) + "/sessions"),
+      m_recent(dataFolder(dataDir) + "/recent.json"),
+      m_measurements(dataFolder(dataDir) + "/measurements.json") {
+    setParent(parent);
+    m_sessions.purge();
+}
+
+EngineHost::~EngineHost() {
+    delete m_load;
+    m_load = nullptr;
+    if (m_loaded) release(std::move(m_loaded));
+}
+
+void EngineHost::setState(State state) {
+    m_state = state;
+    emit stateChanged();
+}
+
+// ---- loading
+
+void EngineHost::load(const std::filesystem::path& model, const KnobValues& knobs) {
+    if (m_load) m_load->abandon();
+    if (m_loaded) release(std::move(m_loaded));
+    m_loaded.reset();
+    m_knobs = knobs;
+    const auto result = std::make_shared<std::shared_ptr<Loaded>>();
+    const SessionFolder sessions = m_sessions;
+    m_load = new Job(
+        [model, knobs, result, sessions](const ProgressFn& progress, const CancelFlag* cancel) {
+            auto loaded = std::make_shared<Loaded>();
+            auto engine = Engine::load({model, knobs, {}}, progress, cancel);
+            if (!engine) return engine.status();
+            loaded->engine = std::move(*engine);
+            loaded->facts = factsOf(*loaded->engine);
+            if (cancel->load()) return Status(Code::Cancelled, "Loading was cancelled");
+            auto place = sessions.reserve();
+            RecorderOptions options;
+            if (place) {
+                loaded->place = std::move(*place);
+                options.sessionFile = loaded->place.path.toStdString();
+            }
+            auto recorder = Recorder::start(recorderSource(*loaded->engine), options);
+            // A disk that takes no session file is no reason not to run: plots work without.
+            if (!recorder && place) {
+                loaded->place = {};
+                recorder = Recorder::start(recorderSource(*loaded->engine), {});
+            }
+            if (!recorder) return recorder.status();
+            loaded->recorder = std::move(*recorder);
+            *result = std::move(loaded);
+            return Status();
+        },
+        this);
+    connect(m_load, &Job::progressed, this, &EngineHost::loadProgressed);
+    connect(m_load, &Job::finished, this,
+            [this, result](const Status& status) { loadEnded(status, result); });
+    m_load->start();
+    setState(State::Loading);
+}
+
+void EngineHost::loadEnded(const Status& status,
+                           const std::shared_ptr<std::shared_ptr<Loaded>>& result) {
+    const bool cancelled = m_load->cancelling();
+    m_load = nullptr;
+    if (!status.ok() || cancelled) {
+        // Finished just as it was cancelled: then it is closed again, on the worker.
+        if (*result) release(std::move(*result));
+        setState(State::NoModel);
+        if (!status.ok() && status.code() != Code::Cancelled) emit loadFailed(status);
+        return;
+    }
+    m_loaded = std::move(*result);
+    const ContainerInfo& info = m_loaded->engine->info();
+    RecentEntry entry;
+    entry.path = m_loaded->facts.folder;
+    entry.name = m_loaded->facts.name;
+    entry.what = QString("%1, %2 × %3 experts")
+                     .arg(m_loaded->facts.weights)
+                     .arg(m_loaded->facts.moeLayers)
+                     .arg(m_loaded->facts.experts);
+    entry.bytes = info.denseBytes + info.expertBytes;
+    entry.used = QDateTime::currentDateTime();
+    m_recent.add(entry);
+    setState(State::Ready);
+}
+
+void EngineHost::cancelLoad() {
+    if (m_load) m_load->cancel();
+}
+
+void EngineHost::close() {
+    if (m_load) {
+        m_load->abandon();
+        m_load = nullptr;
+    }
+    if (m_loaded) release(std::move(m_loaded));
+    m_loaded.reset();
+    if (m_state != State::NoModel) setState(State::NoModel);
+}
+
+// Requests that run end with Cancelled; the threads are joined on the worker, not here.
+void EngineHost::release(std::shared_ptr<Loaded> loaded) {
+    rememberRun(*loaded);
+    m_worker.post([loaded = std::move(loaded)]() mutable { loaded.reset(); });
+}
+
+void EngineHost::rememberRun(const Loaded& loaded) {
+    if (!loaded.recorder) return;
+    if (auto run = loaded.tally.result()) {
+        run->knobs = knobSummary(loaded);
+        m_measurements.setRun(loaded.engine->info().fingerprint, *run);
+    }
+    const auto snapshot = loaded.recorder->snapshot();
+    if (loaded.place.path.isEmpty() || snapshot->sessionFile.empty()) return;
+    RecentEntry entry;
+    entry.kind = RecentEntry::Kind::Session;
+    entry.path = loaded.place.path;
+    entry.name = loaded.facts.name;
+    entry.what = "session, " + QString::fromStdString(formatClock(snapshot->now)).section('.', 0, 0);
+    entry.bytes = snapshot->sessionBytes;
+    entry.used = QDateTime::currentDateTime();
+    m_recent.add(entry);
+}
+
+QString EngineHost::knobSummary(const Loaded& loaded) const {
+    const auto effective = [&](KnobId id) { return loaded.engine->knobState(id).effective; };
+    QString text = QString("cache %1").arg(effective(KnobId::ExpertCacheSize));
+    text += ", " + QString::fromStdString(knobValueText(knobRow(KnobId::CachePolicy),
+                                                        effective(KnobId::CachePolicy)));
+    if (const int64_t limit = effective(KnobId::LinkLimit))
+        text += QString(", link limit %1 MB/s").arg(limit);
+    return text;
+}
+
+const ContainerInfo* EngineHost::container() const {
+    return m_loaded ? &m_loaded->engine->info() : nullptr;
+}
+
+std::optional<EngineMemory> EngineHost::engineMemory() const {
+    return m_loaded ? std::optional(m_loaded->engine->memory()) : std::nullopt;
+}
+
+QString EngineHost::sessionPath() const { return m_loaded ? m_loaded->place.path : QString(); }
+
+// ---- SessionSource
+
+const ModelFacts* EngineHost::model() const { return m_loaded ? &m_loaded->facts : nullptr; }
+
+std::shared_ptr<const Snapshot> EngineHost::snapshot() const {
+    return m_loaded ? m_loaded->recorder->snapshot() : nullptr;
+}
+
+double EngineHost::sessionTime(uint64_t monotonicNs) const {
+    return m_loaded ? m_loaded->recorder->sessionTime(monotonicNs) : 0;
+}
+
+int EngineHost::activeRequests() const { return m_loaded ? m_loaded->engine->activeRequests() : 0; }
+
+MemoryNow EngineHost::memory() const {
+    if (!m_memoryAge.isValid() || m_memoryAge.elapsed() > kMemoryEveryMs) {
+        m_memoryAge.start();
+        m_memory.used = processRss();
+        const int64_t free = memoryFreeNow();
+        m_memory.limit = free > 0 ? m_memory.used + std::max<int64_t>(0, free - kMemoryReserve) : 0;
+    }
+    return m_memory;
+}
+
+KnobLimits EngineHost::knobLimits(KnobId id) const {
+    if (m_loaded) return m_loaded->engine->knobLimits(id);
+    const KnobRow& row = knobRow(id);
+    return {row.min, row.max, std::max(row.min, row.defaultValue)};
+}
+
+KnobState EngineHost::knobState(KnobId id) const {
+    if (m_loaded) return m_loaded->engine->knobState(id);
+    const int64_t value = m_knobs[size_t(id)].value_or(knobLimits(id).defaultValue);
+    return {value, value, {}};
+}
+
+void EngineHost::setKnob(KnobId id, int64_t value) {
+    m_knobs[size_t(id)] = value;
+    if (!m_loaded) return;
+    m_loaded->tally.restart();
+    m_loaded->engine->setKnob(id, value);
+}
+
+Histogram EngineHost::itlBetween(double t0, double t1) const {
+    return m_loaded ? m_loaded->recorder->itlBetween(t0, t1) : Histogram();
+}
+
+Histogram EngineHost::loadsBetween(double t0, double t1) const {
+    return m_loaded ? m_loaded->recorder->loadsBetween(t0, t1) : Histogram();
+}
+
+void EngineHost::note(const QString& text) {
+    if (m_loaded) m_loaded->recorder->note(text.toStdString());
+}
+
+std::shared_ptr<ChatRun> EngineHost::startChat(ChatRequest request) {
+    auto run = std::make_shared<ChatRun>();
+    if (!m_loaded) {
+        run->fail(Status(Code::InvalidArgument, "No model is loaded", "Open a model first"));
+        return run;
+    }
+    m_worker.post([loaded = m_loaded, run, request = std::move(request)] {
+        if (run->cancelled()) {
+            return run->fail(Status(Code::Cancelled, "The request was cancelled"));
+        }
+        auto prompt = loaded->engine->encodeChat(request.messages);
+        if (!prompt) return run->fail(prompt.status());
+        Request r;
+        r.prompt = std::move(*prompt);
+        r.sampling = request.sampling;
+        r.maxTokens = request.maxTokens;
+        r.stops = request.stops;
+        RequestCallbacks callbacks;
+        callbacks.onToken = [run](const GeneratedToken& token) {
+            if (run->cancelled()) return false;
+            run->addToken(token);
+            return true;
+        };
+        callbacks.onPrefill = [run](uint32_t done, uint32_t total) { run->setPrompt(done, total); };
+        // The engine ends every request before it goes, so `loaded` is there when this is called.
+        callbacks.onDone = [run, tally = &loaded->tally](RequestResult result) {
+            tally->add(result);
+            run->finish(std::move(result));
+        };
+        const auto id = loaded->engine->submit(std::move(r), std::move(callbacks));
+        if (!id) return run->fail(id.status());
+        run->request.store(*id);
+        if (run->cancelled()) loaded->engine->cancel(*id);
+    });
+    return run;
+}
+
+void EngineHost::cancelChat(const std::shared_ptr<ChatRun>& run) {
+    run->cancel();
+    const uint64_t id = run->request.load();
+    if (id && m_loaded) m_loaded->engine->cancel(id);
+}
+
+int EngineHost::countTokens(const QString& text) const {
+    if (!m_loaded || !m_loaded->engine->tokenizer() || text.size() > kCountedChars) return -1;
+    return int(m_loaded->engine->tokenizer()->encode(text.toStdString()).size());
+}
+
+// ---- demo
+
+QString demoModelPath() {
+    const QString own = qEnvironmentVariable("COLIBRI_DEMO_MODEL");
+    if (!own.isEmpty()) return own;
+    QDir dir(QCoreApplication::applicationDirPath());
+    const QString installed = dir.filePath("../share/colibri-workbench/demo-model/container");
+    if (QFileInfo::exists(installed + "/model.json")) return QDir::cleanPath(installed);
+    // A build folder lies at some depth below the sources.
+    for (int up = 0; up < 6; ++up) {
+        const QString path = dir.filePath("resources/demo-model/container");
+        if (QFileInfo::exists(path + "/model.json")) return path;
+        if (!dir.cdUp()) break;
+    }
+    return {};
+}
+
+KnobValues demoKnobs() {
+    KnobValues knobs;
+    knobs[size_t(KnobId::ExpertCacheSize)] = 8;
+    knobs[size_t(KnobId::LinkLimit)] = 25;
+    return knobs;
+}
+
+}  // namespace colibri::ui

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What was measured and is worth keeping: the machine's disk and memory, and how each model ran.
+// One JSON file, replaced whole; figures of another machine are not used.
+#pragma once
+
+#include <QDateTime>
+#include <QString>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/run/engine.h"
+
+namespace colibri::ui {
+
+struct MachineRates {
+    double diskBytesPerS = 0;        // 0: not measured yet
+    int64_t diskReadBytes = 0;
+    bool diskDirect = true;
+    double memoryBytesPerS = 0;
+    QDateTime when;
+};
+
+// How a model ran in one session, with one set of knobs.
+struct ModelRun {
+    double decodeTokS = 0;
+    double itlP99Ms = 0;
+    uint64_t gaps = 0;               // inter-token gaps pooled; P99 means little under 200
+    double bytesPerToken = 0;
+    double missShare = 0;            // of look-ups
+    double stallShare = 0;           // of decode time
+    QString knobs;                   // "cache 20, lru, link 25 MB/s"
+    QDateTime when;
+};
+
+// Adds up the replies of a session; any thread.
+class RunTally {
+public:
+    void add(const RequestResult& result);
+    void restart();                  // knobs changed: earlier replies say nothing about now
+    std::optional<ModelRun> result() const;   // none before 16 gaps
+
+private:
+    mutable std::mutex m_mutex;
+    std::vector<double> m_gaps;
+    uint64_t m_tokens = 0;
+    StoreStats m_experts;
+};
+
+class Measurements {
+public:
+    explicit Measurements(const QString& file);
+    const MachineRates& machine() const { return m_machine; }
+    void setMachine(const MachineRates& rates);
+    std::optional<ModelRun> run(const std::string& fingerprint) const;
+    void setRun(const std::string& fingerprint, const ModelRun& run);
+
+private:
+    void read();
+    void write() const;
+
+    QString m_file;
+    MachineRates m_machine;
+    std::map<std::string, ModelRun> m_runs;    // by the model's fingerprint
+};
+
+}  // namespace colibri::ui

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Models and sessions opened before, newest first; kept in a JSON file that is replaced whole.
+#pragma once
+
+#include <QDateTime>
+#include <QObject>
+#include <QString>
+#include <QVector>
+
+namespace colibri::ui {
+
+class Job;
+
+struct RecentEntry {
+    enum class Kind { Model, Session } kind = Kind::Model;
+    QString path, name, what;        // what: "q8_0, 24 x 64 experts", "session, 12:38"
+    qint64 bytes = 0;
+    QDateTime used;
+    bool missing = false;            // not stored: looked up when shown
+};
+
+// GUI thread. Disk is touched off it, except for writing the small file itself.
+class RecentList : public QObject {
+    Q_OBJECT
+
+public:
+    explicit RecentList(const QString& file, QObject* parent = nullptr);
+    const QVector<RecentEntry>& entries() const { return m_entries; }
+    void add(RecentEntry entry);     // moves to the top when known already
+    void remove(const QString& path);
+    void restore(const RecentEntry& entry);   // undo of remove
+    void checkFiles();               // looks which are missing, on another thread
+
+signals:
+    void changed();
+
+private:
+    void read();
+    void write();
+
+    QString m_file;
+    QVector<RecentEntry> m_entries;
+    Job* m_check = nullptr;
+};
+
+QString usedText(const QDateTime& used, const QDateTime& now);   // "10:41", "yesterday", "9 Apr"
+
+}  // namespace colibri::ui

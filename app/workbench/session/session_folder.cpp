@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/workbench/session/session_folder.h"
+
+#include <QDateTime>
+#include <QDir>
+#include <QFile>
+#include <QLockFile>
+#include <algorithm>
+
+#include "engine/base/file.h"
+
+namespace colibri::ui {
+namespace {
+
+const char* const kWalSuffixes[] = {"", "-wal", "-shm"};
+
+QString discardedDir(const QString& path) { return QFileInfo(path).path() + "/discarded"; }
+
+Status moveSession(const QString& from, const QString& to) {
+    for (const char* suffix : kWalSuffixes) {
+        if (!QFile::exists(from + suffix)) continue;
+        QFile file(from + suffix);
+        if (!file.rename(to + suffix)) {
+            return Status(Code::IoError, file.fileName().toStdString() + ": cannot move it to " +
+                                             (to + suffix).toStdString() + ": " +
+                                             file.errorString().toStdString());
+        }
+    }
+    return {};
+}
+
+}  // namespace
+
+Result<SessionPlace> SessionFolder::reserve() const {
+    if (!QDir().mkpath(m_dir)) {
+        return Status(Code::IoError, m_dir.toStdString() + ": cannot make the folder of sessions",
+                      "Check its permissions and the space on the disk");
+    }
+    const QString stem = m_dir + "/" + QDateTime::currentDateTime().toString("yyyy-MM-dd_HH-mm-ss");
+    for (int n = 1; n < 1000; ++n) {
+        SessionPlace place;
+        place.path = stem + (n > 1 ? QString("-%1").arg(n) : QString()) + "." + kSessionSuffix;
+        if (QFile::exists(place.path)) continue;
+        place.lock = std::make_shared<QLockFile>(place.path + ".lock");
+        place.lock->setStaleLockTime(0);     // only by process: a session may last for days
+        if (place.lock->tryLock(0) && !QFile::exists(place.path)) return place;
+    }
+    return Status(Code::IoError, m_dir.toStdString() + ": no new session file could be named",
+                  "Check the permissions of the folder");
+}
+
+std::optional<SessionSummary> SessionFolder::interrupted() const {
+    const QDir dir(m_dir);
+    const auto files = dir.entryInfoList({"*." + kSessionSuffix}, QDir::Files, QDir::Time);
+    if (files.isEmpty()) return std::nullopt;
+    const QString path = files.front().filePath();
+    QLockFile lock(path + ".lock");
+    lock.setStaleLockTime(0);
+    if (!lock.tryLock(0)) return std::nullopt;   // another window is recording it
+    auto summary = readSessionSummary(path.toStdString());
+    if (!summary || summary->endedCleanly) return std::nullopt;
+    return std::move(*summary);
+}
+
+Status SessionFolder::discard(const QString& path) {
+    const QString to = discardedDir(path);
+    if (!QDir().mkpath(to))
+        return Status(Code::IoError, to.toStdString() + ": cannot make the folder");
+    return moveSession(path, to + "/" + QFileInfo(path).fileName());
+}
+
+Status SessionFolder::restore(const QString& path) {
+    return moveSession(discardedDir(path) + "/" + QFileInfo(path).fileName(), path);
+}
+
+void SessionFolder::purge() const { QDir(m_dir + "/discarded").removeRecursively(); }
+
+}  // namespace colibri::ui

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// One thread that does short tasks in order: tokenising a chat, closing an engine.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+namespace colibri::ui {
+
+class Worker {
+public:
+    Worker() : m_thread([this] { run(); }) {}
+    ~Worker() {                                   // does what is queued, then joins
+        {
+            const std::lock_guard lock(m_mutex);
+            m_stopping = true;
+        }
+        m_wake.notify_one();
+        m_thread.join();
+    }
+
+    void post(std::function<void()> task) {
+        {
+            const std::lock_guard lock(m_mutex);
+            m_tasks.push_back(std::move(task));
+        }
+        m_wake.notify_one();
+    }
+
+private:
+    void run() {
+        std::unique_lock lock(m_mutex);
+        while (true) {
+            m_wake.wait(lock, [this] { return m_stopping || !m_tasks.empty(); });
+            if (m_tasks.empty()) return;
+            std::function<void()> task = std::move(m_tasks.front());
+            m_tasks.pop_front();
+            lock.unlock();
+            task();
+            task = nullptr;                       // what it captured goes on this thread
+            lock.lock();
+        }
+    }
+
+    std::mutex m_mutex;                           // guards m_tasks, m_stopping
+    std::condition_variable m_wake;
+    std::deque<std::function<void()>> m_tasks;
+    bool m_stopping = false;
+    std::thread m_thread;                         // last: starts when the rest is there
+};
+
+}  // namespace colibri::ui
