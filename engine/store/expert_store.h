@@ -21,9 +21,9 @@
 // the records needed until they are released, rather than wait for ever. When hits hold all
 // slots, a waiting ticket takes the slot of one not waited for yet, which is then read again.
 //
-// A prefetch takes a free slot, or the coldest unpinned record of the colder half of the policy's
-// order that is not of a layer from the current one to the target; unread or unused prefetches
-// hold at most a quarter of the slots. A prefetched record keeps its slot until its layer is
+// A prefetch takes a free slot, or that of the coldest unpinned record that is not of a layer from
+// the current one to the target, and never of the hottest records up to half of the slots; unread
+// or unused prefetches hold at most a quarter of the slots. A prefetched record keeps its slot until its layer is
 // requested; not asked for then, it becomes the next to be evicted.
 #pragma once
 

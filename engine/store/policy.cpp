@@ -75,7 +75,7 @@ public:
 
 class SlruPolicy final : public CachePolicy {
 public:
-    SlruPolicy(int64_t keys, int64_t slots) : CachePolicy(keys, 2) { SlruPolicy::setSlots(slots); }
+    SlruPolicy(int64_t keys, int64_t slotCount) : CachePolicy(keys, 2) { SlruPolicy::setSlots(slotCount); }
 
     void insert(uint32_t key) override { pushHot(kProbation, key); }
     void touch(uint32_t key) override {
@@ -83,8 +83,8 @@ public:
         pushHot(kProtected, key);
         shrinkProtected();
     }
-    void setSlots(int64_t slots) override {
-        m_protectedSlots = slots / 2;
+    void setSlots(int64_t slotCount) override {
+        m_protectedSlots = slotCount / 2;
         shrinkProtected();
     }
     void adopt(std::span<const uint32_t> coldToHot) override {
@@ -105,9 +105,9 @@ private:
 
 class LfruPolicy final : public CachePolicy {
 public:
-    LfruPolicy(int64_t keys, int64_t slots)
+    LfruPolicy(int64_t keys, int64_t slotCount)
         : CachePolicy(keys, kRecent + 1), m_uses(size_t(keys), 0) {
-        LfruPolicy::setSlots(slots);
+        LfruPolicy::setSlots(slotCount);
     }
 
     void insert(uint32_t key) override {
@@ -119,8 +119,8 @@ public:
         unlink(key);
         insert(key);
     }
-    void setSlots(int64_t slots) override {
-        m_recentSlots = slots / 2;
+    void setSlots(int64_t slotCount) override {
+        m_recentSlots = slotCount / 2;
         shrinkRecent();
     }
     void adopt(std::span<const uint32_t> coldToHot) override {
@@ -158,10 +158,10 @@ private:
 
 }  // namespace
 
-std::unique_ptr<CachePolicy> makePolicy(CachePolicyKind kind, int64_t keys, int64_t slots) {
+std::unique_ptr<CachePolicy> makePolicy(CachePolicyKind kind, int64_t keys, int64_t slotCount) {
     switch (kind) {
-        case CachePolicyKind::Slru: return std::make_unique<SlruPolicy>(keys, slots);
-        case CachePolicyKind::Lfru: return std::make_unique<LfruPolicy>(keys, slots);
+        case CachePolicyKind::Slru: return std::make_unique<SlruPolicy>(keys, slotCount);
+        case CachePolicyKind::Lfru: return std::make_unique<LfruPolicy>(keys, slotCount);
         case CachePolicyKind::Lru: break;
     }
     return std::make_unique<LruPolicy>(keys);

@@ -28,7 +28,7 @@ public:
     // The key was looked up and is in the policy.
     virtual void touch(uint32_t key) = 0;
     // Slots the cache may fill; partitions follow.
-    virtual void setSlots(int64_t slots) = 0;
+    virtual void setSlots(int64_t slotCount) = 0;
     // Takes over records from another policy, keeping their order.
     virtual void adopt(std::span<const uint32_t> coldToHot) = 0;
 
@@ -76,9 +76,9 @@ protected:
 };
 
 // lru:  one list by last use.
-// slru: records used once (probation) go before records used again (protected, half the slots).
+// slru: records used once (probation) go before records used again (protected, half the slotCount).
 // lfru: the most recently used half is kept by recency; below it records go by how often they
 //       were used (counts outlive eviction and are halved from time to time), least often first.
-std::unique_ptr<CachePolicy> makePolicy(CachePolicyKind kind, int64_t keys, int64_t slots);
+std::unique_ptr<CachePolicy> makePolicy(CachePolicyKind kind, int64_t keys, int64_t slotCount);
 
 }  // namespace colibri

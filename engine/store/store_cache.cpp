@@ -246,7 +246,8 @@ std::byte* StoreCore::slotForPrefetch(uint32_t key) {
     if (m_used < m_capacity)
         if (std::byte* const memory = newSlot()) return memory;
     const int64_t target = ahead(layerOf(key));
-    const int64_t victim = m_policy->coldest(m_policy->size() / 2, [&](uint32_t other) {
+    const int64_t colder = m_policy->size() - (m_capacity + 1) / 2;
+    const int64_t victim = m_policy->coldest(colder, [&](uint32_t other) {
         if (!evictable(other)) return false;
         if (m_entries[other].unused) return true;   // a prefetch whose layer has passed
         const int64_t layer = layerOf(other);
