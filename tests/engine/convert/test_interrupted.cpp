@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Conversions that are stopped: cancelled, killed, out of space. What is left behind is either
+// nothing, or enough to go on and end with the very same bytes.
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <QTemporaryDir>
+#include <QTest>
+#include <csignal>
+#include <set>
+
+#include "engine/convert/converter.h"
+#include "engine/convert/journal.h"
+#include "engine/convert/open_source.h"
+#include "tests/engine/convert/checkpoint_maker.h"
+
+using namespace colibri;
+using namespace colibri::test;
+namespace fs = std::filesystem;
+
+namespace {
+constexpr int kWritesSeen = 400;         // more than any of these conversions makes
+}
+
+class TestInterrupted : public QObject {
+    Q_OBJECT
+
+    QTemporaryDir m_dir;
+    int m_number = 0;
+    fs::path m_source;
+    std::map<std::string, std::string> m_expected;
+    int m_writes = 0;
+
+    fs::path fresh() {
+        return fs::path(m_dir.path().toStdString()) / std::to_string(m_number++);
+    }
+    static fs::path partialOf(const fs::path& target) { return target.string() + ".partial"; }
+
+    Result<ContainerInfo> run(const fs::path& target, const DiskHooks& hooks = {},
+                              const CancelFlag* cancel = nullptr,
+                              std::optional<DType> dtype = DType::Q8_0) {
+        return convertModel({m_source, target, dtype, "tiny"}, {}, cancel, hooks);
+    }
+
+private slots:
+    void init() {
+        TinyOptions o;
+        o.layers = 3;
+        o.hidden = 128;
+        o.expertSize = 96;
+        m_source = fresh();
+        writeCheckpoint(m_source, tinyConfig(o), tinyTensors(o), 2);
+        const fs::path target = fresh();
+        DiskHooks count;
+        m_writes = 0;
+        count.beforeWrite = [this](const fs::path&, int64_t) { ++m_writes; return 0; };
+        Result<ContainerInfo> info = run(target, count);
+        QVERIFY2(info.ok(), info.status().text().c_str());
+        QVERIFY(m_writes > 30 && m_writes < kWritesSeen);
+        m_expected = folderContent(target);
+        QVERIFY(!fs::exists(partialOf(target)));
+        QVERIFY(!m_expected.count("convert.journal"));
+    }
+
+    void killedAndResumed() {
+        for (int point = 1; point <= m_writes; point += 7) {
+            const fs::path target = fresh();
+            const pid_t child = fork();
+            if (child == 0) {
+                int left = point;
+                DiskHooks hooks;
+                hooks.beforeWrite = [&](const fs::path&, int64_t) {
+                    if (--left == 0) ::kill(::getpid(), SIGKILL);
+                    return 0;
+                };
+                (void)run(target, hooks);
+                _exit(0);
+            }
+            int status = 0;
+            QCOMPARE(::waitpid(child, &status, 0), child);
+            QVERIFY(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+            QVERIFY(!fs::exists(target));
+            QVERIFY(fs::exists(partialOf(target)));
+            int writes = 0;
+            DiskHooks count;
+            count.beforeWrite = [&](const fs::path&, int64_t) { ++writes; return 0; };
+            Result<ContainerInfo> info = run(target, count);
+            QVERIFY2(info.ok(), info.status().text().c_str());
+            QVERIFY(folderContent(target) == m_expected);
+            QVERIFY(!fs::exists(partialOf(target)));
+            // Past the first whole layer there is less left to do.
+            if (point > m_writes * 3 / 4) QVERIFY(writes < m_writes / 2);
+        }
+    }
+
+    void cancelledAndResumed() {
+        for (int point = 1; point <= m_writes; point += 5) {
+            const fs::path target = fresh();
+            CancelFlag cancel{false};
+            int left = point;
+            DiskHooks hooks;
+            hooks.beforeWrite = [&](const fs::path&, int64_t) {
+                if (--left == 0) cancel = true;
+                return 0;
+            };
+            Result<ContainerInfo> stopped = run(target, hooks, &cancel);
+            if (stopped.ok()) continue;      // nothing is asked after the last matrix
+            QCOMPARE(int(stopped.status().code()), int(Code::Cancelled));
+            QVERIFY(!fs::exists(target) && fs::exists(partialOf(target)));
+            int writes = 0;
+            DiskHooks count;
+            count.beforeWrite = [&](const fs::path&, int64_t) { ++writes; return 0; };
+            Result<ContainerInfo> info = run(target, count);
+            QVERIFY2(info.ok(), info.status().text().c_str());
+            QVERIFY(folderContent(target) == m_expected);
+            if (point > 20) QVERIFY(writes < m_writes);   // dense tensors count, too
+        }
+    }
+
+    void otherOptionsOrSourceStartOver() {
+        const fs::path target = fresh();
+        CancelFlag cancel{false};
+        int left = m_writes / 2;
+        DiskHooks hooks;
+        hooks.beforeWrite = [&](const fs::path&, int64_t) {
+            if (--left == 0) cancel = true;
+            return 0;
+        };
+        QCOMPARE(int(run(target, hooks, &cancel).status().code()), int(Code::Cancelled));
+        // The source changes by one value.
+        TinyOptions o;
+        o.layers = 3;
+        o.hidden = 128;
+        o.expertSize = 96;
+        Tensors tensors = tinyTensors(o);
+        tensors["model.embed_tokens.weight"].values[5] += 1;
+        writeCheckpoint(m_source, tinyConfig(o), tensors, 2);
+        Result<ContainerInfo> info = run(target);
+        QVERIFY2(info.ok(), info.status().text().c_str());
+        const fs::path reference = fresh();
+        QVERIFY(run(reference).ok());
+        QVERIFY(folderContent(target) == folderContent(reference));
+        QVERIFY(folderContent(target) != m_expected);
+
+        const fs::path other = fresh();
+        cancel = false;
+        left = m_writes / 2;
+        QVERIFY(!run(other, hooks, &cancel).ok());
+        QVERIFY(run(other, {}, nullptr, DType::F16).ok());
+        const fs::path half = fresh();
+        QVERIFY(run(half, {}, nullptr, DType::F16).ok());
+        QVERIFY(folderContent(other) == folderContent(half));
+    }
+
+    void aTornJournalIsNoHarm() {
+        const fs::path target = fresh();
+        CancelFlag cancel{false};
+        int left = m_writes * 3 / 4;
+        DiskHooks hooks;
+        hooks.beforeWrite = [&](const fs::path&, int64_t) {
+            if (--left == 0) cancel = true;
+            return 0;
+        };
+        QVERIFY(!run(target, hooks, &cancel).ok());
+        const std::string journal = readFile(partialOf(target) / "convert.journal");
+        const auto kept = folderContent(partialOf(target));
+        for (size_t length = 0; length <= journal.size(); length += 61) {
+            fs::remove_all(target);
+            fs::create_directories(partialOf(target) / "experts");
+            for (auto& [name, content] : kept) writeFile(partialOf(target) / name, content);
+            std::string torn = journal.substr(0, length);
+            if (length > 100) torn[length / 2] ^= 1;
+            writeFile(partialOf(target) / "convert.journal", torn);
+            Result<ContainerInfo> info = run(target);
+            QVERIFY2(info.ok(), info.status().text().c_str());
+            QVERIFY(folderContent(target) == m_expected);
+        }
+    }
+
+    void aFullDiskLeavesNothing() {
+        for (int point = 1; point <= m_writes; point += 9) {
+            const fs::path target = fresh();
+            int left = point;
+            DiskHooks hooks;
+            hooks.beforeWrite = [&](const fs::path&, int64_t) { return --left == 0 ? ENOSPC : 0; };
+            Result<ContainerInfo> info = run(target, hooks);
+            QCOMPARE(int(info.status().code()), int(Code::NoSpace));
+            QVERIFY(info.status().message().find(partialOf(target).string() + "/") !=
+                    std::string::npos);
+            QVERIFY(info.status().message().find("still to be written") != std::string::npos);
+            QVERIFY(!fs::exists(target) && !fs::exists(partialOf(target)));
+        }
+    }
+
+    void tooLittleSpaceIsSeenBefore() {
+        const fs::path target = fresh();
+        int writes = 0;
+        DiskHooks hooks;
+        hooks.freeBytes = [](const fs::path&) { return int64_t(1) << 20; };
+        hooks.beforeWrite = [&](const fs::path&, int64_t) { ++writes; return 0; };
+        Result<ContainerInfo> info = run(target, hooks);
+        QCOMPARE(int(info.status().code()), int(Code::NoSpace));
+        QVERIFY(info.status().message().find("1.00 MiB") != std::string::npos);
+        QCOMPARE(writes, 0);
+        QVERIFY(!fs::exists(target) && !fs::exists(partialOf(target)));
+    }
+
+    // The real system call fails, in a process of its own.
+    void aFileSizeLimit() {
+        const fs::path target = fresh();
+        const pid_t child = fork();
+        if (child == 0) {
+            ::signal(SIGXFSZ, SIG_IGN);
+            rlimit limit{65536, 65536};
+            ::setrlimit(RLIMIT_FSIZE, &limit);
+            Result<ContainerInfo> info = run(target);
+            _exit(info.ok() ? 1 : info.status().code() == Code::NoSpace ? 42 : 2);
+        }
+        int status = 0;
+        ::waitpid(child, &status, 0);
+        QVERIFY(WIFEXITED(status));
+        QCOMPARE(WEXITSTATUS(status), 42);
+        QVERIFY(!fs::exists(target) && !fs::exists(partialOf(target)));
+    }
+
+    void targetsThatAreNotFree() {
+        const fs::path taken = fresh();
+        fs::create_directories(taken);
+        QCOMPARE(int(run(taken).status().code()), int(Code::InvalidArgument));
+        QCOMPARE(int(run(fresh() / "no" / "parent").status().code()), int(Code::InvalidArgument));
+        // Somebody's folder that only looks like ours stays as it is.
+        const fs::path target = fresh();
+        fs::create_directories(partialOf(target));
+        writeFile(partialOf(target) / "diary.txt", "mine");
+        QCOMPARE(int(run(target).status().code()), int(Code::InvalidArgument));
+        QCOMPARE(readFile(partialOf(target) / "diary.txt"), std::string("mine"));
+        // Two at once.
+        const fs::path both = fresh();
+        fs::create_directories(partialOf(both));
+        Result<Journal> held = Journal::open(partialOf(both));
+        QVERIFY(held.ok());
+        QCOMPARE(int(run(both).status().code()), int(Code::Busy));
+        QVERIFY(fs::exists(partialOf(both)));
+    }
+
+    void progressCoversTheWhole() {
+        const fs::path target = fresh();
+        uint64_t last = 0, total = 0;
+        bool ordered = true;
+        std::set<std::string> stages;
+        auto progress = [&](const Progress& p) {
+            ordered &= p.done >= last;
+            last = p.done;
+            total = std::max(total, p.total);
+            stages.insert(p.stage);
+        };
+        Result<ContainerInfo> info =
+            convertModel({m_source, target, DType::F32, "tiny"}, progress, nullptr);
+        QVERIFY(info.ok());
+        QVERIFY(ordered);
+        QCOMPARE(last, total);
+        QCOMPARE(int64_t(total), info->denseBytes + info->expertBytes);
+        QVERIFY(stages.count("Experts, layer 3 of 3"));
+    }
+};
+
+QTEST_GUILESS_MAIN(TestInterrupted)
+#include "test_interrupted.moc"
