@@ -80,6 +80,7 @@ private:
     std::vector<Work> m_work;            // distinct experts
     std::vector<int> m_workOf;           // (E) index in m_work, -1
     std::vector<int64_t> m_counts;       // (E)
+    std::vector<uint8_t> m_seen;         // (E) counted as a look-up by an earlier row
     size_t m_nextRequest = 0;            // m_work not asked for yet
     std::vector<Work*> m_waiting, m_group;
     std::vector<Ticket> m_tickets;

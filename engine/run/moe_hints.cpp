@@ -88,6 +88,7 @@ void MoeStage::report(int64_t layer, std::span<BatchRow> rows) {
     if (!m_ring) return;
     const uint64_t now = monotonicNs();
     bool lead = true;
+    m_seen.assign(size_t(m_experts), 0);
     for (size_t r = 0; r < rows.size(); ++r) {
         for (int64_t from = 0; from < m_topK; from += kEventExperts) {
             Event event{};
@@ -112,6 +113,8 @@ void MoeStage::report(int64_t layer, std::span<BatchRow> rows) {
                 const int e = m_chosen[r * size_t(m_topK) + size_t(from + i)];
                 s.experts[i] = uint16_t(e);
                 if (!rows[r].status.ok()) continue;
+                if (!m_seen[size_t(e)]) s.firstBits |= uint16_t(1u << i);
+                m_seen[size_t(e)] = 1;
                 const Ticket& t = m_work[size_t(m_workOf[size_t(e)])].ticket;
                 if (t.hit) s.hitBits |= uint16_t(1u << i);
                 if (t.byPrefetch) s.prefetchBits |= uint16_t(1u << i);
