@@ -49,7 +49,7 @@ std::string ggmlBlocks(const std::vector<float>& values, int64_t cols, DType typ
         packRows(type, values.data() + r * cols, 1, cols, packed.data());
         for (int64_t b = 0; b < cols / kBlock; ++b) {
             const bool q8 = type == DType::Q8_0;
-            const std::byte* block = packed.data() + b * (q8 ? 576 : 288);
+            const std::byte* block = packed.data() + b * (panelBytes(type, cols) / (cols / kBlock));
             out.append(reinterpret_cast<const char*>(block), 2);
             const std::byte* q = block + 32;
             for (int j = 0; j < (q8 ? 32 : 16); ++j) out += char(q[(j / 4) * 64 + j % 4]);
