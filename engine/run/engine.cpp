@@ -214,7 +214,16 @@ void Engine::setKnob(KnobId id, int64_t value) {
     m_impl->scheduler->wake();
 }
 
-KnobState Engine::knobState(KnobId id) const { return m_impl->knobs->state(id); }
+KnobState Engine::knobState(KnobId id) const {
+    KnobState state = m_impl->knobs->state(id);
+    if (id == KnobId::ExpertCacheSize && !m_impl->knobs->waiting(id)) {
+        // A shrink goes on after it was asked for, as pins are released.
+        const KnobState now = m_impl->store->cacheSizeState();
+        state.effective = now.effective;
+        if (!now.reason.empty()) state.reason = now.reason;
+    }
+    return state;
+}
 
 // --- requests --------------------------------------------------------------------------------
 

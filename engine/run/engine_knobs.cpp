@@ -94,6 +94,11 @@ KnobState EngineKnobs::state(KnobId id) const {
     return m_states[size_t(id)];
 }
 
+bool EngineKnobs::waiting(KnobId id) const {
+    std::lock_guard lock(m_mutex);
+    return m_pending[size_t(id)].has_value();
+}
+
 void EngineKnobs::applyPending(const std::function<void(KnobId, KnobState&)>& apply) {
     std::array<std::optional<int64_t>, kKnobCount> pending;
     {

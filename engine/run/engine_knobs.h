@@ -34,6 +34,7 @@ public:
 
     void request(KnobId id, int64_t value);
     KnobState state(KnobId id) const;
+    bool waiting(KnobId id) const;       // asked for and not applied yet
     int64_t effective(KnobId id) const { return state(id).effective; }
 
     // Calls apply(id, state) for every knob that waits, in table order; `state` comes with the

@@ -123,6 +123,9 @@ void Forward::attention(const LayerWeights& w, int64_t layer, std::span<BatchRow
                       n, out};
     m_compute.matmuls({&o, 1});
     addRows(x, out, n);
+    if (w.oBias) {
+        for (int64_t r = 0; r < n; ++r) kernels.axpy(x + r * m_hidden, 1.0f, w.oBias, m_hidden);
+    }
 }
 
 void Forward::normHeads(const float* weight, float* x, int64_t heads) const {

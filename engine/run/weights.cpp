@@ -78,6 +78,7 @@ Status ModelWeights::bindLayer(const ContainerInfo& info, const DenseWeights& de
         bind.vector(p + "q_bias", qWidth, true, &w.qBias);
         bind.vector(p + "k_bias", kvWidth, true, &w.kBias);
         bind.vector(p + "v_bias", kvWidth, true, &w.vBias);
+        bind.vector(p + "o_bias", c.hiddenSize, false, &w.oBias);
     }
     w.moeIndex = c.moeIndex(layer);
     if (w.moeIndex >= 0) {

@@ -28,6 +28,7 @@ struct LayerWeights {
     const float* ffnNorm = nullptr;      // (H)
     const float *qNorm = nullptr, *kNorm = nullptr;   // (d) or the full width
     const float *qBias = nullptr, *kBias = nullptr, *vBias = nullptr;
+    const float* oBias = nullptr;        // (H)
     Matrix q, k, v, o;
     Matrix gate, up, down;               // dense FFN
     Matrix router;                       // (E, H) f32

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/cli/cli.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+
+#include "engine/base/format.h"
+
+namespace colibri::cli {
+
+int exitCodeOf(Code code) {
+    switch (code) {
+        case Code::Ok: return kOk;
+        case Code::InvalidArgument: return kUsage;
+        case Code::BadInput: return kBadInput;
+        case Code::Unsupported: return kUnsupported;
+        default: return kFailed;
+    }
+}
+
+void message(std::string_view text) {
+    std::fprintf(stderr, "%.*s\n", int(text.size()), text.data());
+}
+
+int fail(const Status& status) {
+    message("colibri: " + status.text());
+    return exitCodeOf(status.code());
+}
+
+bool out(std::string_view bytes) {
+    static bool broken = false;
+    if (broken) return false;
+    errno = 0;
+    if (std::fwrite(bytes.data(), 1, bytes.size(), stdout) == bytes.size() &&
+        std::fflush(stdout) == 0) {
+        return true;
+    }
+    broken = true;
+    if (errno != EPIPE) {
+        message(std::string("colibri: cannot write to standard output: ") + std::strerror(errno));
+    }
+    return false;
+}
+
+int outJson(const Json& json) {
+    // Text from a model may hold anything: what is not UTF-8 is replaced.
+    return out(json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n") ? kOk : kFailed;
+}
+
+Json jsonNumber(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+CancelFlag& interrupted() {
+    static CancelFlag flag{false};
+    return flag;
+}
+
+void installSignals() {
+    interrupted().store(false);
+    struct sigaction action {};
+    action.sa_handler = [](int signal) {
+        if (interrupted().exchange(true)) _exit(128 + signal);
+    };
+    sigemptyset(&action.sa_mask);                // no SA_RESTART: a wait for input ends
+    sigaction(SIGINT, &action, nullptr);
+    sigaction(SIGTERM, &action, nullptr);
+    std::signal(SIGPIPE, SIG_IGN);               // a closed pipe is a failed write (see out)
+}
+
+void ProgressLine::show(const Progress& p) {
+    const bool bytes = std::string_view(p.unit) == "bytes";
+    const auto amount = [&](uint64_t n) {
+        return bytes ? formatGiB(double(n)) : formatCount(int64_t(n)) + " " + p.unit;
+    };
+    std::string line = p.stage;
+    if (p.total > 0) {
+        line += ": " + amount(p.done) + " of " + amount(p.total) + ", " +
+                formatPercent(double(p.done) / double(p.total), 0);
+    }
+    if (isatty(STDERR_FILENO)) {
+        std::fprintf(stderr, "\r\x1b[K%s", line.c_str());
+        std::fflush(stderr);
+        m_open = true;
+    } else if (p.stage != m_stage) {
+        message(p.stage);
+    }
+    m_stage = p.stage;
+}
+
+void ProgressLine::finish() {
+    if (m_open) std::fprintf(stderr, "\r\x1b[K");
+    m_open = false;
+}
+
+Result<std::vector<int32_t>> parseIds(std::string_view text) {
+    std::vector<int32_t> ids;
+    size_t at = 0;
+    while (at <= text.size()) {
+        size_t end = std::min(text.find(',', at), text.size());
+        std::string_view part = text.substr(at, end - at);
+        at = end + 1;
+        const size_t first = part.find_first_not_of(" \t\r\n");
+        part = first == std::string_view::npos
+                   ? std::string_view()
+                   : part.substr(first, part.find_last_not_of(" \t\r\n") - first + 1);
+        if (part.empty() && text.find_first_not_of(" \t\r\n") == std::string_view::npos) break;
+        int32_t id = 0;
+        const auto [rest, error] = std::from_chars(part.data(), part.data() + part.size(), id);
+        if (part.empty() || error != std::errc() || rest != part.data() + part.size()) {
+            return Status(Code::InvalidArgument,
+                          "\"" + std::string(part) + "\" is not a token id",
+                          "Write ids as 1,2,3");
+        }
+        ids.push_back(id);
+    }
+    return ids;
+}
+
+CLI::App* Verbs::add(const std::string& name, const std::string& about, Action action) {
+    CLI::App* verb = app.add_subcommand(name, about);
+    verb->callback([this, action = std::move(action)] { chosen = action; });
+    return verb;
+}
+
+}  // namespace colibri::cli

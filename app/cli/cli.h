@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What all verbs of the command line share: exit codes, output, signals, numbers in JSON.
+// Results go to standard output, everything else to standard error.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "engine/base/progress.h"
+#include "engine/base/status.h"
+
+namespace colibri::cli {
+
+using Json = nlohmann::ordered_json;
+
+enum ExitCode { kOk = 0, kFailed = 1, kUsage = 2, kBadInput = 3, kUnsupported = 4 };
+int exitCodeOf(Code code);
+
+// Prints "colibri: message. hint" and returns the exit code of the status.
+int fail(const Status& status);
+void message(std::string_view text);             // one line on standard error
+
+// Writes and flushes; false when standard output is closed or full (told once, silently for a
+// closed pipe: whoever reads has had enough).
+bool out(std::string_view bytes);
+int outJson(const Json& json);                   // one line; the verb's exit code
+
+Json jsonNumber(double value);                   // null when not finite
+
+// Set by the first Ctrl-C (or SIGTERM); the second ends the program at once.
+CancelFlag& interrupted();
+void installSignals();
+
+// Progress of a long job on standard error: a line that is rewritten on a terminal, else one line
+// per stage.
+class ProgressLine {
+public:
+    ~ProgressLine() { finish(); }
+    void show(const Progress& progress);
+    void finish();                               // ends the line
+    ProgressFn function() {
+        return [this](const Progress& p) { show(p); };
+    }
+
+private:
+    std::string m_stage;
+    bool m_open = false;
+};
+
+// "1,2,3" (white space is fine) -> ids. Errors: InvalidArgument.
+Result<std::vector<int32_t>> parseIds(std::string_view text);
+
+// A verb registers its options and gives the function that runs it.
+using Action = std::function<int()>;
+struct Verbs {
+    CLI::App& app;
+    Action chosen;                               // of the verb on the command line
+    CLI::App* add(const std::string& name, const std::string& about, Action action);
+};
+
+void addConvert(Verbs& verbs);
+void addInfo(Verbs& verbs);
+void addChat(Verbs& verbs);
+void addGenerate(Verbs& verbs);
+void addLogits(Verbs& verbs);
+void addTokenize(Verbs& verbs);
+void addDetokenize(Verbs& verbs);
+void addTemplate(Verbs& verbs);
+void addBench(Verbs& verbs);
+void addConfig(Verbs& verbs);
+void addDiagnose(Verbs& verbs);
+
+}  // namespace colibri::cli

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/cli/engine_args.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+
+#include "engine/base/file.h"
+#include "engine/base/format.h"
+
+namespace colibri::cli {
+
+namespace {
+
+constexpr int64_t kConfigLimit = 1 << 20;
+
+std::string optionName(const KnobRow& row) {
+    std::string name = std::string("--") + row.name;
+    std::replace(name.begin(), name.end(), '_', '-');
+    return name;
+}
+
+std::string optionHelp(const KnobRow& row) {
+    std::string text = row.label;
+    if (row.choices.empty()) {
+        if (*row.unit) text += std::string(", ") + row.unit;
+    } else {
+        for (size_t i = 0; i < row.choices.size(); ++i) {
+            text += (i == 0 ? ": " : ", ") + std::string(row.choices[i]);
+        }
+    }
+    if (row.defaultValue >= 0) text += " (default " + knobValueText(row, row.defaultValue) + ")";
+    return text;
+}
+
+std::optional<Isa> isaFromName(const std::string& name) {
+    if (name == "scalar") return Isa::Scalar;
+    if (name == "avx2") return Isa::Avx2;
+    if (name == "avx512") return Isa::Avx512;
+    return std::nullopt;
+}
+
+void tellKnobs(const Engine& engine) {
+    for (const KnobRow& row : knobTable()) {
+        const KnobState s = engine.knobState(row.id);
+        if (s.requested == s.effective) continue;
+        message(std::string(row.name) + ": " + knobValueText(row, s.requested) + " asked, " +
+                knobValueText(row, s.effective) + " in force" +
+                (s.reason.empty() ? "" : ": " + s.reason));
+    }
+}
+
+}  // namespace
+
+void KnobOptions::addTo(CLI::App& verb) {
+    for (const KnobRow& row : knobTable()) {
+        verb.add_option(optionName(row), m_texts[size_t(row.id)], optionHelp(row))->group("Knobs");
+    }
+    verb.add_option("--config", m_config, "Knobs from a JSON file; options go before it")
+        ->type_name("FILE")
+        ->group("Knobs");
+}
+
+Result<KnobValues> KnobOptions::values(const ContainerInfo& info) const {
+    KnobValues values;
+    if (!m_config.empty()) {
+        Result<std::string> text = readTextFile(m_config, kConfigLimit);
+        if (!text.ok()) return text.status();
+        Result<KnobValues> fromFile = knobsFromJson(*text);
+        if (!fromFile.ok()) return fromFile.status().in(m_config);
+        values = *fromFile;
+    }
+    for (const KnobRow& row : knobTable()) {
+        const std::string& text = m_texts[size_t(row.id)];
+        if (text.empty()) continue;
+        Result<int64_t> value = parseKnobValue(row, text, knobLimitsFor(row.id, info));
+        if (!value.ok()) return value.status().in(optionName(row));
+        values[size_t(row.id)] = *value;
+    }
+    return values;
+}
+
+void EngineArgs::addTo(CLI::App& verb, bool withSession) {
+    verb.add_option("DIR", model, "Model folder, written by colibri convert")->required();
+    verb.add_flag("--json", json, "One JSON object on standard output");
+    verb.add_option("--isa", isa, "Instruction set: scalar, avx2, avx512 (default: the best)")
+        ->check(CLI::IsMember({"scalar", "avx2", "avx512"}));
+    if (withSession) {
+        verb.add_option("--session", session, "Record a session file")->type_name("FILE");
+    }
+    knobs.addTo(verb);
+}
+
+Result<LoadedEngine> loadEngine(const EngineArgs& args) {
+    Result<ContainerInfo> info = openContainer(args.model);
+    if (!info.ok()) return info.status();
+    Result<KnobValues> values = args.knobs.values(*info);
+    if (!values.ok()) return values.status();
+    std::optional<int64_t>& context = (*values)[size_t(KnobId::ContextLength)];
+    if (!context && args.contextAtLeast > 0) {
+        const KnobLimits limits = knobLimitsFor(KnobId::ContextLength, *info);
+        context = std::clamp(std::max(limits.defaultValue, args.contextAtLeast), limits.min,
+                             limits.max);
+    }
+    ProgressLine progress;
+    Result<std::unique_ptr<Engine>> engine = Engine::load(
+        {args.model, *values, isaFromName(args.isa)}, progress.function(), &interrupted());
+    progress.finish();
+    if (!engine.ok()) return engine.status();
+    LoadedEngine loaded;
+    loaded.engine = std::move(*engine);
+    Result<std::unique_ptr<Recorder>> recorder =
+        Recorder::start(*loaded.engine, {.sessionFile = args.session});
+    if (!recorder.ok()) return recorder.status();
+    loaded.recorder = std::move(*recorder);
+    tellKnobs(*loaded.engine);
+    return loaded;
+}
+
+Result<RequestResult> runRequest(Engine& engine, Request request,
+                                 const std::function<bool(const std::string&)>& onText) {
+    struct Waiter {
+        std::mutex mutex;
+        std::condition_variable done;
+        bool finished = false;
+        RequestResult result;
+    };
+    // Shared: the engine's thread may still be inside notify when this thread goes on.
+    auto waiter = std::make_shared<Waiter>();
+    size_t shown = 0;
+    RequestCallbacks callbacks;
+    callbacks.onToken = [&](const GeneratedToken& token) {
+        shown += token.text.size();
+        if (onText && !token.text.empty() && !onText(token.text)) return false;
+        return !interrupted().load();
+    };
+    callbacks.onDone = [waiter](RequestResult result) {
+        std::lock_guard lock(waiter->mutex);
+        waiter->result = std::move(result);
+        waiter->finished = true;
+        waiter->done.notify_all();
+    };
+    Result<uint64_t> id = engine.submit(std::move(request), std::move(callbacks));
+    if (!id.ok()) return id.status();
+    std::unique_lock lock(waiter->mutex);
+    bool cancelled = false;
+    while (!waiter->finished) {
+        waiter->done.wait_for(lock, std::chrono::milliseconds(50));
+        if (!cancelled && interrupted().load()) {
+            cancelled = true;
+            lock.unlock();
+            engine.cancel(*id);                  // a prompt under way ends too
+            lock.lock();
+        }
+    }
+    // What was held back as the possible beginning of a stop string.
+    if (onText && waiter->result.text.size() > shown) onText(waiter->result.text.substr(shown));
+    return std::move(waiter->result);
+}
+
+Json expertsJson(const StoreStats& s, const Histogram& loads) {
+    return {{"lookups", s.lookups},
+            {"hits", s.hits},
+            {"misses", s.lookups - s.hits},
+            {"hit_rate", s.lookups ? Json(double(s.hits) / double(s.lookups)) : Json(nullptr)},
+            {"prefetch_issued", s.prefetchIssued},
+            {"prefetch_useful", s.prefetchUseful},
+            {"prefetch_late", s.prefetchLate},
+            {"prefetch_wasted", s.prefetchWasted},
+            {"demand_loads", s.demandLoads},
+            {"prefetch_loads", s.prefetchLoads},
+            {"evictions", s.evictions},
+            {"bytes_loaded", s.bytesLoaded},
+            {"stall_ms", double(s.stallNs) * 1e-6},
+            {"load_ms",
+             {{"p50", jsonNumber(loads.quantile(0.5) * 1e-6)},
+              {"p99", jsonNumber(loads.quantile(0.99) * 1e-6)},
+              {"n", loads.count()}}}};
+}
+
+}  // namespace colibri::cli

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Options of the verbs that load a model: the folder, every knob of the table, the instruction set
+// and the session file.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+
+#include "app/cli/cli.h"
+#include "engine/run/engine.h"
+#include "profiler/record/recorder.h"
+
+namespace colibri::cli {
+
+// --expert-cache-size N and so on, made from the knob table, and --config FILE below them.
+class KnobOptions {
+public:
+    void addTo(CLI::App& verb);
+    // Options over config file; unset ones stay unset. Errors: BadInput (config), InvalidArgument.
+    Result<KnobValues> values(const ContainerInfo& info) const;
+    bool given(KnobId id) const { return !m_texts[size_t(id)].empty(); }
+    void setText(KnobId id, std::string text) { m_texts[size_t(id)] = std::move(text); }
+
+private:
+    std::array<std::string, kKnobCount> m_texts;
+    std::string m_config;
+};
+
+struct EngineArgs {
+    std::string model;
+    KnobOptions knobs;
+    std::string isa;
+    std::string session;
+    bool json = false;
+    // Tokens the context must hold where no context length is asked for; 0: any.
+    int64_t contextAtLeast = 0;
+
+    void addTo(CLI::App& verb, bool withSession = true);
+};
+
+// A loaded engine and what watches it. Members end in reverse order: the recorder first.
+struct LoadedEngine {
+    std::unique_ptr<Engine> engine;
+    std::unique_ptr<Recorder> recorder;
+};
+
+// Loads with progress on standard error; Ctrl-C cancels. Knobs whose effective value differs are
+// told.
+Result<LoadedEngine> loadEngine(const EngineArgs& args);
+
+// Runs one request to its end on the engine's thread while this thread waits; Ctrl-C cancels it.
+// onText gets every piece of text as it comes; false cancels.
+Result<RequestResult> runRequest(Engine& engine, Request request,
+                                 const std::function<bool(const std::string&)>& onText = {});
+
+// The "experts" object of generate and bench.
+Json expertsJson(const StoreStats& stats, const Histogram& loads);
+
+}  // namespace colibri::cli

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include <cmath>
+
+#include "app/cli/engine_args.h"
+#include "engine/base/format.h"
+#include "engine/base/machine.h"
+#include "engine/run/sampler.h"
+
+namespace colibri::cli {
+
+namespace {
+
+struct Args {
+    EngineArgs engine;
+    int prompt = 512, generate = 128, repeat = 3;
+    std::string threads;
+    uint64_t seed = 1;
+};
+
+struct Series {
+    std::vector<double> values;
+
+    double mean() const {
+        double sum = 0;
+        for (const double v : values) sum += v;
+        return values.empty() ? std::nan("") : sum / double(values.size());
+    }
+    double sd() const {                          // of the sample; needs two values
+        if (values.size() < 2) return std::nan("");
+        double sum = 0;
+        for (const double v : values) sum += (v - mean()) * (v - mean());
+        return std::sqrt(sum / double(values.size() - 1));
+    }
+    Json json() const { return {{"mean", jsonNumber(mean())}, {"sd", jsonNumber(sd())}}; }
+    std::string text() const {
+        return values.empty() ? "n/a" : formatSig(mean()) + " ± " + formatSig(sd(), 2) + " tok/s";
+    }
+};
+
+std::vector<int32_t> randomTokens(int64_t vocab, int count, uint64_t seed) {
+    std::vector<int32_t> ids;
+    for (int i = 0; i < count; ++i) {
+        ids.push_back(int32_t(uniformDraw(seed, uint64_t(i)) * double(vocab)));
+    }
+    return ids;
+}
+
+void add(StoreStats& to, const StoreStats& s) {
+    to.lookups += s.lookups;
+    to.hits += s.hits;
+    to.demandLoads += s.demandLoads;
+    to.prefetchLoads += s.prefetchLoads;
+    to.evictions += s.evictions;
+    to.bytesLoaded += s.bytesLoaded;
+    to.prefetchIssued += s.prefetchIssued;
+    to.prefetchUseful += s.prefetchUseful;
+    to.prefetchLate += s.prefetchLate;
+    to.prefetchWasted += s.prefetchWasted;
+    to.stallNs += s.stallNs;
+}
+
+class Bench {
+public:
+    Bench(const Args& args, LoadedEngine& loaded) : m_args(args), m_loaded(loaded) {}
+
+    // One prompt of p tokens, then one generation of n from an almost empty context.
+    Status round(int index, bool measured) {
+        const int64_t vocab = m_loaded.engine->config().vocabSize;
+        const uint64_t seed = m_args.seed * 1000003 + uint64_t(index) * 2;
+        if (m_args.prompt > 0) {
+            COLIBRI_TRY(request(randomTokens(vocab, m_args.prompt, seed), 1, measured));
+            if (measured) prefill.values.push_back(m_result.promptTokS);
+        }
+        if (m_args.generate > 0) {
+            COLIBRI_TRY(request(randomTokens(vocab, 1, seed + 1), m_args.generate + 1, measured));
+            if (measured) decode.values.push_back(m_result.decodeTokS);
+        }
+        return {};
+    }
+
+    Series prefill, decode;
+    StoreStats experts;
+
+private:
+    Status request(std::vector<int32_t> prompt, int tokens, bool measured) {
+        Request r;
+        r.prompt = std::move(prompt);
+        r.maxTokens = tokens;
+        r.ignoreEos = true;
+        Result<RequestResult> result = runRequest(*m_loaded.engine, std::move(r));
+        if (!result.ok()) return result.status();
+        COLIBRI_TRY(result->status);
+        if (result->stop == StopReason::Cancelled) return {Code::Cancelled, "stopped"};
+        m_result = std::move(*result);
+        if (measured) add(experts, m_result.experts);
+        return {};
+    }
+
+    const Args& m_args;
+    LoadedEngine& m_loaded;
+    RequestResult m_result;
+};
+
+int report(const Args& args, const Bench& bench, const LoadedEngine& loaded,
+           const Histogram& loads) {
+    const Engine& engine = *loaded.engine;
+    const double perToken = double(engine.bytesPerToken());
+    const double rate = bench.decode.mean() * perToken;
+    if (args.engine.json) {
+        Json knobs;
+        for (const KnobRow& row : knobTable()) {
+            const int64_t v = engine.knobState(row.id).effective;
+            knobs[row.name] = row.choices.empty() ? Json(v) : Json(knobValueText(row, v));
+        }
+        return outJson({{"model", engine.config().name},
+                        {"machine", machineFingerprint()},
+                        {"isa", isaName(engine.isa())},
+                        {"prompt", args.prompt},
+                        {"generate", args.generate},
+                        {"repeat", args.repeat},
+                        {"prompt_tok_s", bench.prefill.json()},
+                        {"decode_tok_s", bench.decode.json()},
+                        {"bytes_per_token", engine.bytesPerToken()},
+                        {"weight_bytes_per_s", jsonNumber(rate)},
+                        {"experts", expertsJson(bench.experts, loads)},
+                        {"knobs", std::move(knobs)},
+                        {"peak_rss_bytes", processPeakRss()}});
+    }
+    const StoreStats& e = bench.experts;
+    const double hitRate = e.lookups ? double(e.hits) / double(e.lookups) : std::nan("");
+    return out("prompt " + std::to_string(args.prompt) + "   " + bench.prefill.text() + "\n" +
+               "decode " + std::to_string(args.generate) + "   " + bench.decode.text() + "\n" +
+               "weights   " + formatGiB(perToken) + " per token, " + formatRate(rate) + "\n" +
+               "experts   hit rate " + formatPercent(hitRate) + ", read " +
+               formatGiB(double(e.bytesLoaded)) + "\n" + "peak      " +
+               formatGiB(double(processPeakRss())) + "\n")
+               ? kOk
+               : kFailed;
+}
+
+int run(Args args) {
+    if (args.prompt == 0 && args.generate == 0) {
+        return fail({Code::InvalidArgument, "nothing to measure: -p and -n are both 0"});
+    }
+    if (!args.threads.empty()) args.engine.knobs.setText(KnobId::ComputeThreads, args.threads);
+    args.engine.contextAtLeast = std::max(args.prompt, args.generate + 1) + 1;
+    Result<LoadedEngine> loaded = loadEngine(args.engine);
+    if (!loaded.ok()) return fail(loaded.status());
+    Bench bench(args, *loaded);
+    ProgressLine progress;
+    double from = 0;
+    for (int i = -1; i < args.repeat; ++i) {     // -1: warm-up, not measured
+        progress.show({i < 0 ? "Warm-up" : "Measuring", uint64_t(std::max(i, 0)),
+                       uint64_t(args.repeat), "rounds"});
+        if (i == 0) from = loaded->recorder->sessionTime(monotonicNs());
+        const Status status = bench.round(i + 1, i >= 0);
+        if (!status.ok()) {
+            progress.finish();
+            return fail(status);
+        }
+    }
+    progress.finish();
+    if (const Status status = loaded->recorder->flush(); !status.ok()) return fail(status);
+    const Histogram loads =
+        loaded->recorder->loadsBetween(from, loaded->recorder->sessionTime(monotonicNs()));
+    return report(args, bench, *loaded, loads);
+}
+
+}  // namespace
+
+void addBench(Verbs& verbs) {
+    auto args = std::make_shared<Args>();
+    CLI::App* verb = verbs.add("bench", "Measure prompt and decode speed on random tokens",
+                               [args] { return run(*args); });
+    args->engine.addTo(*verb);
+    verb->add_option("-p,--prompt", args->prompt, "Prompt tokens; 0: none")
+        ->check(CLI::Range(0, 1 << 20))
+        ->capture_default_str();
+    verb->add_option("-n,--generate", args->generate, "Tokens to generate; 0: none")
+        ->check(CLI::Range(0, 1 << 20))
+        ->capture_default_str();
+    verb->add_option("-t,--threads", args->threads, "As --compute-threads");
+    verb->add_option("--repeat", args->repeat, "Rounds, after one warm-up")
+        ->check(CLI::Range(1, 1000))
+        ->capture_default_str();
+    verb->add_option("--seed", args->seed, "Of the random tokens")->capture_default_str();
+}
+
+}  // namespace colibri::cli

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include <unistd.h>
+
+#include <iostream>
+
+#include "app/cli/sampling_args.h"
+#include "engine/base/format.h"
+
+namespace colibri::cli {
+
+namespace {
+
+constexpr const char* kHelp =
+    "/set KNOB VALUE   change a knob, e.g. /set expert_cache_size 12\n"
+    "/knobs            all knobs: in force, range\n"
+    "/stats            expert cache since the model was loaded\n"
+    "/system TEXT      system message; starts the conversation anew\n"
+    "/clear            start the conversation anew\n"
+    "/help             this\n"
+    "/quit             end (as Ctrl-D)\n"
+    "Ctrl-C stops a reply.";
+
+struct Args {
+    EngineArgs engine;
+    SamplingArgs sampling;
+    std::string system;
+};
+
+class Chat {
+public:
+    Chat(const Args& args, LoadedEngine& loaded)
+        : m_args(args), m_loaded(loaded), m_engine(*loaded.engine) {
+        clear(args.system);
+    }
+
+    int run() {
+        const bool terminal = isatty(STDIN_FILENO);
+        if (terminal) message(m_engine.config().name + ". /help for commands.");
+        int interruptions = 0;
+        for (;;) {
+            if (terminal) {
+                std::fprintf(stderr, "> ");
+                std::fflush(stderr);
+            }
+            std::string line;
+            const bool got = bool(std::getline(std::cin, line));
+            if (interrupted().exchange(false)) {
+                if (!terminal || ++interruptions > 1) return kFailed;
+                message("\n/quit ends the chat, and so does another Ctrl-C.");
+                std::cin.clear();
+                clearerr(stdin);
+                continue;
+            }
+            interruptions = 0;
+            if (!got) return kOk;
+            if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+            if (line[0] == '/') {
+                if (!command(line)) return kOk;
+            } else if (const int code = turn(line); code != kOk) {
+                return code;
+            }
+        }
+    }
+
+private:
+    void clear(const std::string& system) {
+        m_messages = Json::array();
+        m_system = system;
+        if (!system.empty()) m_messages.push_back({{"role", "system"}, {"content", system}});
+    }
+
+    // False: quit.
+    bool command(const std::string& line) {
+        const size_t space = line.find(' ');
+        const std::string name = line.substr(0, space);
+        const std::string rest = space == std::string::npos ? "" : line.substr(space + 1);
+        if (name == "/quit" || name == "/exit") return false;
+        if (name == "/help") {
+            message(kHelp);
+        } else if (name == "/set") {
+            set(rest);
+        } else if (name == "/knobs") {
+            knobs();
+        } else if (name == "/stats") {
+            stats();
+        } else if (name == "/system") {
+            clear(rest);
+            message(rest.empty() ? "No system message." : "System message set, conversation new.");
+        } else if (name == "/clear") {
+            clear(m_system);
+            message("Conversation new.");
+        } else {
+            message("Unknown command " + name + ". /help lists them.");
+        }
+        return true;
+    }
+
+    void set(const std::string& rest) {
+        const size_t space = rest.find(' ');
+        const KnobRow* row = findKnob(rest.substr(0, space));
+        if (!row || space == std::string::npos) {
+            message(row ? "Give a value: /set " + std::string(row->name) + " VALUE"
+                        : "No knob \"" + rest.substr(0, space) + "\". /knobs lists them.");
+            return;
+        }
+        const size_t first = rest.find_first_not_of(' ', space);
+        const std::string text = first == std::string::npos ? "" : rest.substr(first);
+        Result<int64_t> value = parseKnobValue(*row, text, m_engine.knobLimits(row->id));
+        if (!value.ok()) {
+            message(value.status().text());
+            return;
+        }
+        m_engine.setKnob(row->id, *value);
+        message(std::string(row->label) + " " + text + (*row->unit ? " " : "") + row->unit +
+                (row->live ? "" : ": takes effect when the model is loaded"));
+    }
+
+    void knobs() {
+        for (const KnobRow& row : knobTable()) {
+            const KnobState s = m_engine.knobState(row.id);
+            const KnobLimits l = m_engine.knobLimits(row.id);
+            std::string range;
+            if (row.choices.empty()) {
+                range = formatCount(l.min) + ".." + formatCount(l.max) + " " + row.unit;
+            } else {
+                for (const char* choice : row.choices) {
+                    range += (range.empty() ? "" : " | ") + std::string(choice);
+                }
+            }
+            message(std::string(row.name) + " = " + knobValueText(row, s.effective) + "   (" +
+                    range + (row.live ? ")" : ", at load)") +
+                    (s.reason.empty() ? "" : "   " + s.reason));
+        }
+    }
+
+    void stats() {
+        const StoreStats s = m_engine.storeStats();
+        message("look-ups " + formatCount(int64_t(s.lookups)) + ", hit rate " +
+                formatPercent(s.lookups ? double(s.hits) / double(s.lookups) : 0.0 / 0.0) +
+                ", read " + formatGiB(double(s.bytesLoaded)) + ", slots " +
+                formatCount(s.slotsUsed) + " of " + formatCount(s.slotCount) + " (" +
+                formatGiB(double(s.slotBytes)) + "), memory " +
+                formatGiB(double(m_engine.memory().processRss)));
+    }
+
+    int turn(const std::string& line) {
+        m_messages.push_back({{"role", "user"}, {"content", line}});
+        Result<std::vector<int32_t>> prompt = m_engine.encodeChat(m_messages);
+        if (!prompt.ok()) {
+            m_messages.erase(m_messages.size() - 1);
+            return fail(prompt.status());
+        }
+        Result<RequestResult> result =
+            runRequest(m_engine, m_args.sampling.request(std::move(*prompt)),
+                       [](const std::string& text) { return out(text); });
+        const bool stopped = interrupted().exchange(false);
+        const Status status = result.ok() ? result->status : result.status();
+        if (!status.ok()) {
+            // The conversation goes on without this turn.
+            m_messages.erase(m_messages.size() - 1);
+            fail(status);
+            return kOk;
+        }
+        if (!out("\n")) return kFailed;
+        m_messages.push_back({{"role", "assistant"}, {"content", result->text}});
+        message((stopped ? "Stopped. " : "") + statsLine(*result));
+        return kOk;
+    }
+
+    const Args& m_args;
+    LoadedEngine& m_loaded;
+    Engine& m_engine;
+    std::string m_system;
+    Json m_messages;
+};
+
+int run(const Args& args) {
+    Result<LoadedEngine> loaded = loadEngine(args.engine);
+    if (!loaded.ok()) return fail(loaded.status());
+    if (!loaded->engine->tokenizer() || !loaded->engine->chatTemplate()) {
+        return fail({Code::Unsupported, "this model has no " +
+                                            std::string(loaded->engine->tokenizer()
+                                                            ? "chat template"
+                                                            : "tokenizer"),
+                     "Use colibri generate"});
+    }
+    return Chat(args, *loaded).run();
+}
+
+}  // namespace
+
+void addChat(Verbs& verbs) {
+    auto args = std::make_shared<Args>();
+    CLI::App* verb = verbs.add("chat", "Chat in the terminal", [args] { return run(*args); });
+    args->engine.addTo(*verb);
+    verb->add_option("--system", args->system, "System message");
+    args->sampling.maxTokens = 1024;
+    args->sampling.addTo(*verb);
+}
+
+}  // namespace colibri::cli

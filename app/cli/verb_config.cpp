@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/cli/cli.h"
+#include "engine/base/file.h"
+#include "engine/run/engine.h"
+
+namespace colibri::cli {
+
+namespace {
+
+struct Args {
+    std::string file, model;
+    bool json = false;
+};
+
+int check(const Args& args) {
+    Result<std::string> text = readTextFile(args.file, 1 << 20);
+    if (!text.ok()) return fail(text.status());
+    Result<KnobValues> values = knobsFromJson(*text);
+    if (!values.ok()) return fail(values.status().in(args.file));
+    std::optional<ContainerInfo> info;
+    if (!args.model.empty()) {
+        Result<ContainerInfo> opened = openContainer(args.model);
+        if (!opened.ok()) return fail(opened.status());
+        info = std::move(*opened);
+    }
+    Json knobs = Json::object();
+    for (const KnobRow& row : knobTable()) {
+        const std::optional<int64_t>& value = (*values)[size_t(row.id)];
+        if (!value) continue;
+        const std::string shown = knobValueText(row, *value);
+        if (info) {
+            const KnobLimits limits = knobLimitsFor(row.id, *info);
+            if (Result<int64_t> fits = parseKnobValue(row, shown, limits); !fits.ok()) {
+                return fail(Status(Code::BadInput, fits.status().message(), fits.status().hint())
+                                .in(args.file));
+            }
+        }
+        knobs[row.name] = row.choices.empty() ? Json(*value) : Json(shown);
+    }
+    if (args.json) return outJson({{"ok", true}, {"knobs", std::move(knobs)}});
+    message(args.file + ": " + std::to_string(knobs.size()) + " knobs, all in order");
+    return kOk;
+}
+
+}  // namespace
+
+void addConfig(Verbs& verbs) {
+    CLI::App* verb = verbs.app.add_subcommand("config", "Knob configuration files");
+    verb->require_subcommand(1);
+    auto args = std::make_shared<Args>();
+    CLI::App* checkVerb = verb->add_subcommand("check", "Check a configuration file");
+    checkVerb->callback([args, &verbs] { verbs.chosen = [args] { return check(*args); }; });
+    checkVerb->add_option("FILE", args->file, "JSON file")->required();
+    checkVerb->add_option("--model", args->model, "Check the ranges for this model too")
+        ->type_name("DIR");
+    checkVerb->add_flag("--json", args->json, "One JSON object on standard output");
+}
+
+}  // namespace colibri::cli

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/cli/cli.h"
+#include "engine/base/format.h"
+#include "engine/convert/converter.h"
+
+namespace colibri::cli {
+
+namespace {
+
+struct Args {
+    std::string source, target, dtype, name, layout = "container";
+    bool json = false;
+};
+
+int run(const Args& args) {
+    ConvertOptions options;
+    options.source = args.source;
+    options.target = args.target;
+    options.name = args.name;
+    if (!args.dtype.empty()) {
+        options.dtype = dtypeFromName(args.dtype);
+        if (!options.dtype) {
+            return fail({Code::InvalidArgument, "--dtype: \"" + args.dtype + "\" is not a type",
+                         "Use f32, f16, bf16, q8_0 or q4_0"});
+        }
+    }
+    if (args.layout != "container") {
+        return fail({Code::Unsupported, "--layout " + args.layout + ": this version writes "
+                                        "containers only"});
+    }
+    ProgressLine progress;
+    Result<ContainerInfo> info = convertModel(options, progress.function(), &interrupted());
+    progress.finish();
+    if (!info.ok()) {
+        if (info.status().code() == Code::Cancelled) {
+            message("Stopped. The same command goes on where this one ended.");
+        }
+        return fail(info.status());
+    }
+    const int64_t bytes = info->denseBytes + info->expertBytes;
+    if (args.json) {
+        return outJson({{"target", args.target},
+                        {"name", info->config.name},
+                        {"family", info->config.family},
+                        {"dtype", dtypeName(info->expertType)},
+                        {"bytes", bytes},
+                        {"fingerprint", info->fingerprint}});
+    }
+    message(args.target + ": " + info->config.name + ", " + formatGiB(double(bytes)));
+    return kOk;
+}
+
+}  // namespace
+
+void addConvert(Verbs& verbs) {
+    auto args = std::make_shared<Args>();
+    CLI::App* verb = verbs.add("convert", "Turn a checkpoint into a model folder",
+                               [args] { return run(*args); });
+    verb->add_option("SRC", args->source, "Hugging Face folder, .safetensors file or .gguf file")
+        ->required();
+    verb->add_option("-o,--output", args->target, "Folder to write; must not exist")->required();
+    verb->add_option("--dtype", args->dtype,
+                     "f32, f16, bf16, q8_0 or q4_0 (default: as in the source)");
+    verb->add_option("--name", args->name, "Name to show (default: from the source)");
+    verb->add_option("--layout", args->layout, "container or flat")
+        ->check(CLI::IsMember({"container", "flat"}));
+    verb->add_flag("--json", args->json, "One JSON object on standard output");
+}
+
+}  // namespace colibri::cli

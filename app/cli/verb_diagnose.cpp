@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include <dlfcn.h>
+#include <sys/utsname.h>
+
+#include <filesystem>
+
+#include "app/cli/cli.h"
+#include "app/cli/machine_probe.h"
+#include "engine/base/format.h"
+#include "engine/base/machine.h"
+#include "engine/model/container.h"
+#include "kernels/kernels.h"
+#include "profiler/gpu/gpu_source.h"
+
+namespace colibri::cli {
+
+namespace {
+
+struct Args {
+    std::string folder = ".";
+    bool json = false, quick = false;
+};
+
+// A GPU needs the driver's libraries and its device files; the first that is missing is named.
+std::string cudaReason() {
+    void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!library) return "no NVIDIA driver (libcuda.so.1 cannot be loaded)";
+    dlclose(library);
+    std::error_code ignored;
+    if (!std::filesystem::exists("/dev/nvidiactl", ignored)) {
+        return "no NVIDIA device (/dev/nvidiactl is missing)";
+    }
+    return {};
+}
+
+std::string systemName() {
+    utsname names{};
+    return uname(&names) == 0
+               ? std::string(names.sysname) + " " + names.release + " " + names.machine
+               : "n/a";
+}
+
+Json probe(const Args& args) {
+    Json isas = Json::array();
+    for (const Isa isa : availableIsas()) isas.push_back(isaName(isa));
+    const std::unique_ptr<GpuSource> gpu = GpuSource::probe();
+    const std::string cuda = cudaReason();
+    Json json = {
+        {"version", COLIBRI_VERSION},
+        {"container_schema", kContainerSchema},
+        {"compiler", __VERSION__},
+        {"system", systemName()},
+        {"cpu",
+         {{"name", processorName()},
+          {"physical_cores", physicalCores()},
+          {"logical_cpus", logicalCpus()},
+          {"numa_nodes", numaNodes()},
+          {"isas", std::move(isas)},
+          {"vnni", hasVnni()}}},
+        {"memory",
+         {{"total_bytes", memoryTotal()},
+          {"free_bytes", memoryFreeNow()},
+          {"read_bytes_per_s", nullptr}}},
+        {"disk", {{"folder", args.folder}}},
+        {"gpu",
+         {{"available", gpu->available()},
+          {"name", gpu->available() ? Json(gpu->name()) : Json(nullptr)},
+          {"reason", gpu->reason()},
+          {"cuda_reason", cuda}}}};
+    return json;
+}
+
+std::string text(const Json& j) {
+    std::string s;
+    const auto line = [&](const std::string& name, const std::string& value) {
+        s += name + std::string(name.size() < 16 ? 16 - name.size() : 1, ' ') + value + "\n";
+    };
+    const auto integer = [](const Json& v) { return formatCount(v.get<int64_t>()); };
+    const Json &cpu = j["cpu"], &memory = j["memory"], &disk = j["disk"], &gpu = j["gpu"];
+    std::string isas;
+    for (const Json& isa : cpu["isas"]) isas += (isas.empty() ? "" : ", ") + isa.get<std::string>();
+    line("Colibri", j["version"].get<std::string>() + ", container schema " +
+                        integer(j["container_schema"]) + ", gcc " +
+                        j["compiler"].get<std::string>());
+    line("System", j["system"].get<std::string>());
+    line("Processor", cpu["name"].get<std::string>() + ", " + integer(cpu["physical_cores"]) +
+                          " cores, " + integer(cpu["logical_cpus"]) + " usable processors");
+    line("Instructions", isas + (cpu["vnni"].get<bool>() ? " with VNNI" : ""));
+    line("NUMA nodes", integer(cpu["numa_nodes"]));
+    line("Memory", formatGiB(memory["total_bytes"].get<double>()) + ", " +
+                       formatGiB(memory["free_bytes"].get<double>()) + " free");
+    const Json& rate = memory["read_bytes_per_s"];
+    line("Memory reads", rate.is_null() ? "n/a: not measured" : formatRate(rate.get<double>()));
+    if (disk.contains("read_bytes_per_s")) {
+        line("Disk reads", formatRate(disk["read_bytes_per_s"].get<double>()) + " in " +
+                               disk["folder"].get<std::string>() +
+                               (disk["direct"].get<bool>() ? ", direct" : ", through the cache"));
+    } else {
+        line("Disk reads", "n/a: " + disk.value("reason", std::string("not measured")));
+    }
+    if (gpu["available"].get<bool>()) {
+        line("GPU", gpu["name"].get<std::string>());
+    } else {
+        line("GPU", "n/a: " + gpu["reason"].get<std::string>());
+    }
+    return s;
+}
+
+int run(const Args& args) {
+    Json json = probe(args);
+    Status diskStatus;
+    if (!args.quick) {
+        json["memory"]["read_bytes_per_s"] = jsonNumber(measureMemory(physicalCores()));
+        Result<ReadRate> disk = measureDisk(args.folder, &interrupted());
+        diskStatus = disk.status();
+        if (disk.ok()) {
+            json["disk"]["read_bytes_per_s"] = disk->bytesPerSecond;
+            json["disk"]["bytes_read"] = disk->bytes;
+            json["disk"]["direct"] = disk->direct;
+        } else {
+            json["disk"]["reason"] = diskStatus.message();
+        }
+    }
+    const bool written = args.json ? outJson(json) == kOk : out(text(json));
+    if (!diskStatus.ok()) return fail(diskStatus);
+    return written ? kOk : kFailed;
+}
+
+}  // namespace
+
+void addDiagnose(Verbs& verbs) {
+    auto args = std::make_shared<Args>();
+    CLI::App* verb = verbs.add("diagnose", "What this machine offers, measured in a few seconds",
+                               [args] { return run(*args); });
+    verb->add_option("--dir", args->folder, "Folder whose disk is measured")
+        ->capture_default_str();
+    verb->add_flag("--quick", args->quick, "Leave the measurements out");
+    verb->add_flag("--json", args->json, "One JSON object on standard output");
+}
+
+}  // namespace colibri::cli

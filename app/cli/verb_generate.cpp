@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/cli/sampling_args.h"
+#include "engine/base/file.h"
+#include "engine/base/format.h"
+#include "engine/base/machine.h"
+
+namespace colibri::cli {
+
+namespace {
+
+struct Args {
+    EngineArgs engine;
+    SamplingArgs sampling;
+    std::string prompt, file, tokens, system;
+    bool chat = false, noBos = false;
+    CLI::Option *promptOption = nullptr, *fileOption = nullptr, *tokensOption = nullptr;
+};
+
+Result<std::vector<int32_t>> promptIds(const Args& args, const Engine& engine) {
+    if (args.tokensOption->count()) return parseIds(args.tokens);
+    std::string text = args.prompt;
+    if (args.fileOption->count()) {
+        Result<std::string> read = readTextFile(args.file);
+        if (!read.ok()) return read.status();
+        text = std::move(*read);
+    }
+    if (args.chat) {
+        Json messages = Json::array();
+        if (!args.system.empty()) messages.push_back({{"role", "system"}, {"content", args.system}});
+        messages.push_back({{"role", "user"}, {"content", text}});
+        return engine.encodeChat(messages);
+    }
+    if (!engine.tokenizer()) {
+        return Status(Code::Unsupported, "this model has no tokenizer", "Use --tokens 1,2,3");
+    }
+    return engine.tokenizer()->encode(text, {.special = true, .bos = !args.noBos});
+}
+
+Json statsJson(const RequestResult& r, const Histogram& loads) {
+    Histogram itl;
+    for (const double ms : r.gapsMs) itl.add(uint64_t(ms * 1e6));
+    return {{"prompt_tokens", r.promptTokens},
+            {"cached_tokens", r.cachedTokens},
+            {"generated_tokens", r.tokens.size()},
+            {"ttft_ms", r.ttftMs},
+            {"prompt_tok_s", jsonNumber(r.promptTokS)},
+            {"decode_tok_s", r.gapsMs.empty() ? Json(nullptr) : jsonNumber(r.decodeTokS)},
+            {"itl_ms",
+             {{"p50", jsonNumber(itl.quantile(0.5) * 1e-6)},
+              {"p99", jsonNumber(itl.quantile(0.99) * 1e-6)},
+              {"max", jsonNumber(itl.max() * 1e-6)},
+              {"n", itl.count()}}},
+            {"experts", expertsJson(r.experts, loads)},
+            {"peak_rss_bytes", processPeakRss()}};
+}
+
+int run(const Args& args) {
+    Result<LoadedEngine> loaded = loadEngine(args.engine);
+    if (!loaded.ok()) return fail(loaded.status());
+    Engine& engine = *loaded->engine;
+    Result<std::vector<int32_t>> ids = promptIds(args, engine);
+    if (!ids.ok()) return fail(ids.status());
+    const bool json = args.engine.json;
+    const auto show = [&](const std::string& text) { return json || out(text); };
+    const double from = loaded->recorder->sessionTime(monotonicNs());
+    Result<RequestResult> result =
+        runRequest(engine, args.sampling.request(std::move(*ids)), show);
+    if (!result.ok()) return fail(result.status());
+    const Status recorded = loaded->recorder->flush();
+    if (!result->status.ok()) return fail(result->status);
+    if (!recorded.ok()) return fail(recorded);
+    const Histogram loads =
+        loaded->recorder->loadsBetween(from, loaded->recorder->sessionTime(monotonicNs()));
+    if (json) {
+        const int code = outJson({{"tokens", result->tokens},
+                                  {"text", result->text},
+                                  {"stop", stopReasonName(result->stop)},
+                                  {"stats", statsJson(*result, loads)}});
+        if (code != kOk) return code;
+    } else {
+        if (!engine.tokenizer()) {
+            std::string list;
+            for (const int32_t id : result->tokens) {
+                list += (list.empty() ? "" : ",") + std::to_string(id);
+            }
+            out(list);
+        }
+        if (!out("\n")) return kFailed;
+        message(statsLine(*result));
+    }
+    return interrupted().load() ? kFailed : kOk;
+}
+
+}  // namespace
+
+std::string statsLine(const RequestResult& r) {
+    const StoreStats& e = r.experts;
+    const double nan = std::numeric_limits<double>::quiet_NaN();
+    return formatCount(int64_t(r.tokens.size())) + " tokens (" + stopReasonName(r.stop) + ")  " +
+           "first after " + formatMs(r.tokens.empty() ? nan : r.ttftMs) + "  prompt " +
+           formatCount(r.promptTokens) +
+           (r.cachedTokens ? " (" + formatCount(r.cachedTokens) + " cached)" : "") + " at " +
+           formatSig(r.tokens.empty() ? nan : r.promptTokS) + " tok/s  decode " +
+           formatSig(r.gapsMs.empty() ? nan : r.decodeTokS) + " tok/s  hit rate " +
+           formatPercent(e.lookups ? double(e.hits) / double(e.lookups) : nan) + "  read " +
+           formatGiB(double(e.bytesLoaded)) + "  stall " + formatMs(double(e.stallNs) * 1e-6);
+}
+
+void SamplingArgs::addTo(CLI::App& verb) {
+    verb.add_option("--max-tokens", maxTokens, "Tokens to generate at most")->capture_default_str();
+    verb.add_option("--temperature", sampling.temperature, "0 is greedy")->capture_default_str();
+    verb.add_option("--top-k", sampling.topK, "0 is off")->capture_default_str();
+    verb.add_option("--top-p", sampling.topP, "1 is off")->capture_default_str();
+    verb.add_option("--min-p", sampling.minP, "0 is off")->capture_default_str();
+    verb.add_option("--repetition-penalty", sampling.repetitionPenalty, "1 is off")
+        ->capture_default_str();
+    verb.add_option("--seed", sampling.seed, "Same seed, same text")->capture_default_str();
+    verb.add_option("--stop", stops, "The text ends before this string; may be repeated");
+    verb.add_flag("--ignore-eos", ignoreEos, "Go on after an end-of-sequence token");
+}
+
+Request SamplingArgs::request(std::vector<int32_t> prompt) const {
+    Request r;
+    r.prompt = std::move(prompt);
+    r.sampling = sampling;
+    r.maxTokens = maxTokens;
+    r.stops = stops;
+    r.ignoreEos = ignoreEos;
+    return r;
+}
+
+void addGenerate(Verbs& verbs) {
+    auto args = std::make_shared<Args>();
+    CLI::App* verb =
+        verbs.add("generate", "Continue a prompt", [args] { return run(*args); });
+    args->engine.addTo(*verb);
+    args->promptOption = verb->add_option("--prompt", args->prompt, "The prompt");
+    args->fileOption =
+        verb->add_option("--file", args->file, "The prompt from a file")->type_name("FILE");
+    args->tokensOption =
+        verb->add_option("--tokens", args->tokens, "The prompt as token ids")->type_name("1,2,3");
+    args->promptOption->excludes(args->fileOption)->excludes(args->tokensOption);
+    args->fileOption->excludes(args->tokensOption);
+    verb->add_flag("--chat", args->chat, "The prompt is a user's message: use the chat template");
+    verb->add_option("--system", args->system, "System message, with --chat");
+    verb->add_flag("--no-bos", args->noBos, "No beginning-of-sequence token before the prompt");
+    args->sampling.addTo(*verb);
+    verb->final_callback([args] {
+        if (args->promptOption->count() + args->fileOption->count() +
+                args->tokensOption->count() == 0) {
+            throw CLI::RequiredError("--prompt, --file or --tokens");
+        }
+    });
+}
+
+}  // namespace colibri::cli
