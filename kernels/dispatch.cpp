@@ -37,9 +37,12 @@ const Cpu& cpu() {
 
 std::string_view isaName(Isa isa) {
     switch (isa) {
-        case Isa::Scalar: return "scalar";
-        case Isa::Avx2: return "AVX2";
-        case Isa::Avx512: return "AVX-512";
+        case Isa::Scalar:
+            return "scalar";
+        case Isa::Avx2:
+            return "AVX2";
+        case Isa::Avx512:
+            return "AVX-512";
     }
     return "unknown";
 }
@@ -54,7 +57,9 @@ const std::vector<Isa>& availableIsas() {
     return isas;
 }
 
-bool hasVnni() { return cpu().vnni; }
+bool hasVnni() {
+    return cpu().vnni;
+}
 
 const KernelSet& kernelsFor(Isa isa) {
 #ifdef COLIBRI_X86_KERNELS
@@ -67,7 +72,9 @@ const KernelSet& kernelsFor(Isa isa) {
     return scalarKernels();
 }
 
-const KernelSet& bestKernels() { return kernelsFor(availableIsas().back()); }
+const KernelSet& bestKernels() {
+    return kernelsFor(availableIsas().back());
+}
 
 void topK(const float* scores, int n, int k, int* indices) {
     // Insertion into the sorted prefix: k is small, and most scores fail the first comparison.

@@ -109,11 +109,15 @@ void packPlainRow(DType type, const float* src, int64_t cols, int64_t padded, in
 int64_t panelBytes(DType type, int64_t cols) {
     const int64_t padded = paddedCols(cols);
     switch (type) {
-        case DType::F32: return padded * kPanel * int64_t(sizeof(float));
+        case DType::F32:
+            return padded * kPanel * int64_t(sizeof(float));
         case DType::F16:
-        case DType::BF16: return padded * kPanel * int64_t(sizeof(uint16_t));
-        case DType::Q8_0: return padded / kBlock * int64_t(sizeof(PackedQ8));
-        case DType::Q4_0: return padded / kBlock * int64_t(sizeof(PackedQ4));
+        case DType::BF16:
+            return padded * kPanel * int64_t(sizeof(uint16_t));
+        case DType::Q8_0:
+            return padded / kBlock * int64_t(sizeof(PackedQ8));
+        case DType::Q4_0:
+            return padded / kBlock * int64_t(sizeof(PackedQ4));
     }
     return 0;
 }
@@ -153,9 +157,8 @@ void packGgmlRows(DType type, const std::byte* src, int64_t rows, int64_t cols, 
     for (int64_t row = 0; row < panelCount(rows) * kPanel; ++row) {
         std::byte* panel = out + row / kPanel * panelBytes(type, cols);
         for (int64_t b = 0; b < blocks; ++b) {
-            const RowBlock block = row < rows
-                                       ? fromGgml(type, src + (row * blocks + b) * sourceBlock)
-                                       : RowBlock{};
+            const RowBlock block =
+                row < rows ? fromGgml(type, src + (row * blocks + b) * sourceBlock) : RowBlock{};
             storeBlock(type, block, row % kPanel, panel + b * packedBlock);
         }
     }
@@ -169,8 +172,12 @@ void unpackRow(DType type, const std::byte* packed, int64_t cols, int64_t row, f
         const int64_t b = k / kBlock;
         const int64_t c = k % kBlock;
         switch (type) {
-            case DType::F32: out[k] = reinterpret_cast<const float*>(panel)[at]; break;
-            case DType::F16: out[k] = f16ToF32(reinterpret_cast<const uint16_t*>(panel)[at]); break;
+            case DType::F32:
+                out[k] = reinterpret_cast<const float*>(panel)[at];
+                break;
+            case DType::F16:
+                out[k] = f16ToF32(reinterpret_cast<const uint16_t*>(panel)[at]);
+                break;
             case DType::BF16:
                 out[k] = bf16ToF32(reinterpret_cast<const uint16_t*>(panel)[at]);
                 break;

@@ -11,6 +11,7 @@ namespace colibri {
 namespace {
 
 struct Dots256 {
+    static constexpr int kMaxRows = 5;
     using Ints = __m256i;
 
     static __m256 toFloat(Ints d) { return _mm256_cvtepi32_ps(d); }
@@ -19,8 +20,7 @@ struct Dots256 {
     // 0..15, and 8 times the sum of the row's block is subtracted. Sixteen-bit sums hold: 8 pairs
     // of 2 * 15 * 127 stay below 32768.
     template <int R>
-    static void block(const PackedQ4& w, int half, const Q8Block* x, int64_t stride,
-                      Ints (&d)[R]) {
+    static void block(const PackedQ4& w, int half, const Q8Block* x, int64_t stride, Ints (&d)[R]) {
         const __m256i nibble = _mm256_set1_epi8(15);
         clear(d);
 #pragma GCC unroll 4
@@ -45,8 +45,7 @@ struct Dots256 {
 
     // The weight's sign goes over to the activation: |w| * 127 * 2 fits 16 bits.
     template <int R>
-    static void block(const PackedQ8& w, int half, const Q8Block* x, int64_t stride,
-                      Ints (&d)[R]) {
+    static void block(const PackedQ8& w, int half, const Q8Block* x, int64_t stride, Ints (&d)[R]) {
         clear(d);
 #pragma GCC unroll 8
         for (int g = 0; g < 8; ++g) {
@@ -61,7 +60,7 @@ struct Dots256 {
         }
     }
 
-  private:
+private:
     template <int R>
     static void clear(Ints (&d)[R]) {
 #pragma GCC unroll 8

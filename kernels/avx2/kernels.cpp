@@ -10,6 +10,8 @@ constexpr KernelSet kAvx2 = tableOf<Vec256, Dots256>(Isa::Avx2);
 
 }  // namespace
 
-const KernelSet& avx2Kernels() { return kAvx2; }
+const KernelSet& avx2Kernels() {
+    return kAvx2;
+}
 
 }  // namespace colibri

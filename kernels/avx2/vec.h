@@ -15,7 +15,6 @@ struct Vec256 {
     static constexpr int kWidth = 8;
     static constexpr int kPartialSums = 2;  // of the plain products, k mod 2
     static constexpr int kMaxPlainRows = 5;
-    static constexpr int kMaxQuantRows = 5;
 
     using F = __m256;
     struct Doubles {
@@ -137,21 +136,21 @@ struct Vec256 {
         const F scale = set1(inverse);
         __m256i v[4];
         for (int i = 0; i < 4; ++i) v[i] = _mm256_cvtps_epi32(mul(load(x + i * kWidth), scale));
-        const __m256i packed = _mm256_packs_epi16(_mm256_packs_epi32(v[0], v[1]),
-                                                  _mm256_packs_epi32(v[2], v[3]));
+        const __m256i packed =
+            _mm256_packs_epi16(_mm256_packs_epi32(v[0], v[1]), _mm256_packs_epi32(v[2], v[3]));
         // Packing works within 128-bit halves: put the groups of four back in order.
         const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
         _mm256_storeu_si256(reinterpret_cast<__m256i*>(q),
                             _mm256_permutevar8x32_epi32(packed, order));
-        const __m256i all = _mm256_add_epi32(_mm256_add_epi32(v[0], v[1]),
-                                             _mm256_add_epi32(v[2], v[3]));
+        const __m256i all =
+            _mm256_add_epi32(_mm256_add_epi32(v[0], v[1]), _mm256_add_epi32(v[2], v[3]));
         __m128i s = _mm_add_epi32(_mm256_castsi256_si128(all), _mm256_extracti128_si256(all, 1));
         s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0x4e));
         s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0xb1));
         return _mm_cvtsi128_si32(s);
     }
 
-  private:
+private:
     static constexpr int kNearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
 
     static F power(__m256i n) {

@@ -11,6 +11,11 @@ namespace colibri {
 namespace {
 
 struct Dots512 {
+#ifdef __AVX512VNNI__
+    static constexpr int kMaxRows = 8;
+#else
+    static constexpr int kMaxRows = 4;
+#endif
     using Ints = __m512i;
 
     static __m512 toFloat(Ints d) { return _mm512_cvtepi32_ps(d); }
@@ -75,7 +80,7 @@ struct Dots512 {
 #endif
     }
 
-  private:
+private:
     template <int R>
     static void clear(Ints (&d)[R]) {
 #pragma GCC unroll 8
@@ -87,14 +92,20 @@ struct Dots512 {
         return _mm512_set1_epi32(four);
     }
 #ifdef __AVX512VNNI__
-    static __m512i addSmall(__m512i d, __m512i w, __m512i x) { return _mm512_dpbusd_epi32(d, w, x); }
-    static __m512i widen(__m512i d) { return d; }
+    static __m512i addSmall(__m512i d, __m512i w, __m512i x) {
+        return _mm512_dpbusd_epi32(d, w, x);
+    }
+    static __m512i widen(__m512i d) {
+        return d;
+    }
 #else
     // Sixteen-bit sums: a block's 16 products of 15 * 127 stay below 32768 (8 pairs of 3810).
     static __m512i addSmall(__m512i d, __m512i w, __m512i x) {
         return _mm512_add_epi16(d, _mm512_maddubs_epi16(w, x));
     }
-    static __m512i widen(__m512i d) { return _mm512_madd_epi16(d, _mm512_set1_epi16(1)); }
+    static __m512i widen(__m512i d) {
+        return _mm512_madd_epi16(d, _mm512_set1_epi16(1));
+    }
 #endif
 };
 

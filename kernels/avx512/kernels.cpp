@@ -10,6 +10,8 @@ constexpr KernelSet kAvx512 = tableOf<Vec512, Dots512>(Isa::Avx512);
 
 }  // namespace
 
-const KernelSet& avx512Kernels() { return kAvx512; }
+const KernelSet& avx512Kernels() {
+    return kAvx512;
+}
 
 }  // namespace colibri

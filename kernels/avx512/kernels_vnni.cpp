@@ -15,6 +15,8 @@ constexpr KernelSet kAvx512Vnni = tableOf<Vec512, Dots512>(Isa::Avx512);
 
 }  // namespace
 
-const KernelSet& avx512VnniKernels() { return kAvx512Vnni; }
+const KernelSet& avx512VnniKernels() {
+    return kAvx512Vnni;
+}
 
 }  // namespace colibri

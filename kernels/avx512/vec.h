@@ -15,7 +15,6 @@ struct Vec512 {
     static constexpr int kWidth = 16;
     static constexpr int kPartialSums = 4;  // of the plain products, k mod 4
     static constexpr int kMaxPlainRows = 6;
-    static constexpr int kMaxQuantRows = 8;
 
     using F = __m512;
     struct Doubles {
@@ -83,8 +82,8 @@ struct Vec512 {
     }
     static double sum(Doubles v) {
         const __m512d all = _mm512_add_pd(v.low, v.high);
-        const __m256d half = _mm256_add_pd(_mm512_castpd512_pd256(all),
-                                           _mm512_extractf64x4_pd(all, 1));
+        const __m256d half =
+            _mm256_add_pd(_mm512_castpd512_pd256(all), _mm512_extractf64x4_pd(all, 1));
         const __m128d s = _mm_add_pd(_mm256_castpd256_pd128(half), _mm256_extractf128_pd(half, 1));
         return _mm_cvtsd_f64(_mm_add_sd(s, _mm_unpackhi_pd(s, s)));
     }
@@ -106,8 +105,8 @@ struct Vec512 {
 
     // (even lanes, odd lanes) of the 32 values low, high.
     static void deinterleave(F low, F high, F& even, F& odd) {
-        const __m512i pick = _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4,
-                                              2, 0);
+        const __m512i pick =
+            _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
         even = _mm512_permutex2var_ps(low, pick, high);
         odd = _mm512_permutex2var_ps(low, _mm512_add_epi32(pick, _mm512_set1_epi32(1)), high);
     }
@@ -132,7 +131,7 @@ struct Vec512 {
         return _mm512_reduce_add_epi32(_mm512_add_epi32(a, b));
     }
 
-  private:
+private:
     static constexpr int kNearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
 
     static F addUnpacked(F a, F b) {

@@ -87,11 +87,16 @@ void panelProduct(DType type, const std::byte* panel, int64_t cols, const std::b
     const auto* blocks = reinterpret_cast<const Q8Block*>(x);
     switch (type) {
         case DType::F32:
-            plainPanel(reinterpret_cast<const float*>(panel), padded, floats,
-                       [](float v) { return v; }, acc);
+            plainPanel(
+                reinterpret_cast<const float*>(panel), padded, floats, [](float v) { return v; },
+                acc);
             break;
-        case DType::F16: plainPanel(halves, padded, floats, f16ToF32, acc); break;
-        case DType::BF16: plainPanel(halves, padded, floats, bf16ToF32, acc); break;
+        case DType::F16:
+            plainPanel(halves, padded, floats, f16ToF32, acc);
+            break;
+        case DType::BF16:
+            plainPanel(halves, padded, floats, bf16ToF32, acc);
+            break;
         case DType::Q8_0:
             q8Panel(reinterpret_cast<const PackedQ8*>(panel), padded / kBlock, blocks, acc);
             break;
@@ -135,15 +140,13 @@ void matmul(DType type, const std::byte* packed, int64_t outRows, int64_t cols, 
         for (int64_t r = 0; r < rows; ++r) {
             float acc[kPanel];
             panelProduct(type, packed + p * stride, cols, x + r * rowBytes, acc);
-            std::memcpy(y + r * ldy + p * kPanel, acc,
-                        size_t(lanesOf(p, outRows)) * sizeof(float));
+            std::memcpy(y + r * ldy + p * kPanel, acc, size_t(lanesOf(p, outRows)) * sizeof(float));
         }
     }
 }
 
 void gateUp(DType type, const std::byte* w1, const std::byte* w3, int64_t outRows, int64_t cols,
-            int64_t first, int64_t last, const std::byte* x, int64_t rows, float* h,
-            int64_t ldh) {
+            int64_t first, int64_t last, const std::byte* x, int64_t rows, float* h, int64_t ldh) {
     const int64_t stride = panelBytes(type, cols);
     const int64_t rowBytes = inputRowBytes(type, cols);
     for (int64_t p = first; p < last; ++p) {

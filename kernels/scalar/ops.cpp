@@ -127,6 +127,8 @@ constexpr KernelSet kScalar = {
 }  // namespace
 }  // namespace scalar
 
-const KernelSet& scalarKernels() { return scalar::kScalar; }
+const KernelSet& scalarKernels() {
+    return scalar::kScalar;
+}
 
 }  // namespace colibri

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Private: attention over paged KV for any vector class V, in two passes: scores and softmax, then
-// the weighted sum of values. Query heads of a group go together in fours, twos and ones and share
-// the loads of K and V; the arithmetic of a head is the same in each.
+// the weighted sum of values. Each page is visited once per pass, by all query heads of the group
+// while it is in the first-level cache; heads go together in fours, twos and ones and share the
+// loads. The arithmetic of a head is the same in each.
 #pragma once
 
 #include "kernels/simd/ops.h"
@@ -9,28 +10,31 @@
 namespace colibri {
 namespace {
 
+// Rows of K or V of one page.
 template <typename V, bool Half>
-struct KvRow {
+struct KvRows {
     using Element = typename std::conditional<Half, uint16_t, float>::type;
-    const Element* at;
+    const Element* base;
+    int64_t dim;
 
-    // Row of K (half 0) or V (half 1) of position t, headDim values.
-    static KvRow of(const AttentionArgs& args, int64_t t, int64_t half) {
-        const auto* page = static_cast<const Element*>(args.pages[t / kPageTokens]);
-        return {page + (half * kPageTokens + t % kPageTokens) * args.headDim};
-    }
-    typename V::F load(int64_t d) const {
+    typename V::F load(int64_t row, int64_t d) const {
         if constexpr (Half) {
-            return V::loadF16(at + d);
+            return V::loadF16(base + row * dim + d);
         } else {
-            return V::load(at + d);
+            return V::load(base + row * dim + d);
         }
     }
-    typename V::F loadPart(int64_t d, int64_t n) const {
+    typename V::F loadPart(int64_t row, int64_t d, int64_t n) const {
         if constexpr (Half) {
-            return V::loadF16Part(at + d, n);
+            return V::loadF16Part(base + row * dim + d, n);
         } else {
-            return V::loadPart(at + d, n);
+            return V::loadPart(base + row * dim + d, n);
+        }
+    }
+    void prefetch(int64_t row) const {
+        const auto* bytes = reinterpret_cast<const char*>(base + row * dim);
+        for (int64_t i = 0; i < dim * int64_t(sizeof(Element)); i += 64) {
+            __builtin_prefetch(bytes + i);
         }
     }
 };
@@ -38,112 +42,157 @@ struct KvRow {
 template <typename V, bool Half>
 struct Attention {
     using F = typename V::F;
-    using Row = KvRow<V, Half>;
+    using Rows = KvRows<V, Half>;
     static constexpr int64_t kWidth = V::kWidth;
 
-    // scratch[head][t - begin] = scale * q . k for H heads from `head` on.
+    // The visible positions [first, first + count) of one page, and the page after it. Pages lie
+    // anywhere in memory: the processor cannot foresee the next one.
+    struct Span {
+        int64_t first, count;
+        Rows rows;  // row 0 is position `first`
+        Rows next;  // null behind the last page
+    };
+
+    // half 0: K, half 1: V.
+    static Span spanAt(const AttentionArgs& args, int64_t t, int64_t half) {
+        using Element = typename Rows::Element;
+        const int64_t page = t / kPageTokens;
+        const int64_t slot = t % kPageTokens;
+        const int64_t offset = half * kPageTokens * args.headDim;
+        const auto* here = static_cast<const Element*>(args.pages[page]) + offset;
+        Span span;
+        span.first = t;
+        span.count = lesser(kPageTokens - slot, args.end - t);
+        span.rows = {here + slot * args.headDim, args.headDim};
+        span.next = {nullptr, args.headDim};
+        if ((page + 1) * kPageTokens < args.end) {
+            span.next.base = static_cast<const Element*>(args.pages[page + 1]) + offset;
+        }
+        return span;
+    }
+
+    // scratch[head][t - begin] = scale * q . k for H heads from `head` on, over one span.
     template <int H>
-    static void scores(const AttentionArgs& args, int head) {
+    static void scores(const AttentionArgs& args, int head, const Span& span) {
         const int64_t n = args.end - args.begin;
         const int64_t dim = args.headDim;
         const float* q = args.q + head * dim;
         // kWidth positions at a time, so that their sums over lanes are taken together.
         alignas(64) float sums[H][kWidth * kWidth] = {};
-        for (int64_t t = 0; t < n; t += kWidth) {
-            const int64_t count = lesser(kWidth, n - t);
+        for (int64_t t = 0; t < span.count; t += kWidth) {
+            const int64_t count = lesser(kWidth, span.count - t);
             for (int64_t j = 0; j < count; ++j) {
-                const Row k = Row::of(args, args.begin + t + j, 0);
+                if (head == 0 && span.next.base) span.next.prefetch(t + j);
                 F acc[H];
                 for (int h = 0; h < H; ++h) acc[h] = V::zero();
                 int64_t d = 0;
                 for (; d + kWidth <= dim; d += kWidth) {
-                    const F kv = k.load(d);
-                    for (int h = 0; h < H; ++h) acc[h] = V::fma(V::load(q + h * dim + d), kv, acc[h]);
+                    const F k = span.rows.load(t + j, d);
+                    for (int h = 0; h < H; ++h) {
+                        acc[h] = V::fma(V::load(q + h * dim + d), k, acc[h]);
+                    }
                 }
                 if (d < dim) {
-                    const F kv = k.loadPart(d, dim - d);
+                    const F k = span.rows.loadPart(t + j, d, dim - d);
                     for (int h = 0; h < H; ++h) {
-                        acc[h] = V::fma(V::loadPart(q + h * dim + d, dim - d), kv, acc[h]);
+                        acc[h] = V::fma(V::loadPart(q + h * dim + d, dim - d), k, acc[h]);
                     }
                 }
                 for (int h = 0; h < H; ++h) V::store(sums[h] + j * kWidth, acc[h]);
             }
             for (int h = 0; h < H; ++h) {
                 const F s = V::mul(V::rowSums(sums[h]), V::set1(args.scale));
-                V::storePart(args.scratch + (head + h) * n + t, s, count);
+                V::storePart(args.scratch + (head + h) * n + span.first - args.begin + t, s, count);
             }
         }
     }
 
-    // out[head][d ..] for H heads and C vectors of values, the last of them `tail` lanes wide.
+    // out[head][d ..] += weights * values over one span, for H heads and C vectors, the last of
+    // them `tail` lanes wide.
     template <int H, int C>
-    static void values(const AttentionArgs& args, int head, int64_t d, int64_t tail,
-                       const float* inverse) {
+    static void values(const AttentionArgs& args, int head, const Span& span, int64_t d,
+                       int64_t tail) {
         const int64_t n = args.end - args.begin;
-        const float* p = args.scratch + head * n;
+        const float* p = args.scratch + head * n + span.first - args.begin;
+        float* out = args.out + head * args.headDim + d;
+        const bool ahead = head == 0 && d == 0 && span.next.base;
         F acc[H][C];
         for (int h = 0; h < H; ++h) {
-            for (int c = 0; c < C; ++c) acc[h][c] = V::zero();
-        }
-        for (int64_t t = 0; t < n; ++t) {
-            const Row v = Row::of(args, args.begin + t, 1);
-#pragma GCC unroll 4
             for (int c = 0; c < C; ++c) {
-                const F kv = c + 1 < C || tail == kWidth ? v.load(d + c * kWidth)
-                                                         : v.loadPart(d + c * kWidth, tail);
+                acc[h][c] =
+                    V::loadPart(out + h * args.headDim + c * kWidth, c + 1 < C ? kWidth : tail);
+            }
+        }
+        for (int64_t t = 0; t < span.count; ++t) {
+            if (ahead) span.next.prefetch(t);
+#pragma GCC unroll 8
+            for (int c = 0; c < C; ++c) {
+                const int64_t at = d + c * kWidth;
+                const F v = c + 1 < C || tail == kWidth ? span.rows.load(t, at)
+                                                        : span.rows.loadPart(t, at, tail);
 #pragma GCC unroll 4
                 for (int h = 0; h < H; ++h) {
-                    acc[h][c] = V::fma(V::set1(p[h * n + t]), kv, acc[h][c]);
+                    acc[h][c] = V::fma(V::set1(p[h * n + t]), v, acc[h][c]);
                 }
             }
         }
         for (int h = 0; h < H; ++h) {
             for (int c = 0; c < C; ++c) {
-                const F scaled = V::mul(acc[h][c], V::set1(inverse[h]));
-                float* out = args.out + (head + h) * args.headDim + d + c * kWidth;
-                V::storePart(out, scaled, c + 1 < C ? kWidth : tail);
+                V::storePart(out + h * args.headDim + c * kWidth, acc[h][c],
+                             c + 1 < C ? kWidth : tail);
             }
         }
     }
 
     template <int H>
-    static void heads(const AttentionArgs& args, int head) {
-        const int64_t n = args.end - args.begin;
-        const int64_t dim = args.headDim;
-        scores<H>(args, head);
-        float inverse[H];
-        for (int h = 0; h < H; ++h) {
-            float* s = args.scratch + (head + h) * n;
-            float top = RowOps<V>::largestOf(s, n);
-            const float* sink = args.sinks ? args.sinks + head + h : nullptr;
-            if (sink && *sink > top) top = *sink;
-            float sum = RowOps<V>::exponentiate(s, n, top);
-            if (sink) sum += ::expf(*sink - top);
-            inverse[h] = n > 0 ? 1.0f / sum : 0.0f;
-        }
-        for (int64_t d = 0; d < dim;) {
-            const int64_t left = dim - d;
-            if (left >= 4 * kWidth) {
-                values<H, 4>(args, head, d, kWidth, inverse);
-                d += 4 * kWidth;
+    static void allValues(const AttentionArgs& args, int head, const Span& span) {
+        constexpr int64_t kMost = H == 1 ? 8 : 4;
+        for (int64_t d = 0; d < args.headDim;) {
+            const int64_t left = args.headDim - d;
+            if (left >= kMost * kWidth) {
+                values<H, kMost>(args, head, span, d, kWidth);
+                d += kMost * kWidth;
             } else if (left > kWidth) {
-                values<H, 2>(args, head, d, lesser(kWidth, left - kWidth), inverse);
+                values<H, 2>(args, head, span, d, lesser(kWidth, left - kWidth));
                 d += 2 * kWidth;
             } else {
-                values<H, 1>(args, head, d, left, inverse);
+                values<H, 1>(args, head, span, d, left);
                 d += kWidth;
             }
         }
     }
 
+    // Turns the scores of one head into weights that sum to 1 less the sink's share.
+    static void normalise(const AttentionArgs& args, int head) {
+        const int64_t n = args.end - args.begin;
+        float* s = args.scratch + head * n;
+        float top = RowOps<V>::largestOf(s, n);
+        const float* sink = args.sinks ? args.sinks + head : nullptr;
+        if (sink && *sink > top) top = *sink;
+        float sum = RowOps<V>::exponentiate(s, n, top);
+        if (sink) sum += ::expf(*sink - top);
+        RowOps<V>::multiply(s, n, 1.0f / sum);
+    }
+
     static void run(const AttentionArgs& args) {
-        int head = 0;
-        for (; head + 4 <= args.heads; head += 4) heads<4>(args, head);
-        if (head + 2 <= args.heads) {
-            heads<2>(args, head);
-            head += 2;
+        for (int64_t t = args.begin; t < args.end;) {
+            const Span span = spanAt(args, t, 0);
+            int head = 0;
+            for (; head + 4 <= args.heads; head += 4) scores<4>(args, head, span);
+            for (; head + 2 <= args.heads; head += 2) scores<2>(args, head, span);
+            if (head < args.heads) scores<1>(args, head, span);
+            t += span.count;
         }
-        if (head < args.heads) heads<1>(args, head);
+        for (int head = 0; head < args.heads; ++head) normalise(args, head);
+        __builtin_memset(args.out, 0, size_t(args.heads * args.headDim) * sizeof(float));
+        for (int64_t t = args.begin; t < args.end;) {
+            const Span span = spanAt(args, t, 1);
+            int head = 0;
+            for (; head + 4 <= args.heads; head += 4) allValues<4>(args, head, span);
+            for (; head + 2 <= args.heads; head += 2) allValues<2>(args, head, span);
+            if (head < args.heads) allValues<1>(args, head, span);
+            t += span.count;
+        }
     }
 };
 

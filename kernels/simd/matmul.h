@@ -2,8 +2,10 @@
 // Private: products over the packed layout for any vector class V and its integer dots D.
 //
 // A tile is one panel (16 outputs) times R activation rows, its sums in registers. A panel stays
-// in the first-level cache while all rows pass over it in tiles. Every output is summed in the
-// same order whatever R is, so results do not depend on how many rows come together.
+// in the first-level cache while all rows pass over it in tiles. Weights stream in address order
+// and are left to the hardware's prefetcher: asking ahead in software measured slower. Every output
+// is summed in the same order whatever R is, so results do not depend on how many rows come
+// together.
 #pragma once
 
 #include "kernels/layout.h"
@@ -12,41 +14,36 @@
 namespace colibri {
 namespace {
 
-// Weights asked for ahead of use, counted in bytes of the stream.
-constexpr int64_t kPrefetchBytes = 4096;
-
-// Asks for `bytes` of the stream that will be needed kPrefetchBytes from now. The stream runs
-// through the panel at `panel` and then goes on at `next` (null: no prefetch).
-inline void prefetchAhead(const std::byte* panel, int64_t panelSize, const std::byte* next,
-                          int64_t offset, int64_t bytes) {
-    const int64_t ahead = offset + kPrefetchBytes;
-    const std::byte* from = ahead < panelSize ? panel + ahead : next + (ahead - panelSize);
-    for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(from + i, 0, 3);
-}
+// Prepared activations that pass over a panel together: a share of the second-level cache.
+constexpr int64_t kPortionBytes = int64_t(128) << 10;
 
 // Element types of the plain products.
 struct PlainF32 {
     using Element = float;
     template <typename V>
-    static typename V::F load(const float* p) { return V::load(p); }
+    static typename V::F load(const float* p) {
+        return V::load(p);
+    }
 };
 struct PlainF16 {
     using Element = uint16_t;
     template <typename V>
-    static typename V::F load(const uint16_t* p) { return V::loadF16(p); }
+    static typename V::F load(const uint16_t* p) {
+        return V::loadF16(p);
+    }
 };
 struct PlainBf16 {
     using Element = uint16_t;
     template <typename V>
-    static typename V::F load(const uint16_t* p) { return V::loadBf16(p); }
+    static typename V::F load(const uint16_t* p) {
+        return V::loadBf16(p);
+    }
 };
 
 // Where a tile reads: one panel, and R rows of prepared activations.
 struct TileInput {
     const std::byte* panel;
-    int64_t panelSize;
-    const std::byte* next;  // what will be read after this panel, or null: do not prefetch
-    int64_t cols;           // padded to whole blocks
+    int64_t cols;  // padded to whole blocks
     const std::byte* x;
     int64_t rowBytes;
 };
@@ -60,7 +57,6 @@ void plainTile(const TileInput& in, int part, float* out) {
     const auto* w = reinterpret_cast<const Element*>(in.panel) + part * V::kWidth;
     const auto* x = reinterpret_cast<const float*>(in.x);
     const int64_t stride = in.rowBytes / int64_t(sizeof(float));
-    constexpr int64_t kColBytes = kPanel * int64_t(sizeof(Element));
     F acc[R][P][kSums];
     for (int r = 0; r < R; ++r) {
         for (int p = 0; p < P; ++p) {
@@ -68,9 +64,6 @@ void plainTile(const TileInput& in, int part, float* out) {
         }
     }
     for (int64_t k = 0; k < in.cols; k += kSums) {
-        if (in.next) {
-            prefetchAhead(in.panel, in.panelSize, in.next, k * kColBytes, kSums * kColBytes);
-        }
 #pragma GCC unroll 4
         for (int j = 0; j < kSums; ++j) {
 #pragma GCC unroll 2
@@ -103,10 +96,6 @@ void quantTile(const TileInput& in, int part, float* out) {
         for (int p = 0; p < P; ++p) acc[r][p] = V::zero();
     }
     for (int64_t b = 0; b < blocks; ++b) {
-        if (in.next) {
-            prefetchAhead(in.panel, in.panelSize, in.next, b * int64_t(sizeof(Block)),
-                          sizeof(Block));
-        }
 #pragma GCC unroll 2
         for (int p = 0; p < P; ++p) {
             typename D::Ints dots[R];
@@ -137,7 +126,7 @@ struct PlainTiles {
 
 template <typename V, typename D, typename Block>
 struct QuantTiles {
-    static constexpr int kMaxRows = V::kMaxQuantRows;
+    static constexpr int kMaxRows = D::kMaxRows;
     template <int R, int P>
     static void run(const TileInput& in, int part, float* out) {
         quantTile<V, D, Block, R, P>(in, part, out);
@@ -152,46 +141,63 @@ struct Products {
     // One row takes the whole panel in one pass, as it comes from memory; several rows take it
     // vector by vector from the cache, which leaves registers for their sums.
     template <int R>
-    static void tile(TileInput in, float* out) {
+    static void tile(const TileInput& in, float* out) {
         if constexpr (R == 1) {
             Tiles::template run<1, kParts>(in, 0, out);
         } else {
-            for (int part = 0; part < kParts; ++part) {
-                Tiles::template run<R, 1>(in, part, out);
-                in.next = nullptr;
-            }
+            for (int part = 0; part < kParts; ++part) Tiles::template run<R, 1>(in, part, out);
         }
     }
+
+    // Heights above the limit are never asked for; they must not be compiled either.
+    template <int R>
+    static constexpr int kHeight = R <= kMaxRows ? R : 1;
 
     static void tile(int rows, const TileInput& in, float* out) {
         static_assert(kMaxRows >= 2 && kMaxRows <= 8);
         switch (rows) {
-            case 1: return tile<1>(in, out);
-            case 2: return tile<2>(in, out);
-            case 3: return tile<kMaxRows < 3 ? 1 : 3>(in, out);
-            case 4: return tile<kMaxRows < 4 ? 1 : 4>(in, out);
-            case 5: return tile<kMaxRows < 5 ? 1 : 5>(in, out);
-            case 6: return tile<kMaxRows < 6 ? 1 : 6>(in, out);
-            case 7: return tile<kMaxRows < 7 ? 1 : 7>(in, out);
-            case 8: return tile<kMaxRows < 8 ? 1 : 8>(in, out);
+            case 1:
+                return tile<1>(in, out);
+            case 2:
+                return tile<2>(in, out);
+            case 3:
+                return tile<kHeight<3>>(in, out);
+            case 4:
+                return tile<kHeight<4>>(in, out);
+            case 5:
+                return tile<kHeight<5>>(in, out);
+            case 6:
+                return tile<kHeight<6>>(in, out);
+            case 7:
+                return tile<kHeight<7>>(in, out);
+            case 8:
+                return tile<kHeight<8>>(in, out);
         }
     }
 
-    // Calls body(first row, rows) with tiles of nearly equal height.
+    // Calls body(panel, first row, rows) for all tiles: portions of rows that stay in the
+    // second-level cache, panels in order, tiles of nearly equal height.
     template <typename Body>
-    static void eachTile(int64_t rows, Body body) {
-        const int64_t tiles = (rows + kMaxRows - 1) / kMaxRows;
-        for (int64_t t = 0, row = 0; t < tiles; ++t) {
-            const int64_t left = rows - row;
-            const int64_t height = (left + tiles - t - 1) / (tiles - t);
-            body(row, int(height));
-            row += height;
+    static void eachTile(int64_t firstPanel, int64_t lastPanel, int64_t rows, int64_t rowBytes,
+                         Body body) {
+        const int64_t fitting = kPortionBytes / rowBytes / kMaxRows * kMaxRows;
+        const int64_t portion = fitting > kMaxRows ? fitting : kMaxRows;
+        for (int64_t begin = 0; begin < rows; begin += portion) {
+            const int64_t end = begin + portion < rows ? begin + portion : rows;
+            const int64_t tiles = (end - begin + kMaxRows - 1) / kMaxRows;
+            for (int64_t p = firstPanel; p < lastPanel; ++p) {
+                for (int64_t t = 0, row = begin; t < tiles; ++t) {
+                    const int64_t height = (end - row + tiles - t - 1) / (tiles - t);
+                    body(p, row, int(height));
+                    row += height;
+                }
+            }
         }
     }
 
-    static int64_t lanesOf(int64_t panel, int64_t outRows) {
+    static size_t outputBytes(int64_t panel, int64_t outRows) {
         const int64_t left = outRows - panel * kPanel;
-        return left < kPanel ? left : kPanel;
+        return size_t(left < kPanel ? left : kPanel) * sizeof(float);
     }
 
     static void matmul(DType type, const std::byte* packed, int64_t outRows, int64_t cols,
@@ -199,50 +205,37 @@ struct Products {
                        int64_t ldy) {
         const int64_t size = panelBytes(type, cols);
         const int64_t rowBytes = inputRowBytes(type, cols);
-        for (int64_t p = first; p < last; ++p) {
-            const std::byte* panel = packed + p * size;
-            eachTile(rows, [&](int64_t row, int height) {
-                alignas(64) float out[kMaxRows * kPanel];
-                const std::byte* next = row == 0 ? panel + size : nullptr;
-                tile(height, {panel, size, next, paddedCols(cols), x + row * rowBytes, rowBytes},
-                     out);
-                const size_t bytes = size_t(lanesOf(p, outRows)) * sizeof(float);
-                for (int r = 0; r < height; ++r) {
-                    __builtin_memcpy(y + (row + r) * ldy + p * kPanel, out + r * kPanel, bytes);
-                }
-            });
-        }
+        eachTile(first, last, rows, rowBytes, [&](int64_t p, int64_t row, int height) {
+            alignas(64) float out[kMaxRows * kPanel];
+            tile(height, {packed + p * size, paddedCols(cols), x + row * rowBytes, rowBytes}, out);
+            for (int r = 0; r < height; ++r) {
+                __builtin_memcpy(y + (row + r) * ldy + p * kPanel, out + r * kPanel,
+                                 outputBytes(p, outRows));
+            }
+        });
     }
 
     static void gateUp(DType type, const std::byte* w1, const std::byte* w3, int64_t outRows,
-                       int64_t cols, int64_t first, int64_t last, const std::byte* x,
-                       int64_t rows, float* h, int64_t ldh) {
+                       int64_t cols, int64_t first, int64_t last, const std::byte* x, int64_t rows,
+                       float* h, int64_t ldh) {
         const int64_t size = panelBytes(type, cols);
         const int64_t rowBytes = inputRowBytes(type, cols);
-        for (int64_t p = first; p < last; ++p) {
-            const std::byte* gatePanel = w1 + p * size;
-            const std::byte* upPanel = w3 + p * size;
-            eachTile(rows, [&](int64_t row, int height) {
-                alignas(64) float gate[kMaxRows * kPanel];
-                alignas(64) float up[kMaxRows * kPanel];
-                const std::byte* rowsAt = x + row * rowBytes;
-                const bool ahead = row == 0;
-                const int64_t padded = paddedCols(cols);
-                tile(height, {gatePanel, size, ahead ? upPanel : nullptr, padded, rowsAt, rowBytes},
-                     gate);
-                tile(height,
-                     {upPanel, size, ahead ? gatePanel + size : nullptr, padded, rowsAt, rowBytes},
-                     up);
-                const size_t bytes = size_t(lanesOf(p, outRows)) * sizeof(float);
-                for (int r = 0; r < height; ++r) {
-                    for (int64_t lane = 0; lane < kPanel; lane += V::kWidth) {
-                        const int64_t at = r * kPanel + lane;
-                        V::store(gate + at, gated<V>(V::load(gate + at), V::load(up + at)));
-                    }
-                    __builtin_memcpy(h + (row + r) * ldh + p * kPanel, gate + r * kPanel, bytes);
+        eachTile(first, last, rows, rowBytes, [&](int64_t p, int64_t row, int height) {
+            alignas(64) float gate[kMaxRows * kPanel];
+            alignas(64) float up[kMaxRows * kPanel];
+            TileInput in = {w1 + p * size, paddedCols(cols), x + row * rowBytes, rowBytes};
+            tile(height, in, gate);
+            in.panel = w3 + p * size;
+            tile(height, in, up);
+            for (int r = 0; r < height; ++r) {
+                for (int64_t lane = 0; lane < kPanel; lane += V::kWidth) {
+                    const int64_t at = r * kPanel + lane;
+                    V::store(gate + at, gated<V>(V::load(gate + at), V::load(up + at)));
                 }
-            });
-        }
+                __builtin_memcpy(h + (row + r) * ldh + p * kPanel, gate + r * kPanel,
+                                 outputBytes(p, outRows));
+            }
+        });
     }
 };
 
@@ -252,21 +245,31 @@ struct MatmulOps {
     template <typename... Args>
     static void matmul(DType type, Args... args) {
         switch (type) {
-            case DType::F32: return Products<V, PlainTiles<V, PlainF32>>::matmul(type, args...);
-            case DType::F16: return Products<V, PlainTiles<V, PlainF16>>::matmul(type, args...);
-            case DType::BF16: return Products<V, PlainTiles<V, PlainBf16>>::matmul(type, args...);
-            case DType::Q8_0: return Products<V, QuantTiles<V, D, PackedQ8>>::matmul(type, args...);
-            case DType::Q4_0: return Products<V, QuantTiles<V, D, PackedQ4>>::matmul(type, args...);
+            case DType::F32:
+                return Products<V, PlainTiles<V, PlainF32>>::matmul(type, args...);
+            case DType::F16:
+                return Products<V, PlainTiles<V, PlainF16>>::matmul(type, args...);
+            case DType::BF16:
+                return Products<V, PlainTiles<V, PlainBf16>>::matmul(type, args...);
+            case DType::Q8_0:
+                return Products<V, QuantTiles<V, D, PackedQ8>>::matmul(type, args...);
+            case DType::Q4_0:
+                return Products<V, QuantTiles<V, D, PackedQ4>>::matmul(type, args...);
         }
     }
     template <typename... Args>
     static void gateUp(DType type, Args... args) {
         switch (type) {
-            case DType::F32: return Products<V, PlainTiles<V, PlainF32>>::gateUp(type, args...);
-            case DType::F16: return Products<V, PlainTiles<V, PlainF16>>::gateUp(type, args...);
-            case DType::BF16: return Products<V, PlainTiles<V, PlainBf16>>::gateUp(type, args...);
-            case DType::Q8_0: return Products<V, QuantTiles<V, D, PackedQ8>>::gateUp(type, args...);
-            case DType::Q4_0: return Products<V, QuantTiles<V, D, PackedQ4>>::gateUp(type, args...);
+            case DType::F32:
+                return Products<V, PlainTiles<V, PlainF32>>::gateUp(type, args...);
+            case DType::F16:
+                return Products<V, PlainTiles<V, PlainF16>>::gateUp(type, args...);
+            case DType::BF16:
+                return Products<V, PlainTiles<V, PlainBf16>>::gateUp(type, args...);
+            case DType::Q8_0:
+                return Products<V, QuantTiles<V, D, PackedQ8>>::gateUp(type, args...);
+            case DType::Q4_0:
+                return Products<V, QuantTiles<V, D, PackedQ4>>::gateUp(type, args...);
         }
     }
 };

@@ -13,7 +13,9 @@
 namespace colibri {
 namespace {
 
-inline int64_t lesser(int64_t a, int64_t b) { return a < b ? a : b; }
+inline int64_t lesser(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
 
 template <typename V>
 struct RowOps {
@@ -34,8 +36,8 @@ struct RowOps {
         out.sum = V::quantise(x, 127.0f / largest, out.q);
     }
 
-    static void prepareInput(DType weights, const float* x, int64_t ldx, int64_t rows,
-                             int64_t cols, std::byte* out) {
+    static void prepareInput(DType weights, const float* x, int64_t ldx, int64_t rows, int64_t cols,
+                             std::byte* out) {
         if (!usesQuantisedInput(weights)) {
             scalar::prepareInput(weights, x, ldx, rows, cols, out);
             return;

@@ -2,11 +2,14 @@
 // Speed of the products on one core: how close one row comes to plain memory reads, and how many
 // multiply-accumulates per second many rows reach.
 //
-//   bench_kernels [dtype ...]      default: every type
-#include <chrono>
+//   bench_kernels [dtype ...]      default: every type, and attention
+#include <sys/mman.h>
+
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <memory>
 #include <new>
 #include <random>
@@ -29,40 +32,44 @@ struct Free {
 };
 using Buffer = std::unique_ptr<std::byte, Free>;
 
+// On huge pages where the system grants them: with small ones the page walks of a stream cost a
+// third of the bandwidth.
 Buffer allocate(int64_t bytes) {
-    const auto rounded = size_t(bytes + 4095) / 4096 * 4096;
-    auto* p = static_cast<std::byte*>(std::aligned_alloc(4096, rounded));
+    constexpr int64_t kHugePage = int64_t(2) << 20;
+    const auto rounded = size_t((bytes + kHugePage - 1) / kHugePage * kHugePage);
+    auto* p = static_cast<std::byte*>(std::aligned_alloc(size_t(kHugePage), rounded));
     if (!p) throw std::bad_alloc();
+    madvise(p, rounded, MADV_HUGEPAGE);
     return Buffer(p);
 }
 
-// Best of a few runs, in seconds: the machine may be doing something else in the others.
+double threadSeconds() {
+    timespec now = {};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return double(now.tv_sec) + double(now.tv_nsec) * 1e-9;
+}
+
+// Best of a few runs, in seconds of this thread: the machine may be doing something else besides.
 template <typename Body>
 double secondsOf(Body body) {
     double best = 1e30;
     for (int i = 0; i < kRepeats; ++i) {
-        const auto start = std::chrono::steady_clock::now();
+        const double start = threadSeconds();
         body();
-        const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-        if (took.count() < best) best = took.count();
+        best = std::min(best, threadSeconds() - start);
     }
     return best;
 }
 
-// Sums the buffer in 64-bit words: as plain a read as there is.
-double readBandwidth(const std::byte* data, int64_t bytes) {
+// Sums the buffer in 64-bit words: as plain a read as there is, in the widest registers at hand.
+#ifdef COLIBRI_X86_KERNELS
+__attribute__((target_clones("default", "avx2", "avx512f")))
+#endif
+uint64_t readAll(const std::byte* data, int64_t bytes) {
+    const auto* words = reinterpret_cast<const uint64_t*>(data);
     uint64_t total = 0;
-    const double seconds = secondsOf([&] {
-        const auto* words = reinterpret_cast<const uint64_t*>(data);
-        uint64_t sums[32] = {};
-        for (int64_t i = 0; i < bytes / 8; i += 32) {
-            for (int j = 0; j < 32; ++j) sums[j] += words[i + j];
-        }
-        for (uint64_t s : sums) total += s;
-    });
-    volatile uint64_t sink = total;
-    (void)sink;
-    return double(bytes) / seconds;
+    for (int64_t i = 0; i < bytes / 8; ++i) total += words[i];
+    return total;
 }
 
 struct Set {
@@ -113,25 +120,39 @@ Buffer makeInput(const KernelSet& k, DType type, int64_t rows) {
     return out;
 }
 
-void benchSet(const Set& set, DType type, const Matrix& m, double readBytesPerSecond) {
-    const bool scalar = set.kernels->isa == Isa::Scalar;
-    std::vector<float> y(m.rows * 1);
+// Streaming with one row, the reads and the products in turn: ratios hold on a busy machine too.
+void benchStream(const Set& set, DType type, const Matrix& m) {
     // The scalar set is a reference, not a product: a part of the matrix tells enough.
-    const int64_t panels = scalar ? panelCount(m.rows) / 64 : panelCount(m.rows);
+    const int64_t panels = panelCount(m.rows) / (set.kernels->isa == Isa::Scalar ? 64 : 1);
+    const int64_t size = panelBytes(type, kCols);
     const Buffer one = makeInput(*set.kernels, type, 1);
-    const double single = secondsOf([&] {
+    std::vector<float> y(m.rows);
+    const std::byte* up = m.data.get() + panels / 2 * size;
+    volatile uint64_t sink = 0;
+    double read = 1e30;
+    double single = 1e30;
+    double fused = 1e30;
+    for (int i = 0; i < kRepeats; ++i) {
+        const double start = threadSeconds();
+        sink = sink + readAll(m.data.get(), panels * size);
+        const double afterRead = threadSeconds();
         set.kernels->matmul(type, m.data.get(), m.rows, kCols, 0, panels, one.get(), 1, y.data(),
                             m.rows);
-    });
-    const double weightBytes = double(panels * panelBytes(type, kCols));
-    const double fused = secondsOf([&] {
-        const std::byte* up = m.data.get() + panels / 2 * panelBytes(type, kCols);
+        const double afterSingle = threadSeconds();
         set.kernels->gateUp(type, m.data.get(), up, m.rows / 2, kCols, 0, panels / 2, one.get(), 1,
                             y.data(), m.rows);
-    });
-    std::printf("%-6s %-13s %7.2f %5.2f %7.2f %5.2f |", dtypeName(type).data(), set.name,
-                weightBytes / single / 1e9, weightBytes / single / readBytesPerSecond,
-                weightBytes / fused / 1e9, weightBytes / fused / readBytesPerSecond);
+        read = std::min(read, afterRead - start);
+        single = std::min(single, afterSingle - afterRead);
+        fused = std::min(fused, threadSeconds() - afterSingle);
+    }
+    const double gigabytes = double(panels * size) / 1e9;
+    std::printf("%-6s %-13s %6.2f %6.2f %5.2f %6.2f %5.2f |", dtypeName(type).data(), set.name,
+                gigabytes / read, gigabytes / single, read / single, gigabytes / fused,
+                read / fused);
+}
+
+void benchRows(const Set& set, DType type, const Matrix& m) {
+    const bool scalar = set.kernels->isa == Isa::Scalar;
     for (const int64_t rows : {1, 2, 3, 4, 6, 8, 12, 16, 32, 64, 512}) {
         if (scalar && rows > 8) break;
         // 64 panels: one expert matrix of 1024 outputs, over and over.
@@ -151,22 +172,58 @@ void benchSet(const Set& set, DType type, const Matrix& m, double readBytesPerSe
     std::printf("\n");
 }
 
+// One decoded position over a long context, KV beyond the caches: f16 pages, head size 128.
+void benchAttention(const Set& set) {
+    constexpr int64_t kPositions = 4096;
+    constexpr int kDim = 128;
+    constexpr int kKvHeads = 32;
+    constexpr int64_t kPageBytes = 2 * kPageTokens * kDim * sizeof(uint16_t);
+    constexpr int64_t kPages = kPositions / kPageTokens;
+    const int64_t bytes = kPageBytes * kPages * kKvHeads;
+    Buffer kv = allocate(bytes);
+    std::memset(kv.get(), 0x12, bytes);
+    std::vector<const void*> pages;
+    for (int64_t i = 0; i < kPages * kKvHeads; ++i) pages.push_back(kv.get() + i * kPageBytes);
+    std::printf("attention %-13s", set.name);
+    for (const int heads : {1, 4, 8}) {
+        std::vector<float> q(heads * kDim, 0.1f);
+        std::vector<float> out(heads * kDim);
+        std::vector<float> scratch(heads * kPositions);
+        const double seconds = secondsOf([&] {
+            for (int g = 0; g < kKvHeads; ++g) {
+                set.kernels->attention({q.data(), heads, kDim, pages.data() + g * kPages, true, 0,
+                                        kPositions, 0.09f, nullptr, scratch.data(), out.data()});
+            }
+        });
+        std::printf("  %d heads per KV head: %.1f GB/s of KV, %.1f GMAC/s", heads,
+                    double(bytes) / seconds / 1e9,
+                    2.0 * kPositions * kDim * kKvHeads * heads / seconds / 1e9);
+    }
+    std::printf("\n");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-    Buffer plain = allocate(kStreamBytes);
-    std::memset(plain.get(), 1, kStreamBytes);
-    const double read = readBandwidth(plain.get(), kStreamBytes);
-    std::printf("one core; plain reads: %.2f GB/s; weights %lld columns wide\n", read / 1e9,
-                static_cast<long long>(kCols));
-    std::printf("%-6s %-13s %7s %5s %7s %5s | GMAC/s for rows = 1 2 3 4 6 8 12 16 32 64 512\n", "type",
-                "set", "GB/s", "ratio", "gateUp", "ratio");
+    std::printf(
+        "one core, weights %lld columns wide; streaming from memory with one row in GB/s\n"
+        "and as a part of plain reads; then GMAC/s for 1 2 3 4 6 8 12 16 32 64 512 rows\n",
+        static_cast<long long>(kCols));
+    std::printf("%-6s %-13s %6s %6s %5s %6s %5s |\n", "type", "set", "read", "matmul", "", "gateUp",
+                "");
     for (DType type : {DType::F32, DType::F16, DType::BF16, DType::Q8_0, DType::Q4_0}) {
         bool wanted = argc < 2;
         for (int i = 1; i < argc; ++i) wanted = wanted || dtypeName(type) == argv[i];
         if (!wanted) continue;
         const Matrix m = makeMatrix(type);
-        for (const Set& set : allSets()) benchSet(set, type, m, read);
+        for (const Set& set : allSets()) {
+            benchStream(set, type, m);
+            benchRows(set, type, m);
+        }
+    }
+    if (argc > 1) return 0;
+    for (const Set& set : allSets()) {
+        if (set.kernels->isa != Isa::Scalar) benchAttention(set);
     }
     return 0;
 }

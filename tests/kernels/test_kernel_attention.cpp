@@ -130,8 +130,13 @@ void check(const NamedSet& set, const Case& c) {
     const Scene scene(c);
     const std::vector<float> out = scene.run(*set.kernels, 0, c.heads);
     const QString name = QString("%1: %2 heads of %3, [%4, %5), f16 %6, sinks %7")
-                             .arg(set.name.c_str()).arg(c.heads).arg(c.headDim).arg(c.begin)
-                             .arg(c.end).arg(c.f16).arg(c.sinks);
+                             .arg(set.name.c_str())
+                             .arg(c.heads)
+                             .arg(c.headDim)
+                             .arg(c.begin)
+                             .arg(c.end)
+                             .arg(c.f16)
+                             .arg(c.sinks);
     QVERIFY2(!out.empty(), qPrintable(name + ": wrote past its end"));
     for (int h = 0; h < c.heads; ++h) {
         const Scene::Expected e = scene.expected(h);
@@ -152,7 +157,7 @@ void check(const NamedSet& set, const Case& c) {
 class TestKernelAttention : public QObject {
     Q_OBJECT
 
-  private slots:
+private slots:
     void headSizes() {
         for (const NamedSet& set : allKernelSets()) {
             for (int dim : {1, 3, 8, 15, 16, 17, 31, 32, 40, 64, 72, 80, 96, 100, 128, 192, 256}) {
@@ -175,9 +180,9 @@ class TestKernelAttention : public QObject {
 
     void windowsAndPageBoundaries() {
         const std::vector<std::pair<int64_t, int64_t>> windows = {
-            {0, 1},   {0, 15},  {0, 16},  {0, 17},   {0, 31},   {0, 32},    {0, 33},   {0, 64},
-            {31, 32}, {31, 33}, {32, 33}, {32, 64},  {5, 70},   {40, 41},   {63, 130}, {64, 131},
-            {95, 97}, {1, 2},   {0, 300}, {200, 321}};
+            {0, 1},    {0, 15},   {0, 16},  {0, 17},  {0, 31},  {0, 32},   {0, 33},
+            {0, 64},   {31, 32},  {31, 33}, {32, 33}, {32, 64}, {5, 70},   {40, 41},
+            {63, 130}, {64, 131}, {95, 97}, {1, 2},   {0, 300}, {200, 321}};
         for (const NamedSet& set : allKernelSets()) {
             for (const auto& [begin, end] : windows) {
                 for (bool f16 : {false, true}) {

@@ -30,12 +30,14 @@ std::vector<float> floatsFromHex(const std::string& hex) {
 double halfValue(uint16_t h) {
     const int exponent = (h >> 10) & 31;
     const int mantissa = h & 1023;
-    const double magnitude = exponent == 0 ? std::ldexp(mantissa, -24)
-                                           : std::ldexp(1024 + mantissa, exponent - 25);
+    const double magnitude =
+        exponent == 0 ? std::ldexp(mantissa, -24) : std::ldexp(1024 + mantissa, exponent - 25);
     return h & 0x8000 ? -magnitude : magnitude;
 }
 
-bool isHalfNan(uint16_t h) { return (h & 0x7c00) == 0x7c00 && (h & 0x3ff) != 0; }
+bool isHalfNan(uint16_t h) {
+    return (h & 0x7c00) == 0x7c00 && (h & 0x3ff) != 0;
+}
 
 // Every f16, its neighbours' midpoints, and a float to each side of these.
 std::vector<float> halfProbes() {
@@ -44,8 +46,8 @@ std::vector<float> halfProbes() {
         const float v = f16ToF32(uint16_t(h));
         probes.push_back(v);
         if ((h & 0x7fff) >= 0x7c00) continue;
-        const double next = (h & 0x7fff) == 0x7bff ? std::copysign(65536.0, v)
-                                                   : halfValue(uint16_t(h + 1));
+        const double next =
+            (h & 0x7fff) == 0x7bff ? std::copysign(65536.0, v) : halfValue(uint16_t(h + 1));
         const float middle = float((halfValue(uint16_t(h)) + next) / 2);
         probes.push_back(middle);
         probes.push_back(std::nextafter(middle, 0.0f));
@@ -86,7 +88,7 @@ std::vector<std::byte> ggmlRow(DType type, const std::byte* packed, int64_t cols
 class TestKernelFormats : public QObject {
     Q_OBJECT
 
-  private slots:
+private slots:
     void names() {
         for (DType type : allTypes()) {
             QCOMPARE(int(*dtypeFromName(dtypeName(type))), int(type));
@@ -224,9 +226,9 @@ class TestKernelFormats : public QObject {
             std::vector<std::byte> packed(size_t(packedBytes(type, rows, cols)), std::byte(0x77));
             packGgmlRows(type, source.data(), rows, cols, packed.data());
             for (int64_t row = 0; row < rows; ++row) {
-                const std::vector<std::byte> expected(source.begin() + row * int64_t(rowBytes),
-                                                      source.begin() +
-                                                          (row + 1) * int64_t(rowBytes));
+                const std::vector<std::byte> expected(
+                    source.begin() + row * int64_t(rowBytes),
+                    source.begin() + (row + 1) * int64_t(rowBytes));
                 QVERIFY(ggmlRow(type, packed.data(), cols, row) == expected);
             }
             std::vector<float> padding(cols, 1.0f);
@@ -249,7 +251,7 @@ class TestKernelFormats : public QObject {
         QVERIFY(checked > 20);
     }
 
-  private:
+private:
     static void checkRoundTrip(DType type, int64_t rows, int64_t cols) {
         const std::vector<float> source = randomFloats(rows * cols, uint32_t(rows * 1000 + cols));
         const size_t bytes = size_t(packedBytes(type, rows, cols));
@@ -265,9 +267,15 @@ class TestKernelFormats : public QObject {
                 const float from = source[size_t(r * cols + k)];
                 const float to = row[size_t(k)];
                 switch (type) {
-                    case DType::F32: QCOMPARE(to, from); break;
-                    case DType::F16: QCOMPARE(to, f16ToF32(f32ToF16(from))); break;
-                    case DType::BF16: QCOMPARE(to, bf16ToF32(f32ToBf16(from))); break;
+                    case DType::F32:
+                        QCOMPARE(to, from);
+                        break;
+                    case DType::F16:
+                        QCOMPARE(to, f16ToF32(f32ToF16(from)));
+                        break;
+                    case DType::BF16:
+                        QCOMPARE(to, bf16ToF32(f32ToBf16(from)));
+                        break;
                     default: {
                         float largest = 0.0f;
                         for (int64_t j = k / 32 * 32; j < std::min(cols, k / 32 * 32 + 32); ++j) {

@@ -36,7 +36,7 @@ std::vector<int> topKReference(const std::vector<float>& scores, int k) {
 class TestKernelOps : public QObject {
     Q_OBJECT
 
-  private slots:
+private slots:
     void rmsNorm() {
         for (const NamedSet& set : allKernelSets()) {
             for (int64_t n : lengths()) {
@@ -147,8 +147,7 @@ class TestKernelOps : public QObject {
                                           reinterpret_cast<std::byte*>(out.data()));
                 for (int64_t r = 0; r < rows; ++r) {
                     for (int64_t k = 0; k < 64; ++k) {
-                        QCOMPARE(out[size_t(r * 64 + k)],
-                                 k < cols ? x[size_t(r * ldx + k)] : 0.0f);
+                        QCOMPARE(out[size_t(r * 64 + k)], k < cols ? x[size_t(r * ldx + k)] : 0.0f);
                     }
                 }
             }
@@ -181,7 +180,7 @@ class TestKernelOps : public QObject {
         }
     }
 
-  private:
+private:
     static void checkRmsNorm(const NamedSet& set, int64_t n, float scale) {
         std::vector<float> x = randomFloats(n, uint32_t(n), scale);
         const std::vector<float> w = randomFloats(n, uint32_t(n) + 1);
@@ -239,7 +238,11 @@ class TestKernelOps : public QObject {
             const double bound = 3e-6 * e + 2e-44;
             QVERIFY2(std::fabs(x[size_t(i)] - e) <= bound + (e < 1e-36 ? 1e-37 : 0.0),
                      qPrintable(QString("%1: %2 of %3: %4, not %5")
-                                    .arg(set.name.c_str()).arg(i).arg(n).arg(x[size_t(i)]).arg(e)));
+                                    .arg(set.name.c_str())
+                                    .arg(i)
+                                    .arg(n)
+                                    .arg(x[size_t(i)])
+                                    .arg(e)));
         }
         QCOMPARE(x[size_t(n)], kCanary);
     }

@@ -92,7 +92,12 @@ void checkMatmul(const NamedSet& set, const Matrix& m, int64_t rows) {
             QVERIFY2(error <= e.bound,
                      qPrintable(QString("%1 %2 %3x%4, %5 rows: output %6 of row %7 is off by %8")
                                     .arg(set.name.c_str(), dtypeName(m.type).data())
-                                    .arg(m.rows).arg(m.cols).arg(rows).arg(o).arg(r).arg(error)));
+                                    .arg(m.rows)
+                                    .arg(m.cols)
+                                    .arg(rows)
+                                    .arg(o)
+                                    .arg(r)
+                                    .arg(error)));
         }
     }
 }
@@ -102,7 +107,7 @@ void checkMatmul(const NamedSet& set, const Matrix& m, int64_t rows) {
 class TestKernelProducts : public QObject {
     Q_OBJECT
 
-  private slots:
+private slots:
     void setsAreOffered() {
         QCOMPARE(int(availableIsas().front()), int(Isa::Scalar));
         for (Isa isa : availableIsas()) QCOMPARE(int(kernelsFor(isa).isa), int(isa));
@@ -210,7 +215,9 @@ class TestKernelProducts : public QObject {
     void gateUpAgainstDouble() {
         for (DType type : allTypes()) {
             for (const auto& [outRows, cols, rows] :
-                 {std::tuple<int64_t, int64_t, int64_t>{40, 64, 1}, {40, 100, 7}, {499, 96, 3},
+                 {std::tuple<int64_t, int64_t, int64_t>{40, 64, 1},
+                  {40, 100, 7},
+                  {499, 96, 3},
                   {16, 32, 21}}) {
                 const Matrix gate = makeMatrix(type, outRows, cols, 31);
                 const Matrix up = makeMatrix(type, outRows, cols, 32);
@@ -240,7 +247,10 @@ class TestKernelProducts : public QObject {
                 const double expected = g / (1.0 + std::exp(-g));
                 QVERIFY2(std::fabs(h[i] - expected) <= 2e-6 * std::fabs(expected) + 1e-42,
                          qPrintable(QString("%1: silu(%2) = %3, not %4")
-                                        .arg(set.name.c_str()).arg(g).arg(h[i]).arg(expected)));
+                                        .arg(set.name.c_str())
+                                        .arg(g)
+                                        .arg(h[i])
+                                        .arg(expected)));
             }
         }
     }
@@ -283,7 +293,7 @@ class TestKernelProducts : public QObject {
         }
     }
 
-  private:
+private:
     static std::vector<float> gated(const KernelSet& k, const Matrix& gate, const Matrix& up,
                                     const std::vector<std::byte>& x, int64_t rows) {
         std::vector<float> h(size_t(rows * gate.rows), NAN);
@@ -309,8 +319,8 @@ class TestKernelProducts : public QObject {
                                      std::fabs(silu) * u.bound + 2e-6 * std::fabs(expected) + 1e-37;
                 const double got = h[size_t(r * gate.rows + o)];
                 QVERIFY2(std::fabs(got - expected) <= bound,
-                         qPrintable(QString("%1 %2").arg(set.name.c_str(),
-                                                         dtypeName(gate.type).data())));
+                         qPrintable(
+                             QString("%1 %2").arg(set.name.c_str(), dtypeName(gate.type).data())));
             }
         }
     }
