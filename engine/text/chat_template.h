@@ -3,8 +3,10 @@
 // loop controls). Immutable after parsing; render may be called from any thread.
 #pragma once
 
+#include <ctime>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -19,10 +21,18 @@ public:
                                                        const std::string& name);
     ~ChatTemplate();
 
+    struct RenderOptions {
+        std::optional<std::tm> now;    // what strftime_now tells; the local time where empty
+    };
+
     // `context` is what the reference passes: {"messages": [...], "tools": [...],
-    // "add_generation_prompt": true, "bos_token": "...", ...}; key order is kept. Bounded in steps and output size
-    // (a hostile template ends with BadInput). raise_exception ends with its message.
-    Result<std::string> render(const nlohmann::ordered_json& context) const;
+    // "add_generation_prompt": true, "bos_token": "...", ...}; key order is kept. As there, a
+    // message's null entries are left out, its reasoning is given under each of the names that
+    // templates use, and `tools`, `documents` are none where absent. Bounded in steps, memory and
+    // output size: a hostile template ends with BadInput. raise_exception ends with its message.
+    // Errors: BadInput "name:line:column: what".
+    Result<std::string> render(const nlohmann::ordered_json& context) const { return render(context, {}); }
+    Result<std::string> render(const nlohmann::ordered_json& context, const RenderOptions& options) const;
 
 private:
     ChatTemplate();

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/text/chat_template.h"
+
+#include "engine/text/jinja/machine.h"
+#include "engine/text/jinja/parser.h"
+#include "engine/text/unicode.h"
+
+namespace colibri {
+
+using namespace jinja;
+using nlohmann::ordered_json;
+
+struct ChatTemplate::Impl {
+    Template tree;
+    std::string name;
+};
+
+namespace {
+
+std::string placed(const std::string& name, Position at, const std::string& what) {
+    return name + ":" + std::to_string(at.line) + ":" + std::to_string(at.column) + ": " + what;
+}
+
+Value fromJson(const ordered_json& json, int depth) {
+    if (depth > kDeepestValue) throw RenderError("the input is nested too deep");
+    switch (json.type()) {
+        case ordered_json::value_t::boolean: return Value::boolean(json.get<bool>());
+        case ordered_json::value_t::number_integer: return Value::integer(json.get<int64_t>());
+        case ordered_json::value_t::number_unsigned: return Value::integer(json.get<uint64_t>());
+        case ordered_json::value_t::number_float: return Value::real(json.get<double>());
+        case ordered_json::value_t::string: return Value::string(text::toValidUtf8(json.get_ref<const std::string&>()));
+        case ordered_json::value_t::array: {
+            std::vector<Value> items;
+            for (const auto& item : json) items.push_back(fromJson(item, depth + 1));
+            return Value::list(std::move(items));
+        }
+        case ordered_json::value_t::object: {
+            DictObject dict;
+            for (const auto& [key, item] : json.items()) {
+                dict.set(Value::string(text::toValidUtf8(key)), fromJson(item, depth + 1));
+            }
+            return Value::dict(std::move(dict));
+        }
+        default: return Value::none();
+    }
+}
+
+// A message as the reference hands it on: without empty entries, and with its reasoning under
+// every name that templates read it by.
+Value messageFromJson(const ordered_json& message) {
+    if (!message.is_object()) return fromJson(message, 1);
+    constexpr const char* names[] = {"reasoning_content", "thinking", "reasoning"};
+    const ordered_json* reasoning = nullptr;
+    for (const char* name : names) {
+        if (!reasoning && message.contains(name) && !message[name].is_null()) reasoning = &message[name];
+    }
+    DictObject dict;
+    if (reasoning) dict.set(Value::string("thinking"), fromJson(*reasoning, 1));
+    for (const auto& [key, item] : message.items()) {
+        if (!item.is_null()) dict.set(Value::string(text::toValidUtf8(key)), fromJson(item, 1));
+    }
+    if (reasoning) dict.set(Value::string("reasoning_content"), fromJson(*reasoning, 1));
+    return Value::dict(std::move(dict));
+}
+
+// The variables. Names are views into `context`, which outlives the scope.
+ScopePtr rootScope(const ordered_json& context) {
+    const auto root = std::make_shared<Scope>();
+    root->set("tools", Value::none());
+    root->set("documents", Value::none());
+    root->set("add_generation_prompt", Value::boolean(false));
+    for (auto it = context.begin(); it != context.end(); ++it) {
+        if (it.key() != "messages" || !it->is_array()) {
+            root->set(it.key(), fromJson(*it, 0));
+            continue;
+        }
+        if (it->empty()) throw RenderError("the conversation has no messages");
+        std::vector<Value> messages;
+        for (const auto& message : *it) messages.push_back(messageFromJson(message));
+        root->set("messages", Value::list(std::move(messages)));
+    }
+    return root;
+}
+
+}  // namespace
+
+ChatTemplate::ChatTemplate() = default;
+ChatTemplate::~ChatTemplate() = default;
+
+Result<std::unique_ptr<ChatTemplate>> ChatTemplate::parse(std::string_view source, const std::string& name) {
+    auto impl = std::make_unique<Impl>();
+    impl->name = name;
+    try {
+        impl->tree = parseTemplate(text::toValidUtf8(source));
+    } catch (const SyntaxError& error) {
+        return Status(Code::BadInput, placed(name, error.at, error.what()));
+    } catch (const std::bad_alloc&) {
+        return Status(Code::OutOfMemory, name + ": no memory for this template");
+    }
+    std::unique_ptr<ChatTemplate> out(new ChatTemplate);
+    out->m_impl = std::move(impl);
+    return {std::move(out)};
+}
+
+Result<std::string> ChatTemplate::render(const ordered_json& context, const RenderOptions& options) const {
+    if (!context.is_object()) {
+        return Status(Code::BadInput, m_impl->name + ": the input is not a JSON object with \"messages\"");
+    }
+    Runtime runtime(m_impl->tree, Limits(), options.now);
+    try {
+        return runtime.render(rootScope(context));
+    } catch (const RenderError& error) {
+        return Status(Code::BadInput, placed(m_impl->name, runtime.where(), error.what()));
+    } catch (const std::bad_alloc&) {
+        return Status(Code::OutOfMemory, m_impl->name + ": no memory to render this template");
+    }
+}
+
+}  // namespace colibri

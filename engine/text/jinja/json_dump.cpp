@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+
+#include "engine/text/jinja/machine.h"
+#include "engine/text/jinja/python_text.h"
+
+namespace colibri::jinja {
+namespace {
+
+class JsonWriter {
+public:
+    JsonWriter(Runtime& runtime, const JsonStyle& style) : m_runtime(runtime), m_style(style) {}
+
+    void write(const Value& value, int depth) {
+        if (depth > kDeepestValue) throw RenderError("maximum recursion depth exceeded");
+        m_runtime.charge(1);
+        switch (value.type()) {
+            case Type::None: m_out += "null"; break;
+            case Type::Bool: m_out += value.asInteger() ? "true" : "false"; break;
+            case Type::Int: m_out += formatInteger(value.asInteger()); break;
+            case Type::Float: m_out += number(value.asDouble()); break;
+            case Type::String: string(value.text()); break;
+            case Type::List:
+            case Type::Tuple: list(value.items(), depth); break;
+            case Type::Dict: dict(value.asDict(), depth); break;
+            default: typeError("Object of type " + typeName(value) + " is not JSON serializable");
+        }
+    }
+
+    std::string take() { return std::move(m_out); }
+
+private:
+    static std::string number(double value) {
+        if (std::isnan(value)) return "NaN";
+        if (std::isinf(value)) return value < 0 ? "-Infinity" : "Infinity";
+        return formatDouble(value);
+    }
+
+    void unicode(char32_t unit) {
+        m_out += "\\u";
+        for (int shift = 12; shift >= 0; shift -= 4) m_out += "0123456789abcdef"[unit >> shift & 15];
+    }
+
+    void string(const std::string& text) {
+        m_runtime.chargeBytes(text.size());
+        m_out += '"';
+        for (size_t at = 0; at < text.size();) {
+            const auto step = text::nextUtf8(text, at);
+            const char32_t code = step.code;
+            constexpr std::string_view special = "\"\\\n\r\t\f\b", letters = "\"\\nrtfb";
+            const size_t known = code < 0x80 ? special.find(char(code)) : std::string_view::npos;
+            if (known != std::string_view::npos) {
+                m_out += {'\\', letters[known]};
+            } else if (code < 0x20 || (m_style.asciiOnly && code > 0x7E && code < 0x10000 && code != 0x7F)) {
+                unicode(code);
+            } else if (m_style.asciiOnly && code >= 0x10000) {
+                unicode(0xD800 + ((code - 0x10000) >> 10));
+                unicode(0xDC00 + ((code - 0x10000) & 0x3FF));
+            } else {
+                m_out.append(text, at, step.bytes);
+            }
+            at += step.bytes;
+        }
+        m_out += '"';
+    }
+
+    // What stands before an item; `first` of its container.
+    void separate(bool first, int depth) {
+        if (!first) m_out += m_style.itemSeparator;
+        newLine(depth + 1);
+    }
+
+    void newLine(int depth) {
+        if (!m_style.indent) return;
+        m_out += '\n';
+        for (int i = 0; i < depth; ++i) m_out += *m_style.indent;
+        m_runtime.chargeBytes(m_style.indent->size() * size_t(depth));
+    }
+
+    void list(const std::vector<Value>& items, int depth) {
+        if (items.empty()) {
+            m_out += "[]";
+            return;
+        }
+        m_out += '[';
+        for (size_t i = 0; i < items.size(); ++i) {
+            separate(i == 0, depth);
+            write(items[i], depth + 1);
+        }
+        newLine(depth);
+        m_out += ']';
+    }
+
+    void dict(const DictObject& dict, int depth) {
+        std::vector<const std::pair<Value, Value>*> entries;
+        for (const auto& entry : dict.entries) entries.push_back(&entry);
+        if (m_style.sortKeys) {
+            std::stable_sort(entries.begin(), entries.end(),
+                             [](const auto* a, const auto* b) { return compare(a->first, b->first, "<") < 0; });
+        }
+        if (entries.empty()) {
+            m_out += "{}";
+            return;
+        }
+        m_out += '{';
+        for (size_t i = 0; i < entries.size(); ++i) {
+            separate(i == 0, depth);
+            key(entries[i]->first);
+            m_out += m_style.keySeparator;
+            write(entries[i]->second, depth + 1);
+        }
+        newLine(depth);
+        m_out += '}';
+    }
+
+    void key(const Value& key) {
+        switch (key.type()) {
+            case Type::String: return string(key.text());
+            case Type::None: return string("null");
+            case Type::Bool: return string(key.asInteger() ? "true" : "false");
+            case Type::Int: return string(formatInteger(key.asInteger()));
+            case Type::Float: return string(number(key.asDouble()));
+            default: typeError("keys must be str, int, float, bool or None, not " + typeName(key));
+        }
+    }
+
+    Runtime& m_runtime;
+    const JsonStyle& m_style;
+    std::string m_out;
+};
+
+}  // namespace
+
+std::string dumpJson(Runtime& runtime, const Value& value, const JsonStyle& style) {
+    JsonWriter writer(runtime, style);
+    writer.write(value, 0);
+    return writer.take();
+}
+
+}  // namespace colibri::jinja

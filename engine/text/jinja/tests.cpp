@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// value is NAME(...)
+#include "engine/text/jinja/machine.h"
+#include "engine/text/jinja/python_text.h"
+
+namespace colibri::jinja {
+namespace {
+
+const Value& only(const Arguments& arguments, const char* test) {
+    if (arguments.positional.size() != 1 || !arguments.named.empty()) {
+        typeError("the test " + std::string(test) + " needs one argument");
+    }
+    return arguments.positional[0];
+}
+
+Integer remainder(Runtime& runtime, const Value& value, const Value& by) {
+    const Value rest = binaryOperator(runtime, BinaryOperator::Modulo, value, by);
+    if (rest.is(Type::Float)) return rest.asDouble() == 0 ? 0 : rest.asDouble() == 1 ? 1 : 2;
+    return rest.isInteger() ? rest.asInteger() : 2;
+}
+
+bool cased(const Value& value, bool (*wanted)(char32_t), bool (*other)(char32_t)) {
+    bool any = false;
+    for (char32_t code : toCodePoints(str(value))) {
+        if (other(code) || isTitle(code)) return false;
+        any |= wanted(code);
+    }
+    return any;
+}
+
+using Args = const Arguments&;
+
+constexpr struct {
+    std::string_view name;
+    TestFunction test;
+} kTests[] = {
+    {"defined", [](Runtime&, const Value& v, Args) { return !v.is(Type::Undefined); }},
+    {"undefined", [](Runtime&, const Value& v, Args) { return v.is(Type::Undefined); }},
+    {"none", [](Runtime&, const Value& v, Args) { return v.is(Type::None); }},
+    {"boolean", [](Runtime&, const Value& v, Args) { return v.is(Type::Bool); }},
+    {"true", [](Runtime&, const Value& v, Args) { return v.is(Type::Bool) && v.asInteger() != 0; }},
+    {"false", [](Runtime&, const Value& v, Args) { return v.is(Type::Bool) && v.asInteger() == 0; }},
+    {"integer", [](Runtime&, const Value& v, Args) { return v.is(Type::Int); }},
+    {"float", [](Runtime&, const Value& v, Args) { return v.is(Type::Float); }},
+    {"number", [](Runtime&, const Value& v, Args) { return v.isNumber(); }},
+    {"string", [](Runtime&, const Value& v, Args) { return v.is(Type::String); }},
+    {"mapping", [](Runtime&, const Value& v, Args) { return v.is(Type::Dict); }},
+    {"iterable", [](Runtime&, const Value& v, Args) { return isIterable(v); }},
+    {"sequence",
+     [](Runtime&, const Value& v, Args) {
+         return v.is(Type::Undefined) || v.is(Type::String) || v.is(Type::List) || v.is(Type::Tuple) ||
+                v.is(Type::Dict) || v.is(Type::Range);
+     }},
+    {"callable",
+     [](Runtime&, const Value& v, Args) {
+         return v.is(Type::Function) || v.is(Type::Macro) || v.is(Type::Loop) || v.is(Type::Undefined);
+     }},
+    {"escaped", [](Runtime&, const Value& v, Args) { return v.is(Type::String) && v.asString().safe; }},
+    {"lower", [](Runtime&, const Value& v, Args) { return cased(v, isLower, isUpper); }},
+    {"upper", [](Runtime&, const Value& v, Args) { return cased(v, isUpper, isLower); }},
+    {"filter", [](Runtime&, const Value& v, Args) { return v.is(Type::String) && findFilter(v.text()); }},
+    {"test", [](Runtime&, const Value& v, Args) { return v.is(Type::String) && findTest(v.text()); }},
+    {"odd", [](Runtime& r, const Value& v, Args) { return remainder(r, v, Value::integer(2)) == 1; }},
+    {"even", [](Runtime& r, const Value& v, Args) { return remainder(r, v, Value::integer(2)) == 0; }},
+    {"divisibleby", [](Runtime& r, const Value& v, Args a) { return remainder(r, v, only(a, "divisibleby")) == 0; }},
+    {"sameas",
+     [](Runtime&, const Value& v, Args a) {
+         const Value& other = only(a, "sameas");
+         if (v.type() != other.type()) return false;
+         const bool plain = v.is(Type::None) || v.is(Type::Bool) || v.is(Type::Int) || v.is(Type::String);
+         return plain ? equal(v, other) : v.identity() == other.identity();
+     }},
+    {"eq", [](Runtime&, const Value& v, Args a) { return equal(v, only(a, "eq")); }},
+    {"ne", [](Runtime&, const Value& v, Args a) { return !equal(v, only(a, "ne")); }},
+    {"lt", [](Runtime&, const Value& v, Args a) { return compare(v, only(a, "lt"), "<") < 0; }},
+    {"le", [](Runtime&, const Value& v, Args a) { return compare(v, only(a, "le"), "<=") <= 0; }},
+    {"gt", [](Runtime&, const Value& v, Args a) { return compare(v, only(a, "gt"), ">") > 0; }},
+    {"ge", [](Runtime&, const Value& v, Args a) { return compare(v, only(a, "ge"), ">=") >= 0; }},
+    {"in", [](Runtime&, const Value& v, Args a) { return contains(only(a, "in"), v); }},
+};
+
+constexpr std::pair<std::string_view, std::string_view> kAliases[] = {
+    {"==", "eq"}, {"equalto", "eq"}, {"!=", "ne"}, {"<", "lt"}, {"lessthan", "lt"}, {"<=", "le"},
+    {">", "gt"}, {"greaterthan", "gt"}, {">=", "ge"}};
+
+}  // namespace
+
+TestFunction findTest(std::string_view name) {
+    for (const auto& [alias, of] : kAliases) {
+        if (alias == name) name = of;
+    }
+    for (const auto& row : kTests) {
+        if (row.name == name) return row.test;
+    }
+    return nullptr;
+}
+
+}  // namespace colibri::jinja
