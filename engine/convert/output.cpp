@@ -15,6 +15,10 @@
 
 namespace colibri {
 
+namespace {
+constexpr int64_t kPushBytes = 16 << 20;
+}
+
 int64_t freeBytes(const std::filesystem::path& folder, const DiskHooks& hooks) {
     if (hooks.freeBytes) return hooks.freeBytes(folder);
     struct statvfs info;
@@ -33,7 +37,7 @@ Result<OutputFile> OutputFile::open(const std::filesystem::path& path, int64_t k
         return Status(Code::BadInput, path.string() + ": shorter than its journal says");
     }
     if (::ftruncate(fd, keep) != 0) return systemError("cannot write", path, errno);
-    file.m_position = keep;
+    file.m_position = file.m_pushed = keep;
     return file;
 }
 
@@ -42,6 +46,7 @@ OutputFile::OutputFile(OutputFile&& other) noexcept
       m_path(std::move(other.m_path)),
       m_hooks(other.m_hooks),
       m_position(other.m_position),
+      m_pushed(other.m_pushed),
       m_hasher(std::move(other.m_hasher)) {}
 
 OutputFile::~OutputFile() {
@@ -62,6 +67,11 @@ Status OutputFile::append(std::span<const std::byte> data) {
         if (n == 0) return systemError("cannot write", m_path, ENOSPC);
         m_position += n;
         data = data.subspan(size_t(n));
+    }
+    // Writing back begins now, so that sync() has little left to wait for. Only advice.
+    if (m_position - m_pushed >= kPushBytes) {
+        (void)::sync_file_range(m_fd, m_pushed, m_position - m_pushed, SYNC_FILE_RANGE_WRITE);
+        m_pushed = m_position;
     }
     return {};
 }

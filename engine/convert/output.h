@@ -47,7 +47,7 @@ private:
     int m_fd;
     std::filesystem::path m_path;
     const DiskHooks* m_hooks;
-    int64_t m_position = 0;
+    int64_t m_position = 0, m_pushed = 0;
     Hasher m_hasher;
 };
 

@@ -4,6 +4,7 @@
 #include "engine/model/container.h"
 #include "engine/model/layout.h"
 #include "kernels/kernels.h"
+#include "kernels/packed.h"
 
 namespace colibri {
 
@@ -13,29 +14,39 @@ constexpr int64_t kRecordingBytes = 16 << 20;  // event rings, series and histog
 constexpr int64_t kLogitRows = 64;             // rows of a batch that want logits at once
 constexpr int64_t kHugePage = 2 << 20;
 
-// Activations of one chunk of R rows, f32 unless said (H hidden, Q = heads x d, KV = kv heads x d,
-// E experts, k chosen, I expert size):
-//   residual stream and its norm            2 R H
-//   q, k, v, attention output               R (2 Q + 2 KV)
-//   router logits, chosen ids and weights   R (E + 2 k)
-//   rows gathered by expert and their outputs, with the hidden layer between
-//                                           R k (2 H + I), or the dense layer's R D
-//   the same inputs quantised               R k max(H, I) x 40/32 bytes
-//   logits                                  64 rows x vocabulary
-//   attention scores, one head group per thread
-//                                           threads x (heads / kv heads) x context
-int64_t bufferBytes(const ModelConfig& c, const LoadShape& shape) {
+// Activations of one chunk of R rows, in f32 unless "as input": the form inputRowBytes gives for
+// the weight type. H hidden, Q = heads x d, KV = kv heads x d, D dense FFN, E experts, k chosen,
+// I expert size.
+//   attention   residual, norm, norm of the FFN          3 R H
+//               inputs of the products                   R max(H, Q, D) + R max(H, D), as input
+//               q, k, v, mixed heads, rotation           R (2 Q + 2 KV + rotary)
+//               output, or the dense FFN's inner row     R max(H, D)
+//   experts     router input, logits, scores             R (H + 2 E)
+//               rows grouped by expert                   R (k + 1) H, as input
+//               inner rows, and these as input           R k I twice
+//               outputs                                  R k H
+//   prefetch    next router's norm, input, logits        R (2 H + E)
+//   logits      of at most 64 rows                       64 x vocabulary
+//   scores      one head group per thread                threads x heads / kv heads x context
+int64_t bufferBytes(const ContainerInfo& info, const LoadShape& shape) {
+    const ModelConfig& c = info.config;
     const int64_t rows = std::clamp<int64_t>(shape.prefillChunk, 1, 1 << 16);
+    const int64_t hidden = c.hiddenSize, k = c.topK;
     const int64_t qWidth = c.numHeads * c.headDim, kvWidth = c.numKvHeads * c.headDim;
-    int64_t perRow = 2 * c.hiddenSize + 2 * qWidth + 2 * kvWidth + c.numExperts + 2 * c.topK;
-    perRow += std::max(c.topK * (2 * c.hiddenSize + c.expertSize), c.denseSize);
-    int64_t bytes = rows * perRow * int64_t(sizeof(float));
-    int64_t widest = std::max({c.hiddenSize, c.expertSize, qWidth});
-    bytes += rows * std::max<int64_t>(c.topK, 1) * inputRowBytes(DType::Q8_0, widest);
-    bytes += kLogitRows * c.vocabSize * int64_t(sizeof(float));
-    int64_t context = std::max<int64_t>(shape.contextLength, 1);
-    bytes += std::max<int64_t>(shape.threads, 1) * (c.numHeads / c.numKvHeads) * context *
-             int64_t(sizeof(float));
+    const int64_t inner = std::max(hidden, c.denseSize);
+    int64_t floats = 3 * hidden + 2 * qWidth + 2 * kvWidth + c.rope.rotaryDim + inner;
+    floats += hidden + 2 * c.numExperts + k * (c.expertSize + hidden);
+    floats += 2 * hidden + c.numExperts;
+    int64_t perRow = floats * int64_t(sizeof(float));
+    perRow += inputRowBytes(info.denseType, std::max(inner, qWidth)) +
+              inputRowBytes(info.denseType, inner);
+    perRow += (k + 1) * inputRowBytes(info.expertType, hidden) +
+              k * inputRowBytes(info.expertType, c.expertSize);
+    int64_t bytes = rows * perRow + kLogitRows * c.vocabSize * int64_t(sizeof(float));
+    const int64_t seen = c.slidingWindow > 0 ? std::min(c.slidingWindow, shape.contextLength)
+                                             : shape.contextLength;
+    bytes += std::max<int64_t>(shape.threads, 1) * (c.numHeads / c.numKvHeads) *
+             std::max<int64_t>(seen, 1) * int64_t(sizeof(float));
     return bytes;
 }
 
@@ -44,13 +55,15 @@ int64_t bufferBytes(const ModelConfig& c, const LoadShape& shape) {
 MemoryEstimate estimateMemory(const ContainerInfo& info, const LoadShape& shape) {
     const ModelConfig& c = info.config;
     MemoryEstimate m;
-    m.dense = alignUp(info.denseBytes, kHugePage);
+    // Routers are packed a second time, for the matrix product.
+    m.dense = alignUp(info.denseBytes, kHugePage) +
+              c.moeLayerCount() * packedBytes(DType::F32, c.numExperts, c.hiddenSize);
     int64_t perLayer = std::clamp<int64_t>(shape.cacheSize, 0, c.numExperts);
     m.expertCache = perLayer * c.moeLayerCount() * info.expertRecordBytes();
     int64_t pages = (std::max<int64_t>(shape.contextLength, 0) + kPageTokens - 1) / kPageTokens;
     m.kvCache = c.numLayers * 2 * c.numKvHeads * c.headDim * pages * kPageTokens *
                 (shape.kvF16 ? 2 : 4);
-    m.buffers = bufferBytes(c, shape);
+    m.buffers = bufferBytes(info, shape);
     m.recording = kRecordingBytes;
     return m;
 }
