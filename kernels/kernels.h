@@ -62,7 +62,8 @@ struct KernelSet {
     Isa isa;
 
     // Prepares `rows` activation rows x (row stride ldx floats, cols used, rest treated as zero)
-    // into `out` in the form inputRowBytes(weights, cols) describes, rows contiguous.
+    // into `out` in the form inputRowBytes(weights, cols) describes, rows contiguous; `out` is
+    // aligned for float. A block with a NaN or an infinity makes the outputs of its row NaN.
     void (*prepareInput)(DType weights, const float* x, int64_t ldx, int64_t rows, int64_t cols,
                          std::byte* out);
 
@@ -101,6 +102,7 @@ struct KernelSet {
 };
 
 // The k largest of n scores, largest first; equal scores: lowest index first. NaN sorts last.
+// Writes min(k, n) indices.
 void topK(const float* scores, int n, int k, int* indices);
 
 // Instruction sets of this processor (and operating system), weakest first; Scalar always.

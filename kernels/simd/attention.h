@@ -5,6 +5,8 @@
 // loads. The arithmetic of a head is the same in each.
 #pragma once
 
+#include <type_traits>
+
 #include "kernels/simd/ops.h"
 
 namespace colibri {
@@ -31,10 +33,11 @@ struct KvRows {
             return V::loadPart(base + row * dim + d, n);
         }
     }
+    // Into the second level: the first is full of the page at hand.
     void prefetch(int64_t row) const {
         const auto* bytes = reinterpret_cast<const char*>(base + row * dim);
         for (int64_t i = 0; i < dim * int64_t(sizeof(Element)); i += 64) {
-            __builtin_prefetch(bytes + i);
+            __builtin_prefetch(bytes + i, 0, 2);
         }
     }
 };
@@ -44,6 +47,7 @@ struct Attention {
     using F = typename V::F;
     using Rows = KvRows<V, Half>;
     static constexpr int64_t kWidth = V::kWidth;
+    static constexpr int64_t kSquare = kWidth * kWidth;
 
     // The visible positions [first, first + count) of one page, and the page after it. Pages lie
     // anywhere in memory: the processor cannot foresee the next one.
@@ -71,38 +75,61 @@ struct Attention {
         return span;
     }
 
+    // Lane sums of q . k for H heads (rows of q) and J positions from `t` of the span on.
+    template <int H, int J>
+    static void dots(const float* q, const Rows& rows, int64_t t, float (&sums)[H][kSquare]) {
+        const int64_t dim = rows.dim;
+        const int64_t first = t % kWidth;
+        F acc[H][J];
+        for (int h = 0; h < H; ++h) {
+            for (int j = 0; j < J; ++j) acc[h][j] = V::zero();
+        }
+        int64_t d = 0;
+        for (; d + kWidth <= dim; d += kWidth) {
+            for (int j = 0; j < J; ++j) {
+                const F k = rows.load(t + j, d);
+                for (int h = 0; h < H; ++h) {
+                    acc[h][j] = V::fma(V::load(q + h * dim + d), k, acc[h][j]);
+                }
+            }
+        }
+        if (d < dim) {
+            for (int j = 0; j < J; ++j) {
+                const F k = rows.loadPart(t + j, d, dim - d);
+                for (int h = 0; h < H; ++h) {
+                    acc[h][j] = V::fma(V::loadPart(q + h * dim + d, dim - d), k, acc[h][j]);
+                }
+            }
+        }
+        for (int h = 0; h < H; ++h) {
+            for (int j = 0; j < J; ++j) V::store(sums[h] + (first + j) * kWidth, acc[h][j]);
+        }
+    }
+
     // scratch[head][t - begin] = scale * q . k for H heads from `head` on, over one span.
     template <int H>
     static void scores(const AttentionArgs& args, int head, const Span& span) {
+        constexpr int kTogether = 4 / H;
         const int64_t n = args.end - args.begin;
-        const int64_t dim = args.headDim;
-        const float* q = args.q + head * dim;
+        const float* q = args.q + head * args.headDim;
         // kWidth positions at a time, so that their sums over lanes are taken together.
-        alignas(64) float sums[H][kWidth * kWidth] = {};
+        alignas(64) float sums[H][kSquare] = {};
         for (int64_t t = 0; t < span.count; t += kWidth) {
-            const int64_t count = lesser(kWidth, span.count - t);
-            for (int64_t j = 0; j < count; ++j) {
-                if (head == 0 && span.next.base) span.next.prefetch(t + j);
-                F acc[H];
-                for (int h = 0; h < H; ++h) acc[h] = V::zero();
-                int64_t d = 0;
-                for (; d + kWidth <= dim; d += kWidth) {
-                    const F k = span.rows.load(t + j, d);
-                    for (int h = 0; h < H; ++h) {
-                        acc[h] = V::fma(V::load(q + h * dim + d), k, acc[h]);
-                    }
+            const int64_t end = lesser(t + kWidth, span.count);
+            // Asked for row by row: a burst would hold up the loads that are needed now.
+            const bool ahead = head == 0 && span.next.base;
+            int64_t j = t;
+            for (; j + kTogether <= end; j += kTogether) {
+                if (ahead) {
+                    for (int64_t i = 0; i < kTogether; ++i) span.next.prefetch(j + i);
                 }
-                if (d < dim) {
-                    const F k = span.rows.loadPart(t + j, d, dim - d);
-                    for (int h = 0; h < H; ++h) {
-                        acc[h] = V::fma(V::loadPart(q + h * dim + d, dim - d), k, acc[h]);
-                    }
-                }
-                for (int h = 0; h < H; ++h) V::store(sums[h] + j * kWidth, acc[h]);
+                dots<H, kTogether>(q, span.rows, j, sums);
             }
+            for (; j < end; ++j) dots<H, 1>(q, span.rows, j, sums);
             for (int h = 0; h < H; ++h) {
                 const F s = V::mul(V::rowSums(sums[h]), V::set1(args.scale));
-                V::storePart(args.scratch + (head + h) * n + span.first - args.begin + t, s, count);
+                float* to = args.scratch + (head + h) * n + span.first - args.begin + t;
+                V::storePart(to, s, end - t);
             }
         }
     }
