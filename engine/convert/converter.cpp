@@ -153,11 +153,13 @@ Result<ContainerInfo> convertModel(const ConvertOptions& options, const Progress
     const bool fresh = writer.bytesDone() == 0;
     Status status = checkSpace(partial, total - writer.bytesDone(), hooks);
     if (!status.ok() && !fresh) return status;   // the earlier work stays for when there is room
-    if (status.ok()) status = writer.write();
-    if (status.ok()) status = finish(partial, target, *source, *plan, *journal, hooks);
+    if (status.ok()) {
+        status = writer.write();
+        if (status.ok()) status = finish(partial, target, *source, *plan, *journal, hooks);
+        status = withSpace(status, partial, total - writer.bytesDone(), hooks);
+    }
     if (!status.ok()) {
         if (status.code() == Code::Cancelled) return status;
-        status = withSpace(status, partial, total - writer.bytesDone(), hooks);
         std::error_code error;
         fs::remove_all(partial, error);
         return status;

@@ -202,6 +202,7 @@ private slots:
         Result<ContainerInfo> info = run(target, hooks);
         QCOMPARE(int(info.status().code()), int(Code::NoSpace));
         QVERIFY(info.status().message().find("1.00 MiB") != std::string::npos);
+        QVERIFY(info.status().message().find("still to be written") == std::string::npos);
         QCOMPARE(writes, 0);
         QVERIFY(!fs::exists(target) && !fs::exists(partialOf(target)));
     }
