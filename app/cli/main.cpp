@@ -33,7 +33,7 @@ int run(int argc, char** argv) {
     } catch (const CLI::ParseError& error) {
         return app.exit(error, std::cout, std::cerr) == 0 ? kOk : kUsage;
     }
-    return verbs.chosen ? verbs.chosen() : int(kUsage);
+    return verbs.chosen();
 }
 
 }  // namespace

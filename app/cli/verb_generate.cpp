@@ -145,7 +145,7 @@ void addGenerate(Verbs& verbs) {
     verb->add_option("--system", args->system, "System message, with --chat");
     verb->add_flag("--no-bos", args->noBos, "No beginning-of-sequence token before the prompt");
     args->sampling.addTo(*verb);
-    verb->final_callback([args] {
+    verb->parse_complete_callback([args] {
         if (args->promptOption->count() + args->fileOption->count() +
                 args->tokensOption->count() == 0) {
             throw CLI::RequiredError("--prompt, --file or --tokens");

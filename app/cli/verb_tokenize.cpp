@@ -53,7 +53,7 @@ void addTokenize(Verbs& verbs) {
     verb->add_flag("--no-special", args->noSpecial, "Special tokens in the text stay text");
     verb->add_flag("--bos", args->bos, "A beginning-of-sequence token, where the model has one");
     verb->add_flag("--json", args->json, "The output is JSON in any case");
-    verb->final_callback([args] {
+    verb->parse_complete_callback([args] {
         if (args->textOption->count() + args->fileOption->count() == 0) {
             throw CLI::RequiredError("--text or --file");
         }

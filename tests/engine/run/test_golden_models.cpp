@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The whole forward pass against the reference implementation, on every instruction set.
+#include <QtTest>
+#include <cmath>
+
+#include "tests/engine/run/run_fixture.h"
+
+using namespace colibri;
+using namespace colibri::test;
+
+namespace {
+
+double largest(const std::vector<double>& x) {
+    double best = 0;
+    for (const double v : x) best = std::max(best, std::abs(v));
+    return best;
+}
+
+// Largest difference, divided by the largest absolute logit of the position.
+double relativeError(const std::vector<float>& got, const std::vector<double>& want) {
+    double worst = 0;
+    for (size_t i = 0; i < want.size(); ++i) {
+        worst = std::max(worst, std::abs(double(got[i]) - want[i]));
+    }
+    return worst / largest(want);
+}
+
+const Knobs kExact{{KnobId::KvDtype, int64_t(KvDtype::F32)}};
+
+}  // namespace
+
+class TestGoldenModels : public QObject {
+    Q_OBJECT
+
+    static void addModels(bool quantisable) {
+        QTest::addColumn<QString>("name");
+        QTest::addColumn<int>("isa");
+        for (const auto& entry : goldenIndex()) {
+            if (quantisable && !entry["q8_ok"].get<bool>()) continue;
+            for (const Isa isa : availableIsas()) {
+                const QString name = QString::fromStdString(entry["name"]);
+                QTest::newRow(qPrintable(name + " " + QString::fromStdString(std::string(
+                                                          isaName(isa)))))
+                    << name << int(isa);
+            }
+        }
+    }
+    static nlohmann::json expectedOf(const QString& name) {
+        for (const auto& entry : goldenIndex()) {
+            if (entry["name"] == name.toStdString()) return goldenExpected(entry);
+        }
+        return {};
+    }
+
+    static void compareRouting(const Engine::LogitsResult& got, const nlohmann::json& routing) {
+        QCOMPARE(got.routing.size(), routing.size());
+        for (size_t l = 0; l < routing.size(); ++l) {
+            QCOMPARE(got.routing[l].layer, routing[l]["layer"].get<int64_t>());
+            const auto experts = routing[l]["experts"].get<std::vector<std::vector<int>>>();
+            const auto weights = routing[l]["weights"].get<std::vector<std::vector<double>>>();
+            QCOMPARE(got.routing[l].experts, experts);
+            for (size_t t = 0; t < weights.size(); ++t) {
+                QVERIFY(relativeError(got.routing[l].weights[t], weights[t]) < 1e-4);
+            }
+        }
+    }
+
+private slots:
+    void logitsRoutingAndGreedy_data() { addModels(false); }
+    void logitsRoutingAndGreedy() {
+        QFETCH(QString, name);
+        QFETCH(int, isa);
+        const nlohmann::json expected = expectedOf(name);
+        const auto prompt = expected["prompt"].get<std::vector<int32_t>>();
+        const auto greedy = expected["greedy"].get<std::vector<int32_t>>();
+        const auto engine = load(goldenModel(name.toStdString()), kExact, Isa(isa));
+
+        Result<Engine::LogitsResult> result = engine->logits(prompt);
+        QVERIFY2(result.ok(), result.status().text().c_str());
+        QCOMPARE(result->logits.size(), prompt.size());
+        for (const auto& row : expected["logits"]) {
+            const auto& got = result->logits[row["position"].get<size_t>()];
+            const double error = relativeError(got, row["values"].get<std::vector<double>>());
+            QVERIFY2(error <= 1e-4, qPrintable(QString::number(error)));
+        }
+        for (size_t t = 0; t < prompt.size(); ++t) {
+            const auto& row = result->logits[t];
+            QCOMPARE(int(std::max_element(row.begin(), row.end()) - row.begin()),
+                     expected["argmax"][t].get<int>());
+        }
+        compareRouting(*result, expected["routing"]);
+
+        QCOMPARE(test::generate(*engine, prompt, int(greedy.size())), greedy);
+        std::vector<int32_t> fed = prompt;
+        fed.insert(fed.end(), greedy.begin(), greedy.end() - 1);
+        result = engine->logits(fed);
+        QVERIFY2(result.ok(), result.status().text().c_str());
+        compareRouting(*result, expected["greedy_routing"]);
+    }
+
+    // Quantised weights: the error against f32 stays within what 8 or 4 bits can give. These
+    // random models are small and unforgiving; the bounds are half as much again as what was measured.
+    void quantisedStaysClose_data() { addModels(true); }
+    void quantisedStaysClose() {
+        QFETCH(QString, name);
+        QFETCH(int, isa);
+        const nlohmann::json expected = expectedOf(name);
+        const auto prompt = expected["prompt"].get<std::vector<int32_t>>();
+        for (const auto& [type, bound] : {std::pair{DType::Q8_0, 0.15}, {DType::Q4_0, 0.9}}) {
+            const auto engine = load(goldenModel(name.toStdString(), type), {}, Isa(isa));
+            Result<Engine::LogitsResult> result = engine->logits(prompt);
+            QVERIFY2(result.ok(), result.status().text().c_str());
+            // Root mean square over the last positions, relative to the logits' own.
+            double difference = 0, size = 0;
+            for (const auto& row : expected["logits"]) {
+                const auto want = row["values"].get<std::vector<double>>();
+                const auto& got = result->logits[row["position"].get<size_t>()];
+                for (size_t i = 0; i < want.size(); ++i) {
+                    difference += (double(got[i]) - want[i]) * (double(got[i]) - want[i]);
+                    size += want[i] * want[i];
+                }
+            }
+            const double error = std::sqrt(difference / size);
+            qInfo("%s: relative rms error %.4f", std::string(dtypeName(type)).c_str(), error);
+            QVERIFY2(error < bound, qPrintable(QString::number(error)));
+        }
+    }
+};
+
+QTEST_GUILESS_MAIN(TestGoldenModels)
+#include "test_golden_models.moc"

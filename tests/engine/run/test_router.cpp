@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include <QtTest>
+#include <cmath>
+
+#include "engine/run/router.h"
+
+using namespace colibri;
+
+namespace {
+
+struct Choice {
+    std::vector<int> experts;
+    std::vector<float> weights;
+};
+
+Choice select(const RoutingSpec& spec, std::vector<float> logits, int k,
+              const std::vector<float>& bias = {}) {
+    const int n = int(logits.size());
+    const Router router(spec, n, k, kernelsFor(Isa::Scalar));
+    std::vector<float> scratch(static_cast<size_t>(n));
+    Choice c{std::vector<int>(size_t(k)), std::vector<float>(size_t(k))};
+    router.select(logits.data(), bias.empty() ? nullptr : bias.data(), scratch.data(),
+                  c.experts.data(), c.weights.data());
+    return c;
+}
+
+double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+bool near(double a, double b) { return std::abs(a - b) < 1e-6; }
+
+}  // namespace
+
+class TestRouter : public QObject {
+    Q_OBJECT
+
+    const std::vector<float> m_logits{0.5f, 2.0f, -1.0f, 1.0f};
+    const double m_sum = std::exp(0.5) + std::exp(2.0) + std::exp(-1.0) + std::exp(1.0);
+
+private slots:
+    void softmaxKeepsScoresWithoutRenorm() {
+        const Choice c = select({}, m_logits, 2);
+        QCOMPARE(c.experts, (std::vector<int>{1, 3}));
+        QVERIFY(near(c.weights[0], std::exp(2.0) / m_sum));
+        QVERIFY(near(c.weights[1], std::exp(1.0) / m_sum));
+    }
+    void renormDividesByTheChosenSum() {
+        RoutingSpec spec;
+        spec.renorm = true;
+        const Choice c = select(spec, m_logits, 2);
+        QVERIFY(near(c.weights[0] + c.weights[1], 1));
+        QVERIFY(near(c.weights[0], std::exp(2.0) / (std::exp(2.0) + std::exp(1.0))));
+    }
+    void logitSoftmaxEqualsRenormalisedSoftmax() {
+        RoutingSpec spec;
+        spec.weightSource = WeightSource::LogitSoftmax;
+        const Choice c = select(spec, m_logits, 2);
+        QVERIFY(near(c.weights[0], std::exp(2.0) / (std::exp(2.0) + std::exp(1.0))));
+    }
+    void biasTakesPartInSelectionOnly() {
+        RoutingSpec spec;
+        spec.scoreFn = ScoreFn::Sigmoid;
+        spec.selectBias = true;
+        const Choice c = select(spec, m_logits, 2, {0, 0, 5, 0});
+        QCOMPARE(c.experts, (std::vector<int>{2, 1}));
+        QVERIFY(near(c.weights[0], sigmoid(-1)));
+        QVERIFY(near(c.weights[1], sigmoid(2)));
+    }
+    void scaleComesAfterRenorm() {
+        RoutingSpec spec;
+        spec.renorm = true;
+        spec.scale = 2.5;
+        const Choice c = select(spec, m_logits, 3);
+        QVERIFY(near(c.weights[0] + c.weights[1] + c.weights[2], 2.5));
+    }
+    void sigmoidOfLogit() {
+        RoutingSpec spec;
+        spec.weightSource = WeightSource::SigmoidLogit;
+        const Choice c = select(spec, m_logits, 1);
+        QCOMPARE(c.experts, (std::vector<int>{1}));
+        QVERIFY(near(c.weights[0], sigmoid(2)));
+    }
+    void equalScoresTakeTheLowestExpert() {
+        QCOMPARE(select({}, {1, 1, 1, 1}, 2).experts, (std::vector<int>{0, 1}));
+    }
+    void zeroSumDoesNotDivide() {
+        RoutingSpec spec;
+        spec.scoreFn = ScoreFn::Sigmoid;
+        spec.renorm = true;
+        const Choice c = select(spec, {-200, -200, -200, -200}, 2);
+        for (const float w : c.weights) QVERIFY(std::isfinite(w));
+    }
+};
+
+QTEST_GUILESS_MAIN(TestRouter)
+#include "test_router.moc"

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include <QtTest>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "engine/run/sampler.h"
+#include "engine/run/text_stream.h"
+
+using namespace colibri;
+
+namespace {
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+// How often each id is drawn in `n` draws.
+std::map<int32_t, int> draws(const Sampling& sampling, const std::vector<float>& logits, int n) {
+    Sampler sampler(sampling, {});
+    std::map<int32_t, int> counts;
+    for (int i = 0; i < n; ++i) ++counts[*sampler.next(logits)];
+    return counts;
+}
+
+// Pearson's statistic of counts against probabilities.
+double chiSquare(const std::map<int32_t, int>& counts, const std::vector<double>& p, int n) {
+    double sum = 0;
+    for (size_t i = 0; i < p.size(); ++i) {
+        const auto it = counts.find(int32_t(i));
+        const double expected = p[i] * n, seen = it == counts.end() ? 0 : it->second;
+        sum += (seen - expected) * (seen - expected) / expected;
+    }
+    return sum;
+}
+
+}  // namespace
+
+class TestSampler : public QObject {
+    Q_OBJECT
+
+    const std::vector<float> m_logits{1.0f, 3.0f, 0.0f, 2.0f, -1.0f};
+    static constexpr int kDraws = 40000;
+
+    std::vector<double> softmax(double temperature, std::vector<int> kept = {}) {
+        std::vector<double> p(m_logits.size(), 0);
+        double sum = 0;
+        for (size_t i = 0; i < p.size(); ++i) {
+            if (!kept.empty() && std::find(kept.begin(), kept.end(), int(i)) == kept.end()) continue;
+            p[i] = std::exp(double(m_logits[i]) / temperature);
+            sum += p[i];
+        }
+        for (double& v : p) v /= sum;
+        return p;
+    }
+
+private slots:
+    void greedyTakesTheLargest() {
+        Sampler sampler({}, {});
+        QCOMPARE(sampler.next(m_logits), std::optional<int32_t>(1));
+    }
+    void greedyTieIsTheLowestId() {
+        Sampler sampler({}, {});
+        QCOMPARE(sampler.next(std::vector<float>{0, 5, 5, 5}), std::optional<int32_t>(1));
+    }
+    void nanAndInfinityAreNeverChosen() {
+        for (const float temperature : {0.0f, 1.0f}) {
+            Sampling s;
+            s.temperature = temperature;
+            Sampler sampler(s, {});
+            QCOMPARE(sampler.next(std::vector<float>{kNan, kInfinity, 1, -kInfinity}),
+                     std::optional<int32_t>(2));
+            QCOMPARE(sampler.next(std::vector<float>{kNan, kInfinity}), std::optional<int32_t>());
+        }
+    }
+
+    // 99.99 % quantile of chi square with 4 degrees of freedom: 23.5. The draws are fixed by the
+    // seed, so this passes always or never.
+    void drawsFollowTheSoftmax() {
+        for (const float temperature : {0.5f, 1.0f, 2.0f}) {
+            Sampling s;
+            s.temperature = temperature;
+            s.seed = 42;
+            QVERIFY(chiSquare(draws(s, m_logits, kDraws), softmax(double(temperature)), kDraws) <
+                    23.5);
+        }
+    }
+    void topKKeepsTheLargest() {
+        Sampling s;
+        s.temperature = 1;
+        s.topK = 2;
+        const auto counts = draws(s, m_logits, kDraws);
+        QCOMPARE(counts.size(), size_t(2));
+        const std::vector<double> p = softmax(1, {1, 3});
+        QVERIFY(std::abs(counts.at(1) / double(kDraws) - p[1]) < 0.01);
+        QVERIFY(counts.contains(3));
+    }
+    void topPKeepsTheSmallestSetThatReachesIt() {
+        const std::vector<double> p = softmax(1);
+        Sampling s;
+        s.temperature = 1;
+        s.topP = float(p[1] + 0.5 * p[3]);               // 1 alone does not reach it, 1 and 3 do
+        QCOMPARE(draws(s, m_logits, 2000).size(), size_t(2));
+        s.topP = float(0.5 * p[1]);
+        QCOMPARE(draws(s, m_logits, 2000).size(), size_t(1));
+    }
+    void minPIsRelativeToTheBest() {
+        Sampling s;
+        s.temperature = 1;
+        s.minP = float(std::exp(-1.5));                  // keeps logits within 1.5 of the best
+        const auto counts = draws(s, m_logits, 2000);
+        QCOMPARE(counts.size(), size_t(2));
+        QVERIFY(counts.contains(1) && counts.contains(3));
+    }
+    void penaltyPushesSeenTokensDown() {
+        Sampling s;
+        s.repetitionPenalty = 10;
+        const std::vector<int32_t> prompt{1};
+        Sampler sampler(s, prompt);
+        QCOMPARE(sampler.next(m_logits), std::optional<int32_t>(3));   // 1 was in the prompt
+        QCOMPARE(sampler.next(m_logits), std::optional<int32_t>(0));   // 3 has been generated
+        // A negative logit is multiplied: it falls too.
+        Sampler negative(s, std::vector<int32_t>{0});
+        QCOMPARE(negative.next(std::vector<float>{-1, -2}), std::optional<int32_t>(1));
+    }
+    void seedDecides() {
+        Sampling s;
+        s.temperature = 1;
+        const auto sequence = [&](uint64_t seed) {
+            s.seed = seed;
+            Sampler sampler(s, {});
+            std::vector<int32_t> ids;
+            for (int i = 0; i < 50; ++i) ids.push_back(*sampler.next(m_logits));
+            return ids;
+        };
+        QCOMPARE(sequence(1), sequence(1));
+        QVERIFY(sequence(1) != sequence(2));
+    }
+    // The generator is documented; its first outputs for seed 0 are splitmix64's published ones.
+    void drawsAreSplitmix64() {
+        QCOMPARE(uniformDraw(0, 0), double(0xe220a8397b1dcdafull >> 11) / 9007199254740992.0);
+        QCOMPARE(uniformDraw(0, 1), double(0x6e789e6aa1b965f4ull >> 11) / 9007199254740992.0);
+        QCOMPARE(uniformDraw(0, 2), double(0x06c45d188009454full >> 11) / 9007199254740992.0);
+    }
+
+    void stopStringNeverShows() {
+        TextStream stream({"STOP", "\n\n"});
+        QCOMPARE(stream.push("Hello S"), std::string("Hello "));
+        QCOMPARE(stream.push("TO"), std::string());
+        QCOMPARE(stream.push("RY"), std::string("STORY"));
+        QCOMPARE(stream.push("\n"), std::string());
+        QVERIFY(!stream.stopped());
+        QCOMPARE(stream.push("\nmore"), std::string());
+        QVERIFY(stream.stopped());
+        QCOMPARE(stream.finish(), std::string());
+        QCOMPARE(stream.text(), std::string("Hello STORY"));
+    }
+    void heldBackTextComesAtTheEnd() {
+        TextStream stream({"STOP"});
+        QCOMPARE(stream.push("an S"), std::string("an "));
+        QCOMPARE(stream.finish(), std::string("S"));
+        QCOMPARE(stream.text(), std::string("an S"));
+    }
+    void earliestStopWins() {
+        TextStream stream({"c", "b"});
+        QCOMPARE(stream.push("abc"), std::string("a"));
+        QVERIFY(stream.stopped());
+    }
+    void charactersStayWhole() {
+        TextStream stream({});
+        QCOMPARE(stream.push("\xe2\x82"), std::string());
+        QCOMPARE(stream.push("\xac!"), std::string("\xe2\x82\xac!"));
+        QCOMPARE(stream.push("\xe2"), std::string());
+        QCOMPARE(stream.finish(), std::string("\xef\xbf\xbd"));
+    }
+    void stopStringOverCharacterBytes() {
+        TextStream stream({"é"});
+        QCOMPARE(stream.push("caf\xc3"), std::string("caf"));
+        QCOMPARE(stream.push("\xa9s"), std::string());
+        QVERIFY(stream.stopped());
+    }
+};
+
+QTEST_GUILESS_MAIN(TestSampler)
+#include "test_sampler.moc"
