@@ -13,14 +13,20 @@ namespace colibri {
 
 StoreCore::StoreCore(StoreShape shape, const StoreOptions& options, Telemetry* telemetry,
                      StoreParts parts)
-    : m_shape(std::move(shape)), m_parts(std::move(parts)), m_telemetry(telemetry),
+    : m_shape(std::move(shape)),
+      m_parts(std::move(parts)),
+      m_telemetry(telemetry),
       m_entries(size_t(moeLayers() * experts())),
       m_residency(new std::atomic<uint8_t>[m_entries.size()]()),
-      m_policyKind(options.policy), m_epochs(size_t(moeLayers())), m_hints(size_t(moeLayers())),
-      m_hintNs(size_t(moeLayers())), m_source(options.prefetchSource),
+      m_policyKind(options.policy),
+      m_epochs(size_t(moeLayers())),
+      m_hints(size_t(moeLayers())),
+      m_hintNs(size_t(moeLayers())),
+      m_source(options.prefetchSource),
       m_depth(std::clamp<int64_t>(options.prefetchDepth, 0, 4)),
       m_prefetchThreads(std::clamp<int64_t>(options.prefetchThreads, 0, kMaxPrefetchThreads)),
-      m_ioMode(options.ioMode), m_workers(kMaxPrefetchThreads) {
+      m_ioMode(options.ioMode),
+      m_workers(kMaxPrefetchThreads) {
     for (int64_t bytes : m_shape.recordBytes) m_slotBytes = std::max(m_slotBytes, bytes);
     m_requestedSize = options.cacheSize;
     const int64_t size = std::clamp<int64_t>(options.cacheSize, 1, std::max<int64_t>(1, experts()));
@@ -128,7 +134,8 @@ std::vector<uint32_t> StoreCore::order() {
 
 Pin::Pin(Pin&& other) noexcept
     : m_store(std::exchange(other.m_store, nullptr)),
-      m_record(std::exchange(other.m_record, nullptr)), m_key(other.m_key) {}
+      m_record(std::exchange(other.m_record, nullptr)),
+      m_key(other.m_key) {}
 
 Pin& Pin::operator=(Pin&& other) noexcept {
     if (this == &other) return *this;
@@ -170,21 +177,23 @@ Result<std::unique_ptr<ExpertStore>> StoreFactory::open(StoreShape shape,
                                                         Telemetry* telemetry, StoreParts parts) {
     for (size_t i = 0; i < shape.recordBytes.size(); ++i)
         if (shape.recordBytes[i] <= 0 || shape.recordBytes[i] % kRecordAlign != 0)
-            return Status(Code::BadInput,
-                          shape.files[i] + ": expert records of " +
-                              formatCount(shape.recordBytes[i]) +
-                              " bytes; a multiple of " + formatCount(kRecordAlign) + " is needed");
+            return Status(Code::BadInput, shape.files[i] + ": expert records of " +
+                                              formatCount(shape.recordBytes[i]) +
+                                              " bytes; a multiple of " + formatCount(kRecordAlign) +
+                                              " is needed");
     if (parts.memory == nullptr) parts.memory = std::make_unique<SlotMemory>();
     if (parts.clock == nullptr) parts.clock = std::make_unique<Clock>();
     StoreOptions effective = options;
     if (!parts.reader->directWorks()) effective.ioMode = IoMode::Buffered;
-    auto core = std::make_unique<StoreCore>(std::move(shape), effective, telemetry,
-                                            std::move(parts));
+    auto core =
+        std::make_unique<StoreCore>(std::move(shape), effective, telemetry, std::move(parts));
     COLIBRI_TRY(core->start());
     return std::unique_ptr<ExpertStore>(new ExpertStore(std::move(core)));
 }
 
-void StoreFactory::settle(ExpertStore& store) { store.m_core->settle(); }
+void StoreFactory::settle(ExpertStore& store) {
+    store.m_core->settle();
+}
 std::vector<uint32_t> StoreFactory::order(const ExpertStore& store) {
     return store.m_core->order();
 }
@@ -193,7 +202,9 @@ void ExpertStore::request(int64_t moeLayer, std::span<const uint16_t> experts,
                           std::vector<Ticket>& out) {
     m_core->request(moeLayer, experts, out);
 }
-bool ExpertStore::ready(const Ticket& ticket) const { return m_core->ready(ticket); }
+bool ExpertStore::ready(const Ticket& ticket) const {
+    return m_core->ready(ticket);
+}
 
 Result<Pin> ExpertStore::wait(const Ticket& ticket) {
     Pin pin;
@@ -204,22 +215,44 @@ Result<Pin> ExpertStore::wait(const Ticket& ticket) {
     return pin;
 }
 
-void ExpertStore::drop(const Ticket& ticket) { m_core->drop(ticket); }
+void ExpertStore::drop(const Ticket& ticket) {
+    m_core->drop(ticket);
+}
 void ExpertStore::hint(int64_t moeLayer, std::span<const uint16_t> experts) {
     m_core->hint(moeLayer, experts);
 }
-KnobState ExpertStore::setCacheSize(int64_t n) { return m_core->setCacheSize(n); }
-KnobState ExpertStore::cacheSizeState() const { return m_core->cacheSizeState(); }
-KnobState ExpertStore::setPolicy(CachePolicyKind policy) { return m_core->setPolicy(policy); }
-KnobState ExpertStore::setPrefetchThreads(int64_t n) { return m_core->setPrefetchThreads(n); }
+KnobState ExpertStore::setCacheSize(int64_t n) {
+    return m_core->setCacheSize(n);
+}
+KnobState ExpertStore::cacheSizeState() const {
+    return m_core->cacheSizeState();
+}
+KnobState ExpertStore::setPolicy(CachePolicyKind policy) {
+    return m_core->setPolicy(policy);
+}
+KnobState ExpertStore::setPrefetchThreads(int64_t n) {
+    return m_core->setPrefetchThreads(n);
+}
 KnobState ExpertStore::setPrefetch(PrefetchSource source, int64_t depth) {
     return m_core->setPrefetch(source, depth);
 }
-KnobState ExpertStore::setIoMode(IoMode mode) { return m_core->setIoMode(mode); }
-KnobState ExpertStore::setLinkLimit(int64_t rate) { return m_core->setLinkLimit(rate); }
-StoreStats ExpertStore::stats() const { return m_core->stats(); }
-void ExpertStore::residency(std::vector<Residency>& out) const { m_core->residency(out); }
-int64_t ExpertStore::experts() const { return m_core->experts(); }
-int64_t ExpertStore::moeLayers() const { return m_core->moeLayers(); }
+KnobState ExpertStore::setIoMode(IoMode mode) {
+    return m_core->setIoMode(mode);
+}
+KnobState ExpertStore::setLinkLimit(int64_t rate) {
+    return m_core->setLinkLimit(rate);
+}
+StoreStats ExpertStore::stats() const {
+    return m_core->stats();
+}
+void ExpertStore::residency(std::vector<Residency>& out) const {
+    m_core->residency(out);
+}
+int64_t ExpertStore::experts() const {
+    return m_core->experts();
+}
+int64_t ExpertStore::moeLayers() const {
+    return m_core->moeLayers();
+}
 
 }  // namespace colibri

@@ -22,9 +22,12 @@
 // slots, a waiting ticket takes the slot of one not waited for yet, which is then read again.
 //
 // A prefetch takes a free slot, or that of the coldest unpinned record that is not of a layer from
-// the current one to the target, and never of the hottest records up to half of the slots; unread
-// or unused prefetches hold at most a quarter of the slots. A prefetched record keeps its slot until its layer is
-// requested; not asked for then, it becomes the next to be evicted.
+// the current one to the target, and never that of the hottest records up to half of the slots;
+// unread or unused prefetches hold at most a quarter of the slots. A prefetched record keeps its
+// slot until its layer is requested; not asked for then, it becomes the next to be evicted.
+//
+// Files are held open: a model folder renamed or deleted is still read. A file cut short is an
+// error of the tickets that need what is missing.
 #pragma once
 
 #include <cstddef>
@@ -93,7 +96,7 @@ struct StoreStats {
     // Wasted: evicted or failed before use. The rest is being read or not used yet.
     uint64_t prefetchIssued = 0, prefetchUseful = 0, prefetchLate = 0, prefetchWasted = 0;
     uint64_t stallNs = 0;                // wait() blocked
-    int64_t slotCount = 0, slotsUsed = 0;    // now; used may exceed slots while pins delay a shrink
+    int64_t slotCount = 0, slotsUsed = 0;   // now; more are used while pins delay a shrink
     int64_t slotBytes = 0;               // memory of all slots now
 };
 

@@ -58,13 +58,12 @@ Status readRecord(Reader& reader, const StoreShape& shape, int64_t moeLayer, int
     const int64_t start = expert * int64_t(out.size());
     int64_t done = 0;
     while (done < int64_t(out.size())) {
-        const int64_t n =
-            reader.readAt(moeLayer, start + done, out.subspan(size_t(done)), mode);
+        const int64_t n = reader.readAt(moeLayer, start + done, out.subspan(size_t(done)), mode);
         if (n < 0)
-            return {Code::IoError,
-                    recordPlace(shape, moeLayer, expert, start + done) + ": " +
-                        std::strerror(int(-n)),
-                    "Check the disk and the system log"};
+            return {
+                Code::IoError,
+                recordPlace(shape, moeLayer, expert, start + done) + ": " + std::strerror(int(-n)),
+                "Check the disk and the system log"};
         // A direct read that ends inside a block goes on from the block's start.
         const int64_t reached = done + n;
         const int64_t next = mode == IoMode::Direct && reached < int64_t(out.size())
@@ -72,8 +71,7 @@ Status readRecord(Reader& reader, const StoreShape& shape, int64_t moeLayer, int
                                  : reached;
         if (next <= done)
             return {Code::BadInput,
-                    recordPlace(shape, moeLayer, expert, start + reached) +
-                        ": the file ends there",
+                    recordPlace(shape, moeLayer, expert, start + reached) + ": the file ends there",
                     "The file was cut short; copy or convert the model again"};
         done = next;
     }

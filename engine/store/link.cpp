@@ -57,9 +57,8 @@ void LinkLimiter::promote(Transfer transfer, uint64_t now) {
 
 bool LinkLimiter::done(Transfer transfer, uint64_t now) {
     advance(now);
-    return std::none_of(m_entries.begin(), m_entries.end(), [&](const Entry& entry) {
-        return entry.id == transfer && entry.left > 0;
-    });
+    return std::none_of(m_entries.begin(), m_entries.end(),
+                        [&](const Entry& entry) { return entry.id == transfer && entry.left > 0; });
 }
 
 uint64_t LinkLimiter::finishAt(Transfer transfer, uint64_t now) {

@@ -46,7 +46,7 @@ private:
     int64_t m_rate = 0;
     uint64_t m_now = 0;
     Transfer m_nextId = 0;
-    std::vector<Entry> m_entries;   // in the order they are carried; few: one per read in flight
+    std::vector<Entry> m_entries;  // in the order they are carried; few: one per read in flight
 };
 
 }  // namespace colibri

@@ -75,7 +75,9 @@ public:
 
 class SlruPolicy final : public CachePolicy {
 public:
-    SlruPolicy(int64_t keys, int64_t slotCount) : CachePolicy(keys, 2) { SlruPolicy::setSlots(slotCount); }
+    SlruPolicy(int64_t keys, int64_t slotCount) : CachePolicy(keys, 2) {
+        SlruPolicy::setSlots(slotCount);
+    }
 
     void insert(uint32_t key) override { pushHot(kProbation, key); }
     void touch(uint32_t key) override {
@@ -133,7 +135,7 @@ private:
     // Lists 0..15 hold the records used that often; list 16 the recently used ones.
     static constexpr uint8_t kMaxUses = 15;
     static constexpr int kRecent = kMaxUses + 1;
-    static constexpr int64_t kHalvingLookups = 8;   // per key
+    static constexpr int64_t kHalvingLookups = 8;  // per key
 
     void countUse(uint32_t key) {
         if (m_uses[key] < kMaxUses) ++m_uses[key];
@@ -142,7 +144,8 @@ private:
         halveUses();
     }
     void shrinkRecent() {
-        while (m_lists[kRecent].size > m_recentSlots) demote(kRecent, m_uses[m_lists[kRecent].cold]);
+        while (m_lists[kRecent].size > m_recentSlots)
+            demote(kRecent, m_uses[m_lists[kRecent].cold]);
     }
     // What was popular long ago must not stay for ever. Lists 2i and 2i+1 become list i.
     void halveUses() {
@@ -151,7 +154,7 @@ private:
             while (m_lists[size_t(from)].size > 0) demote(from, from / 2);
     }
 
-    std::vector<uint8_t> m_uses;   // (keys), of evicted ones too
+    std::vector<uint8_t> m_uses;  // (keys), of evicted ones too
     int64_t m_lookups = 0;
     int64_t m_recentSlots = 0;
 };
@@ -160,9 +163,12 @@ private:
 
 std::unique_ptr<CachePolicy> makePolicy(CachePolicyKind kind, int64_t keys, int64_t slotCount) {
     switch (kind) {
-        case CachePolicyKind::Slru: return std::make_unique<SlruPolicy>(keys, slotCount);
-        case CachePolicyKind::Lfru: return std::make_unique<LfruPolicy>(keys, slotCount);
-        case CachePolicyKind::Lru: break;
+        case CachePolicyKind::Slru:
+            return std::make_unique<SlruPolicy>(keys, slotCount);
+        case CachePolicyKind::Lfru:
+            return std::make_unique<LfruPolicy>(keys, slotCount);
+        case CachePolicyKind::Lru:
+            break;
     }
     return std::make_unique<LruPolicy>(keys);
 }

@@ -35,7 +35,7 @@ public:
     void remove(uint32_t key) { unlink(key); }
     bool contains(uint32_t key) const { return m_where[key] != kNowhere; }
     int64_t size() const { return m_size; }
-    std::vector<uint32_t> order() const;   // coldest first
+    std::vector<uint32_t> order() const;  // coldest first
 
     // Visits records from the coldest on, at most `limit` of them, until `accept(key)` is true.
     // Returns that key, or -1.
@@ -69,9 +69,9 @@ protected:
     // Moves the coldest of `from` to the hot end of `to`. REQUIRES: `from` is not empty
     uint32_t demote(int from, int to);
 
-    std::vector<List> m_lists;      // in order, coldest list first
-    std::vector<uint8_t> m_where;   // (keys) index of the key's list
-    std::vector<Link> m_links;      // (keys)
+    std::vector<List> m_lists;     // in order, coldest list first
+    std::vector<uint8_t> m_where;  // (keys) index of the key's list
+    std::vector<Link> m_links;     // (keys)
     int64_t m_size = 0;
 };
 

@@ -23,10 +23,10 @@ namespace colibri {
 
 // What the store must know of a model.
 struct StoreShape {
-    int64_t experts = 0;                      // per layer
-    std::vector<int64_t> layers;              // (MoE layers) model layer index
-    std::vector<int64_t> recordBytes;         // (MoE layers) multiple of 4096
-    std::vector<std::string> files;           // (MoE layers) for messages
+    int64_t experts = 0;               // per layer
+    std::vector<int64_t> layers;       // (MoE layers) model layer index
+    std::vector<int64_t> recordBytes;  // (MoE layers) multiple of 4096
+    std::vector<std::string> files;    // (MoE layers) for messages
 };
 
 class Reader {
@@ -51,7 +51,7 @@ public:
     bool directWorks() const override { return m_directWorks; }
 
 private:
-    std::vector<File> m_direct, m_buffered;   // (MoE layers)
+    std::vector<File> m_direct, m_buffered;  // (MoE layers)
     bool m_directWorks = true;
 };
 
@@ -64,7 +64,7 @@ struct StoreParts {
     std::unique_ptr<Reader> reader;
     std::unique_ptr<SlotMemory> memory;
     std::unique_ptr<Clock> clock;
-    int ioThreads = 8;                        // demand reads in flight
+    int ioThreads = 8;  // demand reads in flight
 };
 
 struct StoreFactory {

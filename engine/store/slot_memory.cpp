@@ -12,11 +12,12 @@ namespace {
 constexpr size_t kPage = 4096;
 constexpr size_t kHugePage = 2 << 20;
 
-size_t roundUp(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
+size_t roundUp(size_t n, size_t unit) {
+    return (n + unit - 1) / unit * unit;
+}
 
 std::byte* map(size_t bytes) {
-    void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return at == MAP_FAILED ? nullptr : static_cast<std::byte*>(at);
 }
 
@@ -43,6 +44,8 @@ void SlotMemory::free(std::byte* memory, int64_t bytes) {
     if (memory != nullptr) munmap(memory, roundUp(size_t(bytes), kPage));
 }
 
-int64_t SlotMemory::freeBytes() { return memoryFreeNow(); }
+int64_t SlotMemory::freeBytes() {
+    return memoryFreeNow();
+}
 
 }  // namespace colibri

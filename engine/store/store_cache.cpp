@@ -16,7 +16,7 @@ void StoreCore::setState(uint32_t key, State state) {
     Residency shown = Residency::Loading;
     if (state == State::Resident) shown = Residency::Resident;
     if (state == State::OnDisk || state == State::Failed) shown = Residency::OnDisk;
-    m_residency[key].store(uint8_t(shown), std::memory_order_relaxed);   // a display, no order
+    m_residency[key].store(uint8_t(shown), std::memory_order_relaxed);  // a display, no order
 }
 
 // ---- asking ----
@@ -92,7 +92,8 @@ void StoreCore::lookUp(uint32_t key, uint64_t now, Ticket& ticket) {
             setState(key, State::NeedsSlot);
             return;
         case State::NeedsSlot:
-        case State::Queued: return;
+        case State::Queued:
+            return;
     }
 }
 
@@ -146,8 +147,8 @@ Result<const std::byte*> StoreCore::wait(const Ticket& ticket, uint32_t& key) {
     Lock lock(m_mutex);
     Entry& e = m_entries[key];
     if (e.tickets == 0)
-        return Status(Code::Internal, "A ticket of expert " + formatCount(ticket.expert) +
-                                          " was waited for twice");
+        return Status(Code::Internal,
+                      "A ticket of expert " + formatCount(ticket.expert) + " was waited for twice");
     if (!usable(e)) {
         const uint64_t from = m_parts.clock->now();
         ++e.waiting;
@@ -249,7 +250,7 @@ std::byte* StoreCore::slotForPrefetch(uint32_t key) {
     const int64_t colder = m_policy->size() - (m_capacity + 1) / 2;
     const int64_t victim = m_policy->coldest(colder, [&](uint32_t other) {
         if (!evictable(other)) return false;
-        if (m_entries[other].unused) return true;   // a prefetch whose layer has passed
+        if (m_entries[other].unused) return true;  // a prefetch whose layer has passed
         const int64_t layer = layerOf(other);
         return layer != m_layer && ahead(layer) > target;
     });
@@ -315,8 +316,8 @@ void StoreCore::feedWaiting() {
         if (memory != nullptr)
             queueRead(key, memory);
         else
-            fail(key, {Code::OutOfMemory, "No memory for one expert of " +
-                                              formatGiB(double(m_slotBytes))});
+            fail(key, {Code::OutOfMemory,
+                       "No memory for one expert of " + formatGiB(double(m_slotBytes))});
     }
 }
 
@@ -351,9 +352,9 @@ void StoreCore::forceSlot(uint32_t key) {
         m_entries[size_t(victim)].lined = true;
         m_needSlot.push_back(uint32_t(victim));
     } else if (reading) {
-        return;   // what ends next can be evicted or taken
+        return;  // what ends next can be evicted or taken
     } else {
-        memory = newSlot();   // every slot is pinned: rather grow than wait for ever
+        memory = newSlot();  // every slot is pinned: rather grow than wait for ever
     }
     std::erase(m_needSlot, key);
     m_entries[key].lined = false;
@@ -413,7 +414,7 @@ KnobState StoreCore::cacheSizeState() {
 }
 
 KnobState StoreCore::setCacheSize(int64_t expertsPerLayer) {
-    const int64_t free = m_parts.memory->freeBytes();   // asks the system: not under the lock
+    const int64_t free = m_parts.memory->freeBytes();  // asks the system: not under the lock
     Lock lock(m_mutex);
     const int64_t layers = moeLayers();
     const int64_t size = std::clamp<int64_t>(expertsPerLayer, 1, std::max<int64_t>(1, experts()));

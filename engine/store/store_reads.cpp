@@ -11,7 +11,9 @@ namespace colibri {
 
 namespace {
 
-void nameThread(const std::string& name) { pthread_setname_np(pthread_self(), name.c_str()); }
+void nameThread(const std::string& name) {
+    pthread_setname_np(pthread_self(), name.c_str());
+}
 
 }  // namespace
 
@@ -114,7 +116,7 @@ void StoreCore::keepRecord(uint32_t key, uint64_t now) {
     if (e.place == Place::Nowhere && e.epoch == m_epochs[size_t(layer)]) {
         e.place = Place::Pending;
         m_pending.push_back(key);
-    } else if (e.place == Place::Nowhere) {   // its layer has passed
+    } else if (e.place == Place::Nowhere) {  // its layer has passed
         e.place = Place::Policy;
         m_policy->insertCold(key);
     }
@@ -204,7 +206,7 @@ Status StoreCore::startWorkers(int64_t threads) {
             Lock lock(m_mutex);
             if (std::exchange(worker.running, true)) continue;
         }
-        if (worker.thread.joinable()) worker.thread.join();   // it has left its loop
+        if (worker.thread.joinable()) worker.thread.join();  // it has left its loop
         if (worker.ring == nullptr && m_telemetry != nullptr)
             worker.ring = m_telemetry->addRing("prefetch-" + std::to_string(i));
         try {
@@ -243,7 +245,7 @@ KnobState StoreCore::setPrefetch(PrefetchSource source, int64_t depth) {
     KnobState state{depth, std::clamp<int64_t>(depth, 0, 4), {}};
     if (state.effective != depth) state.reason = "the range is 0 to 4 layers";
     Lock lock(m_mutex);
-    flushOutcome(m_parts.clock->now(), true);   // counted for the source they came from
+    flushOutcome(m_parts.clock->now(), true);  // counted for the source they came from
     m_source = source;
     m_depth = state.effective;
     if (m_source == PrefetchSource::Off || m_depth == 0)
@@ -266,7 +268,7 @@ void StoreCore::flushOutcome(uint64_t now, bool force) {
     event.prefetch.source = uint8_t(m_source);
     const PrefetchEvent& p = event.prefetch;
     if (p.issued + p.useful + p.late + p.wasted == 0) return;
-    if (m_ring->write(event)) m_outcome = m_stats;   // a full ring: told next time
+    if (m_ring->write(event)) m_outcome = m_stats;  // a full ring: told next time
 }
 
 void StoreCore::settle() {

@@ -19,8 +19,12 @@ public:
 
     void insert(uint32_t key) {
         switch (m_kind) {
-            case CachePolicyKind::Lru: hot().push_back(key); break;
-            case CachePolicyKind::Slru: m_parts.front().push_back(key); break;
+            case CachePolicyKind::Lru:
+                hot().push_back(key);
+                break;
+            case CachePolicyKind::Slru:
+                m_parts.front().push_back(key);
+                break;
             case CachePolicyKind::Lfru:
                 countUse(key);
                 hot().push_back(key);
@@ -84,7 +88,7 @@ private:
     }
 
     CachePolicyKind m_kind;
-    std::vector<std::vector<uint32_t>> m_parts;   // the last is the hot one
+    std::vector<std::vector<uint32_t>> m_parts;  // the last is the hot one
     std::vector<int> m_uses;
     int64_t m_half = 0, m_lookups = 0;
 };

@@ -61,12 +61,27 @@ public:
         return n;
     }
 
-    void hold() { set([&] { m_held = true; }); }
-    void letGo() { set([&] { m_held = false; m_let.clear(); }); }
-    void let(int64_t key) { set([&] { m_let.insert(key); }); }
-    void failNext(int64_t key, int times) { set([&] { m_failures[key] = times; }); }
-    void shortReads(int64_t most) { set([&] { m_most = most; }); }
-    void endAt(int64_t byte) { set([&] { m_end = byte; }); }
+    void hold() {
+        set([&] { m_held = true; });
+    }
+    void letGo() {
+        set([&] {
+            m_held = false;
+            m_let.clear();
+        });
+    }
+    void let(int64_t key) {
+        set([&] { m_let.insert(key); });
+    }
+    void failNext(int64_t key, int times) {
+        set([&] { m_failures[key] = times; });
+    }
+    void shortReads(int64_t most) {
+        set([&] { m_most = most; });
+    }
+    void endAt(int64_t byte) {
+        set([&] { m_end = byte; });
+    }
     void waitStarted(size_t reads) {
         std::unique_lock lock(m_mutex);
         m_cv.wait(lock, [&] { return m_started.size() >= reads; });
@@ -100,7 +115,7 @@ public:
     uint64_t now() override { return m_now.load(); }
     void waitUntil(std::condition_variable& cv, std::unique_lock<std::mutex>& lock,
                    uint64_t t) override {
-        if (m_frozen) {   // time moves by hand: look again soon
+        if (m_frozen) {  // time moves by hand: look again soon
             cv.wait_for(lock, std::chrono::milliseconds(1));
             return;
         }
@@ -139,7 +154,7 @@ public:
 struct Rig {
     std::unique_ptr<ExpertStore> store;
     FakeReader* reader = nullptr;
-    ManualClock* clock = nullptr;     // when asked for
+    ManualClock* clock = nullptr;  // when asked for
     LimitedMemory* memory = nullptr;
     int64_t layers = 0, experts = 0;
 };
@@ -161,7 +176,7 @@ inline Rig makeRig(const RigOptions& o) {
     StoreShape shape;
     shape.experts = o.experts;
     for (int64_t i = 0; i < o.layers; ++i) {
-        shape.layers.push_back(i + 1);   // as if layer 0 were dense
+        shape.layers.push_back(i + 1);  // as if layer 0 were dense
         shape.recordBytes.push_back(o.recordBytes);
         shape.files.push_back("experts/layer_" + std::to_string(i + 1) + ".bin");
     }
@@ -231,7 +246,7 @@ public:
     ContainerInfo info;
 
 private:
-    QTemporaryDir m_dir;   // beside the test: on a disk, where direct reads work
+    QTemporaryDir m_dir;  // beside the test: on a disk, where direct reads work
 };
 
 }  // namespace colibri::test

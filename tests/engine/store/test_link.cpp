@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include <QtTest>
+#include <deque>
 #include <random>
 
 #include "engine/store/link.h"
@@ -21,7 +22,7 @@ private slots:
 
     void oneAfterAnother() {
         LinkLimiter link;
-        link.setRate(25'000'000, 0);   // 25 bytes per microsecond
+        link.setRate(25'000'000, 0);  // 25 bytes per microsecond
         const auto a = link.begin(100'000, true, 0);
         const auto b = link.begin(50'000, true, 0);
         QCOMPARE(link.finishAt(a, 0), 4 * kMs);
@@ -45,10 +46,10 @@ private slots:
     void rateChangesUnderWay() {
         LinkLimiter link;
         link.setRate(1'000'000, 0);
-        const auto a = link.begin(10'000, true, 0);     // 10 ms
-        link.setRate(4'000'000, 2 * kMs);               // 8,000 bytes left: 2 ms
+        const auto a = link.begin(10'000, true, 0);  // 10 ms
+        link.setRate(4'000'000, 2 * kMs);            // 8,000 bytes left: 2 ms
         QCOMPARE(link.finishAt(a, 2 * kMs), 4 * kMs);
-        link.setRate(500'000, 3 * kMs);                 // 4,000 left: 8 ms
+        link.setRate(500'000, 3 * kMs);  // 4,000 left: 8 ms
         QCOMPARE(link.finishAt(a, 3 * kMs), 11 * kMs);
         link.setRate(0, 5 * kMs);
         QVERIFY(link.done(a, 5 * kMs));
@@ -58,7 +59,7 @@ private slots:
         LinkLimiter link;
         link.setRate(1'000'000, 0);
         const auto prefetch = link.begin(4000, false, 0);
-        const auto demand = link.begin(1000, true, 1 * kMs);   // 3,000 of the prefetch left
+        const auto demand = link.begin(1000, true, 1 * kMs);  // 3,000 of the prefetch left
         QCOMPARE(link.finishAt(demand, 1 * kMs), 2 * kMs);
         QCOMPARE(link.finishAt(prefetch, 1 * kMs), 5 * kMs);
         const auto second = link.begin(1000, false, 1 * kMs);
@@ -86,6 +87,7 @@ private slots:
         uint64_t now = 0;
         int64_t bytes = 0;
         LinkLimiter::Transfer last = 0;
+        std::deque<LinkLimiter::Transfer> open;
         for (int i = 0; i < 20'000; ++i) {
             const int64_t size = 1 + random() % 9000;
             last = link.begin(size, true, now);
@@ -94,6 +96,11 @@ private slots:
             const uint64_t end = link.finishAt(last, now);
             now += random() % (end - now);
             QVERIFY(!link.idle(now));
+            open.push_back(last);
+            while (link.done(open.front(), now)) {
+                link.end(open.front(), now);
+                open.pop_front();
+            }
         }
         const uint64_t expected =
             uint64_t((static_cast<__int128>(bytes) * 1'000'000'000 + kRate - 1) / kRate);

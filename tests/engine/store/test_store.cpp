@@ -21,7 +21,7 @@ private slots:
         Rig rig = makeRig({});
         QCOMPARE(useLayer(rig, 1, {3, 4}), 0);
         QCOMPARE(useLayer(rig, 1, {4, 5, 3}), 2);
-        QCOMPARE(useLayer(rig, 2, {3}), 0);   // another layer's expert 3
+        QCOMPARE(useLayer(rig, 2, {3}), 0);  // another layer's expert 3
         QCOMPARE(rig.store->stats().hits, uint64_t(2));
         QCOMPARE(rig.store->stats().lookups, uint64_t(6));
     }
@@ -73,19 +73,18 @@ private slots:
         QCOMPARE(rig.store->cacheSizeState().effective, int64_t(5));
         QCOMPARE(QString::fromStdString(rig.store->cacheSizeState().reason),
                  "5 slots are in use by the current token");
-        for (size_t i = 0; i < pins.size(); ++i)
-            QVERIFY(recordIs(pins[i].record(), 0, int64_t(i)));
+        for (size_t i = 0; i < pins.size(); ++i) QVERIFY(recordIs(pins[i].record(), 0, int64_t(i)));
         pins.clear();
         QCOMPARE(rig.store->stats().slotsUsed, int64_t(2));
         QCOMPARE(rig.store->cacheSizeState().effective, int64_t(2));
     }
 
-    void misesOfALayerGoOutTogether() {
+    void missesOfALayerGoOutTogether() {
         Rig rig = makeRig({});
         rig.reader->hold();
         std::vector<Ticket> tickets;
         rig.store->request(0, all(4), tickets);
-        rig.reader->waitStarted(4);   // four I/O threads, none of the reads has ended
+        rig.reader->waitStarted(4);  // four I/O threads, none of the reads has ended
         for (const Ticket& ticket : tickets) QVERIFY(!rig.store->ready(ticket));
         std::vector<Residency> shown;
         rig.store->residency(shown);
@@ -117,7 +116,7 @@ private slots:
         options.cacheSize = 3;
         Rig rig = makeRig(options);
         QCOMPARE(useLayer(rig, 0, {0, 1, 2}), 0);
-        QCOMPARE(useLayer(rig, 0, {7, 0}), 1);   // evicts 1, not 0
+        QCOMPARE(useLayer(rig, 0, {7, 0}), 1);  // evicts 1, not 0
         QCOMPARE(useLayer(rig, 0, {0, 2, 7}), 3);
     }
 
@@ -181,7 +180,7 @@ private slots:
         RigOptions options;
         options.cacheSize = 2;
         Rig rig = makeRig(options);
-        rig.memory->m_freeBytes = 13 * kRecord;   // 13 slots, 3 per layer
+        rig.memory->m_freeBytes = 13 * kRecord;  // 13 slots, 3 per layer
         const KnobState state = rig.store->setCacheSize(6);
         QCOMPARE(state.effective, int64_t(3));
         QCOMPARE(QString::fromStdString(state.reason), "memory for 6 could not be allocated");
@@ -234,7 +233,7 @@ private slots:
         QCOMPARE(events.size(), size_t(2));
         QCOMPARE(events[0].load.failed, uint8_t(1));
         QCOMPARE(events[1].load.failed, uint8_t(0));
-        QCOMPARE(events[1].load.layer, uint16_t(2));   // the model's layer
+        QCOMPARE(events[1].load.layer, uint16_t(2));  // the model's layer
         QCOMPARE(events[1].load.expert, uint16_t(3));
         QVERIFY(events[1].load.needNs >= events[1].load.readNs);
     }
@@ -270,7 +269,7 @@ private slots:
 
     void shortReadsAreContinued() {
         Rig rig = makeRig({});
-        rig.reader->shortReads(5000);   // ends inside a block: goes on from the block's start
+        rig.reader->shortReads(5000);  // ends inside a block: goes on from the block's start
         QCOMPARE(useLayer(rig, 0, {1, 2}), 0);
         rig.store->setIoMode(IoMode::Buffered);
         rig.reader->shortReads(1000);
@@ -316,7 +315,7 @@ private slots:
         for (const Ticket& ticket : tickets) rig.store->drop(ticket);
         rig.reader->letGo();
         StoreFactory::settle(*rig.store);
-        QCOMPARE(rig.reader->started().size(), size_t(2));   // the others were never begun
+        QCOMPARE(rig.reader->started().size(), size_t(2));  // the others were never begun
         QCOMPARE(useLayer(rig, 0, {4, 5}), 0);
     }
 
@@ -333,7 +332,7 @@ private slots:
         b.release();
         QVERIFY(!b && b.record() == nullptr);
         rig.store->setCacheSize(1);
-        QCOMPARE(rig.store->stats().slotsUsed, int64_t(2));   // four slots allowed, both evictable
+        QCOMPARE(rig.store->stats().slotsUsed, int64_t(2));  // four slots allowed, both evictable
     }
 
     // Reads take as long as the link needs, to the nanosecond, on a clock that only reads move.

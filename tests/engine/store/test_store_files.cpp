@@ -74,7 +74,8 @@ private slots:
                  text.c_str());
         QVERIFY2(text.find("at byte 30,000: the file ends there") != std::string::npos,
                  text.c_str());
-        QVERIFY(store->wait((store->request(0, std::vector<uint16_t>{1}, tickets), tickets[0])).ok());
+        QVERIFY(
+            store->wait((store->request(0, std::vector<uint16_t>{1}, tickets), tickets[0])).ok());
     }
 
     void brokenFoldersDoNotOpen() {
@@ -113,7 +114,8 @@ private slots:
         ExpertFolder folder(2, 4, 12288);
         const ExpertFolder other(1, 4, 20480);
         folder.info.expertLayers[0] = other.info.expertLayers[0];
-        folder.info.expertLayers[0].file = (other.info.dir / other.info.expertLayers[0].file).string();
+        folder.info.expertLayers[0].file =
+            (other.info.dir / other.info.expertLayers[0].file).string();
         auto store = open(folder, 2);
         QVERIFY(store != nullptr);
         QVERIFY(reads(*store, folder));

@@ -16,8 +16,10 @@ namespace {
 class Model {
 public:
     Model(CachePolicyKind kind, int64_t layers, int64_t experts, int64_t slotCount)
-        : m_policy(kind, layers * experts, slotCount), m_entries(size_t(layers * experts)),
-          m_experts(experts), m_capacity(slotCount) {}
+        : m_policy(kind, layers * experts, slotCount),
+          m_entries(size_t(layers * experts)),
+          m_experts(experts),
+          m_capacity(slotCount) {}
 
     // Returns which were hits.
     std::vector<bool> request(int64_t layer, const std::vector<uint16_t>& experts) {
@@ -71,8 +73,9 @@ public:
     std::vector<Residency> residency() const {
         std::vector<Residency> out;
         for (const Entry& e : m_entries)
-            out.push_back(e.resident ? Residency::Resident
-                                     : e.tickets > 0 ? Residency::Loading : Residency::OnDisk);
+            out.push_back(e.resident      ? Residency::Resident
+                          : e.tickets > 0 ? Residency::Loading
+                                          : Residency::OnDisk);
         return out;
     }
     int64_t used() const { return int64_t(m_policy.order().size()); }
@@ -130,7 +133,7 @@ private:
             evict(uint32_t(youngest));
             m_line.push_back(uint32_t(youngest));
         }
-        load(k);   // over the size when all are pinned
+        load(k);  // over the size when all are pinned
     }
     void letGo(uint32_t k) {
         const Entry& e = m_entries[k];
@@ -210,14 +213,14 @@ private slots:
         std::mt19937 random(11 + uint32_t(kind));
         std::vector<Held> tickets, pins;
         std::vector<Ticket> got;
-        size_t pinsAllowed = 1;   // now few, now more than there are slots
+        size_t pinsAllowed = 1;  // now few, now more than there are slots
         for (int step = 0; step < 6000; ++step) {
             const uint32_t what = random() % 100;
             if (step % 50 == 0) pinsAllowed = 1 + random() % (random() % 8 == 0 ? 24 : 4);
             if (what < 30 && tickets.size() < 8) {
                 const int64_t layer = random() % kLayers;
-                const auto experts = pick(
-                    random, kExperts, 1 + random() % (random() % 8 == 0 ? kExperts : 4));
+                const auto experts =
+                    pick(random, kExperts, 1 + random() % (random() % 8 == 0 ? kExperts : 4));
                 const auto hits = model.request(layer, experts);
                 rig.store->request(layer, experts, got);
                 QCOMPARE(got.size(), experts.size());
@@ -260,7 +263,7 @@ private slots:
                 kind = policy;
                 rig.store->setPolicy(policy);
             } else {
-                rig.store->hint(random() % kLayers, pick(random, kExperts, 4));   // source is off
+                rig.store->hint(random() % kLayers, pick(random, kExperts, 4));  // source is off
             }
             StoreFactory::settle(*rig.store);
             compare(rig, model);
@@ -305,13 +308,26 @@ private slots:
                 ++lookups;
             }
             switch (random() % 64) {
-                case 0: rig.store->setCacheSize(1 + random() % kExperts); break;
-                case 1: rig.store->setPolicy(CachePolicyKind(random() % 3)); break;
-                case 2: rig.store->setPrefetchThreads(random() % 4); break;
-                case 3: rig.store->setPrefetch(PrefetchSource(random() % 4), random() % 5); break;
-                case 4: rig.store->setLinkLimit(random() % 2 * 50'000); break;
-                case 5: rig.store->setIoMode(IoMode(random() % 2)); break;
-                default: break;
+                case 0:
+                    rig.store->setCacheSize(1 + random() % kExperts);
+                    break;
+                case 1:
+                    rig.store->setPolicy(CachePolicyKind(random() % 3));
+                    break;
+                case 2:
+                    rig.store->setPrefetchThreads(random() % 4);
+                    break;
+                case 3:
+                    rig.store->setPrefetch(PrefetchSource(random() % 4), random() % 5);
+                    break;
+                case 4:
+                    rig.store->setLinkLimit(random() % 2 * 50'000);
+                    break;
+                case 5:
+                    rig.store->setIoMode(IoMode(random() % 2));
+                    break;
+                default:
+                    break;
             }
             if (step % 16 == 0) StoreFactory::settle(*rig.store);
         }
@@ -329,7 +345,7 @@ private slots:
                  uint64_t(stats.slotsUsed));
 
         // The same from the events.
-        rig.store.reset();   // writes the last outcome
+        rig.store.reset();  // writes the last outcome
         std::vector<Event> events;
         telemetry.drain(events);
         QCOMPARE(telemetry.dropped(), uint64_t(0));

@@ -60,7 +60,7 @@ private slots:
         std::vector<std::thread> threads;
         for (uint32_t i = 0; i < 2; ++i)
             threads.emplace_back([&, i] {
-                if (!run(store, 2500, 2 * i, i)) ++wrong;
+                if (!run(store, 6000, 2 * i, i)) ++wrong;
                 if (--running == 0) stop = true;
             });
         for (uint32_t i = 0; i < 2; ++i)
@@ -68,13 +68,27 @@ private slots:
                 std::mt19937 random(99 + i);
                 while (!stop) {
                     switch (random() % 7) {
-                        case 0: store.setCacheSize(1 + random() % kExperts); break;
-                        case 1: store.setPolicy(CachePolicyKind(random() % 3)); break;
-                        case 2: store.setPrefetchThreads(random() % 4); break;
-                        case 3: store.setPrefetch(PrefetchSource(random() % 4), random() % 5); break;
-                        case 4: store.setLinkLimit(random() % 2 * 2000); break;
-                        case 5: store.setIoMode(IoMode(random() % 2)); break;
-                        case 6: rig.reader->failNext(random() % 32, random() % 3); break;
+                        case 0:
+                            store.setCacheSize(1 + random() % kExperts);
+                            break;
+                        case 1:
+                            store.setPolicy(CachePolicyKind(random() % 3));
+                            break;
+                        case 2:
+                            store.setPrefetchThreads(random() % 4);
+                            break;
+                        case 3:
+                            store.setPrefetch(PrefetchSource(random() % 4), random() % 5);
+                            break;
+                        case 4:
+                            store.setLinkLimit(random() % 2 * 2000);
+                            break;
+                        case 5:
+                            store.setIoMode(IoMode(random() % 2));
+                            break;
+                        case 6:
+                            rig.reader->failNext(random() % 32, random() % 3);
+                            break;
                     }
                     std::this_thread::sleep_for(std::chrono::microseconds(200));
                 }
@@ -108,7 +122,7 @@ private slots:
             options.source = PrefetchSource::NextRouter;
             options.prefetchThreads = 2;
             options.depth = 4;
-            options.linkLimit = 1;   // 8 ms per record
+            options.linkLimit = 1;  // 8 ms per record
             Rig rig = makeRig(options);
             for (int64_t layer = 0; layer < 4; ++layer)
                 rig.store->hint(layer, std::vector<uint16_t>{1, 2, 3});
