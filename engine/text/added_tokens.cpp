@@ -99,13 +99,13 @@ void AddedTokens::build(std::vector<AddedToken> tokens, const Normalizer* normal
     m_normalizer = normalizer;
     std::vector<std::string> raw, normalized;
     for (size_t i = 0; i < m_tokens.size(); ++i) {
-        const AddedToken& token = m_tokens[i];
+        AddedToken& token = m_tokens[i];
         m_byId.emplace(token.id, i);
         m_byContent.emplace(token.content, i);
-        std::string content = token.content;
-        if (token.normalized && m_normalizer) m_normalizer->apply(content);
+        token.written = token.content;
+        if (token.normalized && m_normalizer) m_normalizer->apply(token.written);
         (token.normalized ? m_normalized : m_raw).tokens.push_back(i);
-        (token.normalized ? normalized : raw).push_back(std::move(content));
+        (token.normalized ? normalized : raw).push_back(token.written);
     }
     m_raw.finder.build(raw);
     m_normalized.finder.build(normalized);
@@ -119,11 +119,6 @@ const AddedToken* AddedTokens::byId(int32_t id) const {
 const AddedToken* AddedTokens::byContent(std::string_view content) const {
     const auto found = m_byContent.find(std::string(content));
     return found == m_byContent.end() ? nullptr : &m_tokens[found->second];
-}
-
-bool AddedTokens::isSpecial(std::string_view content) const {
-    const AddedToken* token = byContent(content);
-    return token && token->special;
 }
 
 void AddedTokens::cutBy(const Group& group, std::string_view text, bool atStart, bool special,

@@ -18,6 +18,7 @@ class Normalizer;
 
 struct AddedToken {
     std::string content;
+    std::string written;    // what it decodes to: the content, normalized where it is searched so
     int32_t id = 0;
     bool special = false, normalized = false, singleWord = false, leftStrip = false, rightStrip = false;
 };
@@ -56,7 +57,6 @@ public:
 
     const AddedToken* byId(int32_t id) const;
     const AddedToken* byContent(std::string_view content) const;
-    bool isSpecial(std::string_view content) const;
     const std::vector<AddedToken>& all() const { return m_tokens; }
 
     // The text cut at added tokens, the rest normalized. Special tokens are left as text unless

@@ -14,6 +14,30 @@ namespace {
 
 using MadeNormalizer = Result<std::unique_ptr<Normalizer>>;
 
+struct CodeRange {
+    char32_t first, last;
+};
+
+// Characters that Unicode got after version 9, which the reference's normalization knows, and that
+// have a decomposition or a combining class. Models saw them untouched, so they stay so.
+constexpr CodeRange kNewer[] = {
+    {0x7FD, 0x7FD}, {0x898, 0x89F}, {0x8CA, 0x8D3}, {0x9FE, 0x9FE}, {0xC3C, 0xC3C},
+    {0xD3B, 0xD3C}, {0xEBA, 0xEBA}, {0x1715, 0x1715}, {0x1ABF, 0x1ACE}, {0x1DF6, 0x1DFA},
+    {0x32FF, 0x32FF}, {0xA7F2, 0xA7F4}, {0xA82C, 0xA82C}, {0xAB69, 0xAB69},
+    {0x10781, 0x10785}, {0x10787, 0x107B0}, {0x107B2, 0x107BA}, {0x10D24, 0x10D27},
+    {0x10EAB, 0x10EAC}, {0x10F46, 0x10F50}, {0x10F82, 0x10F85}, {0x11070, 0x11070},
+    {0x1133B, 0x1133B}, {0x1145E, 0x1145E}, {0x11839, 0x1183A}, {0x11938, 0x11938},
+    {0x1193D, 0x1193E}, {0x11943, 0x11943}, {0x119E0, 0x119E0}, {0x11A34, 0x11A34},
+    {0x11A47, 0x11A47}, {0x11A99, 0x11A99}, {0x11D42, 0x11D42}, {0x11D44, 0x11D45},
+    {0x11D97, 0x11D97}, {0x16FF0, 0x16FF1}, {0x1E130, 0x1E136}, {0x1E2AE, 0x1E2AE},
+    {0x1E2EC, 0x1E2EF}, {0x1F16C, 0x1F16C}, {0x1FBF0, 0x1FBF9}};
+
+bool isNewer(utf8proc_int32_t code) {
+    const auto after = std::upper_bound(std::begin(kNewer), std::end(kNewer), char32_t(code),
+                                        [](char32_t c, const CodeRange& range) { return c < range.first; });
+    return after != std::begin(kNewer) && char32_t(code) <= std::prev(after)->last;
+}
+
 // NFC, NFD, NFKC, NFKD.
 class UnicodeForm : public Normalizer {
 public:
@@ -44,12 +68,12 @@ private:
             at += step.bytes;
             utf8proc_int32_t parts[kMost];
             int lastBound = 0;
-            const auto count = utf8proc_decompose_char(utf8proc_int32_t(step.code), parts, kMost,
-                                                       options, &lastBound);
+            const auto code = utf8proc_int32_t(step.code);
+            const auto count = isNewer(code) ? -1 : utf8proc_decompose_char(code, parts, kMost, options, &lastBound);
             if (count >= 0 && count <= kMost) {
                 codes.insert(codes.end(), parts, parts + count);
             } else {
-                codes.push_back(utf8proc_int32_t(step.code));
+                codes.push_back(code);
             }
         }
         return codes;
@@ -59,7 +83,7 @@ private:
     // of the number of marks in a row.
     static void sortMarks(std::vector<utf8proc_int32_t>& codes) {
         const auto classOf = [](utf8proc_int32_t code) {
-            return utf8proc_get_property(code)->combining_class;
+            return isNewer(code) ? 0 : utf8proc_get_property(code)->combining_class;
         };
         for (size_t begin = 0; begin < codes.size();) {
             if (classOf(codes[begin]) == 0) {

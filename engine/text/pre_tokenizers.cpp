@@ -255,7 +255,8 @@ MadePreTokenizer makePunctuation(const JsonNode& node, int) {
 }
 
 MadePreTokenizer makeWhitespace(const JsonNode&, int) {
-    Result<Regex> words = Regex::compile(R"(\w+|[^\w\s]+)");
+    // Here the joiners are word characters, other than in the patterns of Split.
+    Result<Regex> words = Regex::compile(R"([\w\x{200c}\x{200d}]+|[^\w\s\x{200c}\x{200d}]+)");
     if (!words) return words.status();
     return {std::make_unique<SplitByRegex>(std::move(*words), Behavior::Removed, true)};
 }

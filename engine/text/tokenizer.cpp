@@ -129,14 +129,15 @@ Status Tokenizer::Impl::read(const JsonNode& root) {
 }
 
 const std::string* Tokenizer::Impl::textOf(int32_t id) const {
-    if (const AddedToken* token = added.byId(id)) return &token->content;
+    if (const AddedToken* token = added.byId(id)) return &token->written;
     return model->idToToken(id);
 }
 
 std::optional<DecodedToken> Tokenizer::Impl::tokenOf(int32_t id, bool skipSpecial) const {
+    const AddedToken* token = added.byId(id);
     const std::string* text = textOf(id);
-    if (!text || (skipSpecial && added.isSpecial(*text))) return std::nullopt;
-    return DecodedToken{*text, added.byId(id) != nullptr};
+    if (!text || (skipSpecial && token && token->special)) return std::nullopt;
+    return DecodedToken{*text, token != nullptr};
 }
 
 Tokenizer::Tokenizer() = default;

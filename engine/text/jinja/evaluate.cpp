@@ -200,9 +200,12 @@ Value Runtime::applyFilter(const std::string& name, const Value& input, const Ar
 
 bool Runtime::applyTest(const std::string& name, const Value& input, const Arguments& given) {
     charge(1);
-    const TestFunction test = findTest(name);
-    if (!test) throw RenderError("No test named " + reprText(name) + " found.");
-    return test(*this, input, given);
+    const TestRow* row = findTest(name);
+    if (!row) throw RenderError("No test named " + reprText(name) + " found.");
+    if (given.positional.size() != row->arguments || !given.named.empty()) {
+        typeError("the test " + name + " takes " + std::to_string(row->arguments) + " arguments");
+    }
+    return row->test(*this, input, given);
 }
 
 }  // namespace colibri::jinja

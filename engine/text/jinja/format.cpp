@@ -162,7 +162,7 @@ public:
     }
 
     void checkAllUsed() const {
-        const bool free = m_named || m_values.is(Type::Dict) || m_values.is(Type::List);
+        const bool free = m_named || m_values.is(Type::Dict) || m_values.is(Type::List) || m_values.is(Type::Undefined);
         const size_t count = m_values.is(Type::Tuple) ? m_values.items().size() : 1;
         if (!free && m_next < count) typeError("not all arguments converted during string formatting");
     }

@@ -30,11 +30,12 @@ Value follow(Runtime& runtime, Value value, const std::vector<Value>& path, cons
 Value ignoreCase(const Value& value) { return value.is(Type::String) ? Value::string(lower(value.text())) : value; }
 
 // What items are sorted or compared by: themselves, or attributes, in small letters unless
-// `caseSensitive`.
+// `caseSensitive`. With `several`, the key is always a list, and the attribute may name more than
+// one: "a,b".
 class KeyOf {
 public:
     KeyOf(const std::optional<Value>& attribute, bool caseSensitive, bool several = false)
-        : m_caseSensitive(caseSensitive) {
+        : m_caseSensitive(caseSensitive), m_several(several) {
         if (!attribute || attribute->is(Type::None)) {
             m_paths.emplace_back();
         } else if (several && attribute->is(Type::String)) {
@@ -50,12 +51,12 @@ public:
             const Value key = follow(runtime, item, path, fallback);
             keys.push_back(m_caseSensitive ? key : ignoreCase(key));
         }
-        return keys.size() == 1 ? keys[0] : Value::list(std::move(keys));
+        return m_several ? Value::list(std::move(keys)) : keys[0];
     }
 
 private:
     std::vector<std::vector<Value>> m_paths;
-    bool m_caseSensitive;
+    bool m_caseSensitive, m_several;
 };
 
 struct Keyed {
@@ -203,7 +204,6 @@ Value first(Runtime&, const Value& value, const Arguments&) {
 
 Value last(Runtime&, const Value& value, const Arguments&) {
     if (value.is(Type::Generator)) typeError("'generator' object is not reversible");
-    if (value.is(Type::Undefined)) undefinedError(value);
     const std::vector<Value> items = itemsOf(value);
     return items.empty() ? Value::undefined("No last item, sequence was empty.") : items.back();
 }

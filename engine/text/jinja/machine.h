@@ -154,8 +154,13 @@ private:
 // Tables, each in its own file. Null: no such name.
 using FilterFunction = Value (*)(Runtime&, const Value& input, const Arguments&);
 using TestFunction = bool (*)(Runtime&, const Value& input, const Arguments&);
+struct TestRow {
+    std::string_view name;
+    TestFunction test;
+    size_t arguments = 0;    // how many it needs, by position
+};
 FilterFunction findFilter(std::string_view name);
-TestFunction findTest(std::string_view name);
+const TestRow* findTest(std::string_view name);
 std::optional<Value> findGlobal(std::string_view name);
 
 // Operators, with Python's meaning.

@@ -225,7 +225,7 @@ bool isAscii(char32_t code) { return code < 0x80; }
 
 template <bool wantUpper>
 Value isCase(Runtime& runtime, const Value& self, const Arguments&) {
-    return Value::boolean(findTest(wantUpper ? "upper" : "lower")(runtime, self, Arguments()));
+    return Value::boolean(findTest(wantUpper ? "upper" : "lower")->test(runtime, self, Arguments()));
 }
 
 Value isTitleCase(Runtime&, const Value& self, const Arguments&) {

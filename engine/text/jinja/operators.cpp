@@ -248,8 +248,8 @@ Value sliceOf(Runtime& runtime, const Value& object, const Value& start, const V
         const Indices at = indicesOf(start, stop, step, range.count());
         return Value::range({range.start + at.start * range.step, range.start + at.stop * range.step, range.step * at.step});
     }
-    // Nothing else has slices: there is no such element.
-    return Value::undefined(describe(object) + " has no such slice");
+    if (object.is(Type::Dict)) typeError("unhashable type: 'slice'");
+    typeError("'" + typeName(object) + "' object is not subscriptable");
 }
 
 }  // namespace colibri::jinja

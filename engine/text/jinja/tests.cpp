@@ -6,13 +6,6 @@
 namespace colibri::jinja {
 namespace {
 
-const Value& only(const Arguments& arguments, const char* test) {
-    if (arguments.positional.size() != 1 || !arguments.named.empty()) {
-        typeError("the test " + std::string(test) + " needs one argument");
-    }
-    return arguments.positional[0];
-}
-
 Integer remainder(Runtime& runtime, const Value& value, const Value& by) {
     const Value rest = binaryOperator(runtime, BinaryOperator::Modulo, value, by);
     if (rest.is(Type::Float)) return rest.asDouble() == 0 ? 0 : rest.asDouble() == 1 ? 1 : 2;
@@ -30,10 +23,7 @@ bool cased(const Value& value, bool (*wanted)(char32_t), bool (*other)(char32_t)
 
 using Args = const Arguments&;
 
-constexpr struct {
-    std::string_view name;
-    TestFunction test;
-} kTests[] = {
+constexpr TestRow kTests[] = {
     {"defined", [](Runtime&, const Value& v, Args) { return !v.is(Type::Undefined); }},
     {"undefined", [](Runtime&, const Value& v, Args) { return v.is(Type::Undefined); }},
     {"none", [](Runtime&, const Value& v, Args) { return v.is(Type::None); }},
@@ -58,25 +48,25 @@ constexpr struct {
     {"escaped", [](Runtime&, const Value& v, Args) { return v.is(Type::String) && v.asString().safe; }},
     {"lower", [](Runtime&, const Value& v, Args) { return cased(v, isLower, isUpper); }},
     {"upper", [](Runtime&, const Value& v, Args) { return cased(v, isUpper, isLower); }},
-    {"filter", [](Runtime&, const Value& v, Args) { return v.is(Type::String) && findFilter(v.text()); }},
-    {"test", [](Runtime&, const Value& v, Args) { return v.is(Type::String) && findTest(v.text()); }},
+    {"filter", [](Runtime&, const Value& v, Args) { return v.is(Type::String) && findFilter(v.text()) != nullptr; }},
+    {"test", [](Runtime&, const Value& v, Args) { return v.is(Type::String) && findTest(v.text()) != nullptr; }},
     {"odd", [](Runtime& r, const Value& v, Args) { return remainder(r, v, Value::integer(2)) == 1; }},
     {"even", [](Runtime& r, const Value& v, Args) { return remainder(r, v, Value::integer(2)) == 0; }},
-    {"divisibleby", [](Runtime& r, const Value& v, Args a) { return remainder(r, v, only(a, "divisibleby")) == 0; }},
+    {"divisibleby", [](Runtime& r, const Value& v, Args a) { return remainder(r, v, a.positional[0]) == 0; }, 1},
     {"sameas",
      [](Runtime&, const Value& v, Args a) {
-         const Value& other = only(a, "sameas");
+         const Value& other = a.positional[0];
          if (v.type() != other.type()) return false;
          const bool plain = v.is(Type::None) || v.is(Type::Bool) || v.is(Type::Int) || v.is(Type::String);
          return plain ? equal(v, other) : v.identity() == other.identity();
-     }},
-    {"eq", [](Runtime&, const Value& v, Args a) { return equal(v, only(a, "eq")); }},
-    {"ne", [](Runtime&, const Value& v, Args a) { return !equal(v, only(a, "ne")); }},
-    {"lt", [](Runtime&, const Value& v, Args a) { return compare(v, only(a, "lt"), "<") < 0; }},
-    {"le", [](Runtime&, const Value& v, Args a) { return compare(v, only(a, "le"), "<=") <= 0; }},
-    {"gt", [](Runtime&, const Value& v, Args a) { return compare(v, only(a, "gt"), ">") > 0; }},
-    {"ge", [](Runtime&, const Value& v, Args a) { return compare(v, only(a, "ge"), ">=") >= 0; }},
-    {"in", [](Runtime&, const Value& v, Args a) { return contains(only(a, "in"), v); }},
+     }, 1},
+    {"eq", [](Runtime&, const Value& v, Args a) { return equal(v, a.positional[0]); }, 1},
+    {"ne", [](Runtime&, const Value& v, Args a) { return !equal(v, a.positional[0]); }, 1},
+    {"lt", [](Runtime&, const Value& v, Args a) { return compare(v, a.positional[0], "<") < 0; }, 1},
+    {"le", [](Runtime&, const Value& v, Args a) { return compare(v, a.positional[0], "<=") <= 0; }, 1},
+    {"gt", [](Runtime&, const Value& v, Args a) { return compare(v, a.positional[0], ">") > 0; }, 1},
+    {"ge", [](Runtime&, const Value& v, Args a) { return compare(v, a.positional[0], ">=") >= 0; }, 1},
+    {"in", [](Runtime&, const Value& v, Args a) { return contains(a.positional[0], v); }, 1},
 };
 
 constexpr std::pair<std::string_view, std::string_view> kAliases[] = {
@@ -85,12 +75,12 @@ constexpr std::pair<std::string_view, std::string_view> kAliases[] = {
 
 }  // namespace
 
-TestFunction findTest(std::string_view name) {
+const TestRow* findTest(std::string_view name) {
     for (const auto& [alias, of] : kAliases) {
         if (alias == name) name = of;
     }
-    for (const auto& row : kTests) {
-        if (row.name == name) return row.test;
+    for (const TestRow& row : kTests) {
+        if (row.name == name) return &row;
     }
     return nullptr;
 }

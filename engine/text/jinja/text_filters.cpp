@@ -354,7 +354,11 @@ Value round(Runtime& runtime, const Value& value, const Arguments& arguments) {
 
 Value filesizeformat(Runtime& runtime, const Value& value, const Arguments& arguments) {
     const bool binary = flagArgument(arguments.bind("filesizeformat", {"binary"})[0]);
-    const double bytes = toFloat(runtime, value, {}).asDouble(), base = binary ? 1024 : 1000;
+    Arguments orNone;
+    orNone.positional.push_back(Value::none());
+    const Value number = toFloat(runtime, value, orNone);
+    if (!number.is(Type::Float)) throw RenderError("could not convert to a number: " + repr(value));
+    const double bytes = number.asDouble(), base = binary ? 1024 : 1000;
     char buffer[400];
     if (bytes == 1) return Value::string("1 Byte");
     if (bytes < base) return Value::string(formatInteger(Integer(bytes)) + " Bytes");
@@ -372,6 +376,8 @@ Value filesizeformat(Runtime& runtime, const Value& value, const Arguments& argu
 
 Value wordwrap(Runtime& runtime, const Value& value, const Arguments& arguments) {
     const auto given = arguments.bind("wordwrap", {"width", "break_long_words", "wrapstring", "break_on_hyphens"});
+    if (value.is(Type::Undefined)) undefinedError(value);
+    if (!value.is(Type::String)) throw RenderError(reprText(describe(value)) + " has no attribute 'splitlines'");
     const size_t width = size_t(std::max<int64_t>(1, wholeArgument(given[0], 79)));
     const bool breakLong = !given[1] || truthy(*given[1]);
     const std::string between = given[2] && !given[2]->is(Type::None) ? str(*given[2]) : "\n";

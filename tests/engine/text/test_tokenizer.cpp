@@ -26,8 +26,7 @@ const std::string kFolder = std::string(COLIBRI_GOLDEN_DIR) + "/tokenizers/";
 
 // A small tokenizer that the tests below change.
 json base() {
-    return json::parse(R"({"added_tokens": [], "normalizer": null, "pre_tokenizer": null, "post_processor": null,
-        "decoder": null, "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "c": 2, "ab": 3, "abc": 4}, "merges": ["a b", ["ab", "c"]]}})");
+    return json::parse("{\"added_tokens\": [], \"normalizer\": null, \"pre_tokenizer\": null, \"post_processor\": null, \"decoder\": null, \"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 1, \"c\": 2, \"ab\": 3, \"abc\": 4}, \"merges\": [\"a b\", [\"ab\", \"c\"]]}}");
 }
 
 json addedToken(int id, const std::string& content) {
@@ -87,29 +86,29 @@ private slots:
         row("/model/byte_fallback", "\"yes\"", "model.byte_fallback");
         row("/added_tokens", "{}", "added_tokens");
         row("/added_tokens/0", "5", "added_tokens[0]");
-        row("/added_tokens/0", R"({"id": 9})", "added_tokens[0].content");
-        row("/added_tokens/0", R"({"content": "x"})", "added_tokens[0].id");
-        row("/added_tokens/0", R"({"id": -3, "content": "x"})", "added_tokens[0]");
-        row("/added_tokens/0", R"({"id": 2000000000, "content": "x"})", "added_tokens[0]");
-        row("/added_tokens/0", R"({"id": 0, "content": "x"})", "belongs to another token");
-        row("/added_tokens/0", R"({"id": 7, "content": "a"})", "differs from the vocabulary's");
-        row("/added_tokens", R"([{"id": 7, "content": "x"}, {"id": 7, "content": "y"}])", "another added token");
+        row("/added_tokens/0", "{\"id\": 9}", "added_tokens[0].content");
+        row("/added_tokens/0", "{\"content\": \"x\"}", "added_tokens[0].id");
+        row("/added_tokens/0", "{\"id\": -3, \"content\": \"x\"}", "added_tokens[0]");
+        row("/added_tokens/0", "{\"id\": 2000000000, \"content\": \"x\"}", "added_tokens[0]");
+        row("/added_tokens/0", "{\"id\": 0, \"content\": \"x\"}", "belongs to another token");
+        row("/added_tokens/0", "{\"id\": 7, \"content\": \"a\"}", "differs from the vocabulary's");
+        row("/added_tokens", "[{\"id\": 7, \"content\": \"x\"}, {\"id\": 7, \"content\": \"y\"}]", "another added token");
         row("/normalizer", "\"NFC\"", "normalizer");
-        row("/normalizer", R"({"type": "Rot13"})", "normalizer type \"Rot13\"");
-        row("/normalizer", R"({"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "Rot13"}]})", "normalizers[1] type \"Rot13\"");
-        row("/normalizer", R"({"type": "Replace", "pattern": {}, "content": ""})", "pattern");
-        row("/pre_tokenizer", R"({"type": "Foo"})", "pre_tokenizer type \"Foo\"");
-        row("/pre_tokenizer", R"({"type": "Split", "pattern": {"Regex": "("}, "behavior": "Isolated"})", "pattern \"(\"");
-        row("/pre_tokenizer", R"({"type": "Split", "pattern": {"Regex": "[a"}, "behavior": "Isolated"})", "without its end");
-        row("/pre_tokenizer", R"({"type": "Split", "pattern": {"Regex": "(*LIMIT_MATCH=1)a"}, "behavior": "Isolated"})", "(*");
-        row("/pre_tokenizer", R"({"type": "Split", "pattern": {"Regex": "a"}, "behavior": "Shredded"})", "Shredded");
-        row("/pre_tokenizer", R"({"type": "Metaspace", "replacement": "ab"})", "replacement");
-        row("/pre_tokenizer", R"({"type": "Metaspace", "replacement": ""})", "replacement");
-        row("/decoder", R"({"type": "CTC"})", "decoder type \"CTC\"");
-        row("/post_processor", R"({"type": "Foo"})", "post_processor type \"Foo\"");
-        row("/post_processor", R"({"type": "TemplateProcessing", "single": [], "special_tokens": {}})", "text itself is missing");
-        row("/post_processor", R"({"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<s>"}}, {"Sequence": {"id": "A"}}], "special_tokens": {}})", "special_tokens.<s>.ids");
-        row("/post_processor", R"({"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<s>"}}, {"Sequence": {"id": "A"}}], "special_tokens": {"<s>": {"ids": [77]}}})", "no token with the id 77");
+        row("/normalizer", "{\"type\": \"Rot13\"}", "normalizer type \"Rot13\"");
+        row("/normalizer", "{\"type\": \"Sequence\", \"normalizers\": [{\"type\": \"NFC\"}, {\"type\": \"Rot13\"}]}", "normalizers[1] type \"Rot13\"");
+        row("/normalizer", "{\"type\": \"Replace\", \"pattern\": {}, \"content\": \"\"}", "pattern");
+        row("/pre_tokenizer", "{\"type\": \"Foo\"}", "pre_tokenizer type \"Foo\"");
+        row("/pre_tokenizer", "{\"type\": \"Split\", \"pattern\": {\"Regex\": \"(\"}, \"behavior\": \"Isolated\"}", "pattern \"(\"");
+        row("/pre_tokenizer", "{\"type\": \"Split\", \"pattern\": {\"Regex\": \"[a\"}, \"behavior\": \"Isolated\"}", "without its end");
+        row("/pre_tokenizer", "{\"type\": \"Split\", \"pattern\": {\"Regex\": \"(*LIMIT_MATCH=1)a\"}, \"behavior\": \"Isolated\"}", "(*");
+        row("/pre_tokenizer", "{\"type\": \"Split\", \"pattern\": {\"Regex\": \"a\"}, \"behavior\": \"Shredded\"}", "Shredded");
+        row("/pre_tokenizer", "{\"type\": \"Metaspace\", \"replacement\": \"ab\"}", "replacement");
+        row("/pre_tokenizer", "{\"type\": \"Metaspace\", \"replacement\": \"\"}", "replacement");
+        row("/decoder", "{\"type\": \"CTC\"}", "decoder type \"CTC\"");
+        row("/post_processor", "{\"type\": \"Foo\"}", "post_processor type \"Foo\"");
+        row("/post_processor", "{\"type\": \"TemplateProcessing\", \"single\": [], \"special_tokens\": {}}", "text itself is missing");
+        row("/post_processor", "{\"type\": \"TemplateProcessing\", \"single\": [{\"SpecialToken\": {\"id\": \"<s>\"}}, {\"Sequence\": {\"id\": \"A\"}}], \"special_tokens\": {}}", "special_tokens.<s>.ids");
+        row("/post_processor", "{\"type\": \"TemplateProcessing\", \"single\": [{\"SpecialToken\": {\"id\": \"<s>\"}}, {\"Sequence\": {\"id\": \"A\"}}], \"special_tokens\": {\"<s>\": {\"ids\": [77]}}}", "no token with the id 77");
     }
 
     void brokenFiles() {
@@ -140,11 +139,13 @@ private slots:
 
     void changedBytesNeverCrash() {
         const std::string whole = readAll(kFolder + "llama3/tokenizer.json");
+        const size_t head = whole.find("\"vocab\"");    // behind it hardly a change is accepted
+        QVERIFY(head != std::string::npos);
         std::mt19937 random(3);
         int accepted = 0;
         for (int i = 0; i < 300; ++i) {
             std::string changed = whole;
-            for (int n = 0; n < 3; ++n) changed[random() % changed.size()] = char(random());
+            for (int n = 0; n < 2; ++n) changed[random() % (i % 4 ? head : whole.size())] = char(' ' + random() % 95);
             const auto result = Tokenizer::parse(changed, "t.json");
             if (!result) continue;
             ++accepted;
