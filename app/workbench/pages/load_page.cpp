@@ -96,9 +96,10 @@ QWidget* LoadPage::buildHead() {
     names->addWidget(m_title);
     names->addWidget(m_subtitle);
     names->addStretch(1);
-    row->addLayout(names, 1);
+    row->addLayout(names);
     m_badges = new TagRow;
-    row->addWidget(m_badges, 2);
+    m_badges->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Fixed);
+    row->addWidget(m_badges, 1);
     m_verify = new Button("Verify hashes", Button::Kind::Default, Button::Size::Dense);
     m_verify->setToolTip("Reads every byte of the model once and compares it with its hash.");
     row->addSpacing(4);
@@ -205,6 +206,10 @@ void LoadPage::showModel(const Inspection& inspection, const KnobValues& knobs) 
     showFacts();
     showBadges();
     m_override->setChecked(false);
+    m_settingsHead->setTitle(converting() ? "Convert" : "At load");
+    m_settingsHead->setCaption(
+        converting() ? "into a folder of its own; can be stopped and taken up again"
+                     : "cache size can also be moved while the model runs; the others need a reload");
     m_verify->setVisible(!converting());
     m_atLoad->setVisible(!converting());
     m_convert->setVisible(converting());
@@ -272,7 +277,6 @@ QString LoadPage::command() const {
 
 void LoadPage::refreshState() {
     const bool idle = !busy();
-    m_settingsHead->setVisible(true);
     m_command->setCommand(command());
     m_main->setText(converting() ? "Convert" : isLoadedModel() ? "Reload" : "Load");
     m_main->updateGeometry();
@@ -358,7 +362,7 @@ void LoadPage::convert() {
         if (status.ok()) {
             emit converted(QString::fromStdString(options.target.string()));
         } else if (status.code() == Code::Cancelled) {
-            m_strip->show(MessageStrip::Kind::Info, "The conversion was stopped.",
+            m_strip->showMessage(MessageStrip::Kind::Info, "The conversion was stopped.",
                           "Convert into the same folder to go on where it stopped.");
             m_strip->addClose();
         } else {

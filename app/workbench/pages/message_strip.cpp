@@ -39,7 +39,7 @@ MessageStrip::MessageStrip(QWidget* parent) : QWidget(parent), m_row(new QHBoxLa
     hide();
 }
 
-void MessageStrip::show(Kind kind, const QString& text, const QString& detail) {
+void MessageStrip::showMessage(Kind kind, const QString& text, const QString& detail) {
     m_kind = kind;
     m_text = text;
     m_detail = detail;
@@ -55,7 +55,7 @@ void MessageStrip::showError(const QString& what, const Status& status) {
     if (!detail.endsWith('.')) detail += ".";
     QString hint = QString::fromStdString(status.hint());
     if (!hint.isEmpty()) detail += " " + hint + (hint.endsWith('.') ? "" : ".");
-    show(Kind::Error, what, detail);
+    showMessage(Kind::Error, what, detail);
     Button* copy = addAction("Copy", true);
     copy->setIconName("copy");
     connect(copy, &QAbstractButton::clicked, this, [this] { copyText(m_text + " " + m_detail); });

@@ -20,7 +20,7 @@ public:
     enum class Kind { Info, Ok, Warning, Error };
 
     explicit MessageStrip(QWidget* parent = nullptr);
-    void show(Kind kind, const QString& text, const QString& detail);
+    void showMessage(Kind kind, const QString& text, const QString& detail);
     // An error of the engine: message and hint, with Copy and close.
     void showError(const QString& what, const Status& status);
     Button* addAction(const QString& text, bool quiet = false);

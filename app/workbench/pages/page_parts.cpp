@@ -107,6 +107,11 @@ PanelHead::PanelHead(const QString& title, const QString& caption, bool lineAbov
     m_row->addStretch(1);
 }
 
+void PanelHead::setTitle(const QString& title) {
+    m_title = title;
+    update();
+}
+
 void PanelHead::setCaption(const QString& caption) {
     m_caption = caption;
     update();

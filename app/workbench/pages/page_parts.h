@@ -66,6 +66,7 @@ class PanelHead : public QWidget {
 public:
     PanelHead(const QString& title, const QString& caption = {}, bool lineAbove = false,
               QWidget* parent = nullptr);
+    void setTitle(const QString& title);
     void setCaption(const QString& caption);
     void addWidget(QWidget* widget);
 

@@ -96,15 +96,17 @@ void EngineHost::load(const std::filesystem::path& model, const KnobValues& knob
     m_knobs = knobs;
     const auto result = std::make_shared<std::shared_ptr<Loaded>>();
     const SessionFolder sessions = m_sessions;
+    const QString sessionFile = m_sessionFile;
     m_load = new Job(
-        [model, knobs, result, sessions](const ProgressFn& progress, const CancelFlag* cancel) {
+        [model, knobs, result, sessions, sessionFile](const ProgressFn& progress, const CancelFlag* cancel) {
             auto loaded = std::make_shared<Loaded>();
             auto engine = Engine::load({model, knobs, {}}, progress, cancel);
             if (!engine) return engine.status();
             loaded->engine = std::move(*engine);
             loaded->facts = factsOf(*loaded->engine);
             if (cancel->load()) return Status(Code::Cancelled, "Loading was cancelled");
-            auto place = sessions.reserve();
+            auto place = sessionFile.isEmpty() ? sessions.reserve()
+                                               : Result<SessionPlace>(SessionPlace{sessionFile, {}});
             RecorderOptions options;
             if (place) {
                 loaded->place = std::move(*place);

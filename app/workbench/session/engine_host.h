@@ -31,6 +31,8 @@ public:
     // Closes what runs, then reads the model. Ends in stateChanged() with Ready or NoModel; after
     // an error also in loadFailed(). A load asked for during another replaces it.
     void load(const std::filesystem::path& model, const KnobValues& knobs);
+    // The next load records to this file instead of a new one in the sessions folder; "" undoes it.
+    void setSessionFile(const QString& path) { m_sessionFile = path; }
     void cancelLoad();                   // NoModel within a second
     void close();
     // Progress of the load that runs; nullptr when none does.
@@ -82,6 +84,7 @@ private:
     SessionFolder m_sessions;
     RecentList m_recent;
     Measurements m_measurements;
+    QString m_sessionFile;
     KnobValues m_knobs;                  // as requested
     std::shared_ptr<Loaded> m_loaded;    // null unless Ready
     Job* m_load = nullptr;

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/workbench/pages/facts_page.h"
+
+#include <QDateTime>
+#include <QFileInfo>
+#include <QKeyEvent>
+#include <QScrollArea>
+#include <QVBoxLayout>
+
+#include "app/workbench/pages/page_parts.h"
+#include "engine/base/format.h"
+
+namespace colibri::ui {
+namespace {
+
+QString str(const std::string& text) { return QString::fromStdString(text); }
+
+// Times are kept in UTC and shown in the time of the place.
+QString localTime(const QString& iso) {
+    const QDateTime time = QDateTime::fromString(iso, Qt::ISODate);
+    return time.isValid() ? time.toLocalTime().toString("yyyy-MM-dd HH:mm:ss") : iso;
+}
+
+}  // namespace
+
+FactsPage::FactsPage(QWidget* parent) : QWidget(parent) {
+    setFocusPolicy(Qt::StrongFocus);
+    auto* page = new QVBoxLayout(this);
+    page->setContentsMargins(0, 0, 0, 0);
+    page->setSpacing(0);
+    auto* head = new QWidget;
+    head->setFixedHeight(56);
+    m_buttons = new QHBoxLayout(head);
+    m_buttons->setContentsMargins(16, 0, 16, 1);
+    m_buttons->setSpacing(12);
+    auto* back = new IconButton("left", "Back", 28);
+    m_buttons->addWidget(back);
+    auto* names = new QVBoxLayout;
+    names->setSpacing(0);
+    names->addStretch(1);
+    m_title = new TextLine("", type::section(), Tone::Text1, 20);
+    m_subtitle = new TextLine("", type::dense(), Tone::Text3, 16);
+    names->addWidget(m_title);
+    names->addWidget(m_subtitle);
+    names->addStretch(1);
+    m_buttons->addLayout(names, 1);
+    page->addWidget(head);
+
+    auto* scroll = new QScrollArea;
+    scroll->setWidgetResizable(true);
+    scroll->setFrameShape(QFrame::NoFrame);
+    scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+    auto* content = new QWidget;
+    m_sections = new QVBoxLayout(content);
+    m_sections->setContentsMargins(0, 0, 0, 0);
+    m_sections->setSpacing(0);
+    scroll->setWidget(content);
+    page->addWidget(scroll, 1);
+
+    auto* foot = new QWidget;
+    foot->setFixedHeight(64);
+    auto* row = new QHBoxLayout(foot);
+    row->setContentsMargins(16, 1, 16, 0);
+    m_command = new CommandLine;
+    row->addWidget(m_command);
+    page->addWidget(foot);
+    connect(back, &QAbstractButton::clicked, this, &FactsPage::back);
+}
+
+void FactsPage::setHead(const QString& title, const QString& subtitle) {
+    m_title->setText(title);
+    m_subtitle->setText(subtitle);
+}
+
+void FactsPage::setCommand(const QString& command) { m_command->setCommand(command); }
+
+Button* FactsPage::addButton(const QString& text, Button::Kind kind) {
+    auto* button = new Button(text, kind, Button::Size::Dense);
+    m_buttons->addWidget(button);
+    return button;
+}
+
+void FactsPage::setSections(const QVector<MachineSection>& sections) {
+    while (QLayoutItem* item = m_sections->takeAt(0)) {
+        if (item->widget()) {
+            item->widget()->hide();
+            item->widget()->deleteLater();
+        }
+        delete item;
+    }
+    for (qsizetype i = 0; i < sections.size(); ++i) {
+        m_sections->addWidget(new PanelHead(sections[i].title, {}, i > 0));
+        QVector<Fact> facts;
+        const auto flush = [&] {
+            if (facts.isEmpty()) return;
+            auto* list = new FactList;
+            list->setFacts(facts);
+            m_sections->addWidget(list);
+            facts.clear();
+        };
+        for (const MachineFact& fact : sections[i].facts) {
+            facts.push_back({fact.name, fact.value, fact.missing ? Tone::Text3 : Tone::Text1});
+            if (fact.advice.isEmpty()) continue;
+            flush();
+            auto* advice = new QWidget;
+            auto* row = new QHBoxLayout(advice);
+            row->setContentsMargins(168, 0, 16, 4);
+            row->addWidget(new TextBlock(fact.advice, type::dense(), Tone::Text2, 16));
+            m_sections->addWidget(advice);
+        }
+        flush();
+    }
+    m_sections->addStretch(1);
+}
+
+void FactsPage::paintEvent(QPaintEvent*) {
+    QPainter p(this);
+    p.fillRect(rect(), tone(Tone::Bg1));
+    p.fillRect(0, 55, width(), 1, tone(Tone::Line1));
+    p.fillRect(0, height() - 64, width(), 1, tone(Tone::Line1));
+}
+
+void FactsPage::keyPressEvent(QKeyEvent* event) {
+    if (event->key() == Qt::Key_Escape) return emit back();
+    if (event->key() == Qt::Key_Return || event->key() == Qt::Key_Enter) {
+        if (auto* button = qobject_cast<QAbstractButton*>(focusWidget())) return button->click();
+    }
+    QWidget::keyPressEvent(event);
+}
+
+// ---- DiagnosePage
+
+DiagnosePage::DiagnosePage(QWidget* parent) : FactsPage(parent) {
+    Button* copy = addButton("Copy as text");
+    copy->setIconName("copy");
+    Button* refresh = addButton("Look again");
+    m_measure = addButton("Measure");
+    m_measure->setToolTip("Random reads from the disk, and reading memory; about four seconds.");
+    connect(copy, &QAbstractButton::clicked, this, [this] { copyText(m_text); });
+    connect(refresh, &QAbstractButton::clicked, this, &DiagnosePage::refreshRequested);
+    connect(m_measure, &QAbstractButton::clicked, this, &DiagnosePage::measureRequested);
+    setCommand("colibri diagnose");
+}
+
+void DiagnosePage::showFacts(const MachineFacts& facts, const MachineRates& rates,
+                             const QString& dataDir) {
+    setHead("This machine", facts.processor.isEmpty() ? QString("looking") : facts.processor);
+    const auto sections = machineSections(facts, rates, dataDir);
+    setSections(sections);
+    m_text = machineText(sections);
+}
+
+void DiagnosePage::setMeasuring(const QString& stage) {
+    m_measure->setText(stage.isEmpty() ? "Measure" : "Cancel measuring " + stage.toLower());
+    m_measure->updateGeometry();
+}
+
+// ---- SessionPage
+
+SessionPage::SessionPage(QWidget* parent) : FactsPage(parent) {
+    m_openModel = addButton("Open its model");
+    Button* copy = addButton("Copy path");
+    copy->setIconName("copy");
+    Button* reveal = addButton("Reveal in folder");
+    reveal->setIconName("folder");
+    connect(m_openModel, &QAbstractButton::clicked, this,
+            [this] { emit openModelRequested(m_model); });
+    connect(copy, &QAbstractButton::clicked, this, [this] { copyText(m_path); });
+    connect(reveal, &QAbstractButton::clicked, this, [this] { revealInFolder(m_path); });
+}
+
+void SessionPage::showSession(const SessionSummary& summary) {
+    m_path = str(summary.path.string());
+    const auto meta = [&](const char* key) {
+        const auto it = summary.meta.find(key);
+        return it == summary.meta.end() ? QString() : str(it->second);
+    };
+    const auto known = [](const QString& text) { return text.isEmpty() ? QString("n/a") : text; };
+    const auto count = [](int64_t n) { return str(formatCount(n)); };
+    m_model = meta("model_dir");
+    m_openModel->setVisible(!m_model.isEmpty());
+
+    MachineSection session{"Session", {}};
+    session.facts = {{"Model", known(meta("model"))},
+                     {"Started", known(localTime(meta("started")))},
+                     {"Length", str(formatClock(summary.lastTime))}};
+    const QString ended = meta("ended");
+    session.facts.push_back(
+        summary.endedCleanly
+            ? MachineFact{"Ended", ended == "recovered" ? "unexpectedly; recovered" : localTime(ended)}
+            : MachineFact{"Ended", "n/a: still being written, or stopped unexpectedly", "", true});
+    session.facts.push_back({"Size", sizeText(double(summary.bytes))});
+    session.facts.push_back({"Path", m_path});
+
+    MachineSection totals{"Recorded", {}};
+    totals.facts = {{"Requests", count(summary.requests)},
+                    {"Tokens", count(summary.tokens)},
+                    {"Expert look-ups", count(summary.lookups)},
+                    {"Hits", count(summary.hits)}};
+    totals.facts.push_back(
+        summary.lookups > 0
+            ? MachineFact{"Hit rate",
+                          str(formatPercent(double(summary.hits) / double(summary.lookups)))}
+            : MachineFact{"Hit rate", "n/a: nothing was looked up", "", true});
+    totals.facts.push_back({"Expert loads", count(summary.loads)});
+
+    MachineSection about{"Noted at the start", {}};
+    for (const auto& [key, value] : summary.meta) {
+        if (key == "model" || key == "started" || key == "ended" || key == "schema") continue;
+        about.facts.push_back({str(key).replace('_', ' '), str(value)});
+    }
+    m_shown = {session, totals};
+    if (!about.facts.isEmpty()) m_shown << about;
+    setHead(known(meta("model")) + ", session",
+            QFileInfo(m_path).fileName() + ", " + sizeText(double(summary.bytes)));
+    setSections(m_shown);
+    setCommand("sqlite3 -header -column " + shellQuoted(m_path) +
+               " \"SELECT count(*) AS steps, sum(lookups) AS lookups, sum(hits) AS hits, "
+               "round(100.0 * sum(hits) / sum(lookups), 1) AS hit_rate FROM layer_steps\"");
+    m_text = machineText(m_shown);
+}
+
+}  // namespace colibri::ui

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A page of facts in sections with a head, and under it a command line that shows the same: the
+// summary of a session, the diagnosis of the machine.
+#pragma once
+
+#include <QWidget>
+#include <vector>
+
+#include "app/workbench/session/inspection.h"
+#include "app/workbench/session/machine_facts.h"
+#include "app/workbench/widgets/controls.h"
+
+class QHBoxLayout;
+class QVBoxLayout;
+
+namespace colibri::ui {
+
+class CommandLine;
+class TextLine;
+
+class FactsPage : public QWidget {
+    Q_OBJECT
+
+public:
+    explicit FactsPage(QWidget* parent = nullptr);
+    QString text() const { return m_text; }      // everything shown, to copy
+
+signals:
+    void back();
+
+protected:
+    void setHead(const QString& title, const QString& subtitle);
+    void setSections(const QVector<MachineSection>& sections);
+    void setCommand(const QString& command);
+    Button* addButton(const QString& text, Button::Kind kind = Button::Kind::Default);
+    void paintEvent(QPaintEvent*) override;
+    void keyPressEvent(QKeyEvent*) override;
+
+    QString m_text;
+
+private:
+    TextLine *m_title, *m_subtitle;
+    QHBoxLayout* m_buttons;
+    QVBoxLayout* m_sections;
+    CommandLine* m_command;
+};
+
+class DiagnosePage : public FactsPage {
+    Q_OBJECT
+
+public:
+    explicit DiagnosePage(QWidget* parent = nullptr);
+    void showFacts(const MachineFacts& facts, const MachineRates& rates, const QString& dataDir);
+    void setMeasuring(const QString& stage);     // "" = not measuring
+
+signals:
+    void measureRequested();
+    void refreshRequested();
+
+private:
+    Button* m_measure;
+};
+
+class SessionPage : public FactsPage {
+    Q_OBJECT
+
+public:
+    explicit SessionPage(QWidget* parent = nullptr);
+    void showSession(const SessionSummary& summary);
+    const QString& path() const { return m_path; }
+    const QVector<MachineSection>& sections() const { return m_shown; }
+
+signals:
+    void openModelRequested(const QString& folder);
+
+private:
+    QString m_path, m_model;
+    QVector<MachineSection> m_shown;
+    Button* m_openModel;
+};
+
+}  // namespace colibri::ui

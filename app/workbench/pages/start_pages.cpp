@@ -1,0 +1,447 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/workbench/pages/start_pages.h"
+
+#include <QCoreApplication>
+#include <QDir>
+#include <QDragEnterEvent>
+#include <QFileDialog>
+#include <QFileInfo>
+#include <QKeyEvent>
+#include <QMenu>
+#include <QMimeData>
+#include <QStackedLayout>
+#include <QUrl>
+#include <QVBoxLayout>
+#include <algorithm>
+
+#include "app/workbench/pages/facts_page.h"
+#include "app/workbench/pages/load_page.h"
+#include "app/workbench/pages/message_strip.h"
+#include "app/workbench/pages/page_parts.h"
+#include "app/workbench/pages/progress_panel.h"
+#include "app/workbench/pages/welcome_page.h"
+#include "app/workbench/session/machine_probe.h"
+#include "engine/base/format.h"
+
+namespace colibri::ui {
+namespace {
+
+constexpr int kShowProgressAfterMs = 300;
+constexpr double kMeasureSeconds = 1.5;
+constexpr int64_t kProbeBytes = 4 << 20;          // a read, where no model says how large
+constexpr int64_t kEnoughToProbe = 256ll << 20;   // of expert files, so that places differ
+
+}  // namespace
+
+StartPages::StartPages(EngineHost& host, QWidget* parent) : QWidget(parent), m_host(host) {
+    setAcceptDrops(true);
+    auto* column = new QVBoxLayout(this);
+    column->setContentsMargins(0, 0, 0, 0);
+    column->setSpacing(0);
+    m_strip = new MessageStrip;
+    column->addWidget(m_strip);
+    auto* pages = new QWidget;
+    m_stack = new QStackedLayout(pages);
+    column->addWidget(pages, 1);
+    m_welcome = new WelcomePage(host.recent());
+    m_load = new LoadPage(host);
+    m_session = new SessionPage;
+    m_diagnose = new DiagnosePage;
+    m_openingPage = new QWidget;
+    auto* opening = new QVBoxLayout(m_openingPage);
+    m_openingPanel = new ProgressPanel;
+    m_openingPanel->setMaximumWidth(420);
+    opening->addStretch(1);
+    auto* centred = new QHBoxLayout;
+    centred->addStretch(1);
+    centred->addWidget(m_openingPanel, 2);
+    centred->addStretch(1);
+    opening->addLayout(centred);
+    opening->addStretch(1);
+    for (QWidget* page : std::initializer_list<QWidget*>{m_welcome, m_load, m_session, m_diagnose,
+                                                         m_openingPage})
+        m_stack->addWidget(page);
+    m_openingDelay.setSingleShot(true);
+    m_openingDelay.setInterval(kShowProgressAfterMs);
+
+    connect(&m_openingDelay, &QTimer::timeout, this, [this] { setPage(m_openingPage); });
+    connect(m_openingPanel, &ProgressPanel::cancelled, this, [this] {
+        stopOpening();
+        showWelcome();
+    });
+    connect(m_welcome, &WelcomePage::openModelRequested, this, &StartPages::openModel);
+    connect(m_welcome, &WelcomePage::demoRequested, this, &StartPages::openDemo);
+    connect(m_welcome, &WelcomePage::openSessionRequested, this, &StartPages::openSession);
+    connect(m_welcome, &WelcomePage::diagnoseRequested, this, &StartPages::showDiagnose);
+    connect(m_welcome, &WelcomePage::openRequested, this,
+            [this](const QString& path) { openPath(path); });
+    connect(m_welcome, &WelcomePage::removeRequested, this, &StartPages::removeRecent);
+    connect(m_welcome, &WelcomePage::keyboardSheetRequested, this, &StartPages::keyboardSheetWanted);
+    connect(m_welcome, &WelcomePage::guideRequested, this, [this] { emit guideWanted(guidePath()); });
+    connect(m_welcome->machine(), &MachineStrip::measureRequested, this, &StartPages::measure);
+    connect(m_load, &LoadPage::back, this, &StartPages::goBack);
+    connect(m_load, &LoadPage::loaded, this, &StartPages::modelReady);
+    connect(m_load, &LoadPage::converted, this, [this](const QString& folder) { openPath(folder); });
+    connect(m_session, &FactsPage::back, this, &StartPages::goBack);
+    connect(m_session, &SessionPage::openModelRequested, this,
+            [this](const QString& folder) { openPath(folder); });
+    connect(m_diagnose, &FactsPage::back, this, &StartPages::goBack);
+    connect(m_diagnose, &DiagnosePage::measureRequested, this, &StartPages::measure);
+    connect(m_diagnose, &DiagnosePage::refreshRequested, this, &StartPages::refreshMachine);
+    m_welcome->setGuideAvailable(!guidePath().isEmpty());
+    m_host.recent().checkFiles();
+    refreshMachine();
+}
+
+QWidget* StartPages::current() const { return m_stack->currentWidget(); }
+
+void StartPages::setPage(QWidget* page) {
+    if (m_stack->currentWidget() == page) return;
+    m_stack->setCurrentWidget(page);
+    page->setFocus();
+}
+
+void StartPages::showWelcome() {
+    m_host.recent().checkFiles();
+    setPage(m_welcome);
+    emit wanted();
+}
+
+void StartPages::showDiagnose() {
+    if (refuseWhileBusy()) return;
+    refreshMachine();
+    setPage(m_diagnose);
+    emit wanted();
+}
+
+// Back to the chat while a model runs, else to the welcome page.
+void StartPages::goBack() {
+    showWelcome();
+    if (m_host.state() == SessionSource::State::Ready) emit leave();
+}
+
+// ---- opening
+
+void StartPages::openModel() {
+    // A model is a folder or one file, and no dialog of the system offers both.
+    QMenu menu(this);
+    QAction* folder = menu.addAction("Folder: a container, or safetensors with config.json");
+    QAction* file = menu.addAction("File: .gguf, .safetensors or model.json");
+    const QPoint at = isVisible() && current() == m_welcome
+                          ? m_welcome->tile(0)->mapToGlobal(QPoint(16, 60))
+                          : mapToGlobal(QPoint(16, 8));
+    menu.setActiveAction(folder);
+    const QAction* chosen = menu.exec(at);
+    QString path;
+    if (chosen == folder) {
+        path = QFileDialog::getExistingDirectory(window(), "Open a model");
+    } else if (chosen == file) {
+        path = QFileDialog::getOpenFileName(window(), "Open a model", {},
+                                            "Models (*.gguf *.safetensors model.json)");
+    }
+    if (!path.isEmpty()) openPath(path);
+}
+
+void StartPages::openSession() {
+    const QString path = QFileDialog::getOpenFileName(
+        window(), "Open a session", m_host.sessions().dir(),
+        "Sessions (*." + kSessionSuffix + ")");
+    if (!path.isEmpty()) openPath(path);
+}
+
+void StartPages::openDemo() {
+    const QString path = demoModelPath();
+    if (path.isEmpty()) {
+        emit wanted();
+        m_strip->showError(
+            "The demo model is not installed.",
+            Status(Code::BadInput, "No resources/demo-model/container beside the program or above it",
+                   "Set COLIBRI_DEMO_MODEL to its folder, or open a model of your own"));
+        return;
+    }
+    open(path, demoKnobs(), true);
+}
+
+void StartPages::openPath(const QString& path, const KnobValues& knobs) { open(path, knobs, false); }
+
+void StartPages::loadPath(const QString& path, const KnobValues& knobs) { open(path, knobs, true); }
+
+bool StartPages::refuseWhileBusy() {
+    if (!m_load->busy()) return false;
+    setPage(m_load);
+    emit wanted();
+    m_strip->showMessage(MessageStrip::Kind::Warning, "Something is still running.",
+                  "Wait for it, or cancel it with Esc.");
+    m_strip->addClose();
+    return true;
+}
+
+void StartPages::open(const QString& path, const KnobValues& knobs, bool loadNow) {
+    if (refuseWhileBusy()) return;
+    stopOpening();
+    m_strip->hide();
+    const auto result = std::make_shared<Result<Inspection>>(Status(Code::Cancelled, ""));
+    m_opening = new Job(
+        [path, result](const ProgressFn& progress, const CancelFlag* cancel) {
+            progress({"reading headers and tables"});
+            *result = inspectPath(path.toStdString(), cancel);
+            return result->status();
+        },
+        this);
+    connect(m_opening, &Job::progressed, this,
+            [this] { m_openingPanel->setProgress(m_opening->progress()); });
+    const uint64_t generation = ++m_generation;
+    connect(m_opening, &Job::finished, this, [=, this] {
+        if (generation != m_generation) return;
+        m_opening = nullptr;
+        m_openingDelay.stop();
+        opened(*result, knobs, loadNow);
+    });
+    m_openingPanel->begin("Opening " + QFileInfo(path).fileName());
+    m_openingDelay.start();
+    m_opening->start();
+}
+
+void StartPages::stopOpening() {
+    m_openingDelay.stop();
+    ++m_generation;
+    if (m_opening) m_opening->abandon();
+    m_opening = nullptr;
+}
+
+void StartPages::opened(const Result<Inspection>& result, const KnobValues& knobs, bool loadNow) {
+    emit wanted();
+    if (!result) {
+        if (m_stack->currentWidget() == m_openingPage) setPage(m_welcome);
+        m_strip->showError("It could not be opened.", result.status());
+        m_host.recent().checkFiles();
+        return;
+    }
+    if (result->kind == Inspection::Kind::Session) {
+        m_session->showSession(result->session);
+        RecentEntry entry;
+        entry.kind = RecentEntry::Kind::Session;
+        entry.path = QString::fromStdString(result->path.string());
+        const auto model = result->session.meta.find("model");
+        entry.name = model == result->session.meta.end() ? QFileInfo(entry.path).completeBaseName()
+                                                         : QString::fromStdString(model->second);
+        entry.what = "session, " + QString::fromStdString(formatClock(result->session.lastTime))
+                                       .section('.', 0, 0);
+        entry.bytes = result->session.bytes;
+        entry.used = QDateTime::currentDateTime();
+        m_host.recent().add(entry);
+        setPage(m_session);
+        return;
+    }
+    m_load->showModel(*result, knobs);
+    setPage(m_load);
+    if (loadNow) m_load->start();
+}
+
+void StartPages::showLoaded() {
+    const ContainerInfo* info = m_host.container();
+    if (!info) return showWelcome();
+    openPath(QString::fromStdString(info->dir.string()), m_host.requestedKnobs());
+}
+
+// ---- machine
+
+void StartPages::refreshMachine() {
+    const auto facts = std::make_shared<MachineFacts>();
+    auto* job = new Job(
+        [facts](const ProgressFn&, const CancelFlag*) {
+            *facts = gatherMachineFacts();
+            return Status();
+        },
+        this);
+    connect(job, &Job::finished, this, [this, facts] {
+        m_facts = *facts;
+        showRates({});
+        m_load->setGpuReason(m_facts.gpuReason.isEmpty() ? "this build computes on the CPU"
+                                                         : m_facts.gpuReason);
+    });
+    job->start();
+}
+
+void StartPages::showRates(const QString& stage) {
+    const MachineRates& rates = m_host.measurements().machine();
+    m_welcome->machine()->setFacts(m_facts, rates);
+    m_diagnose->showFacts(m_facts, rates, shortPath(m_host.sessions().dir()));
+    if (m_measuring || !stage.isEmpty()) {
+        m_welcome->machine()->setMeasuring(stage);
+        m_diagnose->setMeasuring(stage);
+    } else {
+        m_diagnose->setMeasuring({});
+    }
+}
+
+void StartPages::measure() {
+    if (m_measuring) return m_measuring->cancel();
+    // The disk that counts is the one of the models: the newest that is there.
+    QString model;
+    for (const RecentEntry& entry : m_host.recent().entries()) {
+        if (entry.kind == RecentEntry::Kind::Model && !entry.missing) {
+            model = entry.path;
+            break;
+        }
+    }
+    const auto rates = std::make_shared<MachineRates>();
+    const std::filesystem::path scratch = QFileInfo(m_host.sessions().dir()).path().toStdString();
+    m_measuring = new Job(
+        [model, rates, scratch](const ProgressFn& progress, const CancelFlag* cancel) {
+            std::vector<std::filesystem::path> files;
+            int64_t bytes = 0, record = kProbeBytes;
+            if (!model.isEmpty()) {
+                if (const auto info = openContainer(model.toStdString())) {
+                    record = info->expertRecordBytes();
+                    bytes = info->expertBytes;
+                    for (const ExpertLayer& layer : info->expertLayers)
+                        files.push_back(info->dir / layer.file);
+                }
+            }
+            auto disk = bytes >= kEnoughToProbe
+                            ? measureDisk(files, record, kMeasureSeconds, progress, cancel)
+                            : measureDiskOf(scratch, kProbeBytes, kMeasureSeconds, progress, cancel);
+            if (!disk) return disk.status();
+            auto memory = measureMemory(kMeasureSeconds, progress, cancel);
+            if (!memory) return memory.status();
+            *rates = {disk->bytesPerSecond, disk->readBytes, disk->direct, *memory,
+                      QDateTime::currentDateTime()};
+            return Status();
+        },
+        this);
+    connect(m_measuring, &Job::progressed, this,
+            [this] { showRates(m_measuring->progress().stage); });
+    connect(m_measuring, &Job::finished, this, [this, rates](const Status& status) {
+        m_measuring = nullptr;
+        m_welcome->machine()->setMeasuring({});
+        if (status.ok()) m_host.measurements().setMachine(*rates);
+        showRates({});
+        m_load->refreshMeasurements();
+        if (!status.ok() && status.code() != Code::Cancelled)
+            m_strip->showError("The machine could not be measured.", status);
+    });
+    m_measuring->start();
+    showRates("starting");
+}
+
+// ---- recent and recovery
+
+void StartPages::removeRecent(const RecentEntry& entry) {
+    m_host.recent().remove(entry.path);
+    m_strip->showMessage(MessageStrip::Kind::Info, "Removed \"" + entry.name + "\" from the list.",
+                  "Nothing on the disk was changed.");
+    connect(m_strip->addAction("Undo"), &QAbstractButton::clicked, this, [this, entry] {
+        m_host.recent().restore(entry);
+        m_strip->hide();
+    });
+    m_strip->addClose();
+}
+
+void StartPages::checkLastSession() {
+    const auto found = std::make_shared<std::optional<SessionSummary>>();
+    auto* job = new Job(
+        [found, sessions = m_host.sessions()](const ProgressFn&, const CancelFlag*) {
+            *found = sessions.interrupted();
+            return Status();
+        },
+        this);
+    connect(job, &Job::finished, this, [this, found] {
+        if (*found) offerRecovery(**found);
+    });
+    job->start();
+}
+
+void StartPages::offerRecovery(const SessionSummary& summary) {
+    const QString path = QString::fromStdString(summary.path.string());
+    // The last record's time of day; the file's own time where the start is not noted.
+    const auto meta = summary.meta.find("started");
+    const QDateTime started =
+        meta == summary.meta.end()
+            ? QDateTime()
+            : QDateTime::fromString(QString::fromStdString(meta->second), Qt::ISODate);
+    const QDateTime whole = started.isValid()
+                                ? started.toLocalTime().addMSecs(qint64(summary.lastTime * 1000))
+                                : QFileInfo(path).lastModified();
+    const bool today = whole.date() == QDate::currentDate();
+    m_strip->showMessage(MessageStrip::Kind::Warning, "The last session ended unexpectedly.",
+                  "Its journal is whole up to " +
+                      whole.toString(today ? "HH:mm:ss" : "yyyy-MM-dd HH:mm:ss") +
+                      "; at most 1 s is missing.");
+    connect(m_strip->addAction("Recover session"), &QAbstractButton::clicked, this,
+            [this, path] { recover(path); });
+    connect(m_strip->addAction("Discard", true), &QAbstractButton::clicked, this,
+            [this, path] { discard(path); });
+}
+
+void StartPages::recover(const QString& path) {
+    m_strip->hide();
+    auto* job = new Job(
+        [path](const ProgressFn&, const CancelFlag*) { return recoverSession(path.toStdString()); },
+        this);
+    connect(job, &Job::finished, this, [this, path](const Status& status) {
+        if (status.ok()) {
+            openPath(path);
+        } else {
+            m_strip->showError("The session could not be recovered.", status);
+        }
+    });
+    job->start();
+}
+
+void StartPages::discard(const QString& path) {
+    if (const Status status = SessionFolder::discard(path); !status.ok())
+        return m_strip->showError("The session could not be discarded.", status);
+    m_host.recent().remove(path);
+    m_strip->showMessage(MessageStrip::Kind::Info, "The session was discarded.",
+                  "It is deleted at the next start.");
+    connect(m_strip->addAction("Undo"), &QAbstractButton::clicked, this, [this, path] {
+        if (const Status status = SessionFolder::restore(path); !status.ok())
+            return m_strip->showError("The session could not be brought back.", status);
+        checkLastSession();
+        m_strip->hide();
+    });
+    m_strip->addClose();
+}
+
+// ---- events
+
+void StartPages::keyPressEvent(QKeyEvent* event) {
+    if (event->key() == Qt::Key_Escape && m_opening) {
+        stopOpening();
+        return showWelcome();
+    }
+    QWidget::keyPressEvent(event);
+}
+
+void StartPages::dragEnterEvent(QDragEnterEvent* event) {
+    const auto urls = event->mimeData()->urls();
+    if (urls.size() != 1 || !urls.front().isLocalFile()) return;
+    event->acceptProposedAction();
+}
+
+void StartPages::dropEvent(QDropEvent* event) {
+    const auto urls = event->mimeData()->urls();
+    if (urls.isEmpty() || !urls.front().isLocalFile()) return;
+    event->acceptProposedAction();
+    openPath(urls.front().toLocalFile());
+}
+
+void StartPages::paintEvent(QPaintEvent*) {
+    QPainter p(this);
+    p.fillRect(rect(), tone(Tone::Bg1));
+}
+
+QString guidePath() {
+    QDir dir(QCoreApplication::applicationDirPath());
+    const QString installed = dir.filePath("../share/colibri-workbench/help/index.md");
+    if (QFileInfo::exists(installed)) return QDir::cleanPath(installed);
+    for (int up = 0; up < 6; ++up) {
+        const QString path = dir.filePath("resources/help/index.md");
+        if (QFileInfo::exists(path)) return path;
+        if (!dir.cdUp()) break;
+    }
+    return {};
+}
+
+}  // namespace colibri::ui

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Everything before the chat: welcome, load, session summary and diagnosis, and the ways between
+// them. The window shows it while no model runs or when one of its pages is asked for.
+#pragma once
+
+#include <QPointer>
+#include <QTimer>
+#include <QWidget>
+
+#include "app/workbench/session/engine_host.h"
+#include "app/workbench/session/inspection.h"
+#include "app/workbench/session/machine_facts.h"
+
+class QStackedLayout;
+
+namespace colibri::ui {
+
+class DiagnosePage;
+class LoadPage;
+class MessageStrip;
+class ProgressPanel;
+class SessionPage;
+class WelcomePage;
+
+class StartPages : public QWidget {
+    Q_OBJECT
+
+public:
+    explicit StartPages(EngineHost& host, QWidget* parent = nullptr);
+
+    WelcomePage* welcome() const { return m_welcome; }
+    LoadPage* load() const { return m_load; }
+    SessionPage* session() const { return m_session; }
+    DiagnosePage* diagnose() const { return m_diagnose; }
+    MessageStrip* strip() const { return m_strip; }
+    QWidget* current() const;
+    // Looks for a session that a killed program left; once, when the window is shown.
+    void checkLastSession();
+
+    bool opening() const { return m_opening != nullptr; }
+
+public slots:
+    void openModel();                        // asks for a folder or a file
+    void openSession();                      // asks for a file
+    void openDemo();                         // loads the bundled model at once
+    // A container, a checkpoint or a session. `knobs` apply where it is a model.
+    void openPath(const QString& path, const colibri::KnobValues& knobs = {});
+    // As openPath, and begins to load at once.
+    void loadPath(const QString& path, const colibri::KnobValues& knobs);
+    void showLoaded();                       // the load page of the model that runs
+    void showWelcome();
+    void showDiagnose();
+    void measure();                          // disk and memory; again: cancels
+
+signals:
+    void wanted();                           // show these pages: something of them was opened
+    void modelReady();                       // show the chat
+    void leave();                            // Back, while a model runs
+    void keyboardSheetWanted();
+    void guideWanted(const QString& path);
+
+protected:
+    void paintEvent(QPaintEvent*) override;
+    void keyPressEvent(QKeyEvent*) override;
+    void dragEnterEvent(QDragEnterEvent*) override;
+    void dropEvent(QDropEvent*) override;
+
+private:
+    void setPage(QWidget* page);
+    void goBack();
+    void opened(const Result<Inspection>& result, const KnobValues& knobs, bool loadNow);
+    void open(const QString& path, const KnobValues& knobs, bool loadNow);
+    void stopOpening();
+    void refreshMachine();
+    void showRates(const QString& stage);
+    void offerRecovery(const SessionSummary& summary);
+    void recover(const QString& path);
+    void discard(const QString& path);
+    void removeRecent(const RecentEntry& entry);
+    bool refuseWhileBusy();
+
+    EngineHost& m_host;
+    MachineFacts m_facts;
+    QPointer<Job> m_opening, m_measuring;
+    uint64_t m_generation = 0;               // of opening: what comes late is dropped
+
+    MessageStrip* m_strip;
+    QStackedLayout* m_stack;
+    WelcomePage* m_welcome;
+    LoadPage* m_load;
+    SessionPage* m_session;
+    DiagnosePage* m_diagnose;
+    QWidget* m_openingPage;
+    ProgressPanel* m_openingPanel;
+    QTimer m_openingDelay;
+};
+
+QString guidePath();                         // the user guide's first page; "" when not installed
+
+}  // namespace colibri::ui

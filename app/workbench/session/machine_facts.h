@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What is known of this machine, with the reason for everything that is not.
+#pragma once
+
+#include <QString>
+#include <QVector>
+#include <cstdint>
+
+#include "app/workbench/session/measurements.h"
+
+namespace colibri::ui {
+
+struct MachineFacts {
+    QString processor, isa, gpuName, gpuReason, gpuProvenance, system;
+    int cores = 0, threads = 0, numaNodes = 1;
+    int64_t memoryTotal = 0, memoryFree = 0;
+};
+
+MachineFacts gatherMachineFacts();               // loads and probes the GPU's driver: for a job
+
+// Facts by section, as the diagnose page and its text show them. `advice`: what to do about it.
+struct MachineFact {
+    QString name, value, advice;
+    bool missing = false;
+};
+struct MachineSection {
+    QString title;
+    QVector<MachineFact> facts;
+};
+QVector<MachineSection> machineSections(const MachineFacts& facts, const MachineRates& rates,
+                                        const QString& dataDir);
+QString machineText(const QVector<MachineSection>& sections);
+QString rateText(double bytesPerSecond);
+
+}  // namespace colibri::ui

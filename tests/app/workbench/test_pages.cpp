@@ -1,0 +1,513 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include <QCheckBox>
+#include <QClipboard>
+#include <QFile>
+#include <QLineEdit>
+#include <QScrollArea>
+#include <QSignalSpy>
+#include <QTemporaryDir>
+#include <QtTest>
+
+#include "app/workbench/pages/at_load_panel.h"
+#include "app/workbench/pages/convert_panel.h"
+#include "app/workbench/pages/facts_page.h"
+#include "app/workbench/pages/load_facts.h"
+#include "app/workbench/pages/load_page.h"
+#include "app/workbench/pages/memory_panel.h"
+#include "app/workbench/pages/message_strip.h"
+#include "app/workbench/pages/recent_table.h"
+#include "app/workbench/pages/start_pages.h"
+#include "app/workbench/pages/welcome_page.h"
+#include "test_model.h"
+
+using namespace colibri;
+using namespace colibri::ui;
+
+namespace {
+
+using State = SessionSource::State;
+constexpr int64_t kGiB = 1ll << 30;
+
+// Text and colour of a page, as people see them: something is painted, and the ground is the
+// theme's.
+QColor groundOf(QWidget& widget) {
+    return widget.grab().toImage().pixelColor(widget.width() - 3, widget.height() - 3);
+}
+
+void write(const QString& path, const QByteArray& bytes) {
+    QFile file(path);
+    QVERIFY(file.open(QIODevice::WriteOnly));
+    file.write(bytes);
+}
+
+}  // namespace
+
+class TestPages : public QObject {
+    Q_OBJECT
+
+private slots:
+    void initTestCase();
+    void init();
+    void cleanup();
+    void welcomeOpensByKeyboardAndMouse();
+    void recentListFiltersAndMissingRowsAreRemoved();
+    void machineStripSaysWhatIsMissing();
+    void loadPageShowsTheModel();
+    void estimateIsTheEnginesOwn();
+    void overTheLimitNeedsTheBox();
+    void enterLoadsAndActualMemoryIsShown();
+    void commandLineIsTheOneToCopy();
+    void damagedModelIsNamed();
+    void brokenTemplateIsABadge();
+    void whatIsNoModelIsRefused();
+    void verificationFindsAChangedByte();
+    void checkpointIsConvertedAndOpened();
+    void existingTargetIsRefused();
+    void sessionShowsItsFigures();
+    void demoThatIsNotThereIsExplained();
+    void demoLoadsAtOnce();
+    void droppedFolderIsOpened();
+    void nothingIsClippedInASmallWindow();
+    void themeChangeRecolours();
+
+private:
+    void open(const QString& path) {
+        m_pages->openPath(path);
+        QVERIFY(waitUntil([&] {
+            return m_pages->current() == m_pages->load() || m_pages->strip()->isVisible() ||
+                   m_pages->current() == m_pages->session();
+        }));
+    }
+    QString copyModel(const char* name) {
+        const QString copy = m_dir.filePath(name);
+        std::filesystem::copy(m_model.toStdString(), copy.toStdString(),
+                              std::filesystem::copy_options::recursive);
+        return copy;
+    }
+
+    QTemporaryDir m_dir;
+    QString m_model;
+    std::unique_ptr<EngineHost> m_host;
+    std::unique_ptr<StartPages> m_pages;
+    int m_run = 0;
+};
+
+void TestPages::initTestCase() {
+    Theme::get().install();
+    Theme::get().setMode(Theme::Mode::Dark);
+    m_model = m_dir.filePath("tiny");
+    QCOMPARE(convertGolden("qwen3moe", m_model), QString());
+}
+
+void TestPages::init() {
+    m_host = std::make_unique<EngineHost>(m_dir.filePath(QString("data-%1").arg(++m_run)));
+    m_pages = std::make_unique<StartPages>(*m_host);
+    m_pages->resize(1440, 836);
+    m_pages->show();
+    QVERIFY(QTest::qWaitForWindowExposed(m_pages.get()));
+}
+
+void TestPages::cleanup() {
+    m_pages.reset();
+    m_host.reset();
+}
+
+void TestPages::welcomeOpensByKeyboardAndMouse() {
+    WelcomePage* page = m_pages->welcome();
+    QCOMPARE(m_pages->current(), static_cast<QWidget*>(page));
+    // Its own signals only: nothing opens a dialog here.
+    WelcomePage alone(m_host->recent());
+    alone.resize(1440, 836);
+    alone.show();
+    QSignalSpy model(&alone, &WelcomePage::openModelRequested);
+    QSignalSpy demo(&alone, &WelcomePage::demoRequested);
+    QSignalSpy session(&alone, &WelcomePage::openSessionRequested);
+    QSignalSpy diagnose(&alone, &WelcomePage::diagnoseRequested);
+    QTest::mouseClick(alone.tile(0), Qt::LeftButton);
+    QTest::keyClick(alone.tile(1), Qt::Key_Return);
+    QTest::keyClick(alone.tile(2), Qt::Key_Space);
+    QTest::mouseClick(alone.tile(3), Qt::LeftButton);
+    QCOMPARE(model.count(), 1);
+    QCOMPARE(demo.count(), 1);
+    QCOMPARE(session.count(), 1);
+    QCOMPARE(diagnose.count(), 1);
+    // The picture's geometry: tiles 480 x 64, 12 apart.
+    QCOMPARE(alone.tile(0)->size(), QSize(480, 64));
+    QCOMPARE(alone.tile(1)->y() - alone.tile(0)->y(), 76);
+    QCOMPARE(alone.recent()->x() - alone.tile(0)->geometry().right() - 1, 48);
+    QTest::mouseClick(page->tile(3), Qt::LeftButton);
+    QCOMPARE(m_pages->current(), static_cast<QWidget*>(m_pages->diagnose()));
+    QTest::keyClick(m_pages->diagnose(), Qt::Key_Escape);
+    QCOMPARE(m_pages->current(), static_cast<QWidget*>(page));
+}
+
+void TestPages::recentListFiltersAndMissingRowsAreRemoved() {
+    RecentEntry model, session;
+    model.path = m_model;
+    model.name = "Tiny";
+    model.used = QDateTime::currentDateTime();
+    session.kind = RecentEntry::Kind::Session;
+    session.path = m_dir.filePath("gone.colibri-session");
+    session.name = "Gone";
+    session.used = model.used;
+    m_host->recent().add(model);
+    m_host->recent().add(session);
+    RecentTable* table = m_pages->welcome()->recent();
+    QCOMPARE(table->rows().size(), 2);
+    m_host->recent().checkFiles();
+    QVERIFY(waitUntil([&] { return m_host->recent().entries()[0].missing; }));
+    QVERIFY(table->rows()[0]->accessibleName().startsWith("Remove"));
+    QTest::keyClick(table->filter(), Qt::Key_Right);
+    QCOMPARE(table->rows().size(), 1);
+    QCOMPARE(table->rows()[0]->entry().name, QString("Tiny"));
+    QTest::keyClick(table->filter(), Qt::Key_Right);
+    QCOMPARE(table->rows()[0]->entry().name, QString("Gone"));
+    QTest::mouseClick(table->rows()[0], Qt::LeftButton);
+    QCOMPARE(m_host->recent().entries().size(), 1);
+    QVERIFY(m_pages->strip()->isVisible());
+    // Undo brings it back.
+    for (Button* button : m_pages->strip()->findChildren<Button*>())
+        if (button->text() == "Undo" && button->isVisible()) button->click();
+    QCOMPARE(m_host->recent().entries().size(), 2);
+    table->filter()->setCurrent(1);
+    emit table->filter()->chosen(1);
+    QTest::keyClick(table->rows()[0], Qt::Key_Return);
+    QVERIFY(waitUntil([&] { return m_pages->current() == m_pages->load(); }));
+}
+
+void TestPages::machineStripSaysWhatIsMissing() {
+    MachineStrip strip;
+    MachineFacts facts;
+    facts.cores = 8;
+    facts.threads = 16;
+    facts.isa = "AVX2";
+    facts.memoryTotal = 16 * kGiB;
+    facts.memoryFree = 6 * kGiB;
+    facts.gpuReason = "no NVIDIA driver";
+    strip.setFacts(facts, {});
+    const QString text = strip.accessibleName();
+    QVERIFY2(text.contains("Disk: n/a, not measured yet"), qPrintable(text));
+    QVERIFY2(text.contains("GPU: n/a, no NVIDIA driver"), qPrintable(text));
+    QVERIFY2(text.contains("8 cores, AVX2"), qPrintable(text));
+    MachineRates rates;
+    rates.diskBytesPerS = 6.8e9;
+    rates.diskReadBytes = 4 << 20;
+    strip.setFacts(facts, rates);
+    QVERIFY(strip.accessibleName().contains("6.80 GB/s"));
+    const QString report = machineText(machineSections(facts, {}, "somewhere"));
+    QVERIFY2(report.contains("n/a: no NVIDIA driver"), qPrintable(report));
+    QVERIFY(report.contains("n/a: not measured yet"));
+}
+
+void TestPages::loadPageShowsTheModel() {
+    open(m_model);
+    LoadPage* page = m_pages->load();
+    QCOMPARE(m_pages->current(), static_cast<QWidget*>(page));
+    const ContainerInfo& info = page->inspection().container;
+    QStringList tags;
+    for (const TagLook& tag : page->badges()->tags()) tags << tag.text;
+    QVERIFY2(tags.join("; ").contains("complete: "), qPrintable(tags.join("; ")));
+    QVERIFY2(tags.contains(QString("%1 dense tensors, 16 experts").arg(info.tensors.size())),
+             qPrintable(tags.join("; ")));
+    QVERIFY(tags.contains("template compiles"));
+    QMap<QString, QString> facts;
+    for (const Fact& fact : modelFactList(info)) facts[fact.name] = fact.value;
+    QCOMPARE(facts["Family"], QString("Qwen3-MoE type"));
+    QCOMPARE(facts["Layers"], QString("2, all with experts"));
+    QCOMPARE(facts["Experts"], QString("8 per layer, top-2"));
+    QCOMPARE(facts["Attention"], QString("4 heads, 2 KV, 32"));
+    QCOMPARE(facts["Vocabulary"], QString("499"));
+    QString unit;
+    int64_t tensors = 0;
+    for (const auto& row : weightRows(info, &unit))
+        tensors += row[1].text.remove(',').toLongLong();
+    QCOMPARE(tensors, int64_t(info.tensors.size()) + 2 * 8 * 3);
+    QTest::keyClick(page, Qt::Key_Escape);
+    QCOMPARE(m_pages->current(), static_cast<QWidget*>(m_pages->welcome()));
+}
+
+void TestPages::estimateIsTheEnginesOwn() {
+    open(m_model);
+    LoadPage* page = m_pages->load();
+    SliderRow* cache = page->atLoad()->slider(KnobId::ExpertCacheSize);
+    cache->slider()->setFocus();
+    QTest::keyClick(cache->slider(), Qt::Key_Home);
+    QCOMPARE(cache->value(), int64_t(1));
+    QTest::keyClick(cache->slider(), Qt::Key_Right);
+    QTest::keyClick(cache->slider(), Qt::Key_Right);
+    QCOMPARE(*page->atLoad()->knobs()[size_t(KnobId::ExpertCacheSize)], int64_t(3));
+    const ContainerInfo& info = page->inspection().container;
+    LoadShape shape = loadShape(info, page->atLoad()->knobs());
+    QCOMPARE(shape.cacheSize, int64_t(3));
+    QCOMPARE(page->memoryPanel()->estimate().total(), estimateMemory(info, shape).total());
+    Segment* kv = page->atLoad()->segment(KnobId::KvDtype);
+    const int64_t before = page->memoryPanel()->estimate().kvCache;
+    kv->setFocus();
+    QTest::keyClick(kv, Qt::Key_Left);       // f16 -> f32
+    QCOMPARE(page->memoryPanel()->estimate().kvCache, 2 * before);
+    // What fits: the estimate of the largest cache is within the limit, one more is not.
+    shape.cacheSize = 5;
+    const int64_t limit = estimateMemory(info, shape).total() + 100;
+    KnobValues knobs = page->atLoad()->knobs();
+    knobs[size_t(KnobId::KvDtype)] = int64_t(KvDtype::F16);
+    QCOMPARE(largestCache(info, knobs, limit), int64_t(5));
+}
+
+void TestPages::overTheLimitNeedsTheBox() {
+    open(m_model);
+    LoadPage* page = m_pages->load();
+    page->memoryPanel()->setFree(kGiB + 4096);   // all but a page is reserve
+    QVERIFY(!page->memoryPanel()->fits());
+    QVERIFY(!page->mainButton()->isEnabled());
+    QTest::keyClick(page, Qt::Key_Return);
+    QCOMPARE(m_host->state(), State::NoModel);
+    page->overLimit()->setFocus();
+    QTest::keyClick(page->overLimit(), Qt::Key_Space);
+    QVERIFY(page->overLimit()->isChecked());
+    QVERIFY(page->mainButton()->isEnabled());
+    QTest::keyClick(page->overLimit(), Qt::Key_Space);
+    page->memoryPanel()->setFree(8 * kGiB);
+    QVERIFY(page->mainButton()->isEnabled());
+}
+
+void TestPages::enterLoadsAndActualMemoryIsShown() {
+    open(m_model);
+    QSignalSpy ready(m_pages.get(), &StartPages::modelReady);
+    m_pages->load()->memoryPanel()->setFree(8 * kGiB);
+    QTest::keyClick(m_pages->load(), Qt::Key_Return);
+    QCOMPARE(m_host->state(), State::Loading);
+    QVERIFY(m_pages->load()->busy());
+    QVERIFY(waitUntil([&] { return ready.count() == 1; }));
+    QCOMPARE(m_host->state(), State::Ready);
+    QVERIFY(!m_pages->load()->busy());
+    QCOMPARE(m_pages->load()->mainButton()->text(), QString("Reload"));
+    const auto table = m_pages->load()->memoryPanel()->findChild<DataTable*>();
+    QVERIFY(table);
+    QVERIFY(table->rows()[0][4].text != "after loading");
+    // Another model's page says nothing of this one's memory.
+    const QString other = copyModel("other");
+    open(other);
+    QVERIFY(waitUntil([&] { return m_pages->load()->inspection().path == other.toStdString(); }));
+    QCOMPARE(table->rows()[0][4].text, QString("after loading"));
+    QCOMPARE(m_pages->load()->mainButton()->text(), QString("Load"));
+    m_pages->showLoaded();
+    QVERIFY(waitUntil([&] { return m_pages->load()->inspection().path == m_model.toStdString(); }));
+    QCOMPARE(m_pages->load()->mainButton()->text(), QString("Reload"));
+}
+
+void TestPages::commandLineIsTheOneToCopy() {
+    open(m_model);
+    LoadPage* page = m_pages->load();
+    const QString command = page->command();
+    QVERIFY2(command.startsWith("colibri chat " + m_model + " "), qPrintable(command));
+    QVERIFY2(command.contains("--kv-dtype f16") && command.contains("--device cpu"),
+             qPrintable(command));
+    auto* line = page->findChild<CommandLine*>();
+    QVERIFY(line);
+    QTest::mouseClick(line->findChild<QAbstractButton*>(), Qt::LeftButton);
+    QCOMPARE(QGuiApplication::clipboard()->text(), command);
+    QCOMPARE(shellQuoted("a b"), QString("'a b'"));
+    QCOMPARE(shellQuoted("it's"), QString("'it'\\''s'"));
+    QCOMPARE(shellQuoted("/plain/path-1.0"), QString("/plain/path-1.0"));
+    QCOMPARE(shellQuoted("$(rm)"), QString("'$(rm)'"));
+}
+
+void TestPages::damagedModelIsNamed() {
+    const QString copy = copyModel("damaged");
+    QFile dense(copy + "/dense.bin");
+    QVERIFY(dense.resize(dense.size() - 1));
+    open(copy);
+    QCOMPARE(m_pages->current(), static_cast<QWidget*>(m_pages->welcome()));
+    const QString detail = m_pages->strip()->detail();
+    QVERIFY2(detail.contains("dense.bin"), qPrintable(detail));
+    QVERIFY2(detail.contains(QString::number(dense.size())), qPrintable(detail));
+    // Copy gives the whole text.
+    for (Button* button : m_pages->strip()->findChildren<Button*>())
+        if (button->text() == "Copy") button->click();
+    QVERIFY(QGuiApplication::clipboard()->text().contains(detail));
+}
+
+void TestPages::brokenTemplateIsABadge() {
+    const QString copy = copyModel("template");
+    write(copy + "/chat_template.jinja", "{% for m in messages %}{{ m.content }");
+    open(copy);
+    QCOMPARE(m_pages->current(), static_cast<QWidget*>(m_pages->load()));
+    QStringList tags;
+    for (const TagLook& tag : m_pages->load()->badges()->tags()) tags << tag.text;
+    QVERIFY2(tags.contains("template fails"), qPrintable(tags.join("; ")));
+    QFile::remove(copy + "/chat_template.jinja");
+    QFile::remove(copy + "/tokenizer.json");
+    open(copy);
+    QVERIFY(waitUntil([&] {
+        tags.clear();
+        for (const TagLook& tag : m_pages->load()->badges()->tags()) tags << tag.text;
+        return tags.contains("no chat template") && tags.contains("no tokenizer");
+    }));
+}
+
+void TestPages::whatIsNoModelIsRefused() {
+    const QString file = m_dir.filePath("notes.txt");
+    write(file, "hello");
+    for (const QString& path : {file, m_dir.filePath("not-there"), m_dir.path()}) {
+        m_pages->strip()->hide();
+        open(path);
+        QVERIFY(m_pages->strip()->isVisible());
+        QVERIFY2(m_pages->strip()->detail().contains(path),
+                 qPrintable(m_pages->strip()->detail()));
+    }
+    write(m_dir.filePath("broken.colibri-session"), "this is no database");
+    m_pages->strip()->hide();
+    open(m_dir.filePath("broken.colibri-session"));
+    QVERIFY(m_pages->strip()->isVisible());
+}
+
+void TestPages::verificationFindsAChangedByte() {
+    const QString copy = copyModel("changed");
+    open(copy);
+    LoadPage* page = m_pages->load();
+    const auto tags = [&] {
+        QStringList texts;
+        for (const TagLook& tag : page->badges()->tags()) texts << tag.text;
+        return texts;
+    };
+    page->verify();
+    QVERIFY(page->busy());
+    QVERIFY(waitUntil([&] { return !page->busy(); }));
+    QVERIFY(tags().contains("hashes match"));
+    QFile expert(copy + "/experts/layer_001.bin");
+    QVERIFY(expert.open(QIODevice::ReadWrite));
+    expert.seek(10);
+    char byte = 0;
+    expert.getChar(&byte);
+    expert.seek(10);
+    expert.putChar(char(byte ^ 1));
+    expert.close();
+    page->verify();
+    QVERIFY(waitUntil([&] { return !page->busy(); }));
+    QVERIFY(!tags().contains("hashes match"));
+    QVERIFY(page->strip()->isVisible());
+    QVERIFY2(page->strip()->detail().contains("layer 1"), qPrintable(page->strip()->detail()));
+}
+
+void TestPages::checkpointIsConvertedAndOpened() {
+    open(goldenModel("olmoe"));
+    LoadPage* page = m_pages->load();
+    QCOMPARE(page->inspection().kind, Inspection::Kind::Checkpoint);
+    QCOMPARE(page->mainButton()->text(), QString("Convert"));
+    const QString target = m_dir.filePath("converted");
+    page->convertPanel()->target()->setText(target);
+    emit page->convertPanel()->target()->textEdited(target);
+    QTest::keyClick(page->convertPanel()->types(), Qt::Key_Right);   // q8_0 -> q4_0
+    QVERIFY(waitUntil([&] { return page->convertPanel()->ready(); }));
+    QVERIFY(page->command().contains("--dtype q4_0"));
+    QVERIFY(page->command().contains(target));
+    QTest::keyClick(page, Qt::Key_Return);
+    QVERIFY(waitUntil([&] { return page->inspection().kind == Inspection::Kind::Container; }));
+    QCOMPARE(page->inspection().path, std::filesystem::path(target.toStdString()));
+    QCOMPARE(page->inspection().container.expertType, DType::Q4_0);
+    QVERIFY(page->mainButton()->text() == "Load");
+}
+
+void TestPages::existingTargetIsRefused() {
+    open(goldenModel("olmoe"));
+    LoadPage* page = m_pages->load();
+    page->convertPanel()->target()->setText(m_model);
+    emit page->convertPanel()->target()->textEdited(m_model);
+    QTest::qWait(50);
+    QVERIFY(waitUntil([&] {
+        for (Note* note : page->convertPanel()->findChildren<Note*>())
+            if (note->text().contains("there already")) return true;
+        return false;
+    }));
+    QVERIFY(!page->mainButton()->isEnabled());
+}
+
+void TestPages::sessionShowsItsFigures() {
+    m_host->load(m_model.toStdString(), {});
+    QVERIFY(waitUntil([&] { return m_host->state() == State::Ready; }));
+    const QString path = m_host->sessionPath();
+    m_host->close();
+    QVERIFY(waitUntil([&] {
+        const auto summary = readSessionSummary(path.toStdString());
+        return summary && summary->endedCleanly;
+    }));
+    open(path);
+    QCOMPARE(m_pages->current(), static_cast<QWidget*>(m_pages->session()));
+    QCOMPARE(m_pages->session()->path(), path);
+    const QString text = m_pages->session()->text();
+    QVERIFY2(text.contains("n/a: nothing was looked up"), qPrintable(text));
+    QVERIFY(text.contains(path));
+    QCOMPARE(m_host->recent().entries()[0].path, path);
+}
+
+void TestPages::demoThatIsNotThereIsExplained() {
+    qputenv("COLIBRI_DEMO_MODEL", m_dir.filePath("no-demo").toUtf8());
+    QSignalSpy wanted(m_pages.get(), &StartPages::wanted);
+    m_pages->openDemo();
+    QVERIFY(waitUntil([&] { return m_pages->strip()->isVisible(); }));
+    QVERIFY(m_pages->strip()->detail().contains("no-demo"));
+    QVERIFY(wanted.count() > 0);
+    qunsetenv("COLIBRI_DEMO_MODEL");
+}
+
+void TestPages::demoLoadsAtOnce() {
+    qputenv("COLIBRI_DEMO_MODEL", m_model.toUtf8());
+    QSignalSpy ready(m_pages.get(), &StartPages::modelReady);
+    m_pages->openDemo();
+    QVERIFY(waitUntil([&] { return ready.count() == 1; }));
+    QCOMPARE(m_host->knobState(KnobId::LinkLimit).effective, int64_t(25));
+    qunsetenv("COLIBRI_DEMO_MODEL");
+}
+
+void TestPages::droppedFolderIsOpened() {
+    QMimeData mime;
+    mime.setUrls({QUrl::fromLocalFile(m_model)});
+    QDragEnterEvent enter(QPoint(50, 50), Qt::CopyAction, &mime, Qt::LeftButton, Qt::NoModifier);
+    QApplication::sendEvent(m_pages.get(), &enter);
+    QVERIFY(enter.isAccepted());
+    QDropEvent drop(QPointF(50, 50), Qt::CopyAction, &mime, Qt::LeftButton, Qt::NoModifier);
+    QApplication::sendEvent(m_pages.get(), &drop);
+    QVERIFY(waitUntil([&] { return m_pages->current() == m_pages->load(); }));
+}
+
+void TestPages::nothingIsClippedInASmallWindow() {
+    m_pages->resize(800, 436);
+    open(m_model);
+    const auto inside = [](QWidget* page) {
+        for (QWidget* widget : page->findChildren<QWidget*>()) {
+            if (!widget->isVisible() || widget->width() == 0) continue;
+            const int left = widget->mapTo(page, QPoint(0, 0)).x();
+            if (left < 0 || left + widget->width() > page->width()) return widget->metaObject()->className();
+        }
+        return "";
+    };
+    QTest::qWait(20);
+    QCOMPARE(QString(inside(m_pages->load())), QString());
+    m_pages->showWelcome();
+    QTest::qWait(20);
+    QCOMPARE(QString(inside(m_pages->welcome())), QString());
+    m_pages->showDiagnose();
+    QTest::qWait(20);
+    QCOMPARE(QString(inside(m_pages->diagnose())), QString());
+}
+
+void TestPages::themeChangeRecolours() {
+    open(m_model);
+    for (QWidget* page : std::initializer_list<QWidget*>{m_pages->load(), m_pages->welcome()}) {
+        Theme::get().setMode(Theme::Mode::Dark);
+        QCOMPARE(groundOf(*page), tone(Tone::Bg1));
+        Theme::get().setMode(Theme::Mode::Light);
+        QCOMPARE(groundOf(*page), tone(Tone::Bg1));
+        QVERIFY(tone(Tone::Bg1).lightness() > 200);
+    }
+    Theme::get().setMode(Theme::Mode::Dark);
+}
+
+int main(int argc, char** argv) {
+    Q_INIT_RESOURCE(icons);
+    Q_INIT_RESOURCE(themes);
+    QApplication app(argc, argv);
+    TestPages test;
+    return QTest::qExec(&test, argc, argv);
+}
+#include "test_pages.moc"
