@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/workbench/chat/chat_parts.h"
+
+#include <QHBoxLayout>
+#include <QKeyEvent>
+#include <cmath>
+
+namespace colibri::ui {
+namespace {
+
+// The conversation's title with a chevron; opens the list of chats.
+class TitleButton : public QAbstractButton {
+public:
+    TitleButton() {
+        setFocusPolicy(Qt::StrongFocus);
+        setSizePolicy(QSizePolicy::Preferred, QSizePolicy::Fixed);
+        setFixedHeight(24);
+    }
+    bool icon = true;
+    QSize sizeHint() const override {
+        return {int(std::ceil(textWidth(type::bodyBold(), text()))) + (icon ? 22 : 0) + 22, 24};
+    }
+    QSize minimumSizeHint() const override { return {60, 24}; }
+
+protected:
+    void paintEvent(QPaintEvent*) override {
+        QPainter p(this);
+        double x = 0;
+        const QColor ink = tone(Tone::Text1);
+        if (icon) {
+            paintIcon(p, "chat", QRectF(0, 4, 16, 16), ink);
+            x = 22;
+        }
+        const double room = width() - x - 20;
+        drawElided(p, QRectF(x, 0, room, 24), Qt::AlignVCenter, text(), type::bodyBold(), ink);
+        x += std::min(room, textWidth(type::bodyBold(), text())) + 6;
+        paintIcon(p, "down", QRectF(x, 6, 12, 12), tone(underMouse() ? Tone::Text1 : Tone::Text2));
+        if (hasFocus()) focusRing(p, QRectF(rect()).adjusted(-1, 0, 1, 0), 4);
+    }
+    void enterEvent(QEnterEvent*) override { update(); }
+    void leaveEvent(QEvent*) override { update(); }
+};
+
+}  // namespace
+
+ChatHead::ChatHead(QWidget* parent) : QWidget(parent) {
+    setFixedHeight(32);
+    auto* line = new QHBoxLayout(this);
+    line->setContentsMargins(12, 0, 6, 1);
+    line->setSpacing(6);
+    m_title = new TitleButton;
+    m_find = new IconButton("search", "Find in chat");
+    m_find->describe("Find in chat", "Ctrl+F");
+    m_list = new IconButton("list", "Chats");
+    m_list->describe("Chats", "Ctrl+H");
+    m_new = new IconButton("plus", "New chat");
+    m_new->describe("New chat", "Ctrl+N");
+    m_more = new IconButton("more", "More for this chat");
+    line->addWidget(m_title);
+    line->addStretch(1);
+    for (IconButton* button : {m_find, m_list, m_new, m_more}) line->addWidget(button);
+    connect(m_title, &QAbstractButton::clicked, this, &ChatHead::titleClicked);
+    connect(m_find, &QAbstractButton::clicked, this, &ChatHead::findWanted);
+    connect(m_list, &QAbstractButton::clicked, this, &ChatHead::listWanted);
+    connect(m_new, &QAbstractButton::clicked, this, &ChatHead::newWanted);
+    connect(m_more, &QAbstractButton::clicked, this, &ChatHead::moreWanted);
+}
+
+void ChatHead::setTitle(const QString& title) {
+    m_title->setText(title);
+    m_title->setAccessibleName("Chat: " + title + ", chats");
+    m_title->updateGeometry();
+    m_title->update();
+}
+
+void ChatHead::setCompact(bool on) {
+    m_compact = on;
+    static_cast<TitleButton*>(m_title)->icon = !on;
+    m_list->setVisible(!on);
+    m_title->updateGeometry();
+    m_title->update();
+}
+
+void ChatHead::resizeEvent(QResizeEvent*) { m_title->setMaximumWidth(std::max(80, width() - 150)); }
+
+void ChatHead::paintEvent(QPaintEvent*) {
+    QPainter p(this);
+    p.fillRect(QRectF(0, height() - 1, width(), 1), tone(Tone::Line1));
+}
+
+// ---- FindBar
+
+FindBar::FindBar(QWidget* parent) : QWidget(parent), m_input(new QLineEdit) {
+    setFixedHeight(36);
+    auto* line = new QHBoxLayout(this);
+    line->setContentsMargins(12, 0, 6, 1);
+    line->setSpacing(4);
+    m_input->setPlaceholderText("Find in this chat");
+    m_input->setAccessibleName("Find in this chat");
+    m_input->installEventFilter(this);
+    auto* up = new IconButton("up", "Previous match");
+    auto* down = new IconButton("down", "Next match");
+    auto* close = new IconButton("close", "Close find");
+    line->addWidget(m_input, 1);
+    line->addSpacing(72);
+    line->addWidget(up);
+    line->addWidget(down);
+    line->addWidget(close);
+    connect(m_input, &QLineEdit::textChanged, this, &FindBar::changed);
+    connect(up, &QAbstractButton::clicked, this, [this] { emit stepped(-1); });
+    connect(down, &QAbstractButton::clicked, this, [this] { emit stepped(1); });
+    connect(close, &QAbstractButton::clicked, this, &FindBar::close);
+    hide();
+}
+
+void FindBar::open() {
+    show();
+    m_input->setFocus();
+    m_input->selectAll();
+    emit changed(m_input->text());
+}
+
+void FindBar::close() {
+    if (!isVisible()) return;
+    hide();
+    emit closed();
+}
+
+void FindBar::setCount(int at, int count) {
+    m_count = m_input->text().isEmpty() ? QString()
+              : count == 0 ? QString("no match") : QString("%1 of %2").arg(at + 1).arg(count);
+    update();
+}
+
+bool FindBar::eventFilter(QObject* object, QEvent* event) {
+    if (object == m_input && event->type() == QEvent::KeyPress) {
+        auto* key = static_cast<QKeyEvent*>(event);
+        if (key->key() == Qt::Key_Escape) {
+            close();
+            return true;
+        }
+        if (key->key() == Qt::Key_Return || key->key() == Qt::Key_Enter) {
+            emit stepped(key->modifiers() & Qt::ShiftModifier ? -1 : 1);
+            return true;
+        }
+    }
+    return QWidget::eventFilter(object, event);
+}
+
+void FindBar::paintEvent(QPaintEvent*) {
+    QPainter p(this);
+    p.fillRect(QRectF(0, height() - 1, width(), 1), tone(Tone::Line1));
+    drawText(p, QRectF(m_input->geometry().right() + 8, 0, 70, height()), Qt::AlignVCenter, m_count,
+             type::monoSmall(), tone(m_count == "no match" ? Tone::Error : Tone::Text3));
+}
+
+// ---- Readout
+
+Readout::Readout(QWidget* parent)
+    : QWidget(parent), m_show(new Button("Plots", Button::Kind::Quiet, Button::Size::Dense, this)) {
+    setFixedHeight(29);
+    m_show->setIconName("chart");
+    m_show->setToolTip("Show this moment in the plots");
+    m_show->hide();
+    connect(m_show, &QAbstractButton::clicked, this, [this] { emit showWanted(m_content.t); });
+    setAccessibleName("Token readout");
+}
+
+void Readout::setContent(const Content& content) {
+    m_content = content;
+    m_show->setVisible(!content.token.isEmpty());
+    setAccessibleDescription(content.token + " " + content.gap + ", " + content.reason);
+    update();
+}
+
+void Readout::resizeEvent(QResizeEvent*) {
+    const QSize size = m_show->sizeHint();
+    m_show->setGeometry(width() - 8 - size.width(), 3, size.width(), size.height());
+}
+
+void Readout::paintEvent(QPaintEvent*) {
+    QPainter p(this);
+    p.fillRect(QRectF(0, 0, width(), 1), tone(Tone::Line1));
+    const double h = 28;
+    if (m_content.token.isEmpty()) {
+        drawText(p, QRectF(16, 1, width() - 32, h), Qt::AlignVCenter,
+                 "Point at a token to see what it waited for", type::dense(), tone(Tone::Text3));
+        return;
+    }
+    double x = 16;
+    const double w = std::min(160.0, std::ceil(textWidth(type::monoSmall(), m_content.token)) + 6);
+    const QRectF plate(x, 7, w, 16);
+    fillBox(p, plate, tone(Tone::Tint), tone(Tone::Accent), 2);
+    drawElided(p, plate.adjusted(3, 0, -2, 0), Qt::AlignVCenter, m_content.token, type::monoSmall(),
+               tone(Tone::Text1));
+    x += w + 8;
+    const double right = m_show->x() - 8;
+    drawSpans(p, QRectF(x, 1, right - x, h),
+              {{m_content.gap, m_content.slow ? Tone::Error : Tone::Text1, type::monoSmall()},
+               {"  " + m_content.slo + "  ", Tone::Text3, type::dense()},
+               {m_content.reason, Tone::Text2, type::dense()}});
+}
+
+}  // namespace colibri::ui

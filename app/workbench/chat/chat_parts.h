@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Small parts of the chat panel: its head, the find bar, and the readout line.
+#pragma once
+
+#include <QLineEdit>
+#include <QWidget>
+
+#include "app/workbench/widgets/controls.h"
+
+namespace colibri::ui {
+
+class ChatHead : public QWidget {
+    Q_OBJECT
+
+public:
+    explicit ChatHead(QWidget* parent = nullptr);
+    void setTitle(const QString& title);
+    void setCompact(bool on);
+    QWidget* titleButton() const { return m_title; }
+    QWidget* listButton() const { return m_list->isVisible() ? static_cast<QWidget*>(m_list) : m_title; }
+    QWidget* moreButton() const { return m_more; }
+
+signals:
+    void titleClicked();
+    void findWanted();
+    void listWanted();
+    void newWanted();
+    void moreWanted();
+
+protected:
+    void paintEvent(QPaintEvent*) override;
+    void resizeEvent(QResizeEvent*) override;
+
+private:
+    QAbstractButton* m_title;
+    IconButton *m_find, *m_list, *m_new, *m_more;
+    bool m_compact = false;
+};
+
+class FindBar : public QWidget {
+    Q_OBJECT
+
+public:
+    explicit FindBar(QWidget* parent = nullptr);
+    void open();
+    void close();
+    void setCount(int at, int count);
+    QLineEdit* input() const { return m_input; }
+
+signals:
+    void changed(const QString& text);
+    void stepped(int by);
+    void closed();
+
+protected:
+    void paintEvent(QPaintEvent*) override;
+    bool eventFilter(QObject*, QEvent*) override;
+
+private:
+    QLineEdit* m_input;
+    QString m_count;
+};
+
+// Says why the token under the pointer took its time.
+class Readout : public QWidget {
+    Q_OBJECT
+
+public:
+    explicit Readout(QWidget* parent = nullptr);
+    struct Content {
+        QString token, gap, slo, reason;
+        bool slow = false;
+        double t = 0;
+    };
+    void setContent(const Content& content);
+    const Content& content() const { return m_content; }
+
+signals:
+    void showWanted(double t);
+
+protected:
+    void paintEvent(QPaintEvent*) override;
+    void resizeEvent(QResizeEvent*) override;
+
+private:
+    Content m_content;
+    Button* m_show;
+};
+
+}  // namespace colibri::ui

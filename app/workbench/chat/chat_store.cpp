@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/workbench/chat/chat_store.h"
+
+#include <QDir>
+#include <QFile>
+#include <QJsonDocument>
+#include <QPointer>
+#include <QSaveFile>
+#include <QStandardPaths>
+#include <algorithm>
+
+namespace colibri::ui {
+namespace {
+
+constexpr qsizetype kSearchText = 20000;
+constexpr qint64 kLargestFile = 256 << 20;
+
+std::optional<Conversation> readFile(const QString& path) {
+    QFile file(path);
+    if (!file.open(QIODevice::ReadOnly) || file.size() > kLargestFile) return std::nullopt;
+    const QJsonDocument document = QJsonDocument::fromJson(file.readAll());
+    return document.isObject() ? Conversation::fromJson(document.object()) : std::nullopt;
+}
+
+// A file name made of an id that came from a file: only its harmless characters.
+QString safeId(QString id) {
+    for (QChar& c : id)
+        if (!c.isLetterOrNumber() && c != '-') c = '_';
+    return id;
+}
+
+}  // namespace
+
+ChatStore::ChatStore(const QString& folder, QObject* parent) : QObject(parent), m_folder(folder) {
+    m_pool.setMaxThreadCount(1);
+    m_pool.setExpiryTimeout(-1);
+}
+
+ChatStore::~ChatStore() { m_pool.waitForDone(); }
+
+QString ChatStore::defaultFolder() {
+    return QStandardPaths::writableLocation(QStandardPaths::AppDataLocation) + "/chats";
+}
+
+QString ChatStore::pathOf(const QString& id) const { return m_folder + "/" + safeId(id) + ".json"; }
+
+ChatSummary ChatStore::summarize(const Conversation& c) {
+    return {c.id, c.title, c.turnCount(), c.changed, c.plainText().left(kSearchText).toLower()};
+}
+
+void ChatStore::list() {
+    const QString folder = m_folder;
+    const QPointer<ChatStore> self(this);
+    m_pool.start([folder, self] {
+        QVector<ChatSummary> found;
+        for (const QFileInfo& info : QDir(folder).entryInfoList({"*.json"}, QDir::Files))
+            if (const auto conversation = readFile(info.filePath()))
+                found << summarize(*conversation);
+        QMetaObject::invokeMethod(self, [self, found] {
+            if (!self) return;
+            for (const ChatSummary& summary : found) {
+                const bool known = std::any_of(
+                    self->m_summaries.begin(), self->m_summaries.end(),
+                    [&](const ChatSummary& s) { return s.id == summary.id; });
+                if (!known) self->m_summaries << summary;
+            }
+            std::sort(self->m_summaries.begin(), self->m_summaries.end(),
+                      [](const ChatSummary& a, const ChatSummary& b) { return a.changed > b.changed; });
+            emit self->listed();
+        }, Qt::QueuedConnection);
+    });
+}
+
+void ChatStore::note(const Conversation& conversation) {
+    m_summaries.removeIf([&](const ChatSummary& s) { return s.id == conversation.id; });
+    m_summaries.prepend(summarize(conversation));
+    emit listed();
+}
+
+void ChatStore::save(const Conversation& conversation) {
+    if (conversation.isEmpty()) return;
+    note(conversation);
+    const QString folder = m_folder, path = pathOf(conversation.id);
+    const QPointer<ChatStore> self(this);
+    m_pool.start([folder, path, conversation, self] {
+        QDir().mkpath(folder);
+        QSaveFile file(path);
+        const QByteArray bytes = QJsonDocument(conversation.toJson()).toJson(QJsonDocument::Compact);
+        const bool ok = file.open(QIODevice::WriteOnly) && file.write(bytes) == bytes.size() &&
+                        file.commit();
+        if (ok) return;
+        const QString reason = file.errorString();
+        QMetaObject::invokeMethod(self, [self, path, reason] {
+            if (self) emit self->failed(path, reason);
+        }, Qt::QueuedConnection);
+    });
+}
+
+void ChatStore::load(const QString& id, std::function<void(std::optional<Conversation>)> done) {
+    const QString path = pathOf(id);
+    const QPointer<ChatStore> self(this);
+    m_pool.start([path, done, self] {
+        const auto conversation = readFile(path);
+        QMetaObject::invokeMethod(self, [self, done, conversation] {
+            if (self) done(conversation);
+        }, Qt::QueuedConnection);
+    });
+}
+
+void ChatStore::remove(const QString& id) {
+    load(id, [this](std::optional<Conversation> conversation) {
+        if (conversation) m_removed = std::move(conversation);
+    });
+    m_summaries.removeIf([&](const ChatSummary& s) { return s.id == id; });
+    const QString path = pathOf(id);
+    m_pool.start([path] { QFile::remove(path); });
+    emit listed();
+}
+
+bool ChatStore::restore() {
+    if (!m_removed) return false;
+    save(*m_removed);
+    m_removed.reset();
+    return true;
+}
+
+void ChatStore::rename(const QString& id, const QString& title) {
+    for (ChatSummary& summary : m_summaries)
+        if (summary.id == id) summary.title = title;
+    emit listed();
+    load(id, [this, title](std::optional<Conversation> conversation) {
+        if (!conversation) return;
+        conversation->title = title;
+        save(*conversation);
+    });
+}
+
+void ChatStore::flush() { m_pool.waitForDone(); }
+
+}  // namespace colibri::ui

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Conversations on disk: one JSON file each in the program's data folder, replaced whole after
+// every message. Files are read and written on one worker thread, in order.
+#pragma once
+
+#include <QHash>
+#include <QObject>
+#include <QThreadPool>
+#include <QVector>
+#include <functional>
+
+#include "app/workbench/chat/conversation.h"
+
+namespace colibri::ui {
+
+struct ChatSummary {
+    QString id, title;
+    int turns = 0;
+    QDateTime changed;
+    QString text;                // lower case, for search; bounded
+};
+
+class ChatStore : public QObject {
+    Q_OBJECT
+
+public:
+    explicit ChatStore(const QString& folder, QObject* parent = nullptr);
+    ~ChatStore() override;       // writes what is queued
+
+    static QString defaultFolder();
+    void list();                 // reads the folder; listed() follows
+    const QVector<ChatSummary>& summaries() const { return m_summaries; }   // newest first
+    void save(const Conversation& conversation);
+    void load(const QString& id, std::function<void(std::optional<Conversation>)> done);
+    void remove(const QString& id);
+    bool restore();              // the last removed one; false: none
+    void rename(const QString& id, const QString& title);
+    void flush();                // waits until everything queued is on disk
+
+signals:
+    void listed();
+    void failed(const QString& path, const QString& reason);
+
+private:
+    QString pathOf(const QString& id) const;
+    void note(const Conversation& conversation);
+    static ChatSummary summarize(const Conversation& conversation);
+
+    QString m_folder;
+    QThreadPool m_pool;          // one thread: order is kept
+    QVector<ChatSummary> m_summaries;
+    std::optional<Conversation> m_removed;
+};
+
+}  // namespace colibri::ui

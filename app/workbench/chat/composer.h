@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Where messages are written: a field growing from 36 to 160, sampling summary, context meter, and
+// Send or Stop. Typing is always possible, also while a reply streams.
+#pragma once
+
+#include <QPlainTextEdit>
+#include <QWidget>
+
+#include "app/workbench/widgets/controls.h"
+
+namespace colibri::ui {
+
+class ContextMeter : public QWidget {
+    Q_OBJECT
+
+public:
+    explicit ContextMeter(QWidget* parent = nullptr);
+    void setUse(int used, int limit);
+    int used() const { return m_used; }
+    QSize sizeHint() const override;
+
+protected:
+    void paintEvent(QPaintEvent*) override;
+
+private:
+    QString text() const;
+    int m_used = 0, m_limit = 0;
+};
+
+class Composer : public QWidget {
+    Q_OBJECT
+
+public:
+    explicit Composer(QWidget* parent = nullptr);
+    void setModelName(const QString& name);
+    void setCompact(bool on);
+    void setGenerating(bool on);
+    void setAvailable(bool on, const QString& reason);   // can a message be sent
+    void setSummary(const QString& text);
+    void setContext(int used, int limit);         // of the model's context, in tokens
+    QString text() const { return m_edit->toPlainText(); }
+    void setText(const QString& text);
+    void clear() { m_edit->clear(); }
+    void focusEditor() { m_edit->setFocus(); }
+    QPlainTextEdit* editor() const { return m_edit; }
+    ContextMeter* meter() const { return m_meter; }
+    Button* samplingButton() const { return m_sampling; }
+    Button* sendButton() const { return m_send; }
+    Button* stopButton() const { return m_stop; }
+
+signals:
+    void sendWanted(const QString& text);
+    void stopWanted();
+    void samplingWanted();
+
+protected:
+    void paintEvent(QPaintEvent*) override;
+    void resizeEvent(QResizeEvent*) override;
+    void mousePressEvent(QMouseEvent*) override;
+    bool eventFilter(QObject*, QEvent*) override;
+
+private:
+    void grow();
+    void place();
+    void send();
+    void refresh();
+
+    class Edit;
+    QPlainTextEdit* m_edit;
+    Button *m_sampling, *m_send, *m_stop;
+    ContextMeter* m_meter;
+    QString m_model, m_reason;
+    bool m_compact = false, m_generating = false, m_available = false;
+};
+
+}  // namespace colibri::ui

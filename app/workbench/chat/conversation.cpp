@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/workbench/chat/conversation.h"
+
+#include <QJsonArray>
+#include <QUuid>
+#include <cmath>
+
+namespace colibri::ui {
+namespace {
+
+constexpr int kSchema = 1;
+
+QJsonValue number(double v) { return std::isfinite(v) ? QJsonValue(v) : QJsonValue(); }
+double number(const QJsonValue& v) { return v.isDouble() ? v.toDouble() : TurnFigures::kUnknown; }
+
+QJsonObject turnToJson(const Turn& turn) {
+    QJsonObject json{{"role", turn.role == Turn::Role::User ? "user" : "assistant"},
+                     {"text", turn.text},
+                     {"session_time", turn.sessionTime},
+                     {"wall_ms", turn.wallMs},
+                     {"parent", turn.parent},
+                     {"active", turn.active}};
+    QJsonArray children;
+    for (const int child : turn.children) children.append(child);
+    json["children"] = children;
+    if (turn.role == Turn::Role::User) return json;
+    json["model"] = turn.model;
+    if (!turn.error.isEmpty()) json["error"] = turn.error;
+    const TurnFigures& f = turn.figures;
+    json["figures"] = QJsonObject{
+        {"tok_s", number(f.tokS)}, {"ttft_ms", number(f.ttftMs)},
+        {"prompt_tok_s", number(f.promptTokS)}, {"hit_rate", number(f.hitRate)},
+        {"bytes_read", number(f.bytesRead)}, {"prompt_tokens", f.promptTokens},
+        {"tokens", f.tokens}, {"from", number(f.from)}, {"to", number(f.to)}, {"stop", f.stop}};
+    // Rows [end, gap ms, stall ms, wait ms, t, layer, expert]: one reply has thousands of them.
+    QJsonArray tokens;
+    const auto rounded = [](double v) { return std::round(v * 1000) / 1000; };
+    for (const TokenMark& m : turn.tokens)
+        tokens.append(QJsonArray{m.end, rounded(m.gapMs), rounded(m.stallMs), rounded(m.waitMs),
+                                 rounded(m.t), m.layer, m.expert});
+    json["tokens"] = tokens;
+    return json;
+}
+
+std::optional<Turn> turnFromJson(const QJsonObject& json, int count) {
+    Turn turn;
+    const QString role = json["role"].toString();
+    if (role != "user" && role != "assistant") return std::nullopt;
+    turn.role = role == "user" ? Turn::Role::User : Turn::Role::Model;
+    turn.text = json["text"].toString();
+    turn.model = json["model"].toString();
+    turn.error = json["error"].toString();
+    turn.sessionTime = json["session_time"].toDouble();
+    turn.wallMs = qint64(json["wall_ms"].toDouble());
+    turn.parent = json["parent"].toInt(-1);
+    turn.active = json["active"].toInt();
+    if (turn.parent < -1 || turn.parent >= count) return std::nullopt;
+    for (const QJsonValue& child : json["children"].toArray()) {
+        const int index = child.toInt(-1);
+        if (index < 0 || index >= count) return std::nullopt;
+        turn.children << index;
+    }
+    if (turn.active < 0 || turn.active > std::max<qsizetype>(0, turn.children.size() - 1)) turn.active = 0;
+    const QJsonObject f = json["figures"].toObject();
+    turn.figures.tokS = number(f["tok_s"]);
+    turn.figures.ttftMs = number(f["ttft_ms"]);
+    turn.figures.promptTokS = number(f["prompt_tok_s"]);
+    turn.figures.hitRate = number(f["hit_rate"]);
+    turn.figures.bytesRead = number(f["bytes_read"]);
+    turn.figures.promptTokens = f["prompt_tokens"].toInt();
+    turn.figures.tokens = f["tokens"].toInt();
+    turn.figures.from = number(f["from"]);
+    turn.figures.to = number(f["to"]);
+    turn.figures.stop = f["stop"].toString();
+    int last = 0;
+    for (const QJsonValue& value : json["tokens"].toArray()) {
+        const QJsonArray row = value.toArray();
+        TokenMark mark;
+        mark.end = row[0].toInt();
+        if (row.size() != 7 || mark.end < last || mark.end > turn.text.size()) return std::nullopt;
+        last = mark.end;
+        mark.gapMs = float(row[1].toDouble());
+        mark.stallMs = float(row[2].toDouble());
+        mark.waitMs = float(row[3].toDouble());
+        mark.t = row[4].toDouble();
+        mark.layer = row[5].toInt(-1);
+        mark.expert = row[6].toInt(-1);
+        turn.tokens << mark;
+    }
+    return turn;
+}
+
+}  // namespace
+
+Conversation Conversation::create() {
+    Conversation c;
+    c.id = QUuid::createUuid().toString(QUuid::WithoutBraces);
+    c.changed = QDateTime::currentDateTime();
+    return c;
+}
+
+QVector<int> Conversation::path() const {
+    QVector<int> out;
+    int at = m_roots.isEmpty() ? -1 : m_roots[m_activeRoot];
+    while (at >= 0 && out.size() <= turns.size()) {
+        out << at;
+        const Turn& turn = turns[at];
+        at = turn.children.isEmpty() ? -1 : turn.children[turn.active];
+    }
+    return out;
+}
+
+int Conversation::append(int parent, Turn turn) {
+    const int index = int(turns.size());
+    turn.parent = parent;
+    turns << turn;
+    if (parent < 0) {
+        m_roots << index;
+        m_activeRoot = int(m_roots.size()) - 1;
+    } else {
+        turns[parent].children << index;
+        turns[parent].active = int(turns[parent].children.size()) - 1;
+    }
+    changed = QDateTime::currentDateTime();
+    return index;
+}
+
+QVector<int> Conversation::siblings(int index) const {
+    const int parent = turns[index].parent;
+    return parent < 0 ? m_roots : turns[parent].children;
+}
+
+void Conversation::activate(int index) {
+    const int parent = turns[index].parent;
+    const int at = int(siblings(index).indexOf(index));
+    if (parent < 0) m_activeRoot = at;
+    else turns[parent].active = at;
+}
+
+int Conversation::turnCount() const {
+    int n = 0;
+    for (const int index : path()) n += turns[index].role == Turn::Role::User;
+    return n;
+}
+
+QString Conversation::suggestTitle() const {
+    for (const int index : path()) {
+        if (turns[index].role != Turn::Role::User) continue;
+        QString text = turns[index].text.simplified();
+        if (text.size() > 48) text = text.left(47).section(' ', 0, -2) + "…";
+        return text;
+    }
+    return "New chat";
+}
+
+QString Conversation::plainText() const {
+    QString out = title;
+    for (const Turn& turn : turns) out += "\n" + turn.text;
+    return out;
+}
+
+QString Conversation::markdown() const {
+    QString out = "# " + title + "\n";
+    if (!system.isEmpty()) out += "\n> " + QString(system).replace('\n', "\n> ") + "\n";
+    for (const int index : path()) {
+        const Turn& turn = turns[index];
+        const bool user = turn.role == Turn::Role::User;
+        out += "\n## " + (user ? QString("You") : turn.model.isEmpty() ? "Model" : turn.model) +
+               "\n\n" + turn.text + "\n";
+    }
+    return out;
+}
+
+QJsonObject Conversation::toJson() const {
+    QJsonArray all, roots;
+    for (const Turn& turn : turns) all.append(turnToJson(turn));
+    for (const int root : m_roots) roots.append(root);
+    return {{"schema", kSchema}, {"id", id}, {"title", title}, {"system", system},
+            {"changed", changed.toUTC().toString(Qt::ISODateWithMs)}, {"roots", roots},
+            {"active_root", m_activeRoot}, {"turns", all}};
+}
+
+std::optional<Conversation> Conversation::fromJson(const QJsonObject& json) {
+    if (json["schema"].toInt() != kSchema) return std::nullopt;
+    Conversation c;
+    c.id = json["id"].toString();
+    c.title = json["title"].toString();
+    c.system = json["system"].toString();
+    c.changed = QDateTime::fromString(json["changed"].toString(), Qt::ISODateWithMs).toLocalTime();
+    const QJsonArray all = json["turns"].toArray();
+    for (const QJsonValue& value : all) {
+        auto turn = turnFromJson(value.toObject(), int(all.size()));
+        if (!turn) return std::nullopt;
+        c.turns << *turn;
+    }
+    for (const QJsonValue& value : json["roots"].toArray()) {
+        const int root = value.toInt(-1);
+        if (root < 0 || root >= c.turns.size()) return std::nullopt;
+        c.m_roots << root;
+    }
+    c.m_activeRoot = json["active_root"].toInt();
+    if (c.m_activeRoot < 0 || c.m_activeRoot >= std::max<qsizetype>(1, c.m_roots.size())) c.m_activeRoot = 0;
+    if (c.id.isEmpty() || (c.m_roots.isEmpty() && !c.turns.isEmpty())) return std::nullopt;
+    return c;
+}
+
+ReplyParts splitReply(const QString& text) {
+    static const QString kOpen = "<think>", kClose = "</think>";
+    ReplyParts parts;
+    qsizetype start = 0;
+    while (start < text.size() && text[start].isSpace()) ++start;
+    if (text.mid(start, kOpen.size()) != kOpen) return parts;
+    parts.reasoningFrom = int(start + kOpen.size());
+    const qsizetype close = text.indexOf(kClose, parts.reasoningFrom);
+    parts.open = close < 0;
+    parts.reasoningTo = int(close < 0 ? text.size() : close);
+    qsizetype answer = close < 0 ? text.size() : close + kClose.size();
+    while (answer < text.size() && text[answer].isSpace()) ++answer;
+    parts.answerFrom = int(answer);
+    return parts;
+}
+
+}  // namespace colibri::ui

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A conversation as plain data: a tree of turns (editing and regenerating make branches), with the
+// figures and token times of each reply. Stored as one JSON file.
+#pragma once
+
+#include <QDateTime>
+#include <QJsonObject>
+#include <QString>
+#include <QVector>
+#include <limits>
+#include <optional>
+
+namespace colibri::ui {
+
+// One generated token of a reply: where its text ends, and what it waited for.
+struct TokenMark {
+    int end = 0;                 // offset in Turn::text after this token
+    float gapMs = 0;             // since the previous token; 0 for the first
+    float stallMs = 0;           // waiting for experts
+    float waitMs = 0;            // the longest of those waits
+    double t = 0;                // session seconds
+    int layer = -1, expert = -1; // of the longest wait
+};
+
+struct TurnFigures {
+    double tokS = kUnknown, ttftMs = kUnknown, promptTokS = kUnknown, hitRate = kUnknown;
+    double bytesRead = kUnknown;
+    int promptTokens = 0, tokens = 0;
+    double from = kUnknown, to = kUnknown;   // session seconds, for the jump to the plots
+    QString stop;                // "eos", "length", "cancelled", ...; "" while running
+
+    static constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+};
+
+struct Turn {
+    enum class Role { User, Model };
+
+    Role role = Role::User;
+    QString text;
+    QString model;               // name of the model that answered
+    double sessionTime = 0;      // seconds, when it began
+    qint64 wallMs = 0;           // since 1970
+    QVector<TokenMark> tokens;
+    TurnFigures figures;
+    QString error;               // why the turn ended early
+    int parent = -1;
+    QVector<int> children;       // branches, in the order they were made
+    int active = 0;              // of children
+};
+
+class Conversation {
+public:
+    static Conversation create();
+
+    QString id, title, system;   // system: the system prompt, "" = none
+    QDateTime changed;
+    QVector<Turn> turns;         // by index; -1 is the root
+
+    bool isEmpty() const { return turns.isEmpty(); }
+    QVector<int> path() const;                       // the active branch, first to last
+    int append(int parent, Turn turn);               // becomes the active branch; returns index
+    QVector<int> siblings(int index) const;          // branches at the same place, itself included
+    void activate(int index);                        // its branch becomes the active one
+    int turnCount() const;                           // user turns on the active branch
+    QString suggestTitle() const;                    // from the first user turn
+    QString plainText() const;                       // all of it, for search
+    QString markdown() const;                        // the active branch
+
+    QJsonObject toJson() const;
+    static std::optional<Conversation> fromJson(const QJsonObject& json);
+
+private:
+    QVector<int> m_roots;
+    int m_activeRoot = 0;
+};
+
+// A reply of a reasoning model begins with <think>...</think>: where the answer begins.
+struct ReplyParts {
+    int reasoningFrom = 0, reasoningTo = 0;          // empty when equal
+    int answerFrom = 0;
+    bool open = false;                               // the reasoning has not ended yet
+};
+ReplyParts splitReply(const QString& text);
+
+}  // namespace colibri::ui

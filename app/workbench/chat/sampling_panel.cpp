@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/workbench/chat/sampling_panel.h"
+
+#include <QLabel>
+#include <QScrollArea>
+#include <QSettings>
+#include <QVBoxLayout>
+#include <cmath>
+
+#include "app/workbench/session/settings.h"
+#include "app/workbench/widgets/controls.h"
+
+namespace colibri::ui {
+namespace {
+
+QString trimmed(double v) { return QString::number(v, 'g', 3); }
+
+// "\n" typed as two characters stands for a line break in a stop string.
+QString escaped(QString text) { return text.replace('\n', "\\n"); }
+QString unescaped(QString text) { return text.replace("\\n", "\n"); }
+
+}  // namespace
+
+QString ChatSettings::summary() const {
+    QStringList parts;
+    if (sampling.temperature <= 0) {
+        parts << "greedy";
+    } else {
+        parts << "temp " + trimmed(sampling.temperature);
+        if (sampling.topK > 0) parts << QString("top-k %1").arg(sampling.topK);
+        if (sampling.topP < 1) parts << "top-p " + trimmed(sampling.topP);
+        if (sampling.minP > 0) parts << "min-p " + trimmed(sampling.minP);
+        parts << QString("seed %1").arg(sampling.seed);
+    }
+    return parts.join(", ");
+}
+
+ChatSettings ChatSettings::load() {
+    ChatSettings s;
+    QSettings& store = settings();
+    store.beginGroup("sampling");
+    s.sampling.temperature = store.value("temperature", s.sampling.temperature).toFloat();
+    s.sampling.topK = store.value("top_k", s.sampling.topK).toInt();
+    s.sampling.topP = store.value("top_p", s.sampling.topP).toFloat();
+    s.sampling.minP = store.value("min_p", s.sampling.minP).toFloat();
+    s.sampling.repetitionPenalty = store.value("repetition", s.sampling.repetitionPenalty).toFloat();
+    s.sampling.seed = store.value("seed", qulonglong(s.sampling.seed)).toULongLong();
+    s.maxTokens = store.value("max_tokens", s.maxTokens).toInt();
+    s.stops = store.value("stops").toStringList();
+    store.endGroup();
+    return s;
+}
+
+void ChatSettings::store() const {
+    QSettings& store = settings();
+    store.beginGroup("sampling");
+    store.setValue("temperature", sampling.temperature);
+    store.setValue("top_k", sampling.topK);
+    store.setValue("top_p", sampling.topP);
+    store.setValue("min_p", sampling.minP);
+    store.setValue("repetition", sampling.repetitionPenalty);
+    store.setValue("seed", qulonglong(sampling.seed));
+    store.setValue("max_tokens", maxTokens);
+    store.setValue("stops", stops);
+    store.endGroup();
+}
+
+SamplingPanel::SamplingPanel(QWidget* window) : Popover(window), m_content(new QWidget) {
+    setAccessibleName("Sampling");
+    auto* outer = new QVBoxLayout(this);
+    outer->setContentsMargins(1, 1, 1, 1);
+    outer->setSpacing(0);
+    auto* head = new QWidget;
+    head->setFixedHeight(32);
+    auto* line = new QHBoxLayout(head);
+    line->setContentsMargins(12, 0, 6, 0);
+    auto* title = new QLabel("Sampling");
+    title->setFont(type::bodyBold());
+    auto* reset = new Button("Reset", Button::Kind::Quiet, Button::Size::Dense);
+    reset->setIconName("reset");
+    line->addWidget(title);
+    line->addStretch();
+    line->addWidget(reset);
+    outer->addWidget(head);
+    auto* scroll = new QScrollArea;
+    scroll->setWidgetResizable(true);
+    scroll->setWidget(m_content);
+    scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+    outer->addWidget(scroll);
+    auto* column = new QVBoxLayout(m_content);
+    column->setContentsMargins(12, 4, 12, 12);
+    column->setSpacing(4);
+
+    m_temperature = addRow("Temperature", "", 100, 2, {0, 200, 5}, "0 = greedy: always the likeliest token.");
+    m_topK = addRow("Top-k", "tokens", 1, 0, {0, 200, 1}, "");
+    m_topK->setZeroText("off");
+    m_topP = addRow("Top-p", "", 100, 2, {1, 100, 1}, "");
+    m_minP = addRow("Min-p", "", 100, 2, {0, 100, 1}, "");
+    m_penalty = addRow("Repetition penalty", "", 100, 2, {100, 200, 1}, "1.00 = none.");
+    SliderRange seed{0, 999999, 1};
+    m_seed = addRow("Seed", "", 1, 0, seed, "The same seed and prompt give the same reply.");
+    SliderRange most{1, 8192, 16};
+    most.logarithmic = true;
+    m_maxTokens = addRow("Most tokens", "tokens", 1, 0, most, "");
+    auto* label = new QLabel("Stop strings");
+    m_stops = new QLineEdit;
+    m_stops->setPlaceholderText("none; separate with |");
+    m_stops->setAccessibleName("Stop strings, separated by vertical bars");
+    column->addWidget(label);
+    column->addWidget(m_stops);
+    connect(m_stops, &QLineEdit::editingFinished, this, &SamplingPanel::read);
+    connect(reset, &QAbstractButton::clicked, this, [this] {
+        show(m_defaults);
+        read();
+    });
+}
+
+QSize SamplingPanel::sizeHint() const {
+    return {300, 34 + m_content->minimumSizeHint().expandedTo(m_content->sizeHint()).height() + 2};
+}
+
+SliderRow* SamplingPanel::addRow(const QString& label, const QString& unit, int scale, int decimals,
+                                 SliderRange range, const QString& note) {
+    auto* row = new SliderRow(label, unit);
+    row->setScale(scale, decimals);
+    const auto text = [&](int64_t v) {
+        return scale == 1 ? QString() : QString::number(double(v) / scale, 'f', decimals);
+    };
+    range.minText = text(range.min);
+    range.maxText = text(range.max);
+    row->setRange(range);
+    if (!note.isEmpty()) row->setNote(note);
+    static_cast<QVBoxLayout*>(m_content->layout())->addWidget(row);
+    connect(row, &SliderRow::edited, this, [this](int64_t, bool) { read(); });
+    return row;
+}
+
+void SamplingPanel::setSettings(const ChatSettings& settings, const ChatSettings& defaults) {
+    m_settings = settings;
+    m_defaults = defaults;
+    const auto withDefault = [](SliderRow* row, int64_t value, int scale, int decimals) {
+        SliderRange range = row->slider()->range();
+        range.defaultValue = value;
+        range.defaultText = scale == 1 ? QString() : QString::number(double(value) / scale, 'f', decimals);
+        row->setRange(range);
+    };
+    const Sampling& d = defaults.sampling;
+    withDefault(m_temperature, std::lround(d.temperature * 100), 100, 2);
+    withDefault(m_topK, d.topK, 1, 0);
+    withDefault(m_topP, std::lround(d.topP * 100), 100, 2);
+    withDefault(m_minP, std::lround(d.minP * 100), 100, 2);
+    withDefault(m_penalty, std::lround(d.repetitionPenalty * 100), 100, 2);
+    withDefault(m_seed, int64_t(d.seed), 1, 0);
+    withDefault(m_maxTokens, defaults.maxTokens, 1, 0);
+    show(settings);
+}
+
+void SamplingPanel::show(const ChatSettings& settings) {
+    m_showing = true;
+    const Sampling& s = settings.sampling;
+    m_temperature->setValue(std::lround(s.temperature * 100));
+    m_topK->setValue(s.topK);
+    m_topP->setValue(std::lround(s.topP * 100));
+    m_minP->setValue(std::lround(s.minP * 100));
+    m_penalty->setValue(std::lround(s.repetitionPenalty * 100));
+    m_seed->setValue(int64_t(s.seed));
+    m_maxTokens->setValue(settings.maxTokens);
+    QStringList stops;
+    for (const QString& stop : settings.stops) stops << escaped(stop);
+    m_stops->setText(stops.join('|'));
+    m_showing = false;
+}
+
+void SamplingPanel::read() {
+    if (m_showing) return;
+    Sampling& s = m_settings.sampling;
+    s.temperature = float(m_temperature->value()) / 100;
+    s.topK = int(m_topK->value());
+    s.topP = float(m_topP->value()) / 100;
+    s.minP = float(m_minP->value()) / 100;
+    s.repetitionPenalty = float(m_penalty->value()) / 100;
+    s.seed = uint64_t(m_seed->value());
+    m_settings.maxTokens = int(m_maxTokens->value());
+    m_settings.stops.clear();
+    for (const QString& stop : m_stops->text().split('|', Qt::SkipEmptyParts))
+        m_settings.stops << unescaped(stop);
+    emit changed();
+}
+
+}  // namespace colibri::ui

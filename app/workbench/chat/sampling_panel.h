@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// How replies are sampled: the values, kept in the settings, and the popover that edits them.
+#pragma once
+
+#include <QStringList>
+
+#include "app/workbench/session/session_source.h"
+#include "app/workbench/widgets/slider_row.h"
+#include "app/workbench/window/overlay.h"
+
+namespace colibri::ui {
+
+struct ChatSettings {
+    Sampling sampling{0.7f, 0, 0.95f, 0, 1, 42};
+    int maxTokens = 512;
+    QStringList stops;
+
+    QString summary() const;             // "temp 0.7, top-p 0.95, seed 42"
+    static ChatSettings load();
+    void store() const;
+};
+
+class SamplingPanel : public Popover {
+    Q_OBJECT
+
+public:
+    explicit SamplingPanel(QWidget* window);
+    void setSettings(const ChatSettings& settings, const ChatSettings& defaults);
+    const ChatSettings& settings() const { return m_settings; }
+    QSize sizeHint() const override;
+    SliderRow* temperature() const { return m_temperature; }
+
+signals:
+    void changed();
+
+private:
+    SliderRow* addRow(const QString& label, const QString& unit, int scale, int decimals,
+                      SliderRange range, const QString& note);
+    void read();
+    void show(const ChatSettings& settings);
+
+    ChatSettings m_settings, m_defaults;
+    QWidget* m_content;
+    SliderRow *m_temperature, *m_topK, *m_topP, *m_minP, *m_penalty, *m_seed, *m_maxTokens;
+    QLineEdit* m_stops;
+    bool m_showing = false;
+};
+
+}  // namespace colibri::ui

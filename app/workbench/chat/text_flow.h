@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Shows a growing reply: markdown blocks laid out by hand, so that a new token lays out one
+// paragraph only. Knows where every token stands: slow ones are underlined, the hovered one is
+// framed. Text can be selected with the mouse and copied.
+#pragma once
+
+#include <QTextLayout>
+#include <QWidget>
+#include <memory>
+#include <vector>
+
+#include "app/workbench/chat/conversation.h"
+#include "app/workbench/chat/markdown.h"
+
+namespace colibri::ui {
+
+class TextFlow : public QWidget {
+    Q_OBJECT
+
+public:
+    explicit TextFlow(QWidget* parent = nullptr);
+
+    // `text` from `from` on is shown; tokens refer to offsets in the whole text. Cheap when the
+    // text only grew.
+    void setText(const QString& text, int from, bool streaming);
+    void setPlain(bool on) { m_plain = on; }      // user turns: line breaks, no markdown
+    void setTokens(const QVector<TokenMark>* tokens) { m_tokens = tokens; }
+    void setSlowMs(double ms);                    // tokens with a longer gap are underlined
+    void setLook(double lineHeight, bool muted);
+    void setCaret(bool on);
+    int layoutFor(int width);                     // returns the height
+
+    QString selectedText() const;
+    bool hasSelection() const { return m_anchor != m_cursor; }
+    void clearSelection();
+    void selectAll();
+    QString visibleText() const;
+    // Finding: how often `needle` occurs; where match `index` stands, and which one is current.
+    int setFind(const QString& needle);
+    void setFindCurrent(int index);
+    QRect findRect(int index) const;
+
+    int tokenAt(const QPoint& at) const;          // -1: none
+    int hoveredToken() const { return m_hovered; }
+    void setHoveredToken(int token);
+    QRect tokenRect(int token) const;
+
+signals:
+    void tokenHovered(int token);                 // -1: left
+    void codeCopied();
+
+protected:
+    void paintEvent(QPaintEvent*) override;
+    void mousePressEvent(QMouseEvent*) override;
+    void mouseMoveEvent(QMouseEvent*) override;
+    void mouseReleaseEvent(QMouseEvent*) override;
+    void mouseDoubleClickEvent(QMouseEvent*) override;
+    void wheelEvent(QWheelEvent*) override;
+    void keyPressEvent(QKeyEvent*) override;
+    void leaveEvent(QEvent*) override;
+    void focusOutEvent(QFocusEvent*) override;
+    void contextMenuEvent(QContextMenuEvent*) override;
+    void changeEvent(QEvent*) override;
+
+private:
+    struct Laid {                                 // a block with its layout
+        MarkdownBlock block;
+        std::shared_ptr<QTextLayout> layout;      // of block.text; tables have one per cell
+        std::vector<std::vector<std::shared_ptr<QTextLayout>>> cells;
+        std::vector<double> columns;              // table: left edges and the right end
+        double top = 0, height = 0, left = 0, textTop = 0;
+        double scroll = 0, codeWidth = 0;         // code scrolls sideways
+        int start = 0;                            // in the flow's characters
+        int length() const { return int(block.text.text.size()); }
+    };
+
+    void layoutBlock(Laid* laid, int width);
+    void layoutTable(Laid* laid, int width);
+    double gapBefore(size_t index) const;
+    QVector<QTextLayout::FormatRange> formats(const MarkedText& text, bool strong) const;
+    void place(size_t from);
+    void applyColors();
+
+    int positionAt(const QPointF& at) const;      // in the flow's characters
+    const Laid* blockOf(int position) const;
+    // Rectangles of characters [begin, end) of a block.
+    std::vector<QRectF> rectsOf(const Laid& laid, int begin, int end) const;
+    std::pair<int, int> charsOfSource(const Laid& laid, int begin, int end) const;
+    std::vector<QRectF> tokenRects(const Laid& laid, int token) const;
+    void paintBlock(QPainter& p, const Laid& laid);
+    void paintCode(QPainter& p, const Laid& laid);
+    void paintTable(QPainter& p, const Laid& laid);
+    void paintMarks(QPainter& p, const Laid& laid);
+    QRectF copyRect(const Laid& laid) const;
+    bool slow(const TokenMark& token) const { return m_slowMs > 0 && token.gapMs > m_slowMs; }
+
+    QString m_text;
+    int m_from = 0;
+    std::vector<Laid> m_blocks;
+    const QVector<TokenMark>* m_tokens = nullptr;
+    int m_width = 0;
+    double m_lineHeight = 21, m_slowMs = 0;
+    bool m_streaming = false, m_caret = false, m_plain = false, m_muted = false;
+    int m_anchor = 0, m_cursor = 0;               // selection, in the flow's characters
+    bool m_selecting = false;
+    int m_hovered = -1, m_hoverCode = -1;
+    QString m_needle;
+    std::vector<int> m_found;                     // positions of matches
+    int m_findCurrent = -1;
+};
+
+}  // namespace colibri::ui

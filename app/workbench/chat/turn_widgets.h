@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// One turn of the conversation as a widget: the user's card, or the model's reply with its figures.
+// They lay themselves out for a width and tell their height.
+#pragma once
+
+#include <QWidget>
+
+#include "app/workbench/chat/conversation.h"
+#include "app/workbench/chat/text_flow.h"
+#include "app/workbench/widgets/controls.h"
+
+class QPlainTextEdit;
+
+namespace colibri::ui {
+
+class TurnWidget : public QWidget {
+    Q_OBJECT
+
+public:
+    TurnWidget(int index, QWidget* parent) : QWidget(parent), m_index(index) {}
+    int turnIndex() const { return m_index; }
+    virtual int layoutFor(int width) = 0;         // places the children; returns the height
+    virtual TextFlow* flow() const = 0;
+    void setCompact(bool on) { m_compact = on; }  // narrow window: fewer figures, no actions at rest
+    void setBranches(int at, int count);          // "2/2"
+    void setLast(bool on) { m_last = on; }        // its actions are always there
+
+signals:
+    void heightChanged();
+    void branchWanted(int turn, int step);
+    void copied();
+
+protected:
+    void enterEvent(QEnterEvent*) override { updateActions(); }
+    void leaveEvent(QEvent*) override { updateActions(); }
+    virtual void updateActions() = 0;
+    bool actionsShown() const;
+    IconButton* smallButton(const QString& icon, const QString& name);
+
+    int m_index;
+    int m_branch = 0, m_branches = 1;
+    bool m_compact = false, m_last = false;
+};
+
+class UserTurn : public TurnWidget {
+    Q_OBJECT
+
+public:
+    UserTurn(int index, const Turn& turn, QWidget* parent);
+    int layoutFor(int width) override;
+    TextFlow* flow() const override { return m_flow; }
+    void startEdit();
+    bool editing() const { return m_editor != nullptr; }
+
+signals:
+    void edited(int turn, const QString& text);
+
+protected:
+    void paintEvent(QPaintEvent*) override;
+    void updateActions() override;
+    bool eventFilter(QObject*, QEvent*) override;
+
+private:
+    void endEdit(bool send);
+
+    QString m_text, m_time;
+    TextFlow* m_flow;
+    IconButton *m_edit, *m_copy, *m_left, *m_right;
+    QPlainTextEdit* m_editor = nullptr;
+    Button *m_send = nullptr, *m_cancel = nullptr;
+};
+
+// Caption over value, columns at fixed shares of the width, so that turns align.
+class TurnStrip : public QWidget {
+    Q_OBJECT
+
+public:
+    explicit TurnStrip(QWidget* parent);
+    void setFigures(const TurnFigures& figures, bool compact);
+    static constexpr int kHeight = 37;
+
+signals:
+    void jumpWanted();
+
+protected:
+    void paintEvent(QPaintEvent*) override;
+    void resizeEvent(QResizeEvent*) override;
+
+private:
+    TurnFigures m_figures;
+    bool m_compact = false;
+    IconButton* m_jump;
+};
+
+class ModelTurn : public TurnWidget {
+    Q_OBJECT
+
+public:
+    enum class State { Done, Prompt, Generating };
+
+    ModelTurn(int index, const Turn& turn, QWidget* parent);
+    int layoutFor(int width) override;
+    TextFlow* flow() const override { return m_flow; }
+    // The turn's data changed: text grew, figures moved. `turn` must outlive this widget's use.
+    void refresh(const Turn& turn, State state, const QString& progress);
+    void setSloMs(double ms);
+    void setReasoningOpen(bool on);
+
+signals:
+    void regenerateWanted(int turn);
+    void jumpWanted(int turn);
+    void tokenHovered(int turn, int token);
+
+protected:
+    void paintEvent(QPaintEvent*) override;
+    void mousePressEvent(QMouseEvent*) override;
+    void updateActions() override;
+
+private:
+    QRectF foldRect() const;
+    void updateSlow();
+
+    Turn m_turn;                 // shares its text and tokens with the conversation
+    State m_state = State::Done;
+    QString m_progress, m_time;
+    ReplyParts m_parts;
+    TextFlow *m_flow, *m_reasoning;
+    TurnStrip* m_strip;
+    IconButton *m_again, *m_copy, *m_left, *m_right;
+    LinkButton* m_retry;
+    bool m_reasoningOpen = false;
+    double m_sloMs = 40;
+    int m_foldTop = 0, m_stopTop = 0;
+};
+
+}  // namespace colibri::ui

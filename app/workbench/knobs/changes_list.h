@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The newest knob changes with time and measured effect, each with Undo.
+#pragma once
+
+#include <QWidget>
+#include <memory>
+#include <vector>
+
+#include "app/workbench/session/session_source.h"
+#include "app/workbench/widgets/controls.h"
+
+namespace colibri::ui {
+
+class ChangesList : public QWidget {
+    Q_OBJECT
+
+public:
+    explicit ChangesList(QWidget* parent = nullptr);
+    void setSnapshot(const Snapshot* snapshot);
+    int shown() const { return int(m_rows.size()); }
+
+signals:
+    void undoWanted(KnobId knob, int64_t value);
+
+protected:
+    void paintEvent(QPaintEvent*) override;
+    void resizeEvent(QResizeEvent*) override;
+
+private:
+    struct Row {
+        Marker marker;
+        Button* undo = nullptr;
+    };
+    void place();
+
+    std::vector<Row> m_rows;
+};
+
+}  // namespace colibri::ui

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/workbench/knobs/knob_control.h"
+
+#include <QAbstractItemView>
+#include <QLabel>
+#include <QVBoxLayout>
+
+#include "engine/base/format.h"
+
+namespace colibri::ui {
+namespace {
+
+constexpr int kPaceMs = 100;             // live changes while dragging
+constexpr int64_t kWideSpan = 1000;      // beyond this a linear track is too coarse
+
+}  // namespace
+
+SliderRange knobSliderRange(const KnobRow& row, const KnobLimits& limits, const ModelFacts* model) {
+    SliderRange range;
+    range.min = limits.min;
+    range.max = std::max(limits.min, limits.max);
+    range.step = row.step;
+    range.defaultValue = limits.defaultValue;
+    range.logarithmic = limits.max - limits.min > kWideSpan;
+    if (row.id == KnobId::LinkLimit) {
+        range.minText = "none";
+        range.defaultText = "none";
+    }
+    // Below one token's set of experts an LRU cache reuses nothing.
+    if (row.id == KnobId::ExpertCacheSize && model && model->topK > range.min)
+        range.harmfulBelow = model->topK;
+    return range;
+}
+
+KnobControl::KnobControl(const KnobRow& row, QWidget* parent) : QWidget(parent), m_row(row) {
+    auto* column = new QVBoxLayout(this);
+    column->setContentsMargins(0, 0, 0, 0);
+    column->setSpacing(0);
+    setToolTip(QString("<qt><b>%1</b><br>%2</qt>").arg(row.label, QString(row.help).toHtmlEscaped()));
+    m_pace.setSingleShot(true);
+    connect(&m_pace, &QTimer::timeout, this, [this] {
+        if (!m_waiting) return;
+        const int64_t value = *m_waiting;
+        m_waiting.reset();
+        m_pace.start(kPaceMs);
+        emit requested(value, false);
+    });
+    if (row.choices.empty()) {
+        m_slider = new SliderRow(row.label, row.unit);
+        if (row.id == KnobId::LinkLimit) m_slider->setZeroText("none");
+        m_slider->setParser([this](const QString& text, QString* error) -> std::optional<int64_t> {
+            QString plain = text.trimmed();
+            plain.remove(',');
+            if (m_row.id == KnobId::LinkLimit && plain == "none") plain = "0";
+            const auto value = parseKnobValue(m_row, plain.toStdString(), m_limits);
+            if (value.ok()) return *value;
+            const QString hint = QString::fromStdString(value.status().hint());
+            *error = QString::fromStdString(value.status().message()).section(": ", 1) +
+                     (hint.isEmpty() ? QString() : ". " + hint) + ".";
+            return std::nullopt;
+        });
+        connect(m_slider, &SliderRow::edited, this, &KnobControl::edited);
+        column->addWidget(m_slider);
+        column->addSpacing(5);
+        return;
+    }
+    auto* line = new QHBoxLayout;
+    line->setContentsMargins(0, 0, 0, 0);
+    line->setSpacing(8);
+    auto* label = new QLabel(row.label);
+    label->setFont(type::body());
+    label->setFixedHeight(28);
+    line->addWidget(label);
+    line->addStretch();
+    QStringList choices;
+    for (const char* choice : row.choices) choices << choice;
+    if (choices.size() <= 3) {
+        m_segment = new Segment(choices);
+        m_segment->setAccessibleName(row.label);
+        connect(m_segment, &Segment::chosen, this, [this](int i) { emit requested(i, true); });
+        line->addWidget(m_segment);
+    } else {
+        m_select = new Select;
+        m_select->addItems(choices);
+        m_select->setFixedWidth(150);
+        m_select->setAccessibleName(row.label);
+        connect(m_select, &QComboBox::activated, this, [this](int i) { emit requested(i, true); });
+        line->addWidget(m_select);
+    }
+    column->addLayout(line);
+    m_note = new Note;
+    m_note->hide();
+    column->addWidget(m_note);
+    column->addSpacing(4);
+}
+
+void KnobControl::setLimits(const KnobLimits& limits, const ModelFacts* model) {
+    m_limits = limits;
+    if (m_slider) m_slider->setRange(knobSliderRange(m_row, limits, model));
+}
+
+void KnobControl::edited(int64_t value, bool final) {
+    if (final) {
+        m_waiting.reset();
+        m_pace.stop();
+        emit requested(value, true);
+        return;
+    }
+    if (m_pace.isActive()) {
+        m_waiting = value;
+        return;
+    }
+    m_pace.start(kPaceMs);
+    emit requested(value, false);
+}
+
+void KnobControl::setState(const KnobState& state) {
+    m_state = state;
+    if (m_slider) {
+        if (!m_waiting) m_slider->setValue(state.requested);
+        m_slider->setEffective(state.effective);
+    } else if (m_segment) {
+        m_segment->setCurrent(int(state.requested));
+    } else if (m_select && !m_select->view()->isVisible()) {
+        m_select->setCurrentIndex(int(state.requested));
+    }
+    updateNote();
+}
+
+void KnobControl::setEarlier(const QVector<int64_t>& values, const QStringList& texts) {
+    if (m_slider) m_slider->slider()->setHistory(values, texts);
+}
+
+void KnobControl::setHint(const QString& hint) {
+    m_hint = hint;
+    updateNote();
+}
+
+void KnobControl::updateNote() {
+    const bool differs = m_state.requested != m_state.effective;
+    QString text = m_hint, icon;
+    Tone ink = Tone::Text3;
+    if (differs) {
+        const QString reason = QString::fromStdString(m_state.reason);
+        text = QString("Effective %1%2").arg(
+            QString::fromStdString(knobValueText(m_row, m_state.effective)),
+            reason.isEmpty() ? QString(".") : ": " + reason + (reason.endsWith('.') ? "" : "."));
+        icon = "warn";
+        ink = Tone::Text2;
+    }
+    if (m_slider) {
+        m_slider->setNote(text, icon, Tone::Warn, ink);
+    } else {
+        m_note->setNote(text, icon, Tone::Warn, ink);
+        m_note->setVisible(!text.isEmpty());
+    }
+}
+
+int64_t KnobControl::shownValue() const {
+    if (m_slider) return m_slider->value();
+    return m_segment ? m_segment->current() : m_select->currentIndex();
+}
+
+void KnobControl::focusControl() {
+    QWidget* target = m_slider ? static_cast<QWidget*>(m_slider->field())
+                      : m_segment ? static_cast<QWidget*>(m_segment)
+                                  : static_cast<QWidget*>(m_select);
+    target->setFocus(Qt::ShortcutFocusReason);
+    if (m_slider) m_slider->field()->selectAll();
+}
+
+}  // namespace colibri::ui

@@ -1,0 +1,453 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/workbench/knobs/knobs_panel.h"
+
+#include <QLabel>
+#include <QMenu>
+#include <QScrollArea>
+#include <QSet>
+#include <QVBoxLayout>
+#include <cmath>
+
+#include "app/workbench/knobs/changes_list.h"
+#include "app/workbench/plots/marker_lane.h"
+#include "app/workbench/plots/plot_data.h"
+#include "engine/base/file.h"
+#include "engine/base/format.h"
+#include "engine/base/machine.h"
+
+namespace colibri::ui {
+namespace {
+
+// A group of knobs: a hairline above, a head that folds.
+class KnobGroup : public QWidget {
+public:
+    KnobGroup(const QString& name, bool first) : m_first(first), m_column(new QVBoxLayout(this)) {
+        m_column->setContentsMargins(12, first ? 7 : 8, 12, 3);
+        m_column->setSpacing(0);
+        m_head = new FoldButton(name);
+        m_column->addWidget(m_head);
+        m_column->addSpacing(3);
+    }
+    void add(QWidget* widget) {
+        m_column->addWidget(widget);
+        QObject::connect(m_head, &QAbstractButton::toggled, widget, &QWidget::setVisible);
+    }
+
+protected:
+    void paintEvent(QPaintEvent*) override {
+        if (m_first) return;
+        QPainter p(this);
+        p.fillRect(QRectF(0, 0, width(), 1), tone(Tone::Line1));
+    }
+
+private:
+    bool m_first;
+    QVBoxLayout* m_column;
+    FoldButton* m_head;
+};
+
+// A knob that takes effect at the next load: its value, and the way to the load page.
+class AtLoadRow : public QWidget {
+public:
+    AtLoadRow(const KnobRow& row, std::function<void()> change) : m_row(row) {
+        auto* line = new QHBoxLayout(this);
+        line->setContentsMargins(0, 0, 0, 4);
+        auto* label = new QLabel(row.label);
+        label->setFixedHeight(24);
+        m_value = new QLabel;
+        m_value->setFont(type::mono());
+        auto* link = new LinkButton("Reload", type::dense());
+        link->setAccessibleName(QString("Change ") + row.label + " at the next load");
+        QObject::connect(link, &QAbstractButton::clicked, this, [change] { change(); });
+        line->addWidget(label);
+        line->addStretch();
+        line->addWidget(m_value);
+        line->addWidget(link);
+        setToolTip(row.help);
+    }
+    void setState(const KnobState& state) {
+        QString text = QString::fromStdString(knobValueText(m_row, state.effective));
+        if (m_row.unit[0]) text += QString(" ") + m_row.unit;
+        m_value->setText(text);
+    }
+
+private:
+    const KnobRow& m_row;
+    QLabel* m_value;
+};
+
+}  // namespace
+
+KnobsPanel::KnobsPanel(QWidget* parent)
+    : QWidget(parent), m_scroll(new QScrollArea), m_changes(new ChangesList) {
+    auto* column = new QVBoxLayout(this);
+    column->setContentsMargins(0, 0, 0, 0);
+    column->setSpacing(0);
+    column->addWidget(m_head = buildHead());
+    column->addWidget(buildProfileRow());
+    column->addWidget(m_scroll, 1);
+    column->addWidget(m_changes);
+    auto* content = new QWidget;
+    m_groups = new QVBoxLayout(content);
+    m_groups->setContentsMargins(0, 0, 0, 0);
+    m_groups->setSpacing(0);
+    m_scroll->setWidget(content);
+    m_scroll->setWidgetResizable(true);
+    m_scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+    m_scroll->setFocusPolicy(Qt::NoFocus);
+    build();
+    connect(m_changes, &ChangesList::undoWanted, this,
+            [this](KnobId knob, int64_t value) { request(knob, value); });
+    connect(&m_history, &KnobHistory::changed, this, [this] {
+        m_undo->setEnabled(m_history.canUndo());
+        m_redo->setEnabled(m_history.canRedo());
+    });
+    setSource(nullptr);
+}
+
+QWidget* KnobsPanel::buildHead() {
+    auto* head = new QWidget;
+    head->setFixedHeight(32);
+    auto* line = new QHBoxLayout(head);
+    line->setContentsMargins(12, 0, 6, 1);
+    line->setSpacing(6);
+    class Title : public QWidget {
+    public:
+        Title() { setFixedSize(120, 30); }
+        void paintEvent(QPaintEvent*) override {
+            QPainter p(this);
+            paintIcon(p, "knob", QRectF(0, 7, 16, 16), tone(Tone::Text1));
+            drawText(p, QRectF(22, 0, 98, 30), Qt::AlignVCenter, "Knobs", type::bodyBold(),
+                     tone(Tone::Text1));
+        }
+    };
+    line->addWidget(new Title);
+    line->addStretch();
+    m_undo = new IconButton("undo", "Undo knob change");
+    m_undo->describe("Undo knob change", "Ctrl+Z");
+    m_redo = new IconButton("redo", "Redo knob change");
+    m_redo->describe("Redo knob change", "Ctrl+Shift+Z");
+    m_reset = new IconButton("reset", "Reset all knobs to their defaults");
+    m_more = new IconButton("more", "Config files and profiles");
+    for (IconButton* button : {m_undo, m_redo, m_reset, m_more}) line->addWidget(button);
+    connect(m_undo, &QAbstractButton::clicked, this, &KnobsPanel::undo);
+    connect(m_redo, &QAbstractButton::clicked, this, &KnobsPanel::redo);
+    connect(m_reset, &QAbstractButton::clicked, this, &KnobsPanel::resetAll);
+    connect(m_more, &QAbstractButton::clicked, this, &KnobsPanel::showMenu);
+    return head;
+}
+
+QWidget* KnobsPanel::buildProfileRow() {
+    auto* row = new QWidget;
+    row->setFixedHeight(36);
+    auto* line = new QHBoxLayout(row);
+    line->setContentsMargins(12, 0, 12, 0);
+    line->setSpacing(8);
+    auto* label = new QLabel("Profile");
+    label->setFont(type::dense());
+    label->setProperty("tone", "text2");
+    m_profile = new Select;
+    m_profile->setAccessibleName("Profile");
+    m_profile->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Fixed);
+    m_save = new Button("Save", Button::Kind::Default, Button::Size::Dense);
+    m_save->setToolTip("Save the knobs as a named profile");
+    line->addWidget(label);
+    line->addWidget(m_profile, 1);
+    line->addWidget(m_save);
+    connect(m_profile, &QComboBox::activated, this, [this](int i) {
+        if (i > 0) applyProfile(m_profile->itemText(i));
+    });
+    connect(m_save, &QAbstractButton::clicked, this, [this] {
+        if (m_profiles.current().isEmpty()) emit saveProfileWanted();
+        else saveProfile(m_profiles.current());
+    });
+    return row;
+}
+
+void KnobsPanel::build() {
+    std::vector<QString> order;
+    QSet<QString> seen;
+    for (const KnobRow& row : knobTable()) {
+        const QString group = row.group;
+        if (!seen.contains(group)) order.push_back(group);
+        seen.insert(group);
+    }
+    for (const QString& group : order) {
+        std::vector<const KnobRow*> rows;
+        for (const KnobRow& row : knobTable())
+            if (group == row.group) rows.push_back(&row);
+        addGroup(group, rows);
+    }
+    m_groups->addStretch();
+    updateProfileRow();
+}
+
+void KnobsPanel::addGroup(const QString& name, const std::vector<const KnobRow*>& rows) {
+    auto* group = new KnobGroup(name, m_groups->count() == 0);
+    for (const KnobRow* row : rows) {
+        if (!row->live) {
+            auto* fixed = new AtLoadRow(*row, [this] { emit loadPageWanted(); });
+            m_atLoad.emplace_back(row->id, fixed);
+            group->add(fixed);
+            continue;
+        }
+        auto* control = new KnobControl(*row);
+        const KnobId id = row->id;
+        connect(control, &KnobControl::requested, this,
+                [this, id](int64_t value, bool final) { request(id, value, final); });
+        m_controls.push_back(control);
+        group->add(control);
+    }
+    m_groups->addWidget(group);
+}
+
+KnobControl* KnobsPanel::control(KnobId id) const {
+    for (KnobControl* control : m_controls)
+        if (control->row().id == id) return control;
+    return nullptr;
+}
+
+void KnobsPanel::setHeadVisible(bool on) { m_head->setVisible(on); }
+
+void KnobsPanel::setSource(SessionSource* source) {
+    m_source = source && source->model() ? source : nullptr;
+    m_history.clear();
+    m_dragStart.fill(std::nullopt);
+    m_statesAt = -1;
+    for (KnobControl* control : m_controls) {
+        control->setEnabled(m_source != nullptr);
+        if (m_source) control->setLimits(m_source->knobLimits(control->row().id), m_source->model());
+    }
+    m_scroll->setEnabled(m_source != nullptr);
+    m_profile->setEnabled(m_source != nullptr);
+    m_save->setEnabled(m_source != nullptr);
+    m_reset->setEnabled(m_source != nullptr);
+    m_undo->setEnabled(false);
+    m_redo->setEnabled(false);
+    if (m_source) updateStates();
+    m_changes->setSnapshot(nullptr);
+}
+
+void KnobsPanel::updateStates() {
+    for (KnobControl* control : m_controls) control->setState(m_source->knobState(control->row().id));
+    for (const auto& [id, widget] : m_atLoad)
+        static_cast<AtLoadRow*>(widget)->setState(m_source->knobState(id));
+}
+
+void KnobsPanel::tick(const std::shared_ptr<const Snapshot>& snapshot) {
+    if (!m_source || !snapshot || !isVisible()) return;
+    if (std::abs(snapshot->now - m_statesAt) < 0.1) return;
+    m_statesAt = snapshot->now;
+    updateStates();
+    updateHints(*snapshot);
+    updateProfileRow();
+    m_changes->setSnapshot(snapshot.get());
+}
+
+void KnobsPanel::updateHints(const Snapshot& snapshot) {
+    const ModelFacts* model = m_source->model();
+    if (KnobControl* cache = control(KnobId::ExpertCacheSize)) {
+        const double bytes = double(cache->shownValue()) * double(model->moeLayers) *
+                             double(model->expertBytes);
+        QString hint = QString::fromStdString(formatGiB(bytes)) + ".";
+        if (cache->shownValue() < model->topK)
+            hint += QString(" Below one token's set of %1: no reuse.").arg(model->topK);
+        else if (snapshot.store.slotCount > 0)
+            hint += QString(" %1 of %2 slots in use.").arg(
+                QString::fromStdString(formatCount(snapshot.store.slotsUsed)),
+                QString::fromStdString(formatCount(snapshot.store.slotCount)));
+        cache->setHint(hint);
+    }
+    if (KnobControl* source = control(KnobId::PrefetchSource)) {
+        const StoreStats& s = snapshot.store;
+        if (s.prefetchIssued > 0) {
+            source->setHint(QString("%1 read ahead: %2 useful, %3 late, %4 wasted.").arg(
+                QString::fromStdString(formatCount(int64_t(s.prefetchIssued))),
+                QString::fromStdString(formatPercent(double(s.prefetchUseful) / double(s.prefetchIssued), 0)),
+                QString::fromStdString(formatPercent(double(s.prefetchLate) / double(s.prefetchIssued), 0)),
+                QString::fromStdString(formatPercent(double(s.prefetchWasted) / double(s.prefetchIssued), 0))));
+        }
+    }
+    if (KnobControl* link = control(KnobId::LinkLimit))
+        link->setHint("Emulates a slower disk or bus; shown as a badge while on.");
+    // Earlier values with a measured effect, newest three of each knob.
+    for (KnobControl* knob : m_controls) {
+        QVector<int64_t> values;
+        QStringList texts;
+        for (size_t i = snapshot.markers.size(); i-- > 0 && values.size() < 3;) {
+            const Marker& marker = snapshot.markers[i];
+            if (marker.kind != Marker::Kind::Knob || marker.knob != knob->row().id) continue;
+            if (marker.effect != Marker::Effect::Known || values.contains(marker.from)) continue;
+            if (marker.from == knob->shownValue()) continue;
+            values << marker.from;
+            const EffectLook look = effectLook(marker);
+            texts << clockText(marker.t, 0) + "  " + typographic(QString::fromStdString(marker.label)) +
+                         "\n" + look.text + ", " + look.interval;
+        }
+        knob->setEarlier(values, texts);
+    }
+}
+
+void KnobsPanel::request(KnobId id, int64_t value, bool final) {
+    if (!m_source) return;
+    auto& start = m_dragStart[size_t(id)];
+    if (!start) start = m_source->knobState(id).requested;
+    if (m_source->knobState(id).requested != value) m_source->setKnob(id, value);
+    if (!final) return;
+    if (!m_adjusting) m_history.push({id, *start, value});
+    start.reset();
+    if (KnobControl* c = control(id)) c->setState(m_source->knobState(id));
+    updateProfileRow();
+}
+
+void KnobsPanel::undo() {
+    if (!m_source || !m_history.canUndo()) return;
+    const KnobChange change = m_history.undo();
+    m_adjusting = true;
+    request(change.knob, change.from);
+    m_adjusting = false;
+}
+
+void KnobsPanel::redo() {
+    if (!m_source || !m_history.canRedo()) return;
+    const KnobChange change = m_history.redo();
+    m_adjusting = true;
+    request(change.knob, change.to);
+    m_adjusting = false;
+}
+
+void KnobsPanel::resetAll() {
+    if (!m_source) return;
+    for (KnobControl* control : m_controls) {
+        const KnobId id = control->row().id;
+        const int64_t value = m_source->knobLimits(id).defaultValue;
+        if (m_source->knobState(id).requested != value) request(id, value);
+    }
+}
+
+QString KnobsPanel::defaultText(KnobId id) const {
+    if (!m_source) return {};
+    return QString::fromStdString(knobValueText(knobRow(id), m_source->knobLimits(id).defaultValue));
+}
+
+KnobValues KnobsPanel::requestedValues() const {
+    KnobValues values;
+    if (!m_source) return values;
+    for (const KnobRow& row : knobTable())
+        values[size_t(row.id)] = m_source->knobState(row.id).requested;
+    return values;
+}
+
+QString KnobsPanel::configJson() const {
+    const std::string model = m_source ? m_source->model()->name.toStdString() : "";
+    return QString::fromStdString(knobsToJson(requestedValues(), model, machineFingerprint()));
+}
+
+bool KnobsPanel::saveConfig(const QString& path, QString* error) const {
+    const Status status = writeFileAtomically(path.toStdString(), configJson().toStdString());
+    if (!status.ok()) *error = QString::fromStdString(status.text());
+    return status.ok();
+}
+
+bool KnobsPanel::loadConfig(const QString& path, QString* error) {
+    const auto text = readTextFile(path.toStdString(), 1 << 20);
+    const auto values = text.ok() ? knobsFromJson(*text) : Result<KnobValues>(text.status());
+    if (!values.ok()) {
+        *error = QString::fromStdString(values.status().text());
+        return false;
+    }
+    for (const KnobRow& row : knobTable()) {
+        const auto& value = (*values)[size_t(row.id)];
+        if (value && row.live && m_source) request(row.id, *value);
+    }
+    return true;
+}
+
+void KnobsPanel::applyProfile(const QString& name) {
+    const auto values = m_profiles.read(name);
+    if (!values.ok()) {
+        emit failed("The profile " + name + " could not be read",
+                    QString::fromStdString(values.status().text()));
+        return;
+    }
+    m_profiles.setCurrent(name);
+    for (const KnobRow& row : knobTable()) {
+        const auto& value = (*values)[size_t(row.id)];
+        if (value && row.live) request(row.id, *value);
+    }
+    updateProfileRow();
+}
+
+void KnobsPanel::saveProfile(const QString& name) {
+    const Status status = m_profiles.write(name, configJson().toStdString());
+    if (!status.ok()) {
+        emit failed("The profile " + name + " was not saved", QString::fromStdString(status.text()));
+        return;
+    }
+    m_profiles.setCurrent(name);
+    updateProfileRow();
+    emit done("Profile saved", name + ".json");
+}
+
+void KnobsPanel::updateProfileRow() {
+    QStringList entries{"none"};
+    entries << m_profiles.names();
+    QStringList shown;
+    for (int i = 0; i < m_profile->count(); ++i) shown << m_profile->itemText(i);
+    if (entries != shown) {
+        m_profile->clear();
+        m_profile->addItems(entries);
+    }
+    const QString current = m_profiles.current();
+    const int index = std::max(0, int(entries.indexOf(current)));
+    if (m_profile->currentIndex() != index) m_profile->setCurrentIndex(index);
+    bool changed = false;
+    if (index > 0 && m_source) {
+        const KnobValues& values = m_profiles.currentValues();
+        for (const KnobRow& row : knobTable()) {
+            if (!row.live) continue;
+            const auto& value = values[size_t(row.id)];
+            if (value && *value != m_source->knobState(row.id).requested) changed = true;
+        }
+    }
+    m_profile->setSuffix(changed ? "changed" : "");
+}
+
+QString KnobsPanel::commandLine() const {
+    if (!m_source) return {};
+    QString line = "colibri chat " + m_source->model()->folder;
+    for (const KnobRow& row : knobTable()) {
+        const KnobState state = m_source->knobState(row.id);
+        if (state.requested == m_source->knobLimits(row.id).defaultValue) continue;
+        line += " --" + QString(row.name).replace('_', '-') + " " +
+                QString::fromStdString(knobValueText(row, state.requested));
+    }
+    return line;
+}
+
+void KnobsPanel::showMenu() {
+    QMenu menu;
+    menu.addAction("Save as profile...", this, [this] { emit saveProfileWanted(); });
+    if (!m_profiles.current().isEmpty()) {
+        menu.addAction("Delete profile " + m_profiles.current(), this, [this] {
+            const QString name = m_profiles.current();
+            const Status status = m_profiles.remove(name);
+            if (!status.ok())
+                emit failed("The profile was not deleted", QString::fromStdString(status.text()));
+            updateProfileRow();
+        });
+    }
+    menu.addSeparator();
+    menu.addAction("Export config...", this, [this] { emit exportWanted(); });
+    menu.addAction("Import config...", this, [this] { emit importWanted(); });
+    for (QAction* action : menu.actions()) action->setEnabled(m_source != nullptr);
+    menu.exec(m_more->mapToGlobal(QPoint(0, m_more->height())));
+}
+
+void KnobsPanel::paintEvent(QPaintEvent*) {
+    QPainter p(this);
+    p.fillRect(rect(), tone(Tone::Bg1));
+    if (m_head->isVisible()) p.fillRect(QRectF(0, 31, width(), 1), tone(Tone::Line1));
+}
+
+}  // namespace colibri::ui

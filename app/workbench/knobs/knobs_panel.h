@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The knobs dock, made from the knob table: profile row, groups of controls, and the list of
+// changes with their measured effect.
+#pragma once
+
+#include <QWidget>
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+#include "app/workbench/knobs/knob_control.h"
+#include "app/workbench/knobs/knob_history.h"
+#include "app/workbench/knobs/profiles.h"
+
+class QScrollArea;
+class QVBoxLayout;
+
+namespace colibri::ui {
+
+class ChangesList;
+
+class KnobsPanel : public QWidget {
+    Q_OBJECT
+
+public:
+    explicit KnobsPanel(QWidget* parent = nullptr);
+    void setSource(SessionSource* source);        // nullptr: no model
+    void tick(const std::shared_ptr<const Snapshot>& snapshot);
+    KnobControl* control(KnobId id) const;
+    KnobHistory* history() { return &m_history; }
+    void setHeadVisible(bool on);
+
+    // Every change of the window goes through here: history, engine, display.
+    void request(KnobId id, int64_t value, bool final = true);
+    void undo();
+    void redo();
+    void resetAll();
+    QString defaultText(KnobId id) const;
+
+    KnobValues requestedValues() const;
+    QString configJson() const;
+    bool saveConfig(const QString& path, QString* error) const;
+    bool loadConfig(const QString& path, QString* error);
+    Profiles* profiles() { return &m_profiles; }
+    void applyProfile(const QString& name);
+    void saveProfile(const QString& name);
+    QString commandLine() const;                  // the same session in a terminal
+
+signals:
+    void loadPageWanted();                        // at-load knobs are changed there
+    void saveProfileWanted();                     // asks for a name
+    void exportWanted();
+    void importWanted();
+    void failed(const QString& what, const QString& why);
+    void done(const QString& what, const QString& detail);
+
+protected:
+    void paintEvent(QPaintEvent*) override;
+
+private:
+    void build();
+    void addGroup(const QString& name, const std::vector<const KnobRow*>& rows);
+    QWidget* buildHead();
+    QWidget* buildProfileRow();
+    void updateStates();
+    void updateHints(const Snapshot& snapshot);
+    void updateProfileRow();
+    void showMenu();
+
+    SessionSource* m_source = nullptr;
+    KnobHistory m_history;
+    Profiles m_profiles;
+    QWidget* m_head = nullptr;
+    QScrollArea* m_scroll;
+    QVBoxLayout* m_groups;
+    std::vector<KnobControl*> m_controls;
+    std::vector<std::pair<KnobId, QWidget*>> m_atLoad;
+    IconButton *m_undo = nullptr, *m_redo = nullptr, *m_reset = nullptr, *m_more = nullptr;
+    Select* m_profile = nullptr;
+    Button* m_save = nullptr;
+    ChangesList* m_changes;
+    std::array<std::optional<int64_t>, kKnobCount> m_dragStart;
+    double m_statesAt = -1;
+    bool m_adjusting = false;
+};
+
+}  // namespace colibri::ui

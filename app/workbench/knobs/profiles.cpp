@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/workbench/knobs/profiles.h"
+
+#include <QDir>
+#include <QFileInfo>
+#include <QStandardPaths>
+
+#include "engine/base/file.h"
+
+namespace colibri::ui {
+
+QString Profiles::folder() {
+    return QStandardPaths::writableLocation(QStandardPaths::AppConfigLocation) + "/profiles";
+}
+
+QString Profiles::path(const QString& name) {
+    QString safe = name;
+    for (QChar& c : safe)
+        if (c == '/' || c == '\\' || c == ':' || c < ' ') c = '_';
+    if (safe.startsWith('.')) safe[0] = '_';
+    return folder() + "/" + safe + ".json";
+}
+
+Profiles::Profiles(QObject* parent) : QObject(parent) { list(); }
+
+void Profiles::list() {
+    m_names.clear();
+    for (const QFileInfo& file : QDir(folder()).entryInfoList({"*.json"}, QDir::Files, QDir::Name))
+        m_names << file.completeBaseName();
+}
+
+void Profiles::setCurrent(const QString& name) {
+    m_current = name;
+    m_values = {};
+    if (const auto values = read(name); values.ok()) m_values = *values;
+}
+
+Result<KnobValues> Profiles::read(const QString& name) const {
+    const auto text = readTextFile(path(name).toStdString(), 1 << 20);
+    if (!text.ok()) return text.status();
+    auto values = knobsFromJson(*text);
+    if (!values.ok()) return values.status().in(path(name).toStdString());
+    return values;
+}
+
+Status Profiles::write(const QString& name, const std::string& json) {
+    if (!QDir().mkpath(folder()))
+        return {Code::IoError, "cannot create " + folder().toStdString()};
+    COLIBRI_TRY(writeFileAtomically(path(name).toStdString(), json));
+    list();
+    return {};
+}
+
+Status Profiles::remove(const QString& name) {
+    if (!QFile::remove(path(name)))
+        return {Code::IoError, "cannot delete " + path(name).toStdString()};
+    if (m_current == name) m_current.clear();
+    list();
+    return {};
+}
+
+}  // namespace colibri::ui

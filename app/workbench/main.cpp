@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include <QApplication>
+#include <cstdio>
+
+#include "app/workbench/session/settings.h"
+#include "app/workbench/window/program.h"
+
+int main(int argc, char** argv) {
+    using namespace colibri::ui;
+    QCoreApplication::setApplicationName("colibri-workbench");
+    QCoreApplication::setOrganizationName("colibri");
+    QCoreApplication::setApplicationVersion(COLIBRI_VERSION);
+    QStringList arguments;
+    for (int i = 0; i < argc; ++i) arguments << QString::fromLocal8Bit(argv[i]);
+    QString text, error;
+    const auto options = ProgramOptions::parse(arguments, &text, &error);
+    if (!options) {
+        std::fprintf(stderr, "%s\nSee --help.\n", qPrintable(error));
+        return 2;
+    }
+    if (!text.isEmpty()) {
+        std::fputs(qPrintable(text), stdout);
+        return 0;
+    }
+    // The scale must be known before the first window of Qt.
+    const int scale = options->scale ? options->scale : settings().value("scale", 100).toInt();
+    if (scale > 100 && qEnvironmentVariableIsEmpty("QT_SCALE_FACTOR"))
+        qputenv("QT_SCALE_FACTOR", QByteArray::number(scale / 100.0));
+    if (!options->screenshot.isEmpty() && qEnvironmentVariableIsEmpty("QT_QPA_PLATFORM") &&
+        qEnvironmentVariableIsEmpty("DISPLAY") && qEnvironmentVariableIsEmpty("WAYLAND_DISPLAY"))
+        qputenv("QT_QPA_PLATFORM", "offscreen");
+    QApplication app(argc, argv);
+    const QString stored = settings().value("theme", "system").toString();
+    Theme::get().setMode(stored == "light" ? Theme::Mode::Light
+                         : stored == "dark" ? Theme::Mode::Dark : Theme::Mode::System);
+    Theme::get().setHighContrast(settings().value("high_contrast").toBool());
+    Theme::get().install();
+    Program program(*options);
+    program.start();
+    return QApplication::exec();
+}

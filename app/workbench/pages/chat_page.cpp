@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/workbench/pages/chat_page.h"
+
+#include <QHBoxLayout>
+#include <QMenu>
+#include <QStackedWidget>
+#include <QVBoxLayout>
+
+#include "app/workbench/session/settings.h"
+#include "app/workbench/widgets/controls.h"
+
+namespace colibri::ui {
+namespace {
+
+constexpr int kPaneWidth = 372;
+
+// Widths of list, chat, plots and knobs as drawn; 0 takes the rest.
+QList<int> drawnSizes(ChatPage::Mode mode, int width) {
+    switch (mode) {
+        case ChatPage::Mode::Small: return {width - kPaneWidth - 1, kPaneWidth};
+        case ChatPage::Mode::Compact: return {width * 46 / 100, width - width * 46 / 100 - 1};
+        case ChatPage::Mode::Normal: return {520, width - 520 - 304 - 2, 304};
+        case ChatPage::Mode::Large: return {264, 720, width - 264 - 720 - 376 - 3, 376};
+    }
+    return {};
+}
+
+const char* modeName(ChatPage::Mode mode) {
+    static const char* const kNames[] = {"small", "compact", "normal", "large"};
+    return kNames[int(mode)];
+}
+
+// The drawer's ground, with a line at its left edge.
+class Drawer : public QWidget {
+public:
+    explicit Drawer(QWidget* parent) : QWidget(parent) {
+        auto* column = new QVBoxLayout(this);
+        column->setContentsMargins(1, 0, 0, 0);
+        hide();
+    }
+
+protected:
+    void paintEvent(QPaintEvent*) override {
+        QPainter p(this);
+        p.fillRect(rect(), tone(Tone::Bg1));
+        p.fillRect(QRectF(0, 0, 1, height()), tone(Tone::Line2));
+    }
+};
+
+class ListBox : public Popover {
+public:
+    using Popover::Popover;
+    QSize sizeHint() const override { return {300, 420}; }
+};
+
+}  // namespace
+
+// Tabs Plots, Knobs, Experts over a stack.
+class ChatPage::Pane : public QWidget {
+public:
+    Pane() : stack(new QStackedWidget) {
+        auto* column = new QVBoxLayout(this);
+        column->setContentsMargins(0, 0, 0, 0);
+        column->setSpacing(0);
+        auto* head = new QWidget;
+        head->setFixedHeight(32);
+        auto* line = new QHBoxLayout(head);
+        line->setContentsMargins(6, 0, 6, 1);
+        line->setSpacing(0);
+        const QStringList names{"Plots", "Knobs", "Experts"};
+        for (int i = 0; i < names.size(); ++i) {
+            auto* tab = new TabButton("", names[i], true);
+            tab->setChecked(i == 0);
+            connect(tab, &QAbstractButton::clicked, this, [this, i] { stack->setCurrentIndex(i); });
+            connect(stack, &QStackedWidget::currentChanged, tab,
+                    [tab, i](int at) { if (at == i) tab->setChecked(true); });
+            line->addWidget(tab);
+        }
+        line->addStretch();
+        more = new IconButton("more", "Choose plots");
+        line->addWidget(more);
+        column->addWidget(head);
+        column->addWidget(stack, 1);
+        for (int i = 0; i < 3; ++i) {
+            auto* slot = new QWidget;
+            auto* inner = new QVBoxLayout(slot);
+            inner->setContentsMargins(0, 0, 0, 0);
+            stack->addWidget(slot);
+        }
+    }
+    void put(int index, QWidget* widget) {
+        stack->widget(index)->layout()->addWidget(widget);
+        widget->show();
+    }
+    QStackedWidget* stack;
+    IconButton* more;
+
+protected:
+    void paintEvent(QPaintEvent*) override {
+        QPainter p(this);
+        p.fillRect(rect(), tone(Tone::Bg1));
+        p.fillRect(QRectF(0, 31, width(), 1), tone(Tone::Line1));
+    }
+};
+
+ChatPage::ChatPage(ChatStore* store, ViewState* view, QWidget* window)
+    : m_window(window), m_split(new QSplitter(Qt::Horizontal)), m_list(new ChatList(store)),
+      m_chat(new ChatPanel(store, view, window)), m_plots(new PlotsPanel(view)),
+      m_knobs(new KnobsPanel), m_pane(new Pane), m_listPopover(new ListBox(window)),
+      m_drawer(new Drawer(this)) {
+    auto* column = new QVBoxLayout(this);
+    column->setContentsMargins(0, 0, 0, 0);
+    column->addWidget(m_split);
+    m_split->setHandleWidth(1);
+    m_split->setChildrenCollapsible(false);
+    auto* listColumn = new QVBoxLayout(m_listPopover);
+    listColumn->setContentsMargins(1, 1, 1, 1);
+    m_list->setMinimumWidth(200);
+    m_chat->setMinimumWidth(320);
+    m_plots->setMinimumWidth(300);
+    m_knobs->setMinimumWidth(264);
+    connect(m_split, &QSplitter::splitterMoved, this, &ChatPage::saveSizes);
+    connect(m_list, &ChatList::openWanted, this, [this](const QString& id) {
+        m_listPopover->closePopover();
+        m_chat->openById(id);
+    });
+    connect(m_list, &ChatList::newWanted, this, [this] {
+        m_listPopover->closePopover();
+        m_chat->newChat();
+    });
+    connect(m_chat, &ChatPanel::currentChanged, m_list, &ChatList::setCurrent);
+    connect(m_chat, &ChatPanel::listWanted, this, &ChatPage::toggleList);
+    connect(m_plots, &PlotsPanel::turnClicked, this, [view](double from, double to) {
+        const double margin = std::max(0.5, (to - from) * 0.05);
+        view->setRange(from - margin, to + margin);
+    });
+    connect(m_pane->more, &QAbstractButton::clicked, this, [this] {
+        QMenu menu;
+        for (const char* format : {"csv", "png", "svg"}) {
+            menu.addAction(QString("Export plot as %1...").arg(QString(format).toUpper()), this,
+                           [this, format] { m_plots->exportPlot(m_plots->focusedPlot(), format); });
+        }
+        menu.exec(m_pane->more->mapToGlobal(QPoint(0, 24)));
+    });
+}
+
+ChatPage::Mode ChatPage::modeFor(int width) {
+    return width < 1000 ? Mode::Small : width < 1280 ? Mode::Compact
+           : width < 1920 ? Mode::Normal : Mode::Large;
+}
+
+void ChatPage::setSource(SessionSource* source) {
+    m_chat->setSource(source);
+    m_plots->setSource(source);
+    m_knobs->setSource(source);
+}
+
+void ChatPage::tick(const std::shared_ptr<const Snapshot>& snapshot) {
+    m_snapshot = snapshot;
+    m_chat->tick(snapshot);
+    m_plots->tick(snapshot);
+    m_knobs->tick(snapshot);
+    if (m_mode == Mode::Small && m_plots->experts()->isVisible()) m_plots->experts()->setSnapshot(snapshot);
+}
+
+void ChatPage::applyMode(Mode mode) {
+    m_mode = mode;
+    m_drawer->hide();
+    m_listPopover->closePopover();
+    for (QWidget* widget : std::initializer_list<QWidget*>{m_list, m_chat, m_plots, m_knobs, m_pane}) {
+        widget->setParent(this);
+        widget->hide();
+    }
+    const bool small = mode == Mode::Small;
+    m_knobs->setHeadVisible(!small);
+    m_chat->setDensity(small ? ChatPanel::Density::Small
+                       : mode == Mode::Large ? ChatPanel::Density::Large : ChatPanel::Density::Normal);
+    if (mode == Mode::Large) m_split->addWidget(m_list);
+    m_split->addWidget(m_chat);
+    if (small) {
+        m_pane->put(0, m_plots);
+        m_pane->put(1, m_knobs);
+        m_split->addWidget(m_pane);
+    } else {
+        m_split->addWidget(m_plots);
+        if (mode == Mode::Compact) m_drawer->layout()->addWidget(m_knobs);
+        else m_split->addWidget(m_knobs);
+    }
+    if (mode != Mode::Large) {
+        m_listPopover->layout()->addWidget(m_list);
+        m_list->show();
+    }
+    for (int i = 0; i < m_split->count(); ++i) m_split->widget(i)->show();
+    m_knobs->show();
+    m_plots->show();
+    restoreSizes();
+}
+
+void ChatPage::resizeEvent(QResizeEvent*) {
+    const Mode mode = modeFor(width());
+    if (mode != m_mode || !m_arranged) {
+        m_arranged = true;
+        applyMode(mode);
+    } else {
+        restoreSizes();
+    }
+    m_plots->setDensity(PlotsPanel::Density(int(m_mode)), m_window->height());
+    if (m_mode == Mode::Small) m_pane->put(2, m_plots->experts());
+    m_drawer->setGeometry(width() - 305, 0, 305, height());
+}
+
+void ChatPage::restoreSizes() {
+    m_restoring = true;
+    const QString key = QString("layout/chat_") + modeName(m_mode);
+    QList<int> sizes = drawnSizes(m_mode, width());
+    const QVariantList stored = settings().value(key).toList();
+    if (stored.size() == sizes.size()) {
+        // Side panels keep their width; the plots (the narrow window's chat) take the rest.
+        const int flexible = m_mode == Mode::Small ? 0 : int(sizes.size()) - (m_mode == Mode::Compact ? 1 : 2);
+        int rest = width() - int(sizes.size()) + 1;
+        for (int i = 0; i < sizes.size(); ++i) {
+            if (i == flexible) continue;
+            sizes[i] = stored[i].toInt();
+            rest -= sizes[i];
+        }
+        if (rest >= 300) sizes[flexible] = rest;
+        else sizes = drawnSizes(m_mode, width());
+    }
+    m_split->setSizes(sizes);
+    m_restoring = false;
+}
+
+void ChatPage::saveSizes() {
+    if (m_restoring) return;
+    QVariantList stored;
+    for (const int size : m_split->sizes()) stored << size;
+    settings().setValue(QString("layout/chat_") + modeName(m_mode), stored);
+}
+
+void ChatPage::resetLayout() {
+    for (const Mode mode : {Mode::Small, Mode::Compact, Mode::Normal, Mode::Large})
+        settings().remove(QString("layout/chat_") + modeName(mode));
+    m_plots->setShownPlots({"hit", "load", "itl", "sm", "experts", "rate", "disk", "memory"});
+    restoreSizes();
+}
+
+void ChatPage::showKnobs() {
+    if (m_mode == Mode::Small) {
+        m_pane->stack->setCurrentIndex(1);
+    } else if (m_mode == Mode::Compact) {
+        if (m_drawer->isVisible()) {
+            m_drawer->hide();
+            m_chat->composer()->focusEditor();
+            return;
+        }
+        m_drawer->setGeometry(width() - 305, 0, 305, height());
+        m_drawer->show();
+        m_drawer->raise();
+    }
+    if (m_snapshot) m_knobs->tick(m_snapshot);
+    if (KnobControl* control = m_knobs->control(KnobId::ExpertCacheSize)) control->focusControl();
+}
+
+void ChatPage::showPane(const QString& name) {
+    if (m_mode == Mode::Small)
+        m_pane->stack->setCurrentIndex(name == "knobs" ? 1 : name == "experts" ? 2 : 0);
+}
+
+void ChatPage::toggleList(QWidget* anchor) {
+    if (m_mode == Mode::Large) {
+        m_list->search()->setFocus();
+        return;
+    }
+    if (m_listPopover->isOpen()) {
+        m_listPopover->closePopover();
+        return;
+    }
+    m_listPopover->openAt(anchor ? anchor : m_chat->listButton(), false, false);
+    m_list->search()->setFocus();
+}
+
+void ChatPage::paintEvent(QPaintEvent*) {
+    QPainter p(this);
+    p.fillRect(rect(), tone(Tone::Bg1));
+}
+
+}  // namespace colibri::ui

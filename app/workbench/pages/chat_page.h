@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The Chat page: list, conversation, plots, knobs; arranged by the window's width.
+//   < 1000       conversation and one tabbed pane
+//   1000..1279   knobs become a drawer (Ctrl+K)
+//   1280..1919   conversation, plots, knobs
+//   >= 1920      list, conversation, two plot columns, knobs
+#pragma once
+
+#include <QSplitter>
+#include <QWidget>
+#include <memory>
+
+#include "app/workbench/chat/chat_list.h"
+#include "app/workbench/chat/chat_panel.h"
+#include "app/workbench/knobs/knobs_panel.h"
+#include "app/workbench/plots/plots_panel.h"
+#include "app/workbench/window/overlay.h"
+
+namespace colibri::ui {
+
+class ChatPage : public QWidget {
+    Q_OBJECT
+
+public:
+    enum class Mode { Small, Compact, Normal, Large };
+
+    ChatPage(ChatStore* store, ViewState* view, QWidget* window);
+    void setSource(SessionSource* source);
+    void tick(const std::shared_ptr<const Snapshot>& snapshot);
+    static Mode modeFor(int width);
+    Mode mode() const { return m_mode; }
+
+    ChatPanel* chat() const { return m_chat; }
+    PlotsPanel* plots() const { return m_plots; }
+    KnobsPanel* knobs() const { return m_knobs; }
+    ChatList* list() const { return m_list; }
+    void showKnobs();                    // drawer, tab, or the focus on the panel
+    void showPane(const QString& name);  // narrow window: "plots", "knobs", "experts"
+    void toggleList(QWidget* anchor);
+    void resetLayout();
+
+protected:
+    void resizeEvent(QResizeEvent*) override;
+    void paintEvent(QPaintEvent*) override;
+
+private:
+    class Pane;
+    void applyMode(Mode mode);
+    void saveSizes();
+    void restoreSizes();
+
+    QWidget* m_window;
+    Mode m_mode = Mode::Normal;
+    bool m_arranged = false, m_restoring = false;
+    QSplitter* m_split;
+    ChatList* m_list;
+    ChatPanel* m_chat;
+    PlotsPanel* m_plots;
+    KnobsPanel* m_knobs;
+    Pane* m_pane;                        // the tabbed pane of a narrow window
+    Popover* m_listPopover;
+    QWidget* m_drawer;
+    std::shared_ptr<const Snapshot> m_snapshot;
+};
+
+}  // namespace colibri::ui

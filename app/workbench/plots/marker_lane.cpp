@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/workbench/plots/marker_lane.h"
+
+#include <QHelpEvent>
+#include <QMouseEvent>
+#include <QToolTip>
+#include <QWheelEvent>
+#include <cmath>
+
+#include "app/workbench/plots/plot_margins.h"
+#include "app/workbench/plots/plot_data.h"
+
+namespace colibri::ui {
+namespace {
+
+QString signedPercent(double share, bool sign) {
+    const double percent = share * 100;
+    const int decimals = std::abs(percent) < 10 && std::abs(percent - std::round(percent)) > 0.05 &&
+                         std::abs(percent) < 3 ? 1 : 0;
+    QString text = QString::number(std::abs(percent), 'f', decimals);
+    const bool zero = text.toDouble() == 0;
+    if (percent < 0 && !zero) return "−" + text;
+    return sign && !zero ? "+" + text : text;
+}
+
+}  // namespace
+
+EffectLook effectLook(const Marker& marker) {
+    EffectLook look;
+    if (marker.effect == Marker::Effect::Measuring) {
+        look.text = QString("measuring, %1 of %2 tokens").arg(marker.measured).arg(marker.needed);
+        return look;
+    }
+    if (marker.effect != Marker::Effect::Known) return look;
+    look.interval = QString("95 %: %1..%2").arg(signedPercent(marker.low, false),
+        signedPercent(marker.high, marker.low < 0 && marker.high > 0));
+    if (marker.low <= 0 && marker.high >= 0) {
+        look.text = "no effect";
+        return look;
+    }
+    const bool better = marker.change > 0;
+    look.text = signedPercent(marker.change, true) + " % tok/s";
+    look.ink = look.border = better ? Tone::Ok : Tone::Error;
+    look.ground = better ? Tone::OkBg : Tone::ErrorBg;
+    look.figure = true;
+    return look;
+}
+
+MarkerLane::MarkerLane(ViewState* view, QWidget* parent) : QWidget(parent), m_view(view) {
+    setFixedHeight(48);
+    setMouseTracking(true);
+    setAccessibleName("Turns and changes");
+}
+
+void MarkerLane::setSnapshot(std::shared_ptr<const Snapshot> snapshot) {
+    m_snapshot = std::move(snapshot);
+    if (isVisible()) update();
+}
+
+void MarkerLane::setShort(bool on) {
+    m_short = on;
+    update();
+}
+
+double MarkerLane::x(double t) const {
+    const double w = width() - kPlotLeft - kPlotRight;
+    return kPlotLeft + (t - m_view->lower()) / m_view->span() * w;
+}
+
+std::vector<MarkerLane::Turn> MarkerLane::turns() const {
+    std::vector<Turn> out;
+    if (!m_snapshot) return out;
+    std::vector<uint64_t> requests;
+    for (const Marker& marker : m_snapshot->markers) {
+        if (marker.kind == Marker::Kind::TurnStart) {
+            out.push_back({marker.t, m_snapshot->now, QString::fromStdString(marker.label)});
+            requests.push_back(marker.request);
+        } else if (marker.kind == Marker::Kind::TurnEnd) {
+            for (size_t i = requests.size(); i-- > 0;)
+                if (requests[i] == marker.request) {
+                    out[i].to = marker.t;
+                    break;
+                }
+        }
+    }
+    return out;
+}
+
+std::vector<MarkerLane::Flag> MarkerLane::flags() const {
+    std::vector<Flag> out;
+    if (!m_snapshot) return out;
+    for (const Marker& marker : m_snapshot->markers) {
+        if (marker.kind == Marker::Kind::TurnStart || marker.kind == Marker::Kind::TurnEnd) continue;
+        if (marker.t < m_view->lower() || marker.t > m_view->upper()) continue;
+        Flag flag;
+        flag.x = std::round(x(marker.t));
+        flag.name = typographic(QString::fromStdString(marker.label));
+        flag.look = effectLook(marker);
+        flag.effect = flag.look.text;
+        flag.detail = clockText(marker.t, 1) + "  " + flag.name;
+        if (!flag.effect.isEmpty()) flag.detail += "\n" + flag.effect;
+        if (!flag.look.interval.isEmpty()) flag.detail += ", " + flag.look.interval;
+        if (m_short) {
+            flag.effect = flag.look.figure ? flag.look.text.section(" tok/s", 0, 0) : QString();
+        } else if (flag.look.figure) {
+            flag.effect += " (" + flag.look.interval + ")";
+        }
+        out.push_back(flag);
+    }
+    // From the newest to the oldest: an older flag that would reach into the next gives up its
+    // effect first, then becomes a count on the next one.
+    double limit = width();
+    int merged = 0;
+    for (size_t i = out.size(); i-- > 0;) {
+        Flag& flag = out[i];
+        const QFont effectFont = flag.look.figure ? type::monoSmall() : type::caption();
+        const double nameWidth = std::ceil(textWidth(type::caption(), flag.name)) + 14;
+        double effectWidth = flag.effect.isEmpty()
+                                 ? 0 : std::ceil(textWidth(effectFont, flag.effect)) + 10;
+        const bool newest = i + 1 == out.size();
+        if (newest && flag.x + nameWidth + effectWidth > limit) {   // keep the newest whole
+            flag.rect = QRectF(std::max(0.0, limit - nameWidth - effectWidth - 2), 26,
+                               nameWidth + effectWidth, 18);
+        } else {
+            if (flag.x + nameWidth + effectWidth > limit) {
+                effectWidth = 0;
+                flag.effect.clear();
+            }
+            if (flag.x + nameWidth > limit) {
+                ++merged;
+                flag.rect = {};
+                continue;
+            }
+            flag.rect = QRectF(flag.x, 26, nameWidth + effectWidth, 18);
+        }
+        limit = flag.rect.left() - 2;
+    }
+    if (merged > 0) {
+        // The count stands on the oldest flag that is drawn.
+        for (Flag& flag : out) {
+            if (flag.rect.isNull()) continue;
+            flag.name += QString("  +%1").arg(merged);
+            flag.rect.setWidth(std::ceil(textWidth(type::caption(), flag.name)) + 14 +
+                               (flag.effect.isEmpty() ? 0 : flag.rect.width()));
+            break;
+        }
+        std::erase_if(out, [](const Flag& flag) { return flag.rect.isNull(); });
+    }
+    return out;
+}
+
+void MarkerLane::paintTurns(QPainter& p) {
+    const double left = kPlotLeft, right = width() - kPlotRight;
+    for (const Turn& turn : turns()) {
+        const double a = std::max(left, std::round(x(turn.from)));
+        const double b = std::min(right, std::round(x(turn.to)));
+        if (b < left || a > right || b - a < 1) continue;
+        fillBox(p, QRectF(a, 6, b - a, 14), tone(Tone::Bg3), Qt::transparent, 2);
+        if (b - a > 24)
+            drawElided(p, QRectF(a + 5, 6, b - a - 7, 14), Qt::AlignVCenter, turn.name,
+                       type::caption(), tone(Tone::Text2));
+    }
+}
+
+void MarkerLane::paintEvent(QPaintEvent*) {
+    QPainter p(this);
+    p.fillRect(rect(), tone(Tone::Bg1));
+    p.fillRect(QRectF(0, height() - 1, width(), 1), tone(Tone::Line1));
+    paintTurns(p);
+    if (m_view->hasCursor() && m_view->cursor() >= m_view->lower() &&
+        m_view->cursor() <= m_view->upper()) {
+        p.fillRect(QRectF(std::round(x(m_view->cursor())), 4, 1, height() - 4), tone(Tone::Accent));
+    }
+    for (const Flag& flag : flags()) {
+        QPen pen(tone(Tone::Text3), 1, Qt::CustomDashLine, Qt::FlatCap);
+        pen.setDashPattern({2, 2});
+        p.setPen(pen);
+        p.drawLine(QPointF(flag.x + 0.5, 26), QPointF(flag.x + 0.5, height()));
+        const QFont effectFont = flag.look.figure ? type::monoSmall() : type::caption();
+        const double effectWidth = flag.effect.isEmpty()
+                                       ? 0 : std::ceil(textWidth(effectFont, flag.effect)) + 10;
+        const QRectF name(flag.rect.left(), 26, flag.rect.width() - effectWidth, 18);
+        fillBox(p, name, tone(Tone::Bg2), tone(Tone::Line2), 2);
+        drawText(p, name.adjusted(7, 0, 0, 0), Qt::AlignVCenter, flag.name, type::caption(),
+                 tone(Tone::Text1));
+        if (flag.effect.isEmpty()) continue;
+        const QRectF effect(name.right(), 26, effectWidth, 18);
+        fillBox(p, effect, tone(flag.look.ground), tone(flag.look.border), 2);
+        drawText(p, effect, Qt::AlignCenter, flag.effect, effectFont, tone(flag.look.ink));
+    }
+}
+
+void MarkerLane::wheelEvent(QWheelEvent* event) {
+    const double w = width() - kPlotLeft - kPlotRight;
+    const double t = m_view->lower() +
+                     (event->position().x() - kPlotLeft) / w * m_view->span();
+    if (event->angleDelta().y()) m_view->zoom(std::pow(0.85, event->angleDelta().y() / 120.0), t);
+}
+
+void MarkerLane::mousePressEvent(QMouseEvent* event) {
+    if (event->button() != Qt::LeftButton || event->position().y() > 22) return;
+    for (const Turn& turn : turns()) {
+        if (event->position().x() >= x(turn.from) && event->position().x() <= x(turn.to)) {
+            emit turnClicked(turn.from, turn.to);
+            return;
+        }
+    }
+}
+
+bool MarkerLane::event(QEvent* event) {
+    if (event->type() == QEvent::ToolTip) {
+        auto* help = static_cast<QHelpEvent*>(event);
+        for (const Flag& flag : flags()) {
+            if (flag.rect.contains(help->pos())) {
+                QToolTip::showText(help->globalPos(), flag.detail, this);
+                return true;
+            }
+        }
+        QToolTip::hideText();
+        return true;
+    }
+    return QWidget::event(event);
+}
+
+}  // namespace colibri::ui

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/workbench/plots/plot_canvas.h"
+
+#include <QContextMenuEvent>
+#include <algorithm>
+#include <cmath>
+
+#include "app/workbench/plots/plot_data.h"
+#include "app/workbench/plots/plot_layers.h"
+#include "app/workbench/plots/plot_margins.h"
+#include "app/workbench/theme/theme.h"
+#include "app/workbench/widgets/paint.h"
+
+namespace colibri::ui {
+
+PlotCanvas::PlotCanvas(const PlotSpec& spec, ViewState* view, QWidget* parent)
+    : QCustomPlot(parent), m_spec(spec), m_view(view), m_hidden(spec.series.size(), false),
+      m_emptyReason("nothing was recorded in this range") {
+    setFocusPolicy(Qt::StrongFocus);
+    setMouseTracking(true);
+    setAccessibleName(spec.title + ", " + spec.unit + ", plot");
+    setAccessibleDescription(spec.definition);
+    setNoAntialiasingOnDrag(true);
+    setPlottingHint(QCP::phCacheLabels);
+    setMinimumHeight(40);
+    QCPAxisRect* rect = axisRect();
+    rect->setAutoMargins(QCP::msNone);
+    rect->setMinimumSize(20, 10);
+    rect->setBackground(Qt::NoBrush);
+    for (QCPAxis* axis : rect->axes()) {
+        axis->setVisible(false);
+        axis->grid()->setVisible(false);
+    }
+    setAxisVisible(false);
+    for (size_t i = 0; i < spec.series.size(); ++i) {
+        QCPGraph* graph = addGraph();
+        graph->setAdaptiveSampling(false);   // the data is thinned already
+        if (spec.steps) graph->setLineStyle(QCPGraph::lsStepLeft);
+        m_graphs.push_back(graph);
+    }
+    new BackLayer(this, "grid");
+    new FrontLayer(this, "axes");
+    new OverlayLayer(this, "overlay");
+    recolor();
+}
+
+const SeriesData* PlotCanvas::data(int index) const {
+    if (!m_snapshot) return nullptr;
+    return &m_snapshot->series[size_t(m_spec.series[size_t(index)].id)];
+}
+
+void PlotCanvas::setSnapshot(std::shared_ptr<const Snapshot> snapshot) {
+    m_snapshot = std::move(snapshot);
+    refresh();
+}
+
+void PlotCanvas::setAxisVisible(bool on) {
+    m_axis = on;
+    axisRect()->setMargins(QMargins(kPlotLeft, kPlotTop, kPlotRight, on ? kPlotBottomAxis : kPlotBottom));
+}
+
+void PlotCanvas::setSeriesHidden(int index, bool hidden) {
+    m_hidden[size_t(index)] = hidden;
+    m_graphs[size_t(index)]->setVisible(!hidden);
+    recolor();
+    refresh();
+}
+
+void PlotCanvas::setGreyed(bool on) {
+    if (on == m_greyed) return;
+    m_greyed = on;
+    recolor();
+}
+
+void PlotCanvas::recolor() {
+    setBackground(QBrush(tone(Tone::Plot)));
+    for (size_t i = 0; i < m_graphs.size(); ++i) {
+        const bool grey = m_greyed && i == 0;
+        QColor color = grey ? tone(Tone::Text3) : tone(seriesTone(m_spec.series[i].color));
+        if (m_hovered >= 0 && m_hovered != int(i)) color = withAlpha(color, 0.45);
+        QPen pen(color, m_hovered == int(i) ? 2 : 1);
+        pen.setCosmetic(true);
+        pen.setJoinStyle(Qt::RoundJoin);
+        if (grey) pen.setDashPattern({3, 3});
+        m_graphs[i]->setPen(pen);
+        m_graphs[i]->setBrush(Qt::NoBrush);
+        m_graphs[i]->setChannelFillGraph(nullptr);
+        m_graphs[i]->setAntialiased(true);
+        m_graphs[i]->setAntialiasedFill(false);
+    }
+    if (m_graphs.size() > 2 || m_graphs.empty() || m_hidden[0]) return;
+    const bool between = m_spec.fill == PlotSpec::Fill::Between && m_graphs.size() == 2;
+    QColor fill = tone(seriesTone(m_spec.series[0].color));
+    if (m_greyed) fill = tone(Tone::Text3);
+    if (m_spec.fill != PlotSpec::Fill::None)
+        m_graphs[0]->setBrush(withAlpha(fill, 0.10));
+    if (between && !m_hidden[1]) m_graphs[0]->setChannelFillGraph(m_graphs[1]);
+    if (between && m_hidden[1]) m_graphs[0]->setBrush(Qt::NoBrush);
+}
+
+void PlotCanvas::updateData() {
+    const double lower = m_view->lower(), upper = m_view->upper();
+    const int columns = std::max(8, width() - kPlotLeft - kPlotRight);
+    double max = 0;
+    m_hasData = false;
+    QVector<double> keys, values;
+    for (size_t i = 0; i < m_graphs.size(); ++i) {
+        const SeriesData* series = data(int(i));
+        if (!series) {
+            m_graphs[i]->data()->clear();
+            continue;
+        }
+        decimate(*series, lower, upper, columns, &keys, &values);
+        m_graphs[i]->setData(keys, values, true);
+        for (const double v : values) {
+            if (!std::isfinite(v)) continue;
+            m_hasData = true;
+            if (!m_hidden[i]) max = std::max(max, v);
+        }
+    }
+    // The top grows at once and shrinks only well below: a steady axis is easier to read.
+    double want = std::isfinite(m_spec.fixedMax) ? m_spec.fixedMax : max * 1.05;
+    if (!std::isfinite(m_spec.fixedMax)) {
+        if (!(want > 0)) want = m_spec.slo ? m_view->sloMs() * 1.5 : 1;
+        if (want <= m_top && want > 0.55 * m_top) want = m_top;
+    }
+    m_top = want;
+    yAxis->setRange(0, m_top);
+    xAxis->setRange(lower, upper);
+}
+
+void PlotCanvas::refresh() {
+    updateData();
+    replot(QCustomPlot::rpQueuedReplot);
+}
+
+void PlotCanvas::refreshCursor() { layer("overlay")->replot(); }
+
+QRectF PlotCanvas::sloHandle() const {
+    if (!m_spec.slo || m_view->sloMs() >= yAxis->range().upper) return {};
+    const double yy = y(m_view->sloMs());
+    return QRectF(area().right() - 90, yy - 16, 90, 20);
+}
+
+void PlotCanvas::mousePressEvent(QMouseEvent* event) {
+    if (event->button() != Qt::LeftButton) return;
+    m_dragFrom = event->position();
+    m_dragLower = m_view->lower();
+    if (sloHandle().contains(event->position())) {
+        m_drag = Drag::Slo;
+    } else if (event->modifiers() & (Qt::ShiftModifier | Qt::ControlModifier)) {
+        m_drag = Drag::Box;
+    } else {
+        m_drag = Drag::Pan;
+    }
+}
+
+void PlotCanvas::mouseMoveEvent(QMouseEvent* event) {
+    const QPointF at = event->position();
+    switch (m_drag) {
+        case Drag::Slo: {
+            const double ms = yAxis->pixelToCoord(at.y());
+            m_view->setSlo(std::round(std::clamp(ms, 1.0, yAxis->range().upper * 0.98)));
+            return;
+        }
+        case Drag::Box: {
+            const double a = std::clamp(m_dragFrom.x(), area().left(), area().right());
+            const double b = std::clamp(at.x(), area().left(), area().right());
+            m_box = QRectF(std::min(a, b), 0, std::abs(a - b), area().bottom());
+            break;
+        }
+        case Drag::Pan:
+            if (std::abs(at.x() - m_dragFrom.x()) >= 3 || !m_view->following()) {
+                const double perPixel = m_view->span() / std::max(1.0, area().width());
+                const double lower = m_dragLower - (at.x() - m_dragFrom.x()) * perPixel;
+                m_view->setRange(lower, lower + m_view->span());
+            }
+            break;
+        case Drag::None:
+            setCursor(sloHandle().contains(at) ? Qt::SizeVerCursor : Qt::ArrowCursor);
+            break;
+    }
+    updateHover(at);
+    const bool inside = at.x() >= area().left() && at.x() <= area().right();
+    m_view->setCursor(inside ? timeAt(at.x()) : std::numeric_limits<double>::quiet_NaN());
+    refreshCursor();
+}
+
+void PlotCanvas::mouseReleaseEvent(QMouseEvent* event) {
+    if (event->button() != Qt::LeftButton) return;
+    if (m_drag == Drag::Box && m_box.width() >= 4)
+        m_view->setRange(timeAt(m_box.left()), timeAt(m_box.right()));
+    m_drag = Drag::None;
+    m_box = {};
+    refreshCursor();
+}
+
+void PlotCanvas::mouseDoubleClickEvent(QMouseEvent*) { m_view->reset(); }
+
+void PlotCanvas::wheelEvent(QWheelEvent* event) {
+    const QPoint delta = event->angleDelta();
+    if (event->modifiers() & Qt::ShiftModifier || std::abs(delta.x()) > std::abs(delta.y())) {
+        const int d = delta.x() ? delta.x() : delta.y();
+        m_view->pan(-m_view->span() * d / 1200.0);
+    } else if (delta.y()) {
+        m_view->zoom(std::pow(0.85, delta.y() / 120.0), timeAt(event->position().x()));
+    }
+    event->accept();
+}
+
+void PlotCanvas::updateHover(const QPointF& at) {
+    int hovered = -1;
+    double best = 6;
+    for (size_t i = 0; i < m_graphs.size(); ++i) {
+        const SeriesData* series = data(int(i));
+        if (!series || m_hidden[i]) continue;
+        const double v = valueAt(*series, timeAt(at.x()));
+        const double d = std::isfinite(v) ? std::abs(y(v) - at.y()) : 1e9;
+        if (d < best) {
+            best = d;
+            hovered = int(i);
+        }
+    }
+    if (hovered == m_hovered) return;
+    m_hovered = hovered;
+    recolor();
+    replot(QCustomPlot::rpQueuedReplot);
+}
+
+void PlotCanvas::leaveEvent(QEvent*) {
+    m_view->setCursor(std::numeric_limits<double>::quiet_NaN());
+    if (m_hovered >= 0) {
+        m_hovered = -1;
+        recolor();
+        replot(QCustomPlot::rpQueuedReplot);
+    }
+}
+
+void PlotCanvas::keyPressEvent(QKeyEvent* event) {
+    const bool shift = event->modifiers() & Qt::ShiftModifier;
+    const double step = m_view->span() / std::max(1.0, area().width());
+    const auto move = [&](double by) {
+        const double at = m_view->hasCursor() ? m_view->cursor()
+                                              : m_view->lower() + m_view->span() / 2;
+        m_view->setCursor(std::clamp(at + by, m_view->lower(), m_view->upper()));
+    };
+    switch (event->key()) {
+        case Qt::Key_Left: shift ? m_view->pan(-m_view->span() / 10) : move(-4 * step); return;
+        case Qt::Key_Right: shift ? m_view->pan(m_view->span() / 10) : move(4 * step); return;
+        case Qt::Key_A: m_view->pan(-m_view->span() / 10); return;
+        case Qt::Key_D: m_view->pan(m_view->span() / 10); return;
+        case Qt::Key_Plus: case Qt::Key_Equal: case Qt::Key_W:
+            m_view->zoom(0.8, m_view->hasCursor() ? m_view->cursor() : m_view->upper());
+            return;
+        case Qt::Key_Minus: case Qt::Key_S:
+            m_view->zoom(1.25, m_view->hasCursor() ? m_view->cursor() : m_view->upper());
+            return;
+        case Qt::Key_0: m_view->reset(); return;
+        case Qt::Key_Menu: emit menuRequested(mapToGlobal(rect().center())); return;
+        default: break;
+    }
+    QCustomPlot::keyPressEvent(event);
+}
+
+void PlotCanvas::contextMenuEvent(QContextMenuEvent* event) {
+    emit menuRequested(event->globalPos());
+}
+
+void PlotCanvas::resizeEvent(QResizeEvent* event) {
+    QCustomPlot::resizeEvent(event);
+    if (m_snapshot) refresh();
+}
+
+void PlotCanvas::focusInEvent(QFocusEvent* event) {
+    QCustomPlot::focusInEvent(event);
+    refreshCursor();
+}
+
+void PlotCanvas::focusOutEvent(QFocusEvent* event) {
+    QCustomPlot::focusOutEvent(event);
+    refreshCursor();
+}
+
+}  // namespace colibri::ui

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The drawing area of one plot: a QCustomPlot without its own axes. Grid, axis figures, limit,
+// markers and cursor are layers of ours, so that they look alike on every plot and in exports.
+// Mouse: wheel zooms in time, drag pans, Shift+drag selects a range, double click resets.
+#pragma once
+
+#include <qcustomplot.h>
+
+#include <memory>
+
+#include "app/workbench/plots/plot_spec.h"
+#include "app/workbench/session/view_state.h"
+
+namespace colibri::ui {
+
+class PlotCanvas : public QCustomPlot {
+    Q_OBJECT
+
+public:
+    PlotCanvas(const PlotSpec& spec, ViewState* view, QWidget* parent = nullptr);
+
+    void setSnapshot(std::shared_ptr<const Snapshot> snapshot);   // redraws
+    void setAxisVisible(bool on);
+    bool axisVisible() const { return m_axis; }
+    void setSeriesHidden(int index, bool hidden);
+    bool seriesHidden(int index) const { return m_hidden[size_t(index)]; }
+    void setGreyed(bool on);             // too few samples for the first series
+    void setEmptyReason(const QString& reason) { m_emptyReason = reason; }
+    void recolor();                      // the theme changed
+    void refresh();                      // range or data changed
+    void refreshCursor();                // the overlay layer alone
+
+    // For the painting layers.
+    const PlotSpec& spec() const { return m_spec; }
+    ViewState* view() const { return m_view; }
+    const Snapshot* snapshot() const { return m_snapshot.get(); }
+    const SeriesData* data(int index) const;
+    double x(double t) const { return xAxis->coordToPixel(t); }
+    double y(double v) const { return yAxis->coordToPixel(v); }
+    QRectF area() const { return axisRect()->rect(); }
+    int hovered() const { return m_hovered; }
+    bool greyed() const { return m_greyed; }
+    const QString& emptyReason() const { return m_emptyReason; }
+    bool hasVisibleData() const { return m_hasData; }
+    bool drawingExport() const { return m_export; }
+    void setExport(bool on) { m_export = on; }
+
+signals:
+    void menuRequested(const QPoint& globalPos);
+
+protected:
+    void mousePressEvent(QMouseEvent*) override;
+    void mouseMoveEvent(QMouseEvent*) override;
+    void mouseReleaseEvent(QMouseEvent*) override;
+    void mouseDoubleClickEvent(QMouseEvent*) override;
+    void wheelEvent(QWheelEvent*) override;
+    void leaveEvent(QEvent*) override;
+    void keyPressEvent(QKeyEvent*) override;
+    void contextMenuEvent(QContextMenuEvent*) override;
+    void resizeEvent(QResizeEvent*) override;
+    void focusInEvent(QFocusEvent*) override;
+    void focusOutEvent(QFocusEvent*) override;
+
+private:
+    enum class Drag { None, Pan, Box, Slo };
+    double timeAt(double px) const { return xAxis->pixelToCoord(px); }
+    QRectF sloHandle() const;
+    void updateHover(const QPointF& at);
+    void updateData();
+
+    PlotSpec m_spec;
+    ViewState* m_view;
+    std::shared_ptr<const Snapshot> m_snapshot;
+    std::vector<QCPGraph*> m_graphs;
+    std::vector<bool> m_hidden;
+    QString m_emptyReason;
+    double m_top = 0;                    // of the y axis
+    bool m_axis = false, m_greyed = false, m_hasData = false, m_export = false;
+    int m_hovered = -1;
+    Drag m_drag = Drag::None;
+    QPointF m_dragFrom;
+    double m_dragLower = 0;
+
+    friend class OverlayLayer;
+    QRectF m_box;                        // range being selected
+};
+
+}  // namespace colibri::ui

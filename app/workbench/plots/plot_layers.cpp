@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/workbench/plots/plot_layers.h"
+
+#include <cmath>
+
+#include "app/workbench/plots/plot_canvas.h"
+#include "app/workbench/plots/plot_data.h"
+#include "app/workbench/widgets/paint.h"
+#include "engine/base/format.h"
+
+namespace colibri::ui {
+namespace {
+
+void vertical(QPainter* p, double x, double top, double bottom, const QColor& color) {
+    p->fillRect(QRectF(std::round(x), top, 1, bottom - top), color);
+}
+
+void horizontal(QPainter* p, double left, double right, double y, const QColor& color) {
+    p->fillRect(QRectF(left, std::round(y), right - left, 1), color);
+}
+
+void dashed(QPainter* p, const QPointF& from, const QPointF& to, const QColor& color, double on,
+            double off) {
+    QPen pen(color, 1, Qt::CustomDashLine, Qt::FlatCap);
+    pen.setDashPattern({on, off});
+    p->setRenderHint(QPainter::Antialiasing, false);
+    p->setPen(pen);
+    p->drawLine(from, to);
+}
+
+// Text on a flat plate, so that lines behind it do not cross it.
+void plateText(QPainter* p, const QRectF& area, double right, double baseline, const QString& text,
+               const QColor& ink, const QColor& ground) {
+    const double w = textWidth(type::caption(), text);
+    QRectF plate(right - w - 3, baseline - 11, w + 6, 15);
+    plate.moveTop(std::clamp(plate.top(), area.top() - 6, area.bottom() - 15));
+    p->fillRect(plate, ground);
+    drawText(*p, plate, Qt::AlignCenter, text, type::caption(), ink);
+}
+
+QString tickText(double v, double step) {
+    int decimals = 0;
+    for (double s = step; decimals < 3 && std::abs(s - std::round(s)) > 1e-6; s *= 10) ++decimals;
+    return QString::fromStdString(formatFixed(v, decimals));
+}
+
+}  // namespace
+
+BackLayer::BackLayer(PlotCanvas* canvas, const QString& layer)
+    : QCPLayerable(canvas, layer), m_canvas(canvas) {}
+
+void BackLayer::draw(QCPPainter* p) {
+    const QRectF area = m_canvas->area();
+    const ViewState* view = m_canvas->view();
+    const double bottom = area.bottom();
+    for (const double t : ticksIn(view->lower(), view->upper(), timeStep(view->span(), area.width())))
+        vertical(p, m_canvas->x(t), area.top(), bottom, tone(Tone::Line1));
+
+    const double max = m_canvas->yAxis->range().upper;
+    const double step = niceStep(max);
+    std::vector<double> ticks = ticksIn(0, max, step);
+    const bool sparse = area.height() < 70;
+    for (size_t i = 0; i < ticks.size(); ++i) {
+        if (sparse && i % 2) continue;
+        const double y = std::round(m_canvas->y(ticks[i]));
+        horizontal(p, area.left(), area.right() + 1, y, tone(Tone::Line1));
+        if (!m_canvas->hasVisibleData()) continue;
+        drawText(*p, QRectF(0, y - 8, area.left() - 6, 16), Qt::AlignRight | Qt::AlignVCenter,
+                 tickText(ticks[i], step), type::monoSmall(), tone(Tone::Text3));
+    }
+    horizontal(p, area.left(), area.right() + 1, m_canvas->y(0), tone(Tone::Line2));
+
+    const Snapshot* snapshot = m_canvas->snapshot();
+    if (!snapshot) return;
+    if (m_canvas->spec().slo) {
+        const double slo = view->sloMs();
+        if (slo < max) {
+            const double y = std::round(m_canvas->y(slo)) + 0.5;
+            dashed(p, {area.left(), y}, {area.right() + 1, y}, tone(Tone::Error), 6, 3);
+        }
+        if (const SeriesData* series = m_canvas->data(0)) {
+            for (const Stretch& s : overLimit(*series, slo, view->lower(), view->upper())) {
+                const double from = std::max(area.left(), m_canvas->x(s.from));
+                const double to = std::min(area.right() + 1, m_canvas->x(s.to));
+                p->fillRect(QRectF(from, m_canvas->y(0) - 3, std::max(1.0, to - from), 3),
+                            tone(Tone::Error));
+            }
+        }
+    }
+    for (const Marker& marker : snapshot->markers) {
+        if (marker.kind == Marker::Kind::TurnStart || marker.kind == Marker::Kind::TurnEnd) continue;
+        if (marker.t < view->lower() || marker.t > view->upper()) continue;
+        const double x = std::round(m_canvas->x(marker.t)) + 0.5;
+        dashed(p, {x, 0}, {x, bottom}, tone(Tone::Text3), 2, 2);
+    }
+}
+
+FrontLayer::FrontLayer(PlotCanvas* canvas, const QString& layer)
+    : QCPLayerable(canvas, layer), m_canvas(canvas) {}
+
+void FrontLayer::draw(QCPPainter* p) {
+    const QRectF area = m_canvas->area();
+    const ViewState* view = m_canvas->view();
+    if (m_canvas->spec().slo && view->sloMs() < m_canvas->yAxis->range().upper) {
+        const QString text = QString("SLO %1 ms").arg(formatFixed(view->sloMs(), 0).c_str());
+        plateText(p, area, area.right() - 6, std::round(m_canvas->y(view->sloMs())) - 4, text,
+                  tone(Tone::Error), tone(Tone::Plot));
+    }
+    if (!m_canvas->hasVisibleData()) {
+        const QString text = "No data: " + m_canvas->emptyReason();
+        const double w = textWidth(type::caption(), text) + 16;
+        const QRectF plate(area.center().x() - w / 2, area.center().y() - 9, w, 18);
+        p->fillRect(plate, tone(Tone::Plot));
+        drawText(*p, plate, Qt::AlignCenter, text, type::caption(), tone(Tone::Text2));
+    }
+    if (view->paused() && !m_canvas->drawingExport())
+        vertical(p, area.right(), 0, area.bottom(), tone(Tone::Warn));
+}
+
+OverlayLayer::OverlayLayer(PlotCanvas* canvas, const QString& layer)
+    : QCPLayerable(canvas, layer), m_canvas(canvas) {}
+
+void OverlayLayer::drawTimeAxis(QCPPainter* p) {
+    const QRectF area = m_canvas->area();
+    const ViewState* view = m_canvas->view();
+    const double base = std::round(m_canvas->y(0));
+    const double step = timeStep(view->span(), area.width());
+    const int decimals = step < 1 ? 1 : 0;
+    const bool cursor = view->hasCursor() && !m_canvas->drawingExport();
+    for (const double t : ticksIn(view->lower(), view->upper(), step)) {
+        const double x = std::round(m_canvas->x(t));
+        vertical(p, x, base, base + 5, tone(Tone::Line2));
+        if (cursor && std::abs(x - m_canvas->x(view->cursor())) < 44) continue;
+        const QString text = clockText(t, decimals);
+        const double w = textWidth(type::monoSmall(), text);
+        const double left = std::clamp(x - w / 2, 0.0, m_canvas->width() - 3 - w);
+        drawText(*p, QRectF(left, base + 3, w, 16), Qt::AlignCenter, text, type::monoSmall(),
+                 tone(Tone::Text3));
+    }
+}
+
+void OverlayLayer::drawCursor(QCPPainter* p) {
+    const QRectF area = m_canvas->area();
+    const ViewState* view = m_canvas->view();
+    const double t = view->cursor();
+    if (t < view->lower() || t > view->upper()) return;
+    const double x = std::round(m_canvas->x(t)), base = std::round(m_canvas->y(0));
+    vertical(p, x, 0, base, tone(Tone::Accent));
+    const int count = int(m_canvas->spec().series.size());
+    p->setRenderHint(QPainter::Antialiasing, true);
+    for (int i = count - 1; i >= 0; --i) {
+        const SeriesData* series = m_canvas->data(i);
+        if (!series || m_canvas->seriesHidden(i)) continue;
+        const double v = valueAt(*series, t);
+        if (!std::isfinite(v)) continue;
+        const int color = m_canvas->spec().series[size_t(i)].color;
+        p->setPen(QPen(tone(Tone::Plot), 1.5));
+        p->setBrush(i == 0 && m_canvas->greyed() ? tone(Tone::Text3) : tone(seriesTone(color)));
+        p->drawEllipse(QPointF(x + 0.5, m_canvas->y(v)), 3, 3);
+    }
+    p->setRenderHint(QPainter::Antialiasing, false);
+    const int hovered = m_canvas->hovered();
+    if (hovered >= 0 && m_canvas->data(hovered)) {
+        const PlotSeries& series = m_canvas->spec().series[size_t(hovered)];
+        const double v = valueAt(*m_canvas->data(hovered), t);
+        const QString text = QString("%1 %2 %3, %4").arg(series.name,
+            QString::fromStdString(formatFixed(v, series.decimals)), m_canvas->spec().unit,
+            clockText(t, 1));
+        const double w = textWidth(type::monoSmall(), text) + 10;
+        const double left = x - 10 - w > area.left() ? x - 10 - w : x + 10;
+        const QRectF plate(left, std::clamp(m_canvas->y(v) - 25, 1.0, area.bottom() - 18), w, 17);
+        fillBox(*p, plate, tone(Tone::Bg3), tone(Tone::Line2), 2);
+        drawText(*p, plate, Qt::AlignCenter, text, type::monoSmall(), tone(Tone::Text1));
+    }
+    if (!m_canvas->axisVisible()) return;
+    const QString text = clockText(t, 1);
+    const double w = std::max(50.0, textWidth(type::monoSmall(), text) + 10);
+    const double left = std::clamp(x - w / 2, 0.0, m_canvas->width() - w);
+    const QRectF plate(std::round(left), base + 3, w, 16);
+    fillBox(*p, plate, tone(Tone::Accent), Qt::transparent, 2);
+    drawText(*p, plate, Qt::AlignCenter, text, type::monoSmall(), tone(Tone::OnAccent));
+}
+
+void OverlayLayer::draw(QCPPainter* p) {
+    if (m_canvas->axisVisible()) drawTimeAxis(p);
+    if (m_canvas->drawingExport()) return;
+    if (!m_canvas->m_box.isNull()) {
+        const QRectF box = m_canvas->m_box;
+        p->fillRect(box, withAlpha(tone(Tone::Accent), 0.08));
+        vertical(p, box.left(), box.top(), box.bottom(), tone(Tone::Accent));
+        vertical(p, box.right(), box.top(), box.bottom(), tone(Tone::Accent));
+    }
+    if (m_canvas->view()->hasCursor()) drawCursor(p);
+    if (m_canvas->hasFocus()) {
+        focusRing(*p, QRectF(m_canvas->rect()), 0);
+    }
+}
+
+}  // namespace colibri::ui

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The live plots: which series stand in which plot, and how. A plot is a row of this table.
+#pragma once
+
+#include <QString>
+#include <limits>
+#include <vector>
+
+#include "profiler/record/snapshot.h"
+
+namespace colibri::ui {
+
+struct PlotSeries {
+    SeriesId id;
+    QString name;                // in the legend: "P99"
+    int color;                   // 1..8, of the palette
+    int decimals = 1;            // in the legend
+    double quantile = -1;        // of the pooled column; -1: the third column is the mean
+};
+
+struct PlotSpec {
+    enum class Pool { None, Itl, Loads };
+    enum class Fill { ToZero, Between, None };
+
+    QString key;                 // "hit", in settings and file names
+    QString title, unit, definition;
+    std::vector<PlotSeries> series;   // the first is drawn last, on top
+    Pool pool = Pool::None;
+    Fill fill = Fill::ToZero;
+    double fixedMax = std::numeric_limits<double>::quiet_NaN();
+    bool slo = false;            // shows the ITL limit
+    bool steps = false;
+    bool secondColumn = false;   // stands in the second column of a wide window
+    QString needs;               // shown beside the title while its source is n/a
+};
+
+const std::vector<PlotSpec>& plotSpecs();
+const PlotSpec* findPlot(const QString& key);
+
+}  // namespace colibri::ui

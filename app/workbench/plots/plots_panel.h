@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The middle of the chat page: figures, marker lane, plots in one or two columns with linked time
+// axes, experts map. Decides by its size what is shown; hidden plots do no work.
+#pragma once
+
+#include <QSet>
+#include <QWidget>
+#include <functional>
+#include <memory>
+
+#include "app/workbench/plots/experts_map.h"
+#include "app/workbench/plots/marker_lane.h"
+#include "app/workbench/plots/time_plot.h"
+#include "app/workbench/widgets/figures_row.h"
+
+class QGridLayout;
+class QVBoxLayout;
+
+namespace colibri::ui {
+
+class PlotsPanel : public QWidget {
+    Q_OBJECT
+
+public:
+    enum class Density { Small, Compact, Normal, Large };
+
+    PlotsPanel(ViewState* view, QWidget* parent = nullptr);
+    void setSource(SessionSource* source);
+    void setDensity(Density density, int windowHeight);
+    void setDiagnose(std::function<void()> diagnose);
+    // Called by the window's timer; redraws at most as often as something moves by a pixel.
+    void tick(const std::shared_ptr<const Snapshot>& snapshot);
+
+    bool plotShown(const QString& key) const { return m_shown.contains(key); }
+    void setPlotShown(const QString& key, bool on);
+    const QSet<QString>& shownPlots() const { return m_shown; }
+    void setShownPlots(const QSet<QString>& keys);
+    TimePlot* plot(const QString& key) const;
+    TimePlot* focusedPlot() const;       // else the first shown
+    ExpertsMap* experts() const { return m_experts; }
+    FiguresRow* figures() const { return m_figures; }
+    MarkerLane* lane() const { return m_lanes[0]; }
+
+    // Exports; an empty path asks for one. Errors are shown as messages by the window.
+    void exportPlot(TimePlot* plot, const QString& format, QString path = {});
+
+signals:
+    void exported(const QString& path);
+    void exportFailed(const QString& path, const QString& reason);
+    void shownChanged();
+    void turnClicked(double from, double to);
+
+protected:
+    void paintEvent(QPaintEvent*) override;
+
+private:
+    void arrange();
+    void updateFigures(const Snapshot& snapshot);
+    void showMenu(TimePlot* plot, const QPoint& at);
+
+    ViewState* m_view;
+    SessionSource* m_source = nullptr;
+    Density m_density = Density::Normal;
+    int m_windowHeight = 900;
+    FiguresRow* m_figures;
+    std::vector<MarkerLane*> m_lanes;
+    std::vector<TimePlot*> m_plots;      // in the order of plotSpecs()
+    ExpertsMap* m_experts;
+    QVBoxLayout* m_layout;
+    QWidget* m_body = nullptr;
+    QSet<QString> m_shown;
+    std::shared_ptr<const Snapshot> m_snapshot;
+    double m_drawnAt = -1, m_pooledAt = -1, m_figuresAt = -1;
+    double m_drawnLower = -1;
+    bool m_moved = true;
+};
+
+// The latest knob change whose effect is known, and the series value just before a change.
+const Marker* latestEffect(const Snapshot& snapshot);
+double valueBefore(const Snapshot& snapshot, SeriesId id, double t);
+
+}  // namespace colibri::ui

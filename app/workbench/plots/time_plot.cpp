@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/workbench/plots/time_plot.h"
+
+#include <QBuffer>
+#include <QEvent>
+#include <QSaveFile>
+#include <QSvgGenerator>
+#include <QVBoxLayout>
+#include <cmath>
+
+#include "app/workbench/plots/plot_canvas.h"
+#include "app/workbench/plots/plot_data.h"
+#include "app/workbench/plots/plot_margins.h"
+#include "app/workbench/widgets/controls.h"
+#include "engine/base/format.h"
+
+namespace colibri::ui {
+namespace {
+
+constexpr uint64_t kEnoughSamples = 200;
+constexpr int kUnavailableHeight = 72;
+
+// In a column of figures an unknown value is short; the tooltip of the tag says why.
+QString figure(double v, int decimals) {
+    return QString::fromStdString(formatFixed(v, decimals));
+}
+
+}  // namespace
+
+TimePlot::TimePlot(const PlotSpec& spec, ViewState* view, QWidget* parent)
+    : QWidget(parent), m_spec(spec), m_view(view), m_header(new PlotHeader),
+      m_canvas(new PlotCanvas(spec, view)), m_diagnose(new LinkButton("Diagnose", type::caption())),
+      m_pooled(spec.series.size(), std::nan("")) {
+    auto* column = new QVBoxLayout(this);
+    column->setContentsMargins(0, 0, 0, 1);
+    column->setSpacing(0);
+    column->addWidget(m_header);
+    column->addWidget(m_canvas, 1);
+    m_diagnose->setParent(m_header);
+    m_diagnose->hide();
+    setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Expanding);
+    connect(m_canvas, &PlotCanvas::menuRequested, this,
+            [this](const QPoint& at) { emit menuRequested(this, at); });
+    connect(m_header, &PlotHeader::entryClicked, this, &TimePlot::toggle);
+    connect(m_header, &PlotHeader::entryIsolated, this, &TimePlot::isolate);
+    updateLegend();
+}
+
+void TimePlot::setLegend(PlotHeader::Legend legend) { m_header->setLegend(legend); }
+
+void TimePlot::setDiagnose(std::function<void()> diagnose) {
+    disconnect(m_diagnose, nullptr, this, nullptr);
+    connect(m_diagnose, &QAbstractButton::clicked, this, [diagnose] { diagnose(); });
+    m_canDiagnose = bool(diagnose);
+    m_diagnose->setVisible(unavailable() && m_canDiagnose);
+    updateLegend();
+}
+
+void TimePlot::setSnapshot(const std::shared_ptr<const Snapshot>& snapshot, bool pooled) {
+    m_snapshot = snapshot;
+    QString reason;
+    if (snapshot) {
+        bool any = false;
+        for (const PlotSeries& series : m_spec.series) {
+            const SeriesData& data = snapshot->series[size_t(series.id)];
+            if (data.unavailable.empty()) any = true;
+            else reason = QString::fromStdString(data.unavailable);
+        }
+        if (any) reason.clear();
+        if (snapshot->figures.itlCount > 0) m_samples = snapshot->figures.itlCount;
+    }
+    if (reason != m_unavailable) {
+        m_unavailable = reason;
+        m_canvas->setVisible(reason.isEmpty());
+        m_diagnose->setVisible(!reason.isEmpty() && m_canDiagnose);
+        setFixedHeight(reason.isEmpty() ? QWIDGETSIZE_MAX : kUnavailableHeight);
+        if (reason.isEmpty()) setMinimumHeight(0);
+        emit availabilityChanged();
+    }
+    if (!isVisible()) return;
+    if (m_spec.pool == PlotSpec::Pool::Itl)
+        m_canvas->setGreyed(m_samples > 0 && m_samples < kEnoughSamples);
+    if (!unavailable()) m_canvas->setSnapshot(snapshot);
+    if (pooled) updatePooled();
+    updateLegend();
+}
+
+void TimePlot::refreshRange() {
+    if (!isVisible()) return;
+    if (!unavailable()) m_canvas->refresh();
+    updateLegend();
+}
+
+void TimePlot::refreshCursor() {
+    if (!isVisible()) return;
+    if (unavailable()) {
+        update();
+    } else {
+        m_canvas->refreshCursor();
+    }
+    updateLegend();
+}
+
+void TimePlot::updatePooled() {
+    if (m_spec.pool == PlotSpec::Pool::None || !m_source) return;
+    const Histogram histogram = m_spec.pool == PlotSpec::Pool::Itl
+                                    ? m_source->itlBetween(m_view->lower(), m_view->upper())
+                                    : m_source->loadsBetween(m_view->lower(), m_view->upper());
+    for (size_t i = 0; i < m_spec.series.size(); ++i)
+        m_pooled[i] = histogram.quantile(m_spec.series[i].quantile) / 1e6;
+}
+
+void TimePlot::updateLegend() {
+    PlotHeader::Content content;
+    content.title = m_spec.title;
+    content.unit = m_spec.unit;
+    content.definition = m_spec.definition;
+    if (unavailable()) {
+        content.right = m_spec.needs;
+        if (m_canDiagnose) content.rightInset = m_diagnose->sizeHint().width() + 4;
+        m_header->setContent(content);
+        update();
+        return;
+    }
+    const bool itl = m_spec.pool == PlotSpec::Pool::Itl;
+    content.thirdName = m_spec.pool == PlotSpec::Pool::None ? "mean" : "pooled";
+    if (m_view->hasCursor()) content.cursorTime = clockText(m_view->cursor(), 1);
+    const double slo = m_spec.slo ? m_view->sloMs() : std::nan("");
+    if (itl && m_samples > 0)
+        content.definition += ", n = " + QString::fromStdString(formatCount(int64_t(m_samples)));
+    for (size_t i = 0; i < m_spec.series.size(); ++i) {
+        const PlotSeries& series = m_spec.series[i];
+        PlotHeader::Entry entry{series.name, series.color};
+        entry.hidden = m_canvas->seriesHidden(int(i));
+        const bool limited = m_spec.slo && series.quantile > 0.9;
+        if (m_snapshot) {
+            const SeriesData& data = m_snapshot->series[size_t(series.id)];
+            const VisibleStats stats = visibleStats(data, m_view->lower(), m_view->upper());
+            const double third = m_spec.pool == PlotSpec::Pool::None ? stats.mean : m_pooled[i];
+            const double cursor = m_view->hasCursor() ? valueAt(data, m_view->cursor())
+                                                      : std::nan("");
+            entry.last = figure(stats.last, series.decimals);
+            entry.min = figure(stats.min, series.decimals);
+            entry.third = figure(third, series.decimals);
+            entry.max = figure(stats.max, series.decimals);
+            if (m_view->hasCursor()) entry.cursor = figure(cursor, series.decimals);
+            entry.over = limited && stats.last > slo;
+            entry.minOver = limited && stats.min > slo;
+            entry.thirdOver = limited && third > slo;
+            entry.maxOver = limited && stats.max > slo;
+            entry.cursorOver = limited && cursor > slo;
+            if (limited && m_samples >= kEnoughSamples && std::isfinite(stats.last))
+                content.tags.push_back(entry.over ? errorTag("P99 over SLO")
+                                                  : okTag("P99 within SLO"));
+        }
+        content.entries.push_back(entry);
+    }
+    if (itl && m_samples > 0 && m_samples < kEnoughSamples)
+        content.tags.push_back({QString("P99 greyed: n = %1 < 200").arg(m_samples), ""});
+    if (m_view->paused()) {
+        const double newer = m_view->now() - m_view->upper();
+        content.tags.push_back(warnTag(newer > 0.5 ? "paused, " + clockText(newer, 0) +
+                                                         " newer recorded" : "paused"));
+    }
+    m_header->setContent(content);
+}
+
+void TimePlot::toggle(int index) {
+    m_canvas->setSeriesHidden(index, !m_canvas->seriesHidden(index));
+    updateLegend();
+}
+
+void TimePlot::isolate(int index) {
+    bool alone = true;
+    for (int i = 0; i < int(m_spec.series.size()); ++i)
+        if (i != index && !m_canvas->seriesHidden(i)) alone = false;
+    for (int i = 0; i < int(m_spec.series.size()); ++i)
+        m_canvas->setSeriesHidden(i, !alone && i != index);
+    updateLegend();
+}
+
+void TimePlot::showEvent(QShowEvent* event) {
+    QWidget::showEvent(event);
+    if (m_snapshot) setSnapshot(m_snapshot, true);
+}
+
+void TimePlot::changeEvent(QEvent* event) {
+    QWidget::changeEvent(event);
+    if (event->type() == QEvent::StyleChange) {
+        m_canvas->recolor();
+        m_canvas->replot(QCustomPlot::rpQueuedReplot);
+    }
+}
+
+void TimePlot::resizeEvent(QResizeEvent* event) {
+    QWidget::resizeEvent(event);
+    m_diagnose->adjustSize();
+    m_diagnose->move(m_header->width() - 14 - m_diagnose->sizeHint().width() + 1, 3);
+}
+
+void TimePlot::paintEvent(QPaintEvent*) {
+    QPainter p(this);
+    p.fillRect(rect(), tone(Tone::Plot));
+    p.fillRect(QRectF(0, height() - 1, width(), 1), tone(Tone::Line1));
+    if (!unavailable()) return;
+    const double top = m_header->preferredHeight();
+    const QRectF box(kPlotLeft, top + 6,
+                     width() - kPlotLeft - kPlotRight, height() - 1 - top - 12);
+    drawHatch(p, box);
+    if (m_view->hasCursor()) {
+        const double x = box.left() + (m_view->cursor() - m_view->lower()) / m_view->span() *
+                                          box.width();
+        if (x >= box.left() && x <= box.right())
+            p.fillRect(QRectF(std::round(x), box.top(), 1, box.height()),
+                       withAlpha(tone(Tone::Accent), 0.5));
+    }
+    const QString text = "n/a: " + m_unavailable;
+    const double w = textWidth(type::caption(), text) + 24;
+    const QRectF plate(std::round(box.center().x() - w / 2), std::round(box.center().y() - 8), w, 16);
+    p.fillRect(plate, tone(Tone::Plot));
+    drawText(p, plate, Qt::AlignCenter, text, type::caption(), tone(Tone::Text2));
+}
+
+// ---- Exports
+
+QString TimePlot::csv() const {
+    QString out = QString("# %1 (%2): %3\n").arg(m_spec.title, m_spec.unit, m_spec.definition);
+    out += "# time: seconds since the session began; an empty field is a gap\n";
+    QStringList head{"time_s"};
+    for (const PlotSeries& series : m_spec.series) {
+        QString unit = m_spec.unit;
+        head << series.name.toLower().replace(' ', '_') + "_" +
+                    (unit == "%" ? QString("percent") : unit.replace('/', "_per_"));
+    }
+    out += head.join(',') + "\n";
+    if (!m_snapshot) return out;
+    const SeriesData& first = m_snapshot->series[size_t(m_spec.series[0].id)];
+    for (size_t i = 0; i < first.t.size(); ++i) {
+        const double t = first.t[i];
+        if (t < m_view->lower() || t > m_view->upper()) continue;
+        QStringList line{QString::number(t, 'f', 3)};
+        for (const PlotSeries& series : m_spec.series) {
+            const SeriesData& data = m_snapshot->series[size_t(series.id)];
+            const double v = i < data.t.size() && data.t[i] == t ? data.y[i] : valueAt(data, t, 0.05);
+            line << (std::isfinite(v) ? QString::number(v, 'g', 7) : QString());
+        }
+        out += line.join(',') + "\n";
+    }
+    return out;
+}
+
+bool TimePlot::saveImage(const QString& path, QString* error) const {
+    const int headerHeight = m_header->preferredHeight();
+    const QSize size(width(), headerHeight + m_canvas->height());
+    m_canvas->setExport(true);
+    const auto render = [&](QPaintDevice* device) {
+        QCPPainter painter;
+        if (!painter.begin(device)) return false;
+        painter.setMode(QCPPainter::pmVectorized, true);
+        m_header->render(painter, size.width());
+        painter.translate(0, headerHeight);
+        painter.fillRect(QRectF(0, 0, size.width(), m_canvas->height()), tone(Tone::Plot));
+        m_canvas->toPainter(&painter, size.width(), m_canvas->height());
+        return painter.end();
+    };
+    bool ok = false;
+    QByteArray bytes;
+    QBuffer buffer(&bytes);
+    buffer.open(QIODevice::WriteOnly);
+    if (path.endsWith(".svg", Qt::CaseInsensitive)) {
+        QSvgGenerator svg;
+        svg.setOutputDevice(&buffer);
+        svg.setSize(size);
+        svg.setViewBox(QRect(QPoint(), size));
+        svg.setTitle(m_spec.title + ", " + m_spec.unit);
+        svg.setDescription(m_spec.definition);
+        ok = render(&svg);
+    } else {
+        QImage image(size * 2, QImage::Format_ARGB32_Premultiplied);
+        image.setDevicePixelRatio(2);
+        image.fill(tone(Tone::Plot));
+        ok = render(&image) && image.save(&buffer, "PNG");
+    }
+    m_canvas->setExport(false);
+    QSaveFile file(path);
+    ok = ok && file.open(QIODevice::WriteOnly) && file.write(bytes) == bytes.size() && file.commit();
+    if (!ok && error) *error = file.errorString();
+    return ok;
+}
+
+}  // namespace colibri::ui

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// One live plot: header with title, state and legend table, and the canvas below. While its source
+// is not available it shrinks to a hatched strip that says why.
+#pragma once
+
+#include <QWidget>
+#include <functional>
+#include <memory>
+
+#include "app/workbench/plots/plot_spec.h"
+#include "app/workbench/session/session_source.h"
+#include "app/workbench/session/view_state.h"
+#include "app/workbench/widgets/paint.h"
+
+namespace colibri::ui {
+
+class LinkButton;
+class PlotCanvas;
+
+class PlotHeader : public QWidget {
+    Q_OBJECT
+
+public:
+    enum class Legend { Full, Short, Line };      // Short: without min and mean; Line: one row
+
+    struct Entry {
+        QString name;
+        int color;
+        bool hidden = false, over = false;        // over: last is beyond the limit
+        QString cursor, last, min, third, max;
+        bool cursorOver = false, minOver = false, thirdOver = false, maxOver = false;
+    };
+    struct Content {
+        QString title, unit, definition, thirdName, cursorTime, right;
+        double rightInset = 0;   // room for a link after `right`
+        std::vector<TagLook> tags;
+        std::vector<Entry> entries;
+    };
+
+    explicit PlotHeader(QWidget* parent = nullptr);
+    void setLegend(Legend legend);
+    void setContent(const Content& content);
+    const Content& content() const { return m_content; }
+    QSize sizeHint() const override { return {200, preferredHeight()}; }
+    int preferredHeight() const;
+    void render(QPainter& p, double width) const;
+
+signals:
+    void entryClicked(int index);
+    void entryIsolated(int index);
+
+protected:
+    void paintEvent(QPaintEvent*) override;
+    void mousePressEvent(QMouseEvent*) override;
+    void mouseDoubleClickEvent(QMouseEvent*) override;
+
+private:
+    QStringList columns() const;
+    void renderLine(QPainter& p, double width) const;
+    void renderTable(QPainter& p, double width, double* left) const;
+    int entryAt(const QPointF& at) const;
+
+    Content m_content;
+    Legend m_legend = Legend::Full;
+};
+
+class TimePlot : public QWidget {
+    Q_OBJECT
+
+public:
+    TimePlot(const PlotSpec& spec, ViewState* view, QWidget* parent = nullptr);
+
+    const PlotSpec& spec() const { return m_spec; }
+    PlotCanvas* canvas() const { return m_canvas; }
+    PlotHeader* header() const { return m_header; }
+    bool unavailable() const { return !m_unavailable.isEmpty(); }
+    void setSource(SessionSource* source) { m_source = source; }
+    void setLegend(PlotHeader::Legend legend);
+    void setDiagnose(std::function<void()> diagnose);   // where "Diagnose" leads
+    // New data; does nothing while hidden. `pooled`: also the costly pooled column.
+    void setSnapshot(const std::shared_ptr<const Snapshot>& snapshot, bool pooled);
+    void refreshRange();                 // the shared range moved
+    void refreshCursor();
+
+    QString csv() const;                 // visible range, with units and definitions
+    bool saveImage(const QString& path, QString* error) const;   // .png (2x) or .svg
+
+signals:
+    void menuRequested(TimePlot* plot, const QPoint& globalPos);
+    void availabilityChanged();
+
+protected:
+    void paintEvent(QPaintEvent*) override;
+    void resizeEvent(QResizeEvent*) override;
+    void showEvent(QShowEvent*) override;
+    void changeEvent(QEvent*) override;
+
+private:
+    void updateLegend();
+    void updatePooled();
+    void toggle(int index);
+    void isolate(int index);
+
+    PlotSpec m_spec;
+    ViewState* m_view;
+    SessionSource* m_source = nullptr;
+    PlotHeader* m_header;
+    PlotCanvas* m_canvas;
+    LinkButton* m_diagnose;
+    std::shared_ptr<const Snapshot> m_snapshot;
+    std::vector<double> m_pooled;        // per series, NaN unknown
+    QString m_unavailable;
+    bool m_canDiagnose = false;
+    uint64_t m_samples = 0;              // n of the last window with tokens
+};
+
+}  // namespace colibri::ui

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What the window needs of a running model: facts, snapshots, knobs and chat requests. The window
+// sees only this; EngineHost implements it with an Engine and a Recorder.
+//
+// Every function returns at once: what can wait is done on other threads and is seen in a later
+// snapshot, in a ChatRun, or by stateChanged().
+#pragma once
+
+#include <QObject>
+#include <QString>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <vector>
+
+#include "engine/run/engine.h"
+#include "profiler/record/recorder.h"
+
+namespace colibri::ui {
+
+struct ModelFacts {
+    QString name;                 // "Wren-14B-A1.3B"
+    QString weights;              // of the experts: "q4_0"
+    QString folder;
+    QString device;               // "AVX2"
+    QString chatProblem;          // why it cannot chat; "" when it can
+    int64_t contextLength = 0;
+    int64_t experts = 0, moeLayers = 0, topK = 0;
+    int64_t expertBytes = 0;      // of one expert
+    std::vector<int> layerIndex;  // model layer of each MoE layer
+    Sampling sampling;            // the model's own defaults
+};
+
+struct MemoryNow {
+    int64_t used = 0;             // this process
+    int64_t limit = 0;            // what it could use without swapping; 0 = unknown
+};
+
+struct ChatRequest {
+    nlohmann::ordered_json messages;
+    Sampling sampling;
+    int maxTokens = 256;
+    std::vector<std::string> stops;
+};
+
+// One reply on its way. The engine's threads fill it, the GUI's timer takes what is new.
+class ChatRun {
+public:
+    struct Update {
+        std::vector<GeneratedToken> tokens;
+        uint32_t promptDone = 0, promptTotal = 0;
+        std::optional<RequestResult> result;   // set once: nothing follows
+    };
+
+    Update take();
+    void cancel() { m_cancelled.store(true); }
+    bool cancelled() const { return m_cancelled.load(); }
+
+    void addToken(const GeneratedToken& token);
+    void setPrompt(uint32_t done, uint32_t total);
+    void finish(RequestResult result);
+    void fail(const Status& status);           // before the engine accepted the request
+    std::atomic<uint64_t> request{0};          // the engine's id once submitted
+
+private:
+    std::mutex m_mutex;                        // guards m_update
+    Update m_update;
+    std::atomic<bool> m_cancelled{false};
+};
+
+class SessionSource : public QObject {
+    Q_OBJECT
+
+public:
+    enum class State { NoModel, Loading, Ready };
+
+    virtual State state() const = 0;
+    virtual const ModelFacts* model() const = 0;              // nullptr unless Ready
+    virtual std::shared_ptr<const Snapshot> snapshot() const = 0;  // nullptr unless Ready
+    virtual double sessionTime(uint64_t monotonicNs) const = 0;
+    virtual int activeRequests() const = 0;
+    virtual MemoryNow memory() const = 0;
+
+    virtual KnobLimits knobLimits(KnobId id) const = 0;
+    virtual KnobState knobState(KnobId id) const = 0;
+    virtual void setKnob(KnobId id, int64_t value) = 0;
+
+    // Pooled raw values whose time lies in [t0, t1].
+    virtual Histogram itlBetween(double t0, double t1) const = 0;
+    virtual Histogram loadsBetween(double t0, double t1) const = 0;
+    virtual void note(const QString& text) = 0;               // a marker of the user
+
+    virtual std::shared_ptr<ChatRun> startChat(ChatRequest request) = 0;
+    virtual void cancelChat(const std::shared_ptr<ChatRun>& run) = 0;
+    virtual int countTokens(const QString& text) const = 0;   // -1: unknown
+
+signals:
+    void stateChanged();
+};
+
+}  // namespace colibri::ui

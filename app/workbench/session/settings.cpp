@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/workbench/session/settings.h"
+
+#include <QStandardPaths>
+
+namespace colibri::ui {
+
+QSettings& settings() {
+    constexpr int kVersion = 1;
+    static QSettings store(
+        QStandardPaths::writableLocation(QStandardPaths::AppConfigLocation) + "/workbench.ini",
+        QSettings::IniFormat);
+    if (store.value("version").toInt() != kVersion) {
+        store.clear();       // written by another version: defaults are safer than guesses
+        store.setValue("version", kVersion);
+    }
+    return store;
+}
+
+}  // namespace colibri::ui

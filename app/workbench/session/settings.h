@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The program's settings: one ini file with a version, in the user's config folder.
+#pragma once
+
+#include <QSettings>
+
+namespace colibri::ui {
+
+QSettings& settings();
+
+}  // namespace colibri::ui

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What all plots, lanes and figures share: the visible time range, following, pause, the cursor,
+// and the limit on ITL P99. GUI thread only.
+#pragma once
+
+#include <QObject>
+#include <cmath>
+#include <limits>
+
+namespace colibri::ui {
+
+class ViewState : public QObject {
+    Q_OBJECT
+
+public:
+    explicit ViewState(QObject* parent = nullptr) : QObject(parent) {}
+
+    double lower() const { return m_lower; }
+    double upper() const { return m_lower + m_span; }
+    double span() const { return m_span; }
+    double now() const { return m_now; }
+    bool following() const { return m_following; }
+    bool paused() const { return m_paused; }
+    double cursor() const { return m_cursor; }             // NaN: none
+    bool hasCursor() const { return std::isfinite(m_cursor); }
+    double sloMs() const { return m_sloMs; }
+
+    // The session's clock: moves the range while following.
+    void advance(double now);
+    void setSpan(double seconds);                          // length of the range; keeps following
+    void setRange(double lower, double upper);             // stops following
+    void zoom(double factor, double around);
+    void pan(double seconds);
+    void follow();                                         // newest data at the right edge again
+    void stopFollowing();
+    void setPaused(bool on);
+    void setCursor(double t);
+    void setSlo(double ms);
+    void reset();                                          // default span, following
+
+    static constexpr double kDefaultSpan = 90;
+
+signals:
+    void rangeChanged();
+    void modeChanged();                                    // following or paused
+    void cursorChanged();
+    void sloChanged();
+
+private:
+    void place();
+
+    double m_lower = 0, m_span = kDefaultSpan, m_now = 0;
+    double m_cursor = std::numeric_limits<double>::quiet_NaN();
+    double m_sloMs = 40;
+    bool m_following = true, m_paused = false;
+};
+
+}  // namespace colibri::ui

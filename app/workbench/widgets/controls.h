@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Buttons and choices of the window. They paint themselves with the theme's colours; each shows
+// exactly one focus ring, for keyboard and mouse alike.
+#pragma once
+
+#include <QAbstractButton>
+#include <QComboBox>
+#include <QStringList>
+#include <QVector>
+
+#include "app/workbench/widgets/paint.h"
+
+namespace colibri::ui {
+
+class Button : public QAbstractButton {
+    Q_OBJECT
+
+public:
+    enum class Kind { Default, Primary, Quiet, Destructive };
+    enum class Size { Dense = 24, Normal = 28, Main = 32 };
+
+    explicit Button(const QString& text, Kind kind = Kind::Default, Size size = Size::Normal,
+                    QWidget* parent = nullptr);
+    void setIconName(const QString& name);
+    void setKey(const QString& key);            // keyboard plate at the right
+    void setPadding(int px);
+    void setKind(Kind kind);
+    void setRound(bool on);                     // pill
+    QSize sizeHint() const override;
+    QSize minimumSizeHint() const override { return sizeHint(); }
+
+protected:
+    void paintEvent(QPaintEvent*) override;
+    void enterEvent(QEnterEvent*) override { update(); }
+    void leaveEvent(QEvent*) override { update(); }
+
+private:
+    QFont textFont() const;
+
+    Kind m_kind;
+    Size m_size;
+    QString m_icon, m_key;
+    int m_padding;
+    bool m_round = false;
+};
+
+class IconButton : public QAbstractButton {
+    Q_OBJECT
+
+public:
+    // `name` is the accessible name and, with its shortcut, the tooltip.
+    IconButton(const QString& icon, const QString& name, int size = 24, QWidget* parent = nullptr);
+    void setIconName(const QString& icon);
+    void setIconSize(int px);                   // 16 in bars, 12 in text
+    void setRestTone(Tone tone);
+    void setDot(bool on);                       // warn dot: something new
+    void describe(const QString& name, const QString& shortcut = {});
+    QSize sizeHint() const override { return {m_size, m_size}; }
+
+protected:
+    void paintEvent(QPaintEvent*) override;
+    void enterEvent(QEnterEvent*) override { update(); }
+    void leaveEvent(QEvent*) override { update(); }
+
+private:
+    QString m_icon;
+    int m_size, m_iconSize = 16;
+    Tone m_rest = Tone::Text2;
+    bool m_dot = false;
+};
+
+// Text in accent that acts: "Diagnose", "Try again".
+class LinkButton : public QAbstractButton {
+    Q_OBJECT
+
+public:
+    LinkButton(const QString& text, const QFont& font, QWidget* parent = nullptr);
+    QSize sizeHint() const override;
+
+protected:
+    void paintEvent(QPaintEvent*) override;
+    void enterEvent(QEnterEvent*) override { update(); }
+    void leaveEvent(QEvent*) override { update(); }
+};
+
+// Tab of the top bar and of panes: icon, text, a 2 px accent foot when current.
+class TabButton : public QAbstractButton {
+    Q_OBJECT
+
+public:
+    TabButton(const QString& icon, const QString& text, bool dense, QWidget* parent = nullptr);
+    void setShowIcon(bool on);
+    QSize sizeHint() const override;
+
+protected:
+    void paintEvent(QPaintEvent*) override;
+    void enterEvent(QEnterEvent*) override { update(); }
+    void leaveEvent(QEvent*) override { update(); }
+
+private:
+    QString m_icon;
+    bool m_dense, m_showIcon = true;
+};
+
+// A few choices side by side. Arrow keys move; one that cannot be chosen says why in its tooltip.
+class Segment : public QWidget {
+    Q_OBJECT
+
+public:
+    explicit Segment(const QStringList& choices, QWidget* parent = nullptr);
+    int current() const { return m_current; }
+    void setCurrent(int index);
+    void setChoiceEnabled(int index, bool on, const QString& reason = {});
+    QSize sizeHint() const override;
+    QSize minimumSizeHint() const override { return sizeHint(); }
+
+signals:
+    void chosen(int index);
+
+protected:
+    void paintEvent(QPaintEvent*) override;
+    void mousePressEvent(QMouseEvent*) override;
+    void mouseMoveEvent(QMouseEvent*) override;
+    void leaveEvent(QEvent*) override;
+    void keyPressEvent(QKeyEvent*) override;
+    bool event(QEvent*) override;
+
+private:
+    int indexAt(double x) const;
+    void choose(int index);
+    QRectF cell(int index) const;
+
+    QStringList m_choices;
+    QVector<bool> m_enabled;
+    QStringList m_reasons;
+    int m_current = 0, m_hover = -1;
+};
+
+// A drop-down 24 high. Shows an optional icon and label before the value and a muted word after.
+class Select : public QComboBox {
+    Q_OBJECT
+
+public:
+    explicit Select(QWidget* parent = nullptr);
+    void setPrefix(const QString& icon, const QString& label, bool monoValue);
+    void setSuffix(const QString& text);
+    QSize sizeHint() const override;
+    QSize minimumSizeHint() const override { return {40, 24}; }
+
+protected:
+    void paintEvent(QPaintEvent*) override;
+    void wheelEvent(QWheelEvent*) override;      // only with the focus: no change by scrolling past
+
+private:
+    QString m_icon, m_label, m_suffix;
+    bool m_mono = false;
+};
+
+// Group head with a chevron that folds what is under it.
+class FoldButton : public QAbstractButton {
+    Q_OBJECT
+
+public:
+    explicit FoldButton(const QString& text, QWidget* parent = nullptr);
+    QSize sizeHint() const override;
+
+protected:
+    void paintEvent(QPaintEvent*) override;
+    void enterEvent(QEnterEvent*) override { update(); }
+    void leaveEvent(QEvent*) override { update(); }
+};
+
+}  // namespace colibri::ui

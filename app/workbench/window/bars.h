@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The top bar and the status bar. They show what they are given and emit what was clicked.
+#pragma once
+
+#include <QAbstractButton>
+#include <QWidget>
+#include <vector>
+
+#include "app/workbench/session/view_state.h"
+#include "app/workbench/widgets/controls.h"
+
+class QHBoxLayout;
+
+namespace colibri::ui {
+
+// The model's name with its weight type; opens the model menu.
+class ModelChip : public QAbstractButton {
+    Q_OBJECT
+
+public:
+    explicit ModelChip(QWidget* parent = nullptr);
+    void setModel(const QString& name, const QString& weights);   // "" = none
+    void setCompact(bool on);
+    QSize sizeHint() const override;
+    QSize minimumSizeHint() const override { return {80, 28}; }
+
+protected:
+    void paintEvent(QPaintEvent*) override;
+    void enterEvent(QEnterEvent*) override { update(); }
+    void leaveEvent(QEvent*) override { update(); }
+
+private:
+    QString m_name, m_weights;
+    bool m_compact = false;
+};
+
+// The field that opens the command palette.
+class CommandField : public QAbstractButton {
+    Q_OBJECT
+
+public:
+    explicit CommandField(QWidget* parent = nullptr);
+
+protected:
+    void paintEvent(QPaintEvent*) override;
+    void enterEvent(QEnterEvent*) override { update(); }
+    void leaveEvent(QEvent*) override { update(); }
+};
+
+// Dot, word and time of the recording; leads to the session file.
+class RecordingMark : public QAbstractButton {
+    Q_OBJECT
+
+public:
+    explicit RecordingMark(QWidget* parent = nullptr);
+    void setState(bool on, double seconds, const QString& error);
+    QSize sizeHint() const override;
+
+protected:
+    void paintEvent(QPaintEvent*) override;
+
+private:
+    bool m_on = false;
+    QString m_time, m_error;
+};
+
+class TopBar : public QWidget {
+    Q_OBJECT
+
+public:
+    enum class Density { Small, Compact, Full, Wide };
+
+    TopBar(ViewState* view, QWidget* parent = nullptr);
+    void addTab(const QString& key, const QString& icon, const QString& title);
+    void setCurrentTab(const QString& key);       // "" = none
+    void setDensity(Density density);
+    void setSessionVisible(bool on);              // pause, follow, range, recording
+    void setDot(bool on);
+
+    ModelChip* chip() const { return m_chip; }
+    RecordingMark* recording() const { return m_recording; }
+    IconButton* menuButton() const { return m_menu; }
+    IconButton* bell() const { return m_bell; }
+    QAbstractButton* followButton() const { return m_follow; }
+    Select* range() const { return m_range; }
+    void refreshTheme();
+
+signals:
+    void tabChosen(const QString& key);
+    void commandsWanted();
+    void themeWanted();
+    void helpWanted();
+
+protected:
+    void paintEvent(QPaintEvent*) override;
+
+private:
+    class Line;
+    void refreshMode();
+
+    ViewState* m_view;
+    Density m_density = Density::Full;
+    bool m_session = true;
+    QHBoxLayout* m_tabsLayout;
+    IconButton *m_menu, *m_pause, *m_search, *m_theme, *m_bell, *m_help, *m_followIcon;
+    QWidget* m_logo;
+    ModelChip* m_chip;
+    std::vector<std::pair<QString, TabButton*>> m_tabs;
+    Button* m_follow;
+    Select* m_range;
+    RecordingMark* m_recording;
+    CommandField* m_commands;
+    Line *m_lineA, *m_lineB;
+};
+
+// One cell of the status bar: any of dot, icon, label, bar, value.
+class StatusCell : public QAbstractButton {
+    Q_OBJECT
+
+public:
+    struct Content {
+        QString icon, label, value;
+        Tone dot = Tone::Count;          // Count: none
+        double bar = -1;                 // share; < 0: none
+        bool muted = false;              // value in text3
+        Tone valueTone = Tone::Text1;
+        bool badge = false;              // warn ground: a state that should not be forgotten
+        bool operator==(const Content&) const = default;
+    };
+
+    StatusCell(bool leftLine, bool rightLine, QWidget* parent = nullptr);
+    void setContent(const Content& content);
+    const Content& content() const { return m_content; }
+    QSize sizeHint() const override;
+    QSize minimumSizeHint() const override { return sizeHint(); }
+
+protected:
+    void paintEvent(QPaintEvent*) override;
+    void enterEvent(QEnterEvent*) override { update(); }
+    void leaveEvent(QEvent*) override { update(); }
+
+private:
+    Content m_content;
+    bool m_leftLine, m_rightLine;
+};
+
+class StatusBar : public QWidget {
+    Q_OBJECT
+
+public:
+    enum Cell { State, Memory, Device, Disk, Gpu, LinkBadge, Cost, Dropped, Session, Bell, Version,
+                CellCount };
+
+    explicit StatusBar(QWidget* parent = nullptr);
+    StatusCell* cell(Cell which) const { return m_cells[which]; }
+    void setWidthClass(int width);       // which cells there is room for
+    void setModelLoaded(bool on);
+
+signals:
+    void clicked(Cell cell);
+
+protected:
+    void paintEvent(QPaintEvent*) override;
+
+private:
+    void arrange();
+
+    StatusCell* m_cells[CellCount] = {};
+    int m_width = 1440;
+    bool m_loaded = false;
+};
+
+}  // namespace colibri::ui

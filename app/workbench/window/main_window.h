@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The window: top bar, messages, pages, status bar, commands. One 33 ms timer pulls the snapshot
+// and hands it to what is visible. Pages are a list: a page with a tab stands in the top bar.
+#pragma once
+
+#include <QMainWindow>
+#include <QStackedWidget>
+#include <QTimer>
+#include <functional>
+#include <vector>
+
+#include "app/workbench/chat/chat_store.h"
+#include "app/workbench/pages/chat_page.h"
+#include "app/workbench/session/session_source.h"
+#include "app/workbench/window/bars.h"
+#include "app/workbench/window/commands.h"
+#include "app/workbench/window/messages.h"
+#include "app/workbench/window/palette.h"
+
+namespace colibri::ui {
+
+struct PageEntry {
+    QString key, icon, title;            // key: "chat"
+    QWidget* widget = nullptr;
+    bool tab = true;                     // in the top bar
+    std::function<void(const std::shared_ptr<const Snapshot>&)> tick;   // while it is shown
+};
+
+class MainWindow : public QMainWindow {
+    Q_OBJECT
+
+public:
+    explicit MainWindow(SessionSource* source, const QString& chatFolder = {});
+    ~MainWindow() override;
+
+    void addPage(PageEntry page);
+    void showPage(const QString& key);
+    QString currentPage() const { return m_current; }
+    bool hasPage(const QString& key) const;
+
+    Commands* commands() { return m_commands; }
+    MessageCenter* messages() { return m_messages; }
+    ViewState* view() { return m_view; }
+    ChatPage* chatPage() { return m_chatPage; }
+    TopBar* topBar() { return m_top; }
+    StatusBar* status() { return m_status; }
+    CommandPalette* palette() { return m_palette; }
+    Sheet* sheet() { return m_sheet; }
+    ChatStore* chats() { return m_chats; }
+    SessionSource* source() { return m_source; }
+
+    void tick();                         // as the timer does
+    void setTheme(Theme::Mode mode);     // kept in the settings
+    void openKeyboardSheet();
+    void openDiagnostics();
+    // Another page for the diagnosis than the built-in sheet.
+    void setDiagnose(std::function<void()> diagnose) { m_diagnose = std::move(diagnose); }
+    void rebuildMenus();
+
+protected:
+    void resizeEvent(QResizeEvent*) override;
+    void closeEvent(QCloseEvent*) override;
+    void keyPressEvent(QKeyEvent*) override;
+    void changeEvent(QEvent*) override;
+
+private:
+    void build();
+    void connectChat();
+    void addCommands();
+    void addChatCommands();
+    void addPlotCommands();
+    void addKnobCommands();
+    std::vector<Command> knobCommands();
+    void popupMenu(QWidget* anchor, const QStringList& groups);
+    void sourceChanged();
+    void updateStatus(const Snapshot* snapshot);
+    void updateTopBar(const Snapshot* snapshot);
+    void watchSession(const Snapshot& snapshot);
+    void statusClicked(StatusBar::Cell cell);
+    void exportConfig();
+    void importConfig();
+    void exportChat();
+    void importChat();
+    void placeOverlays();
+
+    SessionSource* m_source;
+    ViewState* m_view;
+    ChatStore* m_chats;
+    Commands* m_commands;
+    MessageCenter* m_messages;
+    TopBar* m_top;
+    MessageBar* m_messageBar;
+    QStackedWidget* m_stack;
+    StatusBar* m_status;
+    ChatPage* m_chatPage;
+    CommandPalette* m_palette;
+    Sheet* m_sheet;
+    MessageList* m_messageList;
+    std::vector<PageEntry> m_pages;
+    QString m_current;
+    QTimer m_timer;
+    uint64_t m_droppedSeen = 0;
+    QString m_sessionErrorSeen;
+    std::function<void()> m_diagnose;
+    int m_statusTicks = 0;
+};
+
+}  // namespace colibri::ui

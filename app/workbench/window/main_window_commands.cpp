@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// MainWindow: the list of commands.
+#include <QApplication>
+#include <QClipboard>
+#include <QFileDialog>
+#include <QMenuBar>
+
+#include "app/workbench/plots/marker_lane.h"
+#include "app/workbench/plots/plot_spec.h"
+#include "app/workbench/session/settings.h"
+#include "app/workbench/window/main_window.h"
+
+namespace colibri::ui {
+
+void MainWindow::addCommands() {
+    addChatCommands();
+    addPlotCommands();
+    addKnobCommands();
+    const auto add = [this](Command command) { m_commands->add(std::move(command)); };
+    using Mode = Theme::Mode;
+    const auto theme = [this, add](const char* id, const char* title, const char* icon, Mode mode) {
+        add({id, "View", title, icon, {}, [this, mode] { setTheme(mode); },
+             [mode] { return Theme::get().mode() == mode ? QString("in use") : QString(); }, {}});
+    };
+    add({"view.theme_toggle", "View", "Switch between light and dark", "sun", QKeySequence("Ctrl+Shift+L"),
+         [this] { setTheme(Theme::get().dark() ? Mode::Light : Mode::Dark); }, {}, {}});
+    theme("view.theme_light", "Light theme", "sun", Mode::Light);
+    theme("view.theme_dark", "Dark theme", "moon", Mode::Dark);
+    theme("view.theme_system", "Theme of the system", "eye", Mode::System);
+    add({"view.contrast", "View", "High contrast", "eye", {}, [] {
+             Theme::get().setHighContrast(!Theme::get().highContrast());
+             settings().setValue("high_contrast", Theme::get().highContrast());
+         }, [] { return Theme::get().highContrast() ? QString("on") : QString("off"); }, {}});
+    for (const int percent : {100, 125, 150, 200}) {
+        add({QString("view.scale_%1").arg(percent), "View", QString("Scale %1 %").arg(percent), "eye", {},
+             [this, percent] {
+                 settings().setValue("scale", percent);
+                 m_messages->post({Message::Kind::Info, QString("Scale %1 %").arg(percent),
+                                   "from the next start"});
+             },
+             [percent] {
+                 return settings().value("scale", 100).toInt() == percent ? QString("in use") : QString();
+             }, {}});
+    }
+    add({"view.reset_layout", "View", "Reset layout", "panel", {}, [this] { m_chatPage->resetLayout(); }, {}, {}});
+    add({"view.full_screen", "View", "Full screen", "panel", QKeySequence("F11"),
+         [this] { isFullScreen() ? showNormal() : showFullScreen(); }, {}, {}});
+    add({"view.menu_bar", "View", "Menu bar", "menu", QKeySequence("F10"), [this] {
+             menuBar()->setVisible(!menuBar()->isVisible());
+             placeOverlays();
+             if (menuBar()->isVisible()) menuBar()->setFocus();
+         }, [] { return QString("or Alt"); }, {}});
+
+    const auto ready = [this] { return m_source->model() != nullptr; };
+    add({"session.copy_path", "Session", "Copy path of the session file", "copy", {}, [this] {
+             const auto snapshot = m_source->snapshot();
+             const QString path = QString::fromStdString(snapshot->sessionFile);
+             QApplication::clipboard()->setText(path);
+             m_messages->ok("Path copied.", path);
+         }, [this] {
+             const auto snapshot = m_source->snapshot();
+             return snapshot ? QString::fromStdString(snapshot->sessionFile).section('/', -1) : QString();
+         }, [this] {
+             const auto snapshot = m_source->snapshot();
+             return snapshot && !snapshot->sessionFile.empty();
+         }});
+    add({"session.note", "Session", "Add a note at this moment", "flag", QKeySequence("Ctrl+M"), [this] {
+             m_palette->ask("Note", "", [this](const QString& text) { m_source->note(text); });
+         }, {}, ready});
+    add({"help.commands", "Help", "Commands", "search", QKeySequence("Ctrl+Shift+P"),
+         [this] { m_palette->openCommands(); }, {}, {}});
+    add({"help.keyboard", "Help", "Keyboard sheet", "help", QKeySequence("F1"),
+         [this] { openKeyboardSheet(); }, {}, {}});
+    add({"help.diagnose", "Help", "Diagnose this machine", "pulse", QKeySequence("Ctrl+Shift+D"),
+         [this] { openDiagnostics(); }, {}, {}});
+    add({"help.messages", "Help", "Messages", "bell", {}, [this] { m_top->bell()->click(); },
+         [this] { return QString::number(m_messages->all().size()); }, {}});
+    add({"app.quit", "Session", "Quit", "close", QKeySequence("Ctrl+Q"), [this] { close(); }, {}, {}});
+    m_commands->dynamic = [this] { return knobCommands(); };
+}
+
+void MainWindow::addChatCommands() {
+    ChatPanel* chat = m_chatPage->chat();
+    const auto add = [this](const char* id, const char* title, const char* icon, const char* key,
+                            std::function<void()> run, std::function<bool()> enabled = {}) {
+        m_commands->add({id, "Chat", title, icon, QKeySequence(key), std::move(run), {}, std::move(enabled)});
+    };
+    const auto toChat = [this] { if (m_current != "chat") showPage("chat"); };
+    const auto idle = [chat] { return !chat->generating(); };
+    const auto some = [chat] { return !chat->conversation().isEmpty(); };
+    const auto idleSome = [idle, some] { return idle() && some(); };
+    add("chat.new", "New chat", "plus", "Ctrl+N", [=] { toChat(); chat->newChat(); });
+    add("chat.focus", "Write a message", "edit", "Ctrl+L", [=] { toChat(); chat->composer()->focusEditor(); });
+    add("chat.stop", "Stop the reply", "stop", "Ctrl+.", [=] { chat->stop(); },
+        [=] { return chat->generating(); });
+    add("chat.regenerate", "Regenerate the last reply", "reset", "Ctrl+R", [=] { toChat(); chat->regenerate(); }, idleSome);
+    add("chat.edit", "Edit the last message", "edit", "Ctrl+E", [=] { toChat(); chat->editLast(); }, idleSome);
+    add("chat.find", "Find in chat", "search", "Ctrl+F", [=] { toChat(); chat->openFind(); });
+    add("chat.list", "Chats", "list", "Ctrl+H", [=, this] { toChat(); m_chatPage->toggleList(nullptr); });
+    add("chat.system", "System prompt", "chat", "Ctrl+Shift+S", [=] { toChat(); chat->editSystemPrompt(); });
+    add("chat.sampling", "Sampling", "knob", "Ctrl+Shift+M", [=] { toChat(); chat->openSampling(); });
+    add("chat.rename", "Rename chat", "edit", "", [=, this] {
+        m_palette->ask("Rename chat", chat->conversation().title,
+                       [chat](const QString& title) { chat->rename(title); });
+    }, some);
+    add("chat.delete", "Delete chat", "trash", "", [=] { chat->deleteCurrent(); }, some);
+    add("chat.export", "Export chat as Markdown or JSON", "save", "Ctrl+Shift+X", [this] { exportChat(); }, some);
+    add("chat.import", "Import chat from JSON", "folder", "", [this] { importChat(); });
+}
+
+void MainWindow::addPlotCommands() {
+    const auto ready = [this] { return m_source->model() != nullptr; };
+    const auto add = [this, ready](const QString& id, const QString& title, const char* icon,
+                                   const char* key, std::function<void()> run,
+                                   std::function<QString()> detail = {}) {
+        m_commands->add({id, "Plots", title, icon, QKeySequence(key), std::move(run), std::move(detail), ready});
+    };
+    add("plots.follow", "Follow the newest data", "follow", "End", [this] { m_view->follow(); });
+    add("plots.pause", "Pause or resume the plots", "pause", "Ctrl+P",
+        [this] { m_view->setPaused(!m_view->paused()); });
+    add("plots.reset", "Reset the time range", "reset", "Ctrl+Shift+0", [this] { m_view->reset(); });
+    add("plots.zoom_in", "Zoom in", "plus", "Ctrl+=",
+        [this] { m_view->zoom(0.7, m_view->hasCursor() ? m_view->cursor() : m_view->upper()); });
+    add("plots.zoom_out", "Zoom out", "search", "Ctrl+-",
+        [this] { m_view->zoom(1 / 0.7, m_view->hasCursor() ? m_view->cursor() : m_view->upper()); });
+    PlotsPanel* plots = m_chatPage->plots();
+    for (const PlotSpec& spec : plotSpecs()) {
+        // In one column the plots of the second column are extra ones.
+        const QString key = spec.secondColumn ? spec.key + "+" : spec.key;
+        add("plots.show_" + spec.key, "Show plot: " + spec.title.toLower(), "chart", "",
+            [plots, key] { plots->setPlotShown(key, !plots->plotShown(key)); },
+            [plots, key] { return plots->plotShown(key) ? QString("shown") : QString("hidden"); });
+    }
+    add("plots.show_experts", "Show experts map", "grid", "Ctrl+Shift+E", [this, plots] {
+        if (m_chatPage->mode() == ChatPage::Mode::Small) m_chatPage->showPane("experts");
+        else plots->setPlotShown("experts", !plots->plotShown("experts"));
+    });
+    add("plots.slo", "Set the limit on ITL P99", "flag", "", [this] {
+        m_palette->ask("Limit on ITL P99, ms", QString::number(m_view->sloMs()), [this](const QString& text) {
+            bool ok = false;
+            const double ms = text.toDouble(&ok);
+            if (ok) m_view->setSlo(ms);
+            else m_messages->error("The limit was not set.", "\"" + text + "\" is not a number of ms.");
+        });
+    }, [this] { return QString::number(m_view->sloMs()) + " ms"; });
+    for (const char* format : {"csv", "png", "svg"}) {
+        for (const PlotSpec& spec : plotSpecs()) {
+            const QString key = spec.key, name = format;
+            add("plots.export_" + key + "_" + name,
+                QString("Export %1 as %2").arg(spec.title.toLower(), name.toUpper()), "save", "",
+                [plots, key, name] { plots->exportPlot(plots->plot(key), name); });
+        }
+    }
+}
+
+void MainWindow::addKnobCommands() {
+    const auto ready = [this] { return m_source->model() != nullptr; };
+    KnobsPanel* knobs = m_chatPage->knobs();
+    const auto add = [this](const char* id, const char* title, const char* icon, const char* key,
+                            std::function<void()> run, std::function<bool()> enabled,
+                            std::function<QString()> detail = {}) {
+        m_commands->add({id, "Knobs", title, icon, QKeySequence(key), std::move(run), std::move(detail),
+                         std::move(enabled)});
+    };
+    add("knobs.show", "Knobs", "knob", "Ctrl+K", [this] { showPage("chat"); m_chatPage->showKnobs(); }, ready);
+    add("knobs.undo", "Undo knob change", "undo", "Ctrl+Z", [knobs] { knobs->undo(); },
+        [knobs] { return knobs->history()->canUndo(); }, [knobs] {
+            const KnobChange* change = knobs->history()->next();
+            return change ? QString("%1 %2 → %3").arg(knobRow(change->knob).label,
+                QString::fromStdString(knobValueText(knobRow(change->knob), change->from)),
+                QString::fromStdString(knobValueText(knobRow(change->knob), change->to))) : QString();
+        });
+    add("knobs.redo", "Redo knob change", "redo", "Ctrl+Shift+Z", [knobs] { knobs->redo(); },
+        [knobs] { return knobs->history()->canRedo(); });
+    add("knobs.reset", "Reset all knobs to their defaults", "reset", "", [knobs] { knobs->resetAll(); }, ready);
+    add("knobs.lift_limit", "Lift the link limit", "close", "",
+        [knobs] { knobs->request(KnobId::LinkLimit, 0); },
+        [this, ready] { return ready() && m_source->knobState(KnobId::LinkLimit).requested > 0; },
+        [this, ready] {
+            return ready() ? QString("%1 MB/s").arg(m_source->knobState(KnobId::LinkLimit).requested)
+                           : QString();
+        });
+    add("knobs.export", "Export config as JSON", "save", "Ctrl+S", [this] { exportConfig(); }, ready);
+    add("knobs.import", "Import config from JSON", "folder", "", [this] { importConfig(); }, ready);
+    add("knobs.profile", "Save knobs as a profile", "save", "", [knobs] { emit knobs->saveProfileWanted(); }, ready);
+    add("knobs.copy_command", "Copy this session as a command line", "term", "Ctrl+Shift+C", [this, knobs] {
+        QApplication::clipboard()->setText(knobs->commandLine());
+        m_messages->ok("Command copied.", knobs->commandLine());
+    }, ready);
+}
+
+// Entries for every knob as it stands now.
+std::vector<Command> MainWindow::knobCommands() {
+    std::vector<Command> out;
+    if (!m_source->model()) return out;
+    KnobsPanel* knobs = m_chatPage->knobs();
+    for (const KnobRow& row : knobTable()) {
+        if (!row.live || !knobs->control(row.id)) continue;
+        const KnobId id = row.id;
+        const QString group = QString(row.group).toLower(), label = QString(row.label).toLower();
+        const QString name = group.contains(label) || label.contains(group.section(' ', -1))
+                                 ? label : group + " " + label;
+        const QString now = QString::fromStdString(knobValueText(row, m_source->knobState(id).requested)) +
+                            (row.unit[0] ? QString(" ") + row.unit : QString());
+        out.push_back({"", "Knobs", "Set " + name, "knob", {}, [this, id] {
+                           showPage("chat");
+                           m_chatPage->showKnobs();
+                           m_chatPage->knobs()->control(id)->focusControl();
+                       }, [now] { return now; }, {}});
+        for (size_t i = 0; i < row.choices.size(); ++i) {
+            out.push_back({"", "Knobs", "Set " + name + " to " + row.choices[i], "knob", {},
+                           [knobs, id, i] { knobs->request(id, int64_t(i)); }, {}, {}});
+        }
+        if (m_source->knobState(id).requested != m_source->knobLimits(id).defaultValue) {
+            const QString def = knobs->defaultText(id);
+            out.push_back({"", "Knobs", "Reset " + name + " to default", "reset", {},
+                           [this, knobs, id] { knobs->request(id, m_source->knobLimits(id).defaultValue); },
+                           [def] { return def; }, {}});
+        }
+    }
+    return out;
+}
+
+void MainWindow::exportConfig() {
+    const QString path = QFileDialog::getSaveFileName(this, "Export config", "colibri-config.json",
+                                                      "JSON (*.json)");
+    if (path.isEmpty()) return;
+    QString error;
+    if (m_chatPage->knobs()->saveConfig(path, &error)) m_messages->ok("Config written.", path);
+    else m_messages->error("The config was not written.", error);
+}
+
+void MainWindow::importConfig() {
+    const QString path = QFileDialog::getOpenFileName(this, "Import config", {}, "JSON (*.json)");
+    if (path.isEmpty()) return;
+    QString error;
+    if (m_chatPage->knobs()->loadConfig(path, &error)) m_messages->ok("Config applied.", path);
+    else m_messages->error("The config was not applied.", error);
+}
+
+void MainWindow::exportChat() {
+    const QString path = QFileDialog::getSaveFileName(this, "Export chat", "chat.md",
+                                                      "Markdown (*.md);;JSON (*.json)");
+    if (path.isEmpty()) return;
+    QString error;
+    if (m_chatPage->chat()->exportTo(path, &error)) m_messages->ok("Chat exported.", path);
+    else m_messages->error("The chat was not exported.", path + ": " + error);
+}
+
+void MainWindow::importChat() {
+    const QString path = QFileDialog::getOpenFileName(this, "Import chat", {}, "JSON (*.json)");
+    if (path.isEmpty()) return;
+    QString error;
+    if (!m_chatPage->chat()->importFrom(path, &error))
+        m_messages->error("The chat was not imported.", path + ": " + error);
+}
+
+}  // namespace colibri::ui

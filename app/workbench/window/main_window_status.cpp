@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// MainWindow: status bar, top bar figures, sheets.
+#include <QLocale>
+#include <QMenuBar>
+#include <cmath>
+
+#include "app/workbench/window/main_window.h"
+#include "engine/base/format.h"
+#include "engine/base/machine.h"
+
+namespace colibri::ui {
+namespace {
+
+QString gibNumber(int64_t bytes) {
+    return QString::fromStdString(formatFixed(double(bytes) / double(1 << 30), 2));
+}
+
+// "mem used of limit" in one unit.
+QString usedOf(int64_t used, int64_t limit) {
+    return limit > 0 ? gibNumber(used) + " of " + gibNumber(limit) + " GiB" : gibNumber(used) + " GiB";
+}
+
+}  // namespace
+
+void MainWindow::updateTopBar(const Snapshot* snapshot) {
+    if (!snapshot) return;
+    m_top->recording()->setState(!snapshot->sessionFile.empty() && snapshot->sessionError.empty(),
+                                 snapshot->now, QString::fromStdString(snapshot->sessionError));
+}
+
+void MainWindow::updateStatus(const Snapshot* snapshot) {
+    using Cell = StatusBar::Cell;
+    const auto set = [this](Cell cell, const StatusCell::Content& content) {
+        m_status->cell(cell)->setContent(content);
+    };
+    const MemoryNow memory = m_source->memory();
+    StatusCell::Content gpu{.label = "GPU", .value = "n/a", .muted = true};
+    if (snapshot) {
+        const SeriesData& sm = snapshot->series[size_t(SeriesId::SmUtilisation)];
+        if (sm.unavailable.empty() && !sm.y.empty())
+            gpu = {.label = "GPU", .value = QString::fromStdString(formatFixed(sm.y.back(), 0)) + " %"};
+        else gpu.value = "n/a: " + QString::fromStdString(sm.unavailable);
+    }
+    const ModelFacts* model = m_source->model();
+    if (!model || !snapshot) {
+        const bool loading = m_source->state() == SessionSource::State::Loading;
+        set(Cell::State, {.label = loading ? "Loading" : "No model", .dot = loading ? Tone::Accent : Tone::Text3});
+        const int64_t total = memoryTotal();
+        set(Cell::Memory, {.icon = "mem", .label = "Free",
+                           .value = gibNumber(memory.limit) + " / " + gibNumber(total) + " GiB"});
+        set(Cell::Device, {.label = "CPU", .value = QString("%1 threads").arg(logicalCpus())});
+        m_status->cell(Cell::Gpu)->setVisible(false);
+        m_status->cell(Cell::LinkBadge)->hide();
+        return;
+    }
+    const int active = m_source->activeRequests();
+    set(Cell::State, {.label = active > 0 ? "Generating" : "Idle", .dot = Tone::Ok});
+    const bool small = width() < 1000;
+    const double share = memory.limit > 0 ? double(memory.used) / double(memory.limit) : -1;
+    set(Cell::Memory, {.icon = "mem", .value = usedOf(memory.used, memory.limit),
+                       .bar = small ? -1 : share,
+                       .valueTone = share >= 1 ? Tone::Error : Tone::Text1});
+    const int64_t threads = m_source->knobState(KnobId::ComputeThreads).effective;
+    set(Cell::Device, {.label = "CPU", .value = QString("%1, %2 thread%3").arg(model->device).arg(threads)
+                                                    .arg(threads == 1 ? "" : "s")});
+    set(Cell::Disk, {.label = "Disk", .value = std::isfinite(snapshot->figures.readBytesPerS)
+                         ? QString::fromStdString(formatRate(snapshot->figures.readBytesPerS)) : "n/a"});
+    set(Cell::Gpu, gpu);
+    const int64_t limit = m_source->knobState(KnobId::LinkLimit).effective;
+    set(Cell::LinkBadge, {.icon = "warn", .label = "Link limit",
+                          .value = QString("%1 MB/s").arg(QString::fromStdString(formatCount(limit))),
+                          .badge = true});
+    m_status->cell(Cell::LinkBadge)->setToolTip(
+        "Reads of experts are paced to emulate a slower disk. Click to lift the limit.");
+    m_status->cell(Cell::LinkBadge)->setVisible(limit > 0 && width() >= 700);
+    const double cost = snapshot->figures.recordingCost;
+    set(Cell::Cost, {.label = "Recording cost", .value = QString::fromStdString(formatPercent(cost, 1))});
+    const bool dropped = snapshot->eventsDropped > 0;
+    set(Cell::Dropped, {.icon = dropped ? "warn" : "", .label = "Dropped",
+                        .value = QString::fromStdString(formatCount(int64_t(snapshot->eventsDropped))),
+                        .badge = dropped});
+    const QString file = QString::fromStdString(snapshot->sessionFile).section('/', -1);
+    QString size = QString::fromStdString(formatGiB(double(snapshot->sessionBytes)));
+    QString name = file.section('.', 0, 0);
+    set(Cell::Session, {.icon = "clock", .value = file.isEmpty() ? QString("no session file")
+                            : width() < 1280 ? size : name + ", " + size,
+                        .muted = file.isEmpty()});
+    set(Cell::Bell, {.icon = "bell", .label = QString::number(m_messages->all().size())});
+}
+
+// What the window says by itself: lost events, a session file that cannot be written.
+void MainWindow::watchSession(const Snapshot& snapshot) {
+    if (snapshot.eventsDropped > m_droppedSeen) {
+        const uint64_t lost = snapshot.eventsDropped - m_droppedSeen;
+        if (m_droppedSeen == 0)
+            m_messages->post({Message::Kind::Warn,
+                QString("Recording dropped %1 events.").arg(QString::fromStdString(formatCount(int64_t(lost)))),
+                "A ring was full; figures of this moment are low."});
+        m_droppedSeen = snapshot.eventsDropped;
+    }
+    const QString error = QString::fromStdString(snapshot.sessionError);
+    if (error != m_sessionErrorSeen) {
+        m_sessionErrorSeen = error;
+        if (!error.isEmpty()) m_messages->error("Recording to the session file stopped.", error);
+    }
+}
+
+void MainWindow::statusClicked(StatusBar::Cell cell) {
+    switch (cell) {
+        case StatusBar::LinkBadge: m_commands->run("knobs.lift_limit"); break;
+        case StatusBar::Session: m_commands->run("session.copy_path"); break;
+        case StatusBar::Bell: m_top->bell()->click(); break;
+        case StatusBar::Disk:
+        case StatusBar::State:
+            showPage("chat");
+            m_chatPage->plots()->setFocus();
+            break;
+        case StatusBar::Memory:
+        case StatusBar::Device:
+        case StatusBar::Gpu:
+        case StatusBar::Cost:
+        case StatusBar::Dropped:
+        case StatusBar::Version:
+        case StatusBar::CellCount: openDiagnostics(); break;
+    }
+}
+
+void MainWindow::openKeyboardSheet() {
+    std::vector<PaletteList::Row> rows;
+    for (const QString& group : m_commands->groups())
+        for (const Command& command : m_commands->all())
+            if (command.group == group && !command.key.isEmpty())
+                rows.push_back({group, command.icon, command.title, "",
+                                command.key.toString(QKeySequence::NativeText)});
+    const auto row = [&](const QString& group, const QString& title, const QString& key) {
+        rows.push_back({group, "", title, "", key});
+    };
+    row("In a plot", "Move the cursor", "Left, Right");
+    row("In a plot", "Move the range", "A, D or Shift+Left, Shift+Right");
+    row("In a plot", "Zoom", "W, S or wheel");
+    row("In a plot", "Select a range", "Shift+drag");
+    row("In a plot", "Reset the range", "0 or double click");
+    row("On a slider", "Step, ten steps", "arrows, Shift+arrows");
+    row("On a slider", "Ends, default", "Home, End, Ctrl+0");
+    row("In a reply", "Token by token", "Left, Right");
+    row("While a reply streams", "Stop", "Esc");
+    row("In the message field", "Send, new line", "Enter, Shift+Enter");
+    m_sheet->openSheet("Keyboard", std::move(rows));
+}
+
+void MainWindow::openDiagnostics() {
+    if (m_diagnose) return m_diagnose();
+    std::vector<PaletteList::Row> rows;
+    const auto row = [&](const QString& group, const QString& title, const QString& value) {
+        rows.push_back({group, "", title, value, ""});
+    };
+    row("This machine", "Processor", QString::fromStdString(processorName()));
+    row("This machine", "Cores, threads this process may use",
+        QString("%1, %2").arg(physicalCores()).arg(logicalCpus()));
+    row("This machine", "NUMA nodes", QString::number(numaNodes()));
+    row("This machine", "Memory", QString::fromStdString(formatGiB(double(memoryTotal()))));
+    const MemoryNow memory = m_source->memory();
+    row("This machine", "Memory of this process", QString::fromStdString(formatGiB(double(memory.used))));
+    const auto snapshot = m_source->snapshot();
+    if (snapshot) {
+        const std::string why = snapshot->series[size_t(SeriesId::SmUtilisation)].unavailable;
+        row("GPU", "SM utilisation", why.empty() ? QString("available")
+                                                 : "n/a: " + QString::fromStdString(why));
+        row("Recording", "Events recorded, dropped",
+            QString::fromStdString(formatCount(int64_t(snapshot->eventsRecorded)) + ", " +
+                                   formatCount(int64_t(snapshot->eventsDropped))));
+        row("Recording", "Cost", QString::fromStdString(formatPercent(snapshot->figures.recordingCost, 1)));
+        row("Recording", "Session file", snapshot->sessionFile.empty()
+                ? QString("none") : QString::fromStdString(snapshot->sessionFile));
+    }
+    if (const ModelFacts* model = m_source->model()) {
+        row("Model", "Name, weights", model->name + ", " + model->weights);
+        row("Model", "Folder", model->folder);
+        row("Model", "Experts", QString("%1 layers × %2, top-%3").arg(model->moeLayers).arg(model->experts)
+                                    .arg(model->topK));
+        row("Model", "Instruction set", model->device);
+        for (const KnobRow& knob : knobTable()) {
+            const KnobState state = m_source->knobState(knob.id);
+            if (state.requested == state.effective) continue;
+            row("Knobs not as requested", knob.label,
+                QString("%1 → %2: %3").arg(QString::fromStdString(knobValueText(knob, state.requested)),
+                    QString::fromStdString(knobValueText(knob, state.effective)),
+                    QString::fromStdString(state.reason)));
+        }
+    }
+    row("Program", "Qt", qVersion());
+    row("Program", "Platform", QGuiApplication::platformName());
+    m_sheet->openSheet("Diagnose this machine", std::move(rows));
+}
+
+}  // namespace colibri::ui

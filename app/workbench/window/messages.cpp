@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/workbench/window/messages.h"
+
+#include <QClipboard>
+#include <QGuiApplication>
+#include <QLabel>
+#include <QScrollArea>
+#include <QVBoxLayout>
+#include <algorithm>
+
+namespace colibri::ui {
+namespace {
+
+constexpr size_t kMostMessages = 200;
+constexpr int kBarMs = 8000, kListWidth = 360;
+
+struct KindLook { const char* icon; Tone ink, ground; };
+KindLook lookOf(Message::Kind kind) {
+    switch (kind) {
+        case Message::Kind::Ok: return {"check", Tone::Ok, Tone::OkBg};
+        case Message::Kind::Warn: return {"warn", Tone::Warn, Tone::WarnBg};
+        case Message::Kind::Error: return {"error", Tone::Error, Tone::ErrorBg};
+        case Message::Kind::Info: break;
+    }
+    return {"info", Tone::Text2, Tone::Bg2};
+}
+
+// One message of the list: ground by kind, icon, sentence, detail, actions at the right.
+class Card : public QWidget {
+public:
+    Card(const Message& message, MessageCenter* center) : m_message(message) {
+        auto* line = new QHBoxLayout(this);
+        line->setContentsMargins(36, 7, 8, 7);
+        line->setSpacing(8);
+        line->addStretch(1);
+        auto* actions = new QVBoxLayout;
+        actions->setSpacing(2);
+        if (!message.actionText.isEmpty()) {
+            auto* act = new Button(message.actionText, Button::Kind::Quiet, Button::Size::Dense);
+            QObject::connect(act, &QAbstractButton::clicked, this, [message] { message.action(); });
+            actions->addWidget(act, 0, Qt::AlignRight);
+            m_room = act->sizeHint().width();
+        }
+        auto* buttons = new QHBoxLayout;
+        buttons->setSpacing(0);
+        auto* copy = new IconButton("copy", "Copy message");
+        copy->setIconSize(12);
+        auto* close = new IconButton("close", "Close message");
+        close->setIconSize(12);
+        QObject::connect(copy, &QAbstractButton::clicked, this, [message] {
+            QGuiApplication::clipboard()->setText(message.copyText());
+        });
+        QObject::connect(close, &QAbstractButton::clicked, this,
+                         [center, id = message.id] { center->close(id); });
+        buttons->addWidget(copy);
+        buttons->addWidget(close);
+        actions->addLayout(buttons);
+        actions->addStretch();
+        line->addLayout(actions);
+        m_room = std::max(m_room, 48) + 16;
+        setFixedHeight(int(std::max(46.0, arrangeText(nullptr))));
+        setAccessibleName(message.text);
+    }
+
+protected:
+    double arrangeText(QPainter* p) const {
+        const double left = 36, room = (kListWidth - 24) - left - m_room;
+        double y = 7;
+        y += drawWrapped(p, {left, y}, room, m_message.text, type::body(), 18, tone(Tone::Text1));
+        if (!m_message.detail.isEmpty())
+            y += drawWrapped(p, {left, y}, room, m_message.detail, type::dense(), 16,
+                             tone(Tone::Text2));
+        y += drawWrapped(p, {left, y}, room, m_message.time.toString("HH:mm:ss"), type::caption(),
+                         14, tone(Tone::Text3));
+        return y + 7;
+    }
+    void paintEvent(QPaintEvent*) override {
+        QPainter p(this);
+        const KindLook look = lookOf(m_message.kind);
+        fillBox(p, rect(), tone(look.ground), tone(Tone::Line1), 4);
+        paintIcon(p, look.icon, QRectF(10, 8, 16, 16), tone(look.ink));
+        arrangeText(&p);
+    }
+
+private:
+    Message m_message;
+    int m_room = 48;
+};
+
+}  // namespace
+
+MessageCenter::MessageCenter(QObject* parent) : QObject(parent) {}
+
+int MessageCenter::post(Message message) {
+    message.id = m_next++;
+    if (!message.time.isValid()) message.time = QDateTime::currentDateTime();
+    const int id = message.id;
+    if (message.inBar) {
+        m_barIds.push_back(id);
+        if (message.kind != Message::Kind::Error) {
+            QTimer::singleShot(kBarMs, this, [this, id] {
+                std::erase(m_barIds, id);
+                emit changed();
+            });
+        }
+    }
+    m_messages.push_back(std::move(message));
+    if (m_messages.size() > kMostMessages) m_messages.erase(m_messages.begin());
+    ++m_unread;
+    emit changed();
+    return id;
+}
+
+void MessageCenter::ok(const QString& text, const QString& detail) {
+    post({Message::Kind::Ok, text, detail});
+}
+
+void MessageCenter::error(const QString& text, const QString& detail) {
+    post({Message::Kind::Error, text, detail});
+}
+
+void MessageCenter::close(int id) {
+    std::erase(m_barIds, id);
+    std::erase_if(m_messages, [id](const Message& m) { return m.id == id; });
+    m_unread = std::min(m_unread, int(m_messages.size()));
+    emit changed();
+}
+
+void MessageCenter::closeAll() {
+    m_barIds.clear();
+    m_messages.clear();
+    m_unread = 0;
+    emit changed();
+}
+
+void MessageCenter::markRead() {
+    m_unread = 0;
+    emit changed();
+}
+
+const Message* MessageCenter::inBar() const {
+    for (size_t i = m_barIds.size(); i-- > 0;)
+        for (const Message& message : m_messages)
+            if (message.id == m_barIds[i]) return &message;
+    return nullptr;
+}
+
+// ---- MessageBar
+
+MessageBar::MessageBar(MessageCenter* center, QWidget* parent)
+    : QWidget(parent), m_center(center),
+      m_action(new Button("", Button::Kind::Default, Button::Size::Dense, this)),
+      m_copy(new Button("Copy", Button::Kind::Quiet, Button::Size::Dense, this)),
+      m_close(new IconButton("close", "Close message", 24, this)) {
+    setFixedHeight(40);
+    m_copy->setIconName("copy");
+    connect(center, &MessageCenter::changed, this, &MessageBar::refresh);
+    connect(m_close, &QAbstractButton::clicked, this, [this] { m_center->close(m_id); });
+    connect(m_copy, &QAbstractButton::clicked, this, [this] {
+        if (const Message* message = m_center->inBar())
+            QGuiApplication::clipboard()->setText(message->copyText());
+    });
+    connect(m_action, &QAbstractButton::clicked, this, [this] {
+        const Message* message = m_center->inBar();
+        if (!message || !message->action) return;
+        const auto action = message->action;
+        m_center->close(m_id);
+        action();
+    });
+    refresh();
+}
+
+void MessageBar::refresh() {
+    const Message* message = m_center->inBar();
+    setVisible(message != nullptr);
+    if (!message) return;
+    m_id = message->id;
+    m_action->setText(message->actionText);
+    m_action->setVisible(!message->actionText.isEmpty());
+    m_copy->setVisible(message->kind == Message::Kind::Error);
+    setAccessibleName(message->text);
+    place();
+    update();
+}
+
+void MessageBar::place() {
+    int x = width() - 12 - 24;
+    m_close->move(x, 8);
+    for (Button* button : {m_copy, m_action}) {
+        if (button->isHidden()) continue;
+        x -= button->sizeHint().width() + 6;
+        button->setGeometry(x, 8, button->sizeHint().width(), 24);
+    }
+}
+
+void MessageBar::paintEvent(QPaintEvent*) {
+    const Message* message = m_center->inBar();
+    if (!message) return;
+    QPainter p(this);
+    const KindLook look = lookOf(message->kind);
+    p.fillRect(rect(), tone(look.ground));
+    p.fillRect(QRectF(0, height() - 1, width(), 1), tone(Tone::Line1));
+    paintIcon(p, look.icon, QRectF(16, 12, 16, 16), tone(look.ink));
+    double right = width() - 48;
+    for (const Button* button : {m_copy, m_action})
+        if (!button->isHidden()) right = std::min(right, double(button->x()));
+    drawSpans(p, QRectF(42, 0, right - 54, 39),
+              {{message->text + (message->detail.isEmpty() ? "" : " "), Tone::Text1, type::body()},
+               {QString(message->detail).replace('\n', ' '), Tone::Text2, type::body()}});
+}
+
+// ---- MessageList
+
+MessageList::MessageList(MessageCenter* center, QWidget* window)
+    : Popover(window), m_center(center), m_rows(nullptr), m_content(new QWidget) {
+    auto* column = new QVBoxLayout(this);
+    column->setContentsMargins(1, 1, 1, 1);
+    column->setSpacing(0);
+    auto* head = new QWidget;
+    head->setFixedHeight(32);
+    auto* line = new QHBoxLayout(head);
+    line->setContentsMargins(12, 0, 6, 0);
+    auto* title = new QLabel("Messages");
+    title->setFont(type::bodyBold());
+    auto* clear = new Button("Clear all", Button::Kind::Quiet, Button::Size::Dense);
+    line->addWidget(title);
+    line->addStretch();
+    line->addWidget(clear);
+    connect(clear, &QAbstractButton::clicked, center, &MessageCenter::closeAll);
+    column->addWidget(head);
+    auto* scroll = new QScrollArea;
+    scroll->setWidgetResizable(true);
+    scroll->setWidget(m_content);
+    scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+    column->addWidget(scroll);
+    m_rows = new QVBoxLayout(m_content);
+    m_rows->setContentsMargins(12, 4, 12, 12);
+    m_rows->setSpacing(8);
+    connect(center, &MessageCenter::changed, this, [this] {
+        if (isVisible()) {
+            refresh();
+            place();
+        }
+    });
+    refresh();
+}
+
+QSize MessageList::sizeHint() const {
+    const_cast<MessageList*>(this)->refresh();
+    m_content->adjustSize();
+    return {kListWidth, std::clamp(36 + m_content->sizeHint().height(), 96, 520)};
+}
+
+void MessageList::refresh() {
+    while (QLayoutItem* item = m_rows->takeAt(0)) {
+        delete item->widget();
+        delete item;
+    }
+    const auto& all = m_center->all();
+    for (size_t i = all.size(); i-- > 0;) m_rows->addWidget(new Card(all[i], m_center));
+    if (all.empty()) {
+        auto* empty = new QLabel("No messages");
+        empty->setProperty("tone", "text3");
+        empty->setAlignment(Qt::AlignCenter);
+        m_rows->addWidget(empty);
+    }
+    m_rows->addStretch();
+}
+
+}  // namespace colibri::ui

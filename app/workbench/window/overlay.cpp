@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/workbench/window/overlay.h"
+
+#include <QApplication>
+#include <QKeyEvent>
+#include <QMouseEvent>
+
+#include "app/workbench/widgets/paint.h"
+
+namespace colibri::ui {
+namespace {
+
+class PanelBox : public QWidget {
+public:
+    using QWidget::QWidget;
+
+protected:
+    void paintEvent(QPaintEvent*) override {
+        QPainter p(this);
+        fillBox(p, rect(), tone(Tone::Bg1), tone(Tone::Line2), 6);
+    }
+    void mousePressEvent(QMouseEvent* event) override { event->accept(); }
+};
+
+// Tab stays inside `root`.
+bool cycleFocus(QWidget* root, bool next) {
+    QWidget* from = QApplication::focusWidget();
+    if (!from || (from != root && !root->isAncestorOf(from))) from = root;
+    QWidget* at = from;
+    for (int guard = 0; guard < 2000; ++guard) {
+        at = next ? at->nextInFocusChain() : at->previousInFocusChain();
+        if (!at || at == from) return false;
+        if (at != root && root->isAncestorOf(at) && at->isVisible() && at->isEnabled() &&
+            (at->focusPolicy() & Qt::TabFocus)) {
+            at->setFocus(next ? Qt::TabFocusReason : Qt::BacktabFocusReason);
+            return true;
+        }
+    }
+    return false;
+}
+
+}  // namespace
+
+Overlay::Overlay(QWidget* window) : QWidget(window), m_panel(new PanelBox(this)) {
+    hide();
+    window->installEventFilter(this);
+}
+
+void Overlay::setInsets(int top, int bottom) {
+    m_top = top;
+    m_bottom = bottom;
+    relayout();
+}
+
+QRect Overlay::panelRect() const {
+    const QWidget* window = parentWidget();
+    const int w = std::min(640, window->width() - 32);
+    return {(window->width() - w) / 2, 96, w, std::min(452, window->height() - 96 - 40)};
+}
+
+void Overlay::relayout() {
+    const QWidget* window = parentWidget();
+    setGeometry(0, m_top, window->width(), std::max(0, window->height() - m_top - m_bottom));
+    m_panel->setGeometry(panelRect().translated(0, -m_top));
+}
+
+void Overlay::openPanel() {
+    m_focusBefore = QApplication::focusWidget();
+    relayout();
+    raise();
+    show();
+    opened();
+}
+
+void Overlay::closePanel() {
+    if (!isVisible()) return;
+    hide();
+    if (m_focusBefore) m_focusBefore->setFocus();
+    emit closed();
+}
+
+void Overlay::paintEvent(QPaintEvent*) {
+    QPainter p(this);
+    p.fillRect(rect(), tone(Tone::Scrim));
+}
+
+void Overlay::mousePressEvent(QMouseEvent*) { closePanel(); }
+
+void Overlay::keyPressEvent(QKeyEvent* event) {
+    if (event->key() == Qt::Key_Escape) closePanel();
+}
+
+bool Overlay::eventFilter(QObject* object, QEvent* event) {
+    if (object == parentWidget() && event->type() == QEvent::Resize && isVisible()) relayout();
+    return QWidget::eventFilter(object, event);
+}
+
+bool Overlay::focusNextPrevChild(bool next) { return cycleFocus(this, next); }
+
+// ---- Popover
+
+Popover::Popover(QWidget* window) : QWidget(window) {
+    hide();
+    setFocusPolicy(Qt::StrongFocus);
+}
+
+void Popover::openAt(QWidget* anchor, bool above, bool alignRight) {
+    m_anchor = anchor;
+    m_above = above;
+    m_alignRight = alignRight;
+    m_focusBefore = QApplication::focusWidget();
+    adjustSize();
+    place();
+    raise();
+    show();
+    setFocus(Qt::PopupFocusReason);
+    qApp->installEventFilter(this);
+}
+
+void Popover::place() {
+    if (!m_anchor) return;
+    const QWidget* window = parentWidget();
+    const QPoint corner = m_anchor->mapTo(window, QPoint(0, 0));
+    const QSize size = sizeHint().expandedTo(minimumSize()).boundedTo(maximumSize());
+    int x = m_alignRight ? corner.x() + m_anchor->width() - size.width() : corner.x();
+    int y = m_above ? corner.y() - size.height() - 4 : corner.y() + m_anchor->height() + 4;
+    const int height = std::min(size.height(), window->height() - 16);
+    x = std::clamp(x, 8, std::max(8, window->width() - size.width() - 8));
+    y = std::clamp(y, 8, std::max(8, window->height() - height - 8));
+    setGeometry(x, y, size.width(), height);
+}
+
+void Popover::closePopover() {
+    if (!isVisible()) return;
+    qApp->removeEventFilter(this);
+    const bool had = isAncestorOf(QApplication::focusWidget()) || hasFocus();
+    hide();
+    if (had && m_focusBefore) m_focusBefore->setFocus();
+    emit closed();
+}
+
+void Popover::paintEvent(QPaintEvent*) {
+    QPainter p(this);
+    fillBox(p, rect(), tone(Tone::Bg1), tone(Tone::Line2), 6);
+}
+
+void Popover::keyPressEvent(QKeyEvent* event) {
+    if (event->key() == Qt::Key_Escape) closePopover();
+    else QWidget::keyPressEvent(event);
+}
+
+bool Popover::eventFilter(QObject* object, QEvent* event) {
+    if (event->type() == QEvent::MouseButtonPress && object->isWidgetType()) {
+        auto* widget = static_cast<QWidget*>(object);
+        // A drop-down list of ours is a window of its own: it does not count as outside.
+        const bool sameWindow = widget->window() == window();
+        if (sameWindow && widget != this && !isAncestorOf(widget) && widget != m_anchor)
+            closePopover();
+    } else if (event->type() == QEvent::Resize && object == parentWidget()) {
+        place();
+    }
+    return QWidget::eventFilter(object, event);
+}
+
+bool Popover::focusNextPrevChild(bool next) { return cycleFocus(this, next); }
+
+}  // namespace colibri::ui

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/workbench/window/program.h"
+
+#include <QApplication>
+#include <QCommandLineParser>
+#include <QDesktopServices>
+#include <QDir>
+#include <QFileInfo>
+#include <QUrl>
+#include <cstdio>
+
+#include "app/workbench/pages/load_page.h"
+#include "app/workbench/session/settings.h"
+
+namespace colibri::ui {
+namespace {
+
+constexpr int kWatchMs = 100;
+// Before the picture: time for the last snapshot and figures to be drawn.
+constexpr int kQuietTicks = 8;
+constexpr int kLongestRunMs = 15 * 60 * 1000;
+
+QString optionName(const KnobRow& row) { return QString(row.name).replace('_', '-'); }
+
+}  // namespace
+
+std::optional<ProgramOptions> ProgramOptions::parse(const QStringList& arguments, QString* text,
+                                                    QString* error) {
+    QCommandLineParser parser;
+    parser.setApplicationDescription("Chat with a Mixture-of-Experts model and see where the time goes.");
+    parser.addPositionalArgument("model", "A model folder, a checkpoint or a session file.", "[MODEL]");
+    parser.addOption({"demo", "Open the bundled model with a slow link."});
+    parser.addOption({"ask", "Send TEXT as soon as the model is ready.", "TEXT"});
+    parser.addOption({"page", "Page to begin with: welcome, load, diagnose, chat.", "PAGE"});
+    parser.addOption({"session", "Record the session to FILE.", "FILE"});
+    parser.addOption({"screenshot", "Write a PNG of the window to FILE and end; with --ask after "
+                                    "the reply.", "FILE"});
+    parser.addOption({"size", "Size of the window, such as 1440x900.", "WxH"});
+    parser.addOption({"theme", "dark, light or system.", "THEME"});
+    parser.addOption({"scale", "Scale in percent: 100, 125, 150, 200.", "PERCENT"});
+    const QCommandLineOption help = parser.addHelpOption();
+    const QCommandLineOption version = parser.addVersionOption();
+    for (const KnobRow& row : knobTable())
+        parser.addOption({optionName(row), QString(row.label) + ". " + row.help, row.unit[0] ? row.unit : "VALUE"});
+    if (!parser.parse(arguments)) {
+        *error = parser.errorText();
+        return std::nullopt;
+    }
+    if (parser.isSet(help)) *text = parser.helpText();
+    if (parser.isSet(version)) *text = QCoreApplication::applicationName() + " " +
+                                       QCoreApplication::applicationVersion() + "\n";
+    ProgramOptions options;
+    const QStringList positional = parser.positionalArguments();
+    if (positional.size() > 1) {
+        *error = "One model at a time; \"" + positional[1] + "\" is one too many.";
+        return std::nullopt;
+    }
+    if (!positional.isEmpty()) options.model = positional[0];
+    options.demo = parser.isSet("demo");
+    options.ask = parser.value("ask");
+    options.page = parser.value("page");
+    options.sessionFile = parser.value("session");
+    options.screenshot = parser.value("screenshot");
+    if (parser.isSet("size")) {
+        const QStringList parts = parser.value("size").split('x');
+        const QSize size(parts.value(0).toInt(), parts.value(1).toInt());
+        if (parts.size() != 2 || size.width() < 320 || size.height() < 240 ||
+            size.width() > 16384 || size.height() > 16384) {
+            *error = "--size: \"" + parser.value("size") + "\" is not a size such as 1440x900.";
+            return std::nullopt;
+        }
+        options.size = size;
+    }
+    if (parser.isSet("theme")) {
+        const int index = int(QStringList{"system", "light", "dark"}.indexOf(parser.value("theme")));
+        if (index < 0) {
+            *error = "--theme: \"" + parser.value("theme") + "\" is not dark, light or system.";
+            return std::nullopt;
+        }
+        options.theme = Theme::Mode(index);
+    }
+    if (!options.page.isEmpty() &&
+        !QStringList{"welcome", "load", "diagnose", "chat"}.contains(options.page)) {
+        *error = "--page: \"" + options.page + "\" is not welcome, load, diagnose or chat.";
+        return std::nullopt;
+    }
+    options.scale = parser.value("scale").toInt();
+    for (const KnobRow& row : knobTable()) {
+        if (!parser.isSet(optionName(row))) continue;
+        const auto value = parseKnobValue(row, parser.value(optionName(row)).toStdString(),
+                                          {row.min, row.max, row.defaultValue});
+        if (!value.ok()) {
+            *error = QString::fromStdString(value.status().text());
+            return std::nullopt;
+        }
+        options.knobs[size_t(row.id)] = *value;
+    }
+    return options;
+}
+
+Program::Program(const ProgramOptions& options)
+    : m_options(options), m_host(std::make_unique<EngineHost>()),
+      m_window(std::make_unique<MainWindow>(m_host.get())), m_start(new StartPages(*m_host)) {
+    m_host->setSessionFile(options.sessionFile);
+    m_window->addPage({"start", "", "", m_start, false, {}});
+    m_window->setDiagnose([this] { m_start->showDiagnose(); });
+    MainWindow* window = m_window.get();
+    connect(m_start, &StartPages::wanted, window, [window] { window->showPage("start"); });
+    connect(m_start, &StartPages::modelReady, window, [window] { window->showPage("chat"); });
+    connect(m_start, &StartPages::leave, window, [window] { window->showPage("chat"); });
+    connect(m_start, &StartPages::keyboardSheetWanted, window, &MainWindow::openKeyboardSheet);
+    connect(m_start, &StartPages::guideWanted, this, [](const QString& path) {
+        QDesktopServices::openUrl(QUrl::fromLocalFile(path));
+    });
+    connect(m_host.get(), &EngineHost::loadFailed, window, [window](const Status& status) {
+        window->messages()->post({Message::Kind::Error, "The model could not be loaded.",
+                                  QString::fromStdString(status.text()), {}, {}, false});
+    });
+    connect(m_host.get(), &SessionSource::stateChanged, this, &Program::onState);
+    addModelCommands();
+    connect(&m_watch, &QTimer::timeout, this, &Program::watchScreenshot);
+}
+
+Program::~Program() = default;
+
+void Program::addModelCommands() {
+    Commands* commands = m_window->commands();
+    const auto ready = [this] { return m_host->model() != nullptr; };
+    commands->add({"model.open", "Model", "Open a model", "folder", QKeySequence("Ctrl+O"),
+                   [this] { m_start->openModel(); }, {}, {}});
+    commands->add({"model.demo", "Model", "Try the demo", "play", QKeySequence("Ctrl+D"),
+                   [this] { m_start->openDemo(); }, {}, {}});
+    commands->add({"model.reload", "Model", "Reload with other settings", "reset", QKeySequence("Ctrl+Shift+R"),
+                   [this] { m_start->showLoaded(); },
+                   [this] { return m_host->model() ? m_host->model()->name : QString(); }, ready});
+    commands->add({"model.close", "Model", "Close the model", "close", QKeySequence("Ctrl+W"),
+                   [this] { m_host->close(); }, {}, ready});
+    commands->add({"session.open", "Session", "Open a session", "clock", QKeySequence("Ctrl+Shift+O"),
+                   [this] { m_start->openSession(); }, {}, {}});
+    commands->add({"help.welcome", "Help", "Welcome page", "star", {},
+                   [this] { m_start->showWelcome(); }, {}, {}});
+    m_window->rebuildMenus();
+}
+
+void Program::onState() {
+    const SessionSource::State state = m_host->state();
+    if (state == SessionSource::State::Ready && !m_options.ask.isEmpty() && !m_asked) {
+        m_asked = true;
+        m_window->showPage("chat");
+        m_window->chatPage()->chat()->newChat();
+        m_window->chatPage()->chat()->send(m_options.ask);
+    }
+    // The welcome page is where one goes on after the model was closed.
+    if (state == SessionSource::State::NoModel && m_window->currentPage() == "chat")
+        m_start->showWelcome();
+}
+
+void Program::start() {
+    if (m_options.theme) Theme::get().setMode(*m_options.theme);
+    if (!m_options.screenshot.isEmpty()) m_window->resize(m_options.size);
+    m_start->showWelcome();
+    if (m_options.screenshot.isEmpty()) m_start->checkLastSession();
+    if (m_options.page == "diagnose") {
+        m_start->showDiagnose();
+    } else if (m_options.demo) {
+        m_start->openDemo();
+    } else if (!m_options.model.isEmpty()) {
+        const bool look = m_options.page == "load" ||
+                          (m_options.ask.isEmpty() && m_options.screenshot.isEmpty());
+        const QString path = QFileInfo(m_options.model).absoluteFilePath();
+        if (look) m_start->openPath(path, m_options.knobs);
+        else m_start->loadPath(path, m_options.knobs);
+    }
+    m_window->show();
+    if (!m_options.screenshot.isEmpty()) {
+        m_watch.start(kWatchMs);
+        QTimer::singleShot(kLongestRunMs, this, [this] {
+            std::fprintf(stderr, "The run did not end within 15 minutes; the picture shows where it stands.\n");
+            m_exitCode = 1;
+            takeScreenshot();
+        });
+    }
+}
+
+// The picture is due when what was asked for has happened and the window has been quiet for a while.
+void Program::watchScreenshot() {
+    const ChatPanel* chat = m_window->chatPage()->chat();
+    const bool wantsModel = (m_options.demo || !m_options.model.isEmpty()) && m_options.page != "load" &&
+                            m_options.page != "welcome" && m_options.page != "diagnose";
+    const bool loading = m_host->state() == SessionSource::State::Loading || m_start->opening();
+    const bool failed = wantsModel && !loading && m_host->state() == SessionSource::State::NoModel;
+    const bool waiting = loading || chat->generating() ||
+                         (!m_options.ask.isEmpty() && !m_asked && !failed);
+    m_quietTicks = waiting ? 0 : m_quietTicks + 1;
+    if (m_quietTicks < (failed ? 30 : kQuietTicks)) return;
+    if (failed) {
+        std::fprintf(stderr, "The model was not loaded; the picture shows why.\n");
+        m_exitCode = 1;
+    }
+    takeScreenshot();
+}
+
+void Program::takeScreenshot() {
+    m_watch.stop();
+    const QFileInfo file(m_options.screenshot);
+    QDir().mkpath(file.absolutePath());
+    m_window->tick();
+    const QPixmap picture = m_window->grab();
+    if (!picture.save(file.absoluteFilePath(), "PNG")) {
+        std::fprintf(stderr, "The picture %s could not be written.\n", qPrintable(file.absoluteFilePath()));
+        m_exitCode = 1;
+    }
+    m_window->close();
+    QCoreApplication::exit(m_exitCode);
+}
+
+}  // namespace colibri::ui

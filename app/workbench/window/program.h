@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The program around the window: options of the command line, the engine host, the pages before
+// the chat, and the headless run that asks, waits and takes a picture.
+#pragma once
+
+#include <QObject>
+#include <QSize>
+#include <QTimer>
+#include <memory>
+#include <optional>
+
+#include "app/workbench/pages/start_pages.h"
+#include "app/workbench/session/engine_host.h"
+#include "app/workbench/window/main_window.h"
+
+namespace colibri::ui {
+
+struct ProgramOptions {
+    QString model;                       // container, checkpoint or session to open; "" = none
+    bool demo = false;
+    KnobValues knobs;
+    QString ask;                         // sent as soon as the model is ready
+    QString page;                        // "welcome", "load", "diagnose"; "" = what follows
+    QString sessionFile;                 // "" = in the sessions folder
+    QString screenshot;                  // taken when the reply has ended; then the program ends
+    QSize size{1440, 900};
+    std::optional<Theme::Mode> theme;
+    int scale = 0;                       // percent; 0 = the setting
+
+    // Errors go to `error`; --help and --version are answered by `text`, with nothing to run.
+    static std::optional<ProgramOptions> parse(const QStringList& arguments, QString* text,
+                                               QString* error);
+};
+
+class Program : public QObject {
+    Q_OBJECT
+
+public:
+    explicit Program(const ProgramOptions& options);
+    ~Program() override;
+    void start();
+    MainWindow* window() { return m_window.get(); }
+    StartPages* startPages() { return m_start; }
+    int exitCode() const { return m_exitCode; }
+
+private:
+    void addModelCommands();
+    void onState();
+    void watchScreenshot();
+    void takeScreenshot();
+
+    ProgramOptions m_options;
+    std::unique_ptr<EngineHost> m_host;
+    std::unique_ptr<MainWindow> m_window;
+    StartPages* m_start;
+    QTimer m_watch;
+    bool m_asked = false;
+    int m_quietTicks = 0, m_exitCode = 0;
+};
+
+}  // namespace colibri::ui

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include <QHBoxLayout>
+#include <cmath>
+
+#include "app/workbench/plots/plot_data.h"
+#include "app/workbench/window/bars.h"
+
+namespace colibri::ui {
+namespace {
+
+struct RangeChoice { const char* text; double seconds; };
+constexpr RangeChoice kRanges[] = {{"0:10", 10},   {"0:30", 30},   {"1:30", 90},   {"5:00", 300},
+                                   {"15:00", 900}, {"1:00:00", 3600}};
+
+class Logo : public QWidget {
+public:
+    Logo() { setFixedSize(24, 28); }
+
+protected:
+    void paintEvent(QPaintEvent*) override {
+        QPainter p(this);
+        paintIcon(p, "logo", QRectF(4, 6, 16, 16), tone(Tone::Accent));
+    }
+};
+
+}  // namespace
+
+// ---- ModelChip
+
+ModelChip::ModelChip(QWidget* parent) : QAbstractButton(parent) {
+    setFocusPolicy(Qt::StrongFocus);
+    setFixedHeight(28);
+    setSizePolicy(QSizePolicy::Preferred, QSizePolicy::Fixed);
+    setModel({}, {});
+}
+
+void ModelChip::setModel(const QString& name, const QString& weights) {
+    m_name = name;
+    m_weights = weights;
+    setAccessibleName(name.isEmpty() ? "No model loaded, model menu" : "Model " + name + ", menu");
+    setToolTip(name.isEmpty() ? "Open a model" : name + "  " + weights);
+    updateGeometry();
+    update();
+}
+
+void ModelChip::setCompact(bool on) {
+    m_compact = on;
+    updateGeometry();
+    update();
+}
+
+QSize ModelChip::sizeHint() const {
+    const QString name = m_name.isEmpty() ? "No model loaded" : m_name;
+    double w = 1 + 8 + 16 + 8 + textWidth(m_name.isEmpty() ? type::body() : type::bodyMedium(), name);
+    if (!m_compact && !m_weights.isEmpty()) w += 8 + textWidth(type::monoSmall(), m_weights);
+    return {int(std::ceil(w + 8 + 12 + 8 + 1)), 28};
+}
+
+void ModelChip::paintEvent(QPaintEvent*) {
+    QPainter p(this);
+    fillBox(p, rect(), tone(underMouse() ? Tone::Bg3 : Tone::Bg1), tone(Tone::Line1), 4);
+    if (hasFocus()) focusRing(p, rect(), 4);
+    const bool none = m_name.isEmpty();
+    const QColor ink = tone(none ? Tone::Text2 : Tone::Text1);
+    paintIcon(p, "chip", QRectF(9, 6, 16, 16), ink);
+    const QFont font = none ? type::body() : type::bodyMedium();
+    const QString name = none ? "No model loaded" : m_name;
+    const double suffix = m_compact || m_weights.isEmpty()
+                              ? 0 : 8 + textWidth(type::monoSmall(), m_weights);
+    const double room = width() - 33 - suffix - 29;
+    drawElided(p, QRectF(33, 0, room, 28), Qt::AlignVCenter, name, font, ink);
+    if (suffix > 0) {
+        const double x = 33 + std::min(room, textWidth(font, name)) + 8;
+        drawText(p, QRectF(x, 0, suffix, 28), Qt::AlignVCenter, m_weights, type::monoSmall(),
+                 tone(Tone::Text3));
+    }
+    paintIcon(p, "down", QRectF(width() - 21, 8, 12, 12), ink);
+}
+
+// ---- CommandField
+
+CommandField::CommandField(QWidget* parent) : QAbstractButton(parent) {
+    setFocusPolicy(Qt::StrongFocus);
+    setFixedSize(212, 28);
+    setAccessibleName("Commands");
+}
+
+void CommandField::paintEvent(QPaintEvent*) {
+    QPainter p(this);
+    fillBox(p, rect(), tone(underMouse() ? Tone::Bg3 : Tone::Bg2), tone(Tone::Line2), 4);
+    if (hasFocus()) focusRing(p, rect(), 4);
+    paintIcon(p, "search", QRectF(9, 6, 16, 16), tone(Tone::Text3));
+    drawText(p, QRectF(33, 0, 100, 28), Qt::AlignVCenter, "Commands", type::body(),
+             tone(Tone::Text3));
+    const double w = keyPlateWidth("Ctrl+Shift+P");
+    drawKeyPlate(p, width() - 9 - w, 14, "Ctrl+Shift+P", tone(Tone::Text3), tone(Tone::Line2));
+}
+
+// ---- RecordingMark
+
+RecordingMark::RecordingMark(QWidget* parent) : QAbstractButton(parent) {
+    setFocusPolicy(Qt::StrongFocus);
+    setFixedHeight(28);
+    setSizePolicy(QSizePolicy::Fixed, QSizePolicy::Fixed);
+}
+
+void RecordingMark::setState(bool on, double seconds, const QString& error) {
+    const QString time = clockText(seconds, 0);
+    if (on == m_on && time == m_time && error == m_error) return;
+    const bool resized = time.size() != m_time.size() || on != m_on;
+    m_on = on;
+    m_time = time;
+    m_error = error;
+    setAccessibleName(on ? "Recording, " + time : "Not recording");
+    setToolTip(!error.isEmpty() ? error : on ? "Every event goes to the session file. Copy its path."
+                                             : "This session is not written to a file");
+    if (resized) updateGeometry();
+    update();
+}
+
+QSize RecordingMark::sizeHint() const {
+    const QString word = m_on ? "Recording" : "Not recording";
+    return {int(std::ceil(5 + 8 + 8 + textWidth(type::body(), word) + 8 +
+                          textWidth(type::monoSmall(), m_time) + 5)), 28};
+}
+
+void RecordingMark::paintEvent(QPaintEvent*) {
+    QPainter p(this);
+    if (hasFocus()) focusRing(p, rect(), 4);
+    p.setRenderHint(QPainter::Antialiasing);
+    p.setPen(Qt::NoPen);
+    p.setBrush(tone(m_on ? Tone::Error : Tone::Text3));
+    p.drawEllipse(QRectF(5, 10, 8, 8));
+    const QString word = m_on ? "Recording" : "Not recording";
+    drawText(p, QRectF(21, 0, 200, 28), Qt::AlignVCenter, word, type::body(), tone(Tone::Text2));
+    drawText(p, QRectF(29 + textWidth(type::body(), word), 0, 90, 28), Qt::AlignVCenter, m_time,
+             type::monoSmall(), tone(Tone::Text1));
+}
+
+// ---- TopBar
+
+class TopBar::Line : public QWidget {
+public:
+    Line() { setFixedSize(13, 20); }
+
+protected:
+    void paintEvent(QPaintEvent*) override {
+        QPainter p(this);
+        p.fillRect(QRectF(6, 0, 1, height()), tone(Tone::Line1));
+    }
+};
+
+TopBar::TopBar(ViewState* view, QWidget* parent) : QWidget(parent), m_view(view) {
+    setFixedHeight(40);
+    auto* line = new QHBoxLayout(this);
+    line->setContentsMargins(8, 0, 8, 1);
+    line->setSpacing(4);
+    m_menu = new IconButton("menu", "Menu", 28);
+    m_menu->describe("Menu", "F10");
+    m_logo = new Logo;
+    m_chip = new ModelChip;
+    m_pause = new IconButton("pause", "Pause the plots; recording goes on", 28);
+    m_pause->describe("Pause the plots; recording goes on", "Ctrl+P");
+    m_pause->setCheckable(true);
+    m_follow = new Button("Follow", Button::Kind::Default, Button::Size::Dense);
+    m_follow->setIconName("follow");
+    m_follow->setCheckable(true);
+    m_follow->setToolTip("Keep the newest data in view  (End)");
+    m_followIcon = new IconButton("follow", "Follow the newest data");
+    m_followIcon->setCheckable(true);
+    m_range = new Select;
+    for (const RangeChoice& choice : kRanges) m_range->addItem(choice.text, choice.seconds);
+    m_range->setCurrentIndex(2);
+    m_range->setAccessibleName("Visible time range");
+    m_recording = new RecordingMark;
+    m_commands = new CommandField;
+    m_search = new IconButton("search", "Commands", 28);
+    m_search->describe("Commands", "Ctrl+Shift+P");
+    m_theme = new IconButton("sun", "Switch theme", 28);
+    m_bell = new IconButton("bell", "Messages", 28);
+    m_help = new IconButton("help", "Keyboard sheet", 28);
+    m_help->describe("Keyboard sheet", "F1");
+    m_lineA = new Line;
+    m_lineB = new Line;
+    m_tabsLayout = new QHBoxLayout;
+    m_tabsLayout->setSpacing(0);
+    m_tabsLayout->setContentsMargins(8, 0, 0, 0);
+    line->addWidget(m_menu);
+    line->addWidget(m_logo);
+    line->addWidget(m_chip);
+    line->addLayout(m_tabsLayout);
+    line->addStretch(1);
+    for (QWidget* w : std::initializer_list<QWidget*>{m_pause, m_follow, m_followIcon, m_range,
+             m_lineA, m_recording, m_lineB, m_commands, m_search, m_theme, m_bell, m_help})
+        line->addWidget(w);
+    line->setAlignment(m_chip, Qt::AlignVCenter);
+
+    connect(m_pause, &QAbstractButton::clicked, m_view, &ViewState::setPaused);
+    const auto follow = [this] {
+        if (m_view->following() && !m_view->paused()) m_view->stopFollowing();
+        else m_view->follow();
+        refreshMode();
+    };
+    connect(m_follow, &QAbstractButton::clicked, this, follow);
+    connect(m_followIcon, &QAbstractButton::clicked, this, follow);
+    connect(m_range, &QComboBox::activated, this, [this](int i) {
+        m_view->setSpan(m_range->itemData(i).toDouble());
+    });
+    connect(m_view, &ViewState::modeChanged, this, &TopBar::refreshMode);
+    connect(m_view, &ViewState::rangeChanged, this, [this] {
+        const int index = m_range->findData(m_view->span());
+        if (index >= 0) {
+            m_range->setCurrentIndex(index);
+        } else if (m_range->currentIndex() >= 0) {
+            m_range->setCurrentIndex(-1);
+        }
+        if (index < 0) m_range->setPlaceholderText(clockText(m_view->span(), 0));
+    });
+    connect(m_commands, &QAbstractButton::clicked, this, &TopBar::commandsWanted);
+    connect(m_search, &QAbstractButton::clicked, this, &TopBar::commandsWanted);
+    connect(m_theme, &QAbstractButton::clicked, this, &TopBar::themeWanted);
+    connect(m_help, &QAbstractButton::clicked, this, &TopBar::helpWanted);
+    setDensity(Density::Full);
+    refreshMode();
+    refreshTheme();
+}
+
+void TopBar::addTab(const QString& key, const QString& icon, const QString& title) {
+    auto* tab = new TabButton(icon, title, false);
+    connect(tab, &QAbstractButton::clicked, this, [this, key] { emit tabChosen(key); });
+    tab->setShowIcon(m_density != Density::Small);
+    m_tabsLayout->addWidget(tab);
+    m_tabs.emplace_back(key, tab);
+}
+
+void TopBar::setCurrentTab(const QString& key) {
+    for (const auto& [name, tab] : m_tabs) {
+        tab->setAutoExclusive(false);
+        tab->setChecked(name == key);
+        tab->setAutoExclusive(true);
+    }
+}
+
+void TopBar::setSessionVisible(bool on) {
+    m_session = on;
+    setDensity(m_density);
+}
+
+void TopBar::setDensity(Density density) {
+    m_density = density;
+    const bool small = density == Density::Small, narrow = density <= Density::Compact;
+    m_logo->setVisible(!small);
+    m_chip->setCompact(small);
+    for (const auto& [key, tab] : m_tabs) tab->setShowIcon(!small);
+    m_pause->setVisible(m_session && !small);
+    m_follow->setVisible(m_session && !small);
+    m_followIcon->setVisible(m_session && small);
+    m_range->setVisible(m_session);
+    m_range->setPrefix(small ? "" : "clock", small ? "" : "Last", !small);
+    m_lineA->setVisible(m_session && !small);
+    m_recording->setVisible(m_session && !small);
+    m_lineB->setVisible(m_session && !small);
+    m_commands->setVisible(!narrow);
+    m_commands->setFixedWidth(density == Density::Wide ? 320 : 212);
+    m_search->setVisible(narrow);
+    m_theme->setVisible(!narrow);
+    m_help->setVisible(!narrow);
+}
+
+void TopBar::setDot(bool on) { m_bell->setDot(on); }
+
+void TopBar::refreshMode() {
+    const bool on = m_view->following() && !m_view->paused();
+    m_follow->setChecked(on);
+    m_followIcon->setChecked(on);
+    m_pause->setChecked(m_view->paused());
+    m_pause->setIconName(m_view->paused() ? "play" : "pause");
+}
+
+void TopBar::refreshTheme() {
+    const bool dark = Theme::get().dark();
+    m_theme->setIconName(dark ? "sun" : "moon");
+    m_theme->describe(dark ? "Light theme" : "Dark theme", "Ctrl+Shift+L");
+}
+
+void TopBar::paintEvent(QPaintEvent*) {
+    QPainter p(this);
+    p.fillRect(rect(), tone(Tone::Bg0));
+    p.fillRect(QRectF(0, height() - 1, width(), 1), tone(Tone::Line1));
+}
+
+}  // namespace colibri::ui

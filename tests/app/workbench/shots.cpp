@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Renders the window with the seeded story to PNG files, to be looked at beside the pictures of the
+// design: shots DIR [PAGE...]; pages: chat, chat-800x500, chat-1100x700, chat-2560x1440, palette,
+// keyboard, sampling, list, messages, empty.
+#include <QApplication>
+#include <QDir>
+#include <QPainter>
+#include <QStandardPaths>
+#include <QThread>
+#include <cstdio>
+
+#include "app/workbench/chat/chat_parts.h"
+#include "app/workbench/window/main_window.h"
+#include "fake_source.h"
+
+using namespace colibri;
+using namespace colibri::ui;
+
+namespace {
+
+void settle(MainWindow& window) {
+    for (int i = 0; i < 12; ++i) {
+        window.tick();
+        QApplication::processEvents();
+        QThread::msleep(5);
+    }
+}
+
+void shoot(const QString& folder, const QString& name, Theme::Mode mode) {
+    Theme::get().setMode(mode);
+    QSize size(1440, 900);
+    if (name.contains('x')) {
+        const QString dims = name.section('-', 1);
+        size = QSize(dims.section('x', 0, 0).toInt(), dims.section('x', 1).toInt());
+    }
+    FakeSource source(name != "empty");
+    MainWindow window(&source, folder + "/chats");
+    window.resize(size);
+    window.show();
+    ChatPanel* chat = window.chatPage()->chat();
+    if (name == "empty") {
+        settle(window);
+    } else {
+        chat->openConversation(storyConversation(size.width() >= 1920));
+        const QVector<int> path = chat->conversation().path();
+        source.active = 1;
+        chat->view()->modelTurn(path.last())->refresh(chat->conversation().turns[path.last()],
+                                                      ModelTurn::State::Generating, {});
+        chat->composer()->setGenerating(true);
+        chat->composer()->focusEditor();
+        settle(window);
+        window.view()->setCursor(58.6);
+        if (ModelTurn* turn = chat->view()->modelTurn(path[path.size() - 3])) {
+            const Turn& data = chat->conversation().turns[path[path.size() - 3]];
+            for (int i = 0; i < data.tokens.size(); ++i)
+                if (data.tokens[i].waitMs > 12) turn->flow()->setHoveredToken(i);
+        }
+        window.view()->setCursor(58.6);
+        if (name != "palette") chat->composer()->focusEditor();
+        settle(window);
+        if (name == "palette") window.palette()->openCommands("cache");
+        if (name == "keyboard") window.openKeyboardSheet();
+        if (name == "diagnose") window.openDiagnostics();
+        if (name == "sampling") chat->openSampling();
+        if (name == "list") window.chatPage()->toggleList(nullptr);
+        if (name == "messages") {
+            window.messages()->ok("Config written", "desk-16gb.json, 14 knobs");
+            window.messages()->post({Message::Kind::Warn, "Recording dropped 1,204 events",
+                "The ring of thread 3 was full for 0.2 s. Figures from 01:12 to 01:13 are low."});
+            window.messages()->error("Expert 37 of layer 14 could not be read",
+                "layer_014.bin, byte 180,043,776: input/output error, twice. The request ended; the "
+                "engine runs on. Check the disk, then verify hashes.");
+            window.topBar()->bell()->click();
+        }
+        settle(window);
+    }
+    QImage image(size, QImage::Format_ARGB32);
+    image.fill(Qt::magenta);     // anything the window leaves unpainted shows
+    QPainter painter(&image);
+    window.render(&painter);
+    painter.end();
+    const QString path = folder + "/" + name + (mode == Theme::Mode::Dark ? "-dark" : "-light") + ".png";
+    image.save(path);
+    std::printf("%s\n", qPrintable(path));
+    chat->composer()->setGenerating(false);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    QStandardPaths::setTestModeEnabled(true);
+    QApplication app(argc, argv);
+    app.setApplicationName("colibri-workbench-shots");
+    Theme::get().install();
+    const QString folder = argc > 1 ? argv[1] : ".";
+    QDir().mkpath(folder);
+    QStringList names;
+    for (int i = 2; i < argc; ++i) names << argv[i];
+    if (names.isEmpty()) names = {"chat", "chat-800x500", "chat-1100x700", "chat-2560x1440", "palette"};
+    for (const QString& name : names)
+        for (const Theme::Mode mode : {Theme::Mode::Dark, Theme::Mode::Light}) shoot(folder, name, mode);
+    return 0;
+}
