@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include <unistd.h>
 
+#include <chrono>
 #include <iostream>
+#include <thread>
 
 #include "app/cli/sampling_args.h"
 #include "engine/base/format.h"
@@ -111,8 +113,18 @@ private:
             return;
         }
         m_engine.setKnob(row->id, *value);
-        message(std::string(row->label) + " " + text + (*row->unit ? " " : "") + row->unit +
-                (row->live ? "" : ": takes effect when the model is loaded"));
+        const KnobState s = applied(row->id);
+        message(std::string(row->name) + " = " + knobValueText(*row, s.effective) +
+                (s.reason.empty() ? "" : "   " + s.reason));
+    }
+
+    // The engine applies a knob within a step; idle, at once.
+    KnobState applied(KnobId id) const {
+        for (int i = 0;; ++i) {
+            const KnobState s = m_engine.knobState(id);
+            if (s.effective == s.requested || !s.reason.empty() || i == 100) return s;
+            std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        }
     }
 
     void knobs() {

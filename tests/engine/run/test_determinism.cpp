@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Greedy output is the same, id by id, whatever is cached, prefetched, batched or parallel.
 #include <QtTest>
+#include <set>
+#include <thread>
 
 #include "tests/engine/run/run_fixture.h"
 

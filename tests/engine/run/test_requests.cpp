@@ -3,6 +3,7 @@
 #include <QtTest>
 #include <filesystem>
 #include <map>
+#include <thread>
 
 #include "tests/engine/run/run_fixture.h"
 

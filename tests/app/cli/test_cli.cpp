@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The colibri command as other programs see it: exit codes, standard output, JSON keys.
+#include <signal.h>
+
+#include <QtTest>
+
+namespace {
+
+struct Run {
+    int code = -1;
+    QByteArray out, err;
+
+    QJsonObject json() const {
+        QJsonParseError error;
+        const QJsonDocument document = QJsonDocument::fromJson(out, &error);
+        if (error.error != QJsonParseError::NoError) {
+            qWarning("not one JSON object: %s", qPrintable(error.errorString()));
+        }
+        return document.object();
+    }
+};
+
+Run colibri(const QStringList& arguments, const QByteArray& input = {}) {
+    QProcess process;
+    process.start(COLIBRI_BINARY, arguments);
+    process.write(input);
+    process.closeWriteChannel();
+    Run run;
+    if (!process.waitForFinished(120000)) {
+        process.kill();
+        return run;
+    }
+    run.code = process.exitStatus() == QProcess::NormalExit ? process.exitCode() : -2;
+    run.out = process.readAllStandardOutput();
+    run.err = process.readAllStandardError();
+    return run;
+}
+
+QStringList keys(const QJsonObject& object) { return object.keys(); }
+
+bool hasKeys(const QJsonObject& object, const QStringList& wanted) {
+    for (const QString& key : wanted) {
+        if (!object.contains(key)) {
+            qWarning("key %s is missing in %s", qPrintable(key), qPrintable(keys(object).join(' ')));
+            return false;
+        }
+    }
+    return true;
+}
+
+const QString kGolden = COLIBRI_GOLDEN_DIR;
+
+}  // namespace
+
+class TestCli : public QObject {
+    Q_OBJECT
+
+    QTemporaryDir m_dir;
+    QString m_model;                     // qwen3moe, f32
+    QJsonObject m_expected;
+
+    QString write(const QString& name, const QByteArray& content) {
+        QFile file(m_dir.filePath(name));
+        if (!file.open(QIODevice::WriteOnly)) qFatal("cannot write");
+        file.write(content);
+        return file.fileName();
+    }
+    QString prompt() const {
+        QStringList ids;
+        for (const QJsonValue& id : m_expected["prompt"].toArray()) {
+            ids << QString::number(id.toInt());
+        }
+        return ids.join(',');
+    }
+
+private slots:
+    void initTestCase() {
+        m_model = m_dir.filePath("model");
+        const Run run = colibri({"convert", kGolden + "/models/qwen3moe", "-o", m_model, "--dtype",
+                                 "f32", "--json"});
+        QVERIFY2(run.code == 0, run.err);
+        QVERIFY(hasKeys(run.json(), {"target", "name", "family", "dtype", "bytes"}));
+        QFile file(kGolden + "/models/qwen3moe/expected.json");
+        QVERIFY(file.open(QIODevice::ReadOnly));
+        m_expected = QJsonDocument::fromJson(file.readAll()).object();
+    }
+
+    void helpAndVersion() {
+        const Run help = colibri({"--help"});
+        QCOMPARE(help.code, 0);
+        for (const char* verb : {"convert", "info", "chat", "generate", "logits", "tokenize",
+                                 "detokenize", "template", "bench", "config", "diagnose"}) {
+            QVERIFY2(help.out.contains(verb), verb);
+        }
+        QCOMPARE(colibri({"--version"}).code, 0);
+        QVERIFY(colibri({"generate", "--help"}).out.contains("--expert-cache-size"));
+    }
+
+    void usageErrors_data() {
+        QTest::addColumn<QStringList>("arguments");
+        QTest::newRow("nothing") << QStringList{};
+        QTest::newRow("no such verb") << QStringList{"fly"};
+        QTest::newRow("no such option") << QStringList{"info", "M", "--loud"};
+        QTest::newRow("no prompt") << QStringList{"generate", "M"};
+        QTest::newRow("two prompts") << QStringList{"generate", "M", "--prompt", "a", "--tokens", "1"};
+        QTest::newRow("no such knob") << QStringList{"generate", "M", "--prompt", "a",
+                                                     "--expert-cash-size", "3"};
+        QTest::newRow("knob not a number") << QStringList{"generate", "M", "--prompt", "a",
+                                                          "--expert-cache-size", "many"};
+        QTest::newRow("knob too large") << QStringList{"generate", "M", "--prompt", "a",
+                                                       "--expert-cache-size", "9"};
+        QTest::newRow("knob too small") << QStringList{"generate", "M", "--prompt", "a",
+                                                       "--compute-threads", "0"};
+        QTest::newRow("no such choice") << QStringList{"generate", "M", "--prompt", "a",
+                                                       "--cache-policy", "fifo"};
+        QTest::newRow("bad ids") << QStringList{"generate", "M", "--tokens", "1,two"};
+        QTest::newRow("id outside") << QStringList{"generate", "M", "--tokens", "1,99999"};
+        QTest::newRow("no tokens") << QStringList{"generate", "M", "--tokens", ""};
+        QTest::newRow("bad temperature") << QStringList{"generate", "M", "--prompt", "a",
+                                                        "--temperature", "-1"};
+        QTest::newRow("no such isa") << QStringList{"logits", "M", "--tokens", "1", "--isa", "mmx"};
+        QTest::newRow("bad dtype") << QStringList{"convert", "x", "-o", "y", "--dtype", "f8"};
+        QTest::newRow("prompt over context") << QStringList{"generate", "M", "--tokens",
+                                                            QString("1,").repeated(40) + "1",
+                                                            "--context-length", "32"};
+    }
+    void usageErrors() {
+        QFETCH(QStringList, arguments);
+        arguments.replaceInStrings(QRegularExpression("^M$"), m_model);
+        const Run run = colibri(arguments);
+        QCOMPARE(run.code, 2);
+        QVERIFY(run.out.isEmpty());
+        QVERIFY(!run.err.isEmpty());
+    }
+
+    void badInput_data() {
+        QTest::addColumn<QStringList>("arguments");
+        QTest::newRow("info") << QStringList{"info", "/nonexistent"};
+        QTest::newRow("generate") << QStringList{"generate", "/nonexistent", "--prompt", "a"};
+        QTest::newRow("logits") << QStringList{"logits", "/nonexistent", "--tokens", "1"};
+        QTest::newRow("tokenize") << QStringList{"tokenize", "/nonexistent", "--text", "a"};
+        QTest::newRow("convert") << QStringList{"convert", "/nonexistent", "-o", "OUT"};
+        QTest::newRow("config") << QStringList{"config", "check", "/nonexistent"};
+        QTest::newRow("template") << QStringList{"template", "/nonexistent", "--messages", "/none"};
+        QTest::newRow("prompt file") << QStringList{"generate", "M", "--file", "/nonexistent"};
+    }
+    void badInput() {
+        QFETCH(QStringList, arguments);
+        arguments.replaceInStrings(QRegularExpression("^M$"), m_model);
+        arguments.replaceInStrings(QRegularExpression("^OUT$"), m_dir.filePath("out"));
+        const Run run = colibri(arguments);
+        QCOMPARE(run.code, 3);
+        QVERIFY(run.out.isEmpty());
+        QVERIFY2(run.err.contains("/non"), run.err);
+    }
+
+    void checkpointIsNotAModelFolder() {
+        const Run run = colibri({"info", kGolden + "/models/qwen3moe"});
+        QCOMPARE(run.code, 4);
+        QVERIFY(run.err.contains("colibri convert"));
+    }
+
+    void info() {
+        const Run run = colibri({"info", m_model, "--json"});
+        QCOMPARE(run.code, 0);
+        const QJsonObject json = run.json();
+        QVERIFY(hasKeys(json, {"name", "family", "parameters", "active_parameters", "num_experts",
+                               "dense_bytes", "expert_bytes", "memory"}));
+        QCOMPARE(json["num_experts"].toInt(), 8);
+        QVERIFY(hasKeys(json["memory"].toObject(), {"dense", "expert_cache", "kv_cache", "total"}));
+        QCOMPARE(colibri({"info", m_model, "--verify"}).code, 0);
+        const auto cache = [&](const char* size) {
+            const Run r = colibri({"info", m_model, "--json", "--expert-cache-size", size});
+            return r.json()["memory"].toObject()["expert_cache"].toDouble();
+        };
+        QVERIFY(cache("2") < cache("8"));
+    }
+
+    void generate() {
+        const Run run = colibri({"generate", m_model, "--tokens", prompt(), "--max-tokens", "64",
+                                 "--ignore-eos", "--kv-dtype", "f32", "--json"});
+        QVERIFY2(run.code == 0, run.err);
+        QCOMPARE(run.out.count('\n'), 1);
+        const QJsonObject json = run.json();
+        QVERIFY(hasKeys(json, {"tokens", "text", "stop", "stats"}));
+        QCOMPARE(json["tokens"].toArray(), m_expected["greedy"].toArray());
+        QCOMPARE(json["stop"].toString(), QString("length"));
+        const QJsonObject stats = json["stats"].toObject();
+        QVERIFY(hasKeys(stats, {"prompt_tokens", "generated_tokens", "ttft_ms", "prompt_tok_s",
+                                "decode_tok_s", "itl_ms", "experts", "peak_rss_bytes"}));
+        QCOMPARE(stats["prompt_tokens"].toInt(), 24);
+        QCOMPARE(stats["generated_tokens"].toInt(), 64);
+        const QJsonObject itl = stats["itl_ms"].toObject();
+        QVERIFY(hasKeys(itl, {"p50", "p99", "max", "n"}));
+        QCOMPARE(itl["n"].toInt(), 63);
+        QVERIFY(itl["p50"].toDouble() <= itl["p99"].toDouble());
+        const QJsonObject experts = stats["experts"].toObject();
+        QVERIFY(hasKeys(experts, {"lookups", "hits", "misses", "prefetch_useful", "bytes_loaded",
+                                  "load_ms"}));
+        QCOMPARE(experts["hits"].toInt() + experts["misses"].toInt(), experts["lookups"].toInt());
+        QVERIFY(experts["bytes_loaded"].toDouble() > 0);
+        QVERIFY(hasKeys(experts["load_ms"].toObject(), {"p50", "p99"}));
+    }
+
+    void generateText() {
+        const QStringList common{"generate", m_model, "--prompt", "hello world", "--max-tokens",
+                                 "12", "--ignore-eos"};
+        const Run text = colibri(common);
+        QCOMPARE(text.code, 0);
+        QVERIFY(text.err.contains("hit rate"));
+        const Run json = colibri(common + QStringList{"--json"});
+        QCOMPARE(QString::fromUtf8(text.out), json.json()["text"].toString() + "\n");
+        const Run file = colibri({"generate", m_model, "--file", write("p.txt", "hello world"),
+                                  "--max-tokens", "12", "--ignore-eos"});
+        QCOMPARE(file.out, text.out);
+        // Sampling: the seed decides.
+        const QStringList warm = common + QStringList{"--temperature", "1", "--json", "--seed"};
+        QCOMPARE(colibri(warm + QStringList{"5"}).json()["tokens"],
+                 colibri(warm + QStringList{"5"}).json()["tokens"]);
+        QVERIFY(colibri(warm + QStringList{"5"}).json()["tokens"] !=
+                colibri(warm + QStringList{"6"}).json()["tokens"]);
+    }
+
+    void logits() {
+        for (const char* isa : {"scalar", ""}) {
+            QStringList arguments{"logits", m_model, "--tokens", prompt(), "--kv-dtype", "f32"};
+            if (*isa) arguments << "--isa" << isa;
+            const Run run = colibri(arguments);
+            QVERIFY2(run.code == 0, run.err);
+            const QJsonObject json = run.json();
+            QVERIFY(hasKeys(json, {"logits_last", "argmax", "logsumexp", "routing"}));
+            QCOMPARE(json["argmax"].toArray(), m_expected["argmax"].toArray());
+            const QJsonArray want = m_expected["logits"].toArray().last()["values"].toArray();
+            const QJsonArray got = json["logits_last"].toArray();
+            QCOMPARE(got.size(), want.size());
+            double top = 0, worst = 0;
+            for (int i = 0; i < want.size(); ++i) {
+                top = std::max(top, std::abs(want[i].toDouble()));
+                worst = std::max(worst, std::abs(want[i].toDouble() - got[i].toDouble()));
+            }
+            QVERIFY(worst / top < 1e-4);
+            const QJsonArray sums = m_expected["logsumexp"].toArray();
+            for (int i = 0; i < sums.size(); ++i) {
+                QVERIFY(std::abs(sums[i].toDouble() - json["logsumexp"][i].toDouble()) < 1e-3);
+            }
+            const QJsonArray routing = m_expected["routing"].toArray();
+            QCOMPARE(json["routing"].toArray().size(), routing.size());
+            for (int i = 0; i < routing.size(); ++i) {
+                QCOMPARE(json["routing"][i]["layer"], routing[i]["layer"]);
+                QCOMPARE(json["routing"][i]["experts"], routing[i]["experts"]);
+                QVERIFY(json["routing"][i]["weights"].isArray());
+            }
+        }
+    }
+
+    void tokenizeAndBack() {
+        const QString text = "Grüße, <|im_end|> it's 42 日本";
+        const Run run = colibri({"tokenize", m_model, "--text", text});
+        QCOMPARE(run.code, 0);
+        QCOMPARE(keys(run.json()), QStringList{"ids"});
+        QStringList ids;
+        for (const QJsonValue& id : run.json()["ids"].toArray()) ids << QString::number(id.toInt());
+        const Run back = colibri({"detokenize", m_model, "--ids", ids.join(',')});
+        QCOMPARE(back.code, 0);
+        QCOMPARE(back.out, text.toUtf8());
+        const Run file = colibri({"tokenize", kGolden + "/models/qwen3moe/tokenizer.json", "--file",
+                                  write("t.txt", text.toUtf8())});
+        QCOMPARE(file.out, run.out);
+        QCOMPARE(colibri({"tokenize", m_model}).code, 2);
+        QCOMPARE(colibri({"detokenize", m_model, "--ids", "1,x"}).code, 2);
+    }
+
+    void renderTemplate() {
+        const QString messages = write(
+            "m.json", R"({"messages": [{"role": "user", "content": "hello"}]})");
+        const Run run = colibri({"template", m_model, "--messages", messages});
+        QVERIFY2(run.code == 0, run.err);
+        QVERIFY(run.out.contains("hello"));
+        const Run closed =
+            colibri({"template", m_model, "--messages", messages, "--no-generation-prompt"});
+        QVERIFY(closed.out.size() < run.out.size());
+        const QString jinja = write("t.jinja", "{{ messages[0].content }}|{{ bos_token }}");
+        const QString more = write(
+            "b.json", R"({"messages": [{"role": "user", "content": "é"}], "bos_token": "<s>"})");
+        QCOMPARE(colibri({"template", jinja, "--messages", more}).out, QByteArray("é|<s>"));
+        QCOMPARE(colibri({"template", jinja, "--messages", write("x.json", "{")}).code, 3);
+        QCOMPARE(colibri({"template", write("x.jinja", "{% if %}"), "--messages", more}).code, 3);
+    }
+
+    void bench() {
+        const Run run = colibri({"bench", m_model, "-p", "20", "-n", "8", "-t", "1", "--repeat", "2",
+                                 "--json"});
+        QVERIFY2(run.code == 0, run.err);
+        const QJsonObject json = run.json();
+        QVERIFY(hasKeys(json, {"prompt_tok_s", "decode_tok_s", "bytes_per_token", "experts",
+                               "peak_rss_bytes"}));
+        for (const char* key : {"prompt_tok_s", "decode_tok_s"}) {
+            QVERIFY(hasKeys(json[key].toObject(), {"mean", "sd"}));
+            QVERIFY(json[key].toObject()["mean"].toDouble() > 0);
+        }
+        QCOMPARE(json["knobs"].toObject()["compute_threads"].toInt(), 1);
+        QCOMPARE(colibri({"bench", m_model, "-p", "0", "-n", "0"}).code, 2);
+    }
+
+    void configCheck() {
+        const QString good = write("good.json", R"({"schema": 1, "knobs": {"expert_cache_size": 4,
+            "cache_policy": "slru"}})");
+        QCOMPARE(colibri({"config", "check", good}).code, 0);
+        const Run json = colibri({"config", "check", good, "--model", m_model, "--json"});
+        QCOMPARE(json.code, 0);
+        QCOMPARE(json.json()["knobs"].toObject()["cache_policy"].toString(), QString("slru"));
+        const auto check = [&](const char* knobs, const QStringList& more = {}) {
+            const QByteArray text = QByteArray(R"({"schema": 1, "knobs": )") + knobs + "}";
+            return colibri(QStringList{"config", "check", write("c.json", text)} + more);
+        };
+        const Run unknown = check(R"({"expert_cash_size": 4})");
+        QCOMPARE(unknown.code, 3);
+        QVERIFY(unknown.err.contains("expert_cash_size"));
+        QCOMPARE(check(R"({"cache_policy": "fifo"})").code, 3);
+        QCOMPARE(check(R"({"expert_cache_size": "four"})").code, 3);
+        QCOMPARE(check(R"({"expert_cache_size": 400})").code, 0);
+        QCOMPARE(check(R"({"expert_cache_size": 400})", {"--model", m_model}).code, 3);
+        QCOMPARE(colibri({"config", "check", write("c.json", "{")}).code, 3);
+
+        // A config file sets what the command line leaves open.
+        const Run used = colibri({"bench", m_model, "-p", "8", "-n", "2", "--repeat", "1", "--json",
+                                  "--config", good, "--cache-policy", "lru"});
+        QVERIFY2(used.code == 0, used.err);
+        QCOMPARE(used.json()["knobs"].toObject()["expert_cache_size"].toInt(), 4);
+        QCOMPARE(used.json()["knobs"].toObject()["cache_policy"].toString(), QString("lru"));
+    }
+
+    void diagnose() {
+        const Run run = colibri({"diagnose", "--json", "--quick"});
+        QCOMPARE(run.code, 0);
+        const QJsonObject json = run.json();
+        QVERIFY(hasKeys(json, {"version", "cpu", "memory", "disk", "gpu"}));
+        QVERIFY(!json["cpu"].toObject()["isas"].toArray().isEmpty());
+        if (!json["gpu"].toObject()["available"].toBool()) {
+            QVERIFY(!json["gpu"].toObject()["reason"].toString().isEmpty());
+            QVERIFY(colibri({"diagnose", "--quick"}).out.contains("GPU             n/a: "));
+        }
+    }
+
+    void diskRateIsMeasured() {
+        QTemporaryDir folder(m_dir.filePath("disk-XXXXXX"));
+        const Run run = colibri({"diagnose", "--json", "--dir", folder.path()});
+        QCOMPARE(run.code, 0);
+        QVERIFY(run.json()["disk"].toObject()["read_bytes_per_s"].toDouble() > 0);
+        QVERIFY(run.json()["memory"].toObject()["read_bytes_per_s"].toDouble() > 0);
+        QVERIFY(QDir(folder.path()).isEmpty(QDir::AllEntries | QDir::Hidden | QDir::NoDotAndDotDot));
+        QCOMPARE(colibri({"diagnose", "--dir", "/nonexistent"}).code, 3);
+    }
+
+    void sessionFileIsWritten() {
+        const QString file = m_dir.filePath("run.session");
+        const Run run = colibri({"generate", m_model, "--prompt", "hello", "--max-tokens", "5",
+                                 "--ignore-eos", "--session", file});
+        QVERIFY2(run.code == 0, run.err);
+        QVERIFY(QFileInfo(file).size() > 0);
+        const Run refused = colibri({"generate", m_model, "--prompt", "hello", "--session",
+                                     m_model + "/model.json/run.session"});
+        QVERIFY(refused.code != 0);
+        QVERIFY(refused.err.contains("model.json"));
+    }
+
+    void chatOverPipes() {
+        const QByteArray input =
+            "hello\n"
+            "/set expert_cache_size 3\n"
+            "/set expert_cache_size 99\n"
+            "/set nonsense 3\n"
+            "/stats\n"
+            "/knobs\n"
+            "/system Be brief.\n"
+            "again\n"
+            "/quit\n"
+            "not read\n";
+        const Run run = colibri({"chat", m_model, "--max-tokens", "6"}, input);
+        QVERIFY2(run.code == 0, run.err);
+        QCOMPARE(run.err.count("tok/s  decode"), 2);
+        QVERIFY(run.err.contains("out of range"));
+        QVERIFY(run.err.contains("nonsense"));
+        QVERIFY(run.err.contains("look-ups"));
+        QVERIFY(run.err.contains("expert_cache_size = 3"));
+        QVERIFY(!run.out.isEmpty());
+        // The end of input ends the chat too.
+        QCOMPARE(colibri({"chat", m_model, "--max-tokens", "3"}, "hello").code, 0);
+    }
+
+    // head -1 closes its end early: the program ends quietly instead of being killed.
+    void closedPipeIsNotACrash() {
+        QProcess shell;
+        shell.start("bash", {"-c", QString("'%1' generate '%2' --prompt hello --max-tokens 200 "
+                                           "--ignore-eos --context-length 256 --link-limit 1 "
+                                           "--expert-cache-size 1 | head -c 1 >/dev/null; "
+                                           "echo ${PIPESTATUS[0]}")
+                                        .arg(COLIBRI_BINARY, m_model)});
+        QVERIFY(shell.waitForFinished(120000));
+        QCOMPARE(shell.readAllStandardOutput().trimmed(), QByteArray("1"));
+    }
+
+    void interruptStopsGeneration() {
+        QProcess process;
+        process.start(COLIBRI_BINARY,
+                      {"generate", m_model, "--prompt", "hello", "--max-tokens", "240",
+                       "--ignore-eos", "--context-length", "256", "--link-limit", "1",
+                       "--expert-cache-size", "1", "--json"});
+        QVERIFY(process.waitForStarted());
+        QTest::qWait(700);
+        QVERIFY(process.state() == QProcess::Running);
+        ::kill(pid_t(process.processId()), SIGINT);
+        QVERIFY(process.waitForFinished(60000));
+        QCOMPARE(process.exitStatus(), QProcess::NormalExit);
+        QCOMPARE(process.exitCode(), 1);
+        const QByteArray out = process.readAllStandardOutput();
+        if (!out.isEmpty()) {                            // loaded by then
+            QCOMPARE(QJsonDocument::fromJson(out).object()["stop"].toString(),
+                     QString("cancelled"));
+        }
+    }
+
+    void convertRefusesAnExistingTarget() {
+        const Run run = colibri({"convert", kGolden + "/models/qwen3moe", "-o", m_model});
+        QVERIFY(run.code == 2 || run.code == 3);
+        QVERIFY(run.out.isEmpty());
+        QCOMPARE(colibri({"info", m_model}).code, 0);    // still there
+    }
+};
+
+QTEST_GUILESS_MAIN(TestCli)
+#include "test_cli.moc"
