@@ -16,7 +16,7 @@ int32_t StringFinder::step(int32_t state, unsigned char byte) const {
 
 void StringFinder::build(const std::vector<std::string>& strings) {
     m_states.assign(1, {});
-    std::vector<std::pair<int32_t, unsigned char>> parents{{0, 0}};    // how each state is reached
+    std::vector<std::pair<int32_t, unsigned char>> parents{{0, 0}};  // how each state is reached
     for (size_t i = 0; i < strings.size(); ++i) {
         int32_t state = 0;
         for (char c : strings[i]) {
@@ -52,7 +52,7 @@ void StringFinder::build(const std::vector<std::string>& strings) {
 std::vector<StringFinder::Hit> StringFinder::find(std::string_view text) const {
     std::vector<Hit> hits;
     if (m_states.size() < 2) return hits;
-    std::optional<Hit> best;    // the first that begins, as far as is known
+    std::optional<Hit> best;  // the first that begins, as far as is known
     int32_t state = 0;
     size_t at = 0;
     // A string that may still be found begins at `at - depth`; behind that `best` cannot be beaten.
@@ -65,7 +65,8 @@ std::vector<StringFinder::Hit> StringFinder::find(std::string_view text) const {
         return true;
     };
     while (at <= text.size()) {
-        const int32_t next = at < text.size() ? step(state, static_cast<unsigned char>(text[at])) : -1;
+        const int32_t next =
+            at < text.size() ? step(state, static_cast<unsigned char>(text[at])) : -1;
         if (next < 0) {
             if (state == 0) {
                 if (best) {
@@ -124,13 +125,14 @@ const AddedToken* AddedTokens::byContent(std::string_view content) const {
 void AddedTokens::cutBy(const Group& group, std::string_view text, bool atStart, bool special,
                         std::vector<Piece>& out) const {
     size_t done = 0;
-    size_t spaceBegin = 1, spaceEnd = 0;    // white space that rightStrip has walked over already
+    size_t spaceBegin = 1, spaceEnd = 0;  // white space that rightStrip has walked over already
     for (const StringFinder::Hit& hit : group.finder.find(text)) {
         const AddedToken& token = m_tokens[group.tokens[hit.which]];
         if (token.special && !special) continue;
         size_t begin = hit.begin, end = hit.end;
         if (token.singleWord) {
-            const bool before = begin > 0 && isWordCharacter(nextUtf8(text, previousUtf8(text, begin)).code);
+            const bool before =
+                begin > 0 && isWordCharacter(nextUtf8(text, previousUtf8(text, begin)).code);
             const bool after = end < text.size() && isWordCharacter(nextUtf8(text, end).code);
             if (before || after) continue;
         }
@@ -153,7 +155,8 @@ void AddedTokens::cutBy(const Group& group, std::string_view text, bool atStart,
         out.push_back({std::string(), token.id, false});
         done = end;
     }
-    if (done < text.size()) out.push_back({std::string(text.substr(done)), -1, atStart && done == 0});
+    if (done < text.size())
+        out.push_back({std::string(text.substr(done)), -1, atStart && done == 0});
 }
 
 std::vector<Piece> AddedTokens::cut(std::string_view text, bool special) const {

@@ -18,9 +18,10 @@ class Normalizer;
 
 struct AddedToken {
     std::string content;
-    std::string written;    // what it decodes to: the content, normalized where it is searched so
+    std::string written;  // what it decodes to: the content, normalized where it is searched so
     int32_t id = 0;
-    bool special = false, normalized = false, singleWord = false, leftStrip = false, rightStrip = false;
+    bool special = false, normalized = false, singleWord = false, leftStrip = false,
+         rightStrip = false;
 };
 
 // Finds strings in a text in one pass over it (Aho-Corasick): of all that begin first the longest,
@@ -29,7 +30,7 @@ class StringFinder {
 public:
     struct Hit {
         size_t begin, end;
-        size_t which;    // index of the string
+        size_t which;  // index of the string
     };
     // Of equal strings the first counts. Empty strings are never found.
     void build(const std::vector<std::string>& strings);
@@ -38,14 +39,14 @@ public:
 private:
     struct State {
         int32_t fail = 0;
-        int32_t suffixHit = -1;    // nearest state along the fail links that ends a string
+        int32_t suffixHit = -1;  // nearest state along the fail links that ends a string
         int32_t string = -1;
         int32_t depth = 0;
     };
-    int32_t step(int32_t state, unsigned char byte) const;    // -1: no such edge
+    int32_t step(int32_t state, unsigned char byte) const;  // -1: no such edge
 
     std::vector<State> m_states;
-    std::unordered_map<uint64_t, int32_t> m_edges;    // state << 8 | byte
+    std::unordered_map<uint64_t, int32_t> m_edges;  // state << 8 | byte
     std::vector<size_t> m_lengths;
 };
 
@@ -66,7 +67,7 @@ public:
 private:
     struct Group {
         StringFinder finder;
-        std::vector<size_t> tokens;    // index in m_tokens of each string of the finder
+        std::vector<size_t> tokens;  // index in m_tokens of each string of the finder
     };
     void cutBy(const Group& group, std::string_view text, bool atStart, bool special,
                std::vector<Piece>& out) const;
@@ -74,7 +75,7 @@ private:
     std::vector<AddedToken> m_tokens;
     std::unordered_map<int32_t, size_t> m_byId;
     std::unordered_map<std::string, size_t> m_byContent;
-    Group m_raw, m_normalized;    // searched in the text as it is, and after the normalizer
+    Group m_raw, m_normalized;  // searched in the text as it is, and after the normalizer
     const Normalizer* m_normalizer = nullptr;
 };
 

@@ -12,8 +12,9 @@ Status BpeModel::readVocabulary(const JsonNode& node) {
     if (!vocab.json().is_object()) return vocab.bad("an object of tokens and ids is needed here");
     m_ids.reserve(vocab.json().size());
     for (const auto& [token, value] : vocab.json().items()) {
-        const std::string what = "token " + nlohmann::json(token.substr(0, 80)).dump(
-                                                -1, ' ', false, nlohmann::json::error_handler_t::replace);
+        const std::string what =
+            "token " + nlohmann::json(token.substr(0, 80))
+                           .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
         if (!value.is_number_integer() || value < 0 || value > kHighestId) {
             return vocab.bad(what + " has no id between 0 and " + std::to_string(kHighestId));
         }
@@ -36,14 +37,17 @@ Status BpeModel::addMerge(const JsonNode& where, uint32_t rank, std::string_view
                           std::string_view right) {
     const auto leftId = tokenToId(left), rightId = tokenToId(right);
     if (!leftId || !rightId) {
-        return where.bad("merge " + std::to_string(rank) + " names a token that is not in the vocabulary");
+        return where.bad("merge " + std::to_string(rank) +
+                         " names a token that is not in the vocabulary");
     }
     if (right.size() < m_prefix.size()) {
-        return where.bad("merge " + std::to_string(rank) + " is shorter than continuing_subword_prefix");
+        return where.bad("merge " + std::to_string(rank) +
+                         " is shorter than continuing_subword_prefix");
     }
     const auto joined = tokenToId(std::string(left) + std::string(right.substr(m_prefix.size())));
     if (!joined) {
-        return where.bad("merge " + std::to_string(rank) + " makes a token that is not in the vocabulary");
+        return where.bad("merge " + std::to_string(rank) +
+                         " makes a token that is not in the vocabulary");
     }
     // A pair that is listed twice has its last place, as in the reference.
     m_merges.insert_or_assign(uint64_t(*leftId) << 32 | uint32_t(*rightId), Merge{rank, *joined});
@@ -59,11 +63,14 @@ Status BpeModel::readMerges(const JsonNode& node) {
         if (merge.is_string()) {
             const std::string_view text = merge.get_ref<const std::string&>();
             const size_t space = text.find(' ');
-            if (space == std::string_view::npos || text.find(' ', space + 1) != std::string_view::npos) {
-                return merges.bad("merge " + std::to_string(rank) + " is not two tokens and a space");
+            if (space == std::string_view::npos ||
+                text.find(' ', space + 1) != std::string_view::npos) {
+                return merges.bad("merge " + std::to_string(rank) +
+                                  " is not two tokens and a space");
             }
             COLIBRI_TRY(addMerge(merges, rank, text.substr(0, space), text.substr(space + 1)));
-        } else if (merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string()) {
+        } else if (merge.is_array() && merge.size() == 2 && merge[0].is_string() &&
+                   merge[1].is_string()) {
             COLIBRI_TRY(addMerge(merges, rank, merge[0].get_ref<const std::string&>(),
                                  merge[1].get_ref<const std::string&>()));
         } else {
@@ -81,9 +88,9 @@ Result<std::unique_ptr<TokenModel>> BpeModel::make(const JsonNode& node) {
         const char* key;
         bool* target;
     };
-    for (const Flag& flag : {Flag{"fuse_unk", &model->m_fuseUnknown},
-                             Flag{"byte_fallback", &model->m_byteFallback},
-                             Flag{"ignore_merges", &model->m_ignoreMerges}}) {
+    for (const Flag& flag :
+         {Flag{"fuse_unk", &model->m_fuseUnknown}, Flag{"byte_fallback", &model->m_byteFallback},
+          Flag{"ignore_merges", &model->m_ignoreMerges}}) {
         const Result<bool> value = node.flag(flag.key, false);
         if (!value) return value.status();
         *flag.target = *value;
@@ -93,8 +100,9 @@ Result<std::unique_ptr<TokenModel>> BpeModel::make(const JsonNode& node) {
         std::string* target;
     };
     std::string unknown;
-    for (const Text& text : {Text{"continuing_subword_prefix", &model->m_prefix},
-                             Text{"end_of_word_suffix", &model->m_suffix}, Text{"unk_token", &unknown}}) {
+    for (const Text& text :
+         {Text{"continuing_subword_prefix", &model->m_prefix},
+          Text{"end_of_word_suffix", &model->m_suffix}, Text{"unk_token", &unknown}}) {
         Result<std::string> value = node.text(text.key, "");
         if (!value) return value.status();
         *text.target = std::move(*value);
@@ -131,12 +139,13 @@ bool BpeModel::addBytes(std::string_view character, std::vector<Symbol>& symbols
     for (char c : character) {
         if (m_byteIds[static_cast<unsigned char>(c)] < 0) return false;
     }
-    for (char c : character) symbols.push_back({m_byteIds[static_cast<unsigned char>(c)], 0, 0, false});
+    for (char c : character)
+        symbols.push_back({m_byteIds[static_cast<unsigned char>(c)], 0, 0, false});
     return true;
 }
 
 void BpeModel::addSymbols(std::string_view piece, std::vector<Symbol>& symbols) const {
-    bool unknownWaits = false;    // fused unknowns become one symbol, in front of the next known one
+    bool unknownWaits = false;  // fused unknowns become one symbol, in front of the next known one
     std::string decorated;
     for (size_t at = 0, next; at < piece.size(); at = next) {
         next = at + nextUtf8(piece, at).bytes;
@@ -217,8 +226,10 @@ void BpeModel::encode(std::string_view piece, std::vector<int32_t>& ids) const {
 
 Result<std::unique_ptr<TokenModel>> makeTokenModel(const JsonNode& node) {
     if (!node.json().is_object()) return node.bad("an object is needed here");
-    const bool guess = !node.has("type") && node.has("merges");    // files before the type was written
-    const Result<std::string> type = guess ? Result<std::string>(std::string("BPE")) : node.text("type");
+    const bool guess =
+        !node.has("type") && node.has("merges");  // files before the type was written
+    const Result<std::string> type =
+        guess ? Result<std::string>(std::string("BPE")) : node.text("type");
     if (!type) return type.status();
     struct Kind {
         std::string_view type;

@@ -30,7 +30,7 @@ public:
 private:
     struct Merge {
         uint32_t rank;
-        int32_t id;    // what the pair becomes
+        int32_t id;  // what the pair becomes
     };
     // A symbol of the piece, in a doubly linked list over an array; -1 ends it.
     struct Symbol {
@@ -40,18 +40,19 @@ private:
 
     Status readVocabulary(const JsonNode& node);
     Status readMerges(const JsonNode& node);
-    Status addMerge(const JsonNode& where, uint32_t rank, std::string_view left, std::string_view right);
+    Status addMerge(const JsonNode& where, uint32_t rank, std::string_view left,
+                    std::string_view right);
     void addSymbols(std::string_view piece, std::vector<Symbol>& symbols) const;
     bool addBytes(std::string_view character, std::vector<Symbol>& symbols) const;
     void mergeAll(std::vector<Symbol>& symbols) const;
     const Merge* mergeOf(int32_t left, int32_t right) const;
 
     std::unordered_map<std::string, int32_t, StringHash, std::equal_to<>> m_ids;
-    std::vector<std::string> m_tokens;    // by id; empty where the id is not used
-    std::vector<bool> m_used;             // by id
-    std::unordered_map<uint64_t, Merge> m_merges;    // left << 32 | right
-    std::array<int32_t, 256> m_byteIds{};            // of <0x00> .. <0xFF>; -1: not there
-    std::string m_prefix, m_suffix;    // of symbols that do not begin, and that end a piece
+    std::vector<std::string> m_tokens;             // by id; empty where the id is not used
+    std::vector<bool> m_used;                      // by id
+    std::unordered_map<uint64_t, Merge> m_merges;  // left << 32 | right
+    std::array<int32_t, 256> m_byteIds{};          // of <0x00> .. <0xFF>; -1: not there
+    std::string m_prefix, m_suffix;  // of symbols that do not begin, and that end a piece
     int32_t m_unknown = -1;
     bool m_fuseUnknown = false, m_byteFallback = false, m_ignoreMerges = false;
 };

@@ -24,11 +24,16 @@ std::string placed(const std::string& name, Position at, const std::string& what
 Value fromJson(const ordered_json& json, int depth) {
     if (depth > kDeepestValue) throw RenderError("the input is nested too deep");
     switch (json.type()) {
-        case ordered_json::value_t::boolean: return Value::boolean(json.get<bool>());
-        case ordered_json::value_t::number_integer: return Value::integer(json.get<int64_t>());
-        case ordered_json::value_t::number_unsigned: return Value::integer(json.get<uint64_t>());
-        case ordered_json::value_t::number_float: return Value::real(json.get<double>());
-        case ordered_json::value_t::string: return Value::string(text::toValidUtf8(json.get_ref<const std::string&>()));
+        case ordered_json::value_t::boolean:
+            return Value::boolean(json.get<bool>());
+        case ordered_json::value_t::number_integer:
+            return Value::integer(json.get<int64_t>());
+        case ordered_json::value_t::number_unsigned:
+            return Value::integer(json.get<uint64_t>());
+        case ordered_json::value_t::number_float:
+            return Value::real(json.get<double>());
+        case ordered_json::value_t::string:
+            return Value::string(text::toValidUtf8(json.get_ref<const std::string&>()));
         case ordered_json::value_t::array: {
             std::vector<Value> items;
             for (const auto& item : json) items.push_back(fromJson(item, depth + 1));
@@ -41,7 +46,8 @@ Value fromJson(const ordered_json& json, int depth) {
             }
             return Value::dict(std::move(dict));
         }
-        default: return Value::none();
+        default:
+            return Value::none();
     }
 }
 
@@ -52,7 +58,8 @@ Value messageFromJson(const ordered_json& message) {
     constexpr const char* names[] = {"reasoning_content", "thinking", "reasoning"};
     const ordered_json* reasoning = nullptr;
     for (const char* name : names) {
-        if (!reasoning && message.contains(name) && !message[name].is_null()) reasoning = &message[name];
+        if (!reasoning && message.contains(name) && !message[name].is_null())
+            reasoning = &message[name];
     }
     DictObject dict;
     if (reasoning) dict.set(Value::string("thinking"), fromJson(*reasoning, 1));
@@ -87,7 +94,8 @@ ScopePtr rootScope(const ordered_json& context) {
 ChatTemplate::ChatTemplate() = default;
 ChatTemplate::~ChatTemplate() = default;
 
-Result<std::unique_ptr<ChatTemplate>> ChatTemplate::parse(std::string_view source, const std::string& name) {
+Result<std::unique_ptr<ChatTemplate>> ChatTemplate::parse(std::string_view source,
+                                                          const std::string& name) {
     auto impl = std::make_unique<Impl>();
     impl->name = name;
     try {
@@ -102,9 +110,11 @@ Result<std::unique_ptr<ChatTemplate>> ChatTemplate::parse(std::string_view sourc
     return {std::move(out)};
 }
 
-Result<std::string> ChatTemplate::render(const ordered_json& context, const RenderOptions& options) const {
+Result<std::string> ChatTemplate::render(const ordered_json& context,
+                                         const RenderOptions& options) const {
     if (!context.is_object()) {
-        return Status(Code::BadInput, m_impl->name + ": the input is not a JSON object with \"messages\"");
+        return Status(Code::BadInput,
+                      m_impl->name + ": the input is not a JSON object with \"messages\"");
     }
     Runtime runtime(m_impl->tree, Limits(), options.now);
     try {

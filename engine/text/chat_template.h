@@ -22,7 +22,7 @@ public:
     ~ChatTemplate();
 
     struct RenderOptions {
-        std::optional<std::tm> now;    // what strftime_now tells; the local time where empty
+        std::optional<std::tm> now;  // what strftime_now tells; the local time where empty
     };
 
     // `context` is what the reference passes: {"messages": [...], "tools": [...],
@@ -31,8 +31,11 @@ public:
     // templates use, and `tools`, `documents` are none where absent. Bounded in steps, memory and
     // output size: a hostile template ends with BadInput. raise_exception ends with its message.
     // Errors: BadInput "name:line:column: what".
-    Result<std::string> render(const nlohmann::ordered_json& context) const { return render(context, {}); }
-    Result<std::string> render(const nlohmann::ordered_json& context, const RenderOptions& options) const;
+    Result<std::string> render(const nlohmann::ordered_json& context) const {
+        return render(context, {});
+    }
+    Result<std::string> render(const nlohmann::ordered_json& context,
+                               const RenderOptions& options) const;
 
 private:
     ChatTemplate();

@@ -24,7 +24,7 @@ public:
                 bytes += char(byte);
                 at += step.bytes;
             }
-            if (all) token.text = std::move(bytes);    // else the token stands for itself
+            if (all) token.text = std::move(bytes);  // else the token stands for itself
         }
     }
 };
@@ -55,10 +55,11 @@ public:
 
     void apply(std::vector<DecodedToken>& tokens, bool) const override {
         for (DecodedToken& token : tokens) {
-            if (!isValidUtf8(token.text)) continue;    // single bytes of a longer character
+            if (!isValidUtf8(token.text)) continue;  // single bytes of a longer character
             std::string out;
             for (const Span& span : m_pattern.spans(token.text)) {
-                out += span.match ? m_content : token.text.substr(span.begin, span.end - span.begin);
+                out +=
+                    span.match ? m_content : token.text.substr(span.begin, span.end - span.begin);
             }
             token.text = std::move(out);
         }
@@ -191,9 +192,12 @@ struct Kind {
 };
 
 constexpr Kind kKinds[] = {
-    {"ByteLevel", makeSimple<ByteLevel>}, {"ByteFallback", makeSimple<ByteFallback>},
-    {"Fuse", makeSimple<Fuse>},           {"Replace", makeReplace},
-    {"Strip", makeStrip},                 {"Metaspace", makeMetaspace},
+    {"ByteLevel", makeSimple<ByteLevel>},
+    {"ByteFallback", makeSimple<ByteFallback>},
+    {"Fuse", makeSimple<Fuse>},
+    {"Replace", makeReplace},
+    {"Strip", makeStrip},
+    {"Metaspace", makeMetaspace},
     {"Sequence", makeChain},
 };
 

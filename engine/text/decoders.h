@@ -13,7 +13,7 @@ namespace colibri::text {
 
 struct DecodedToken {
     std::string text;
-    bool added = false;    // an added token stands for its own text, whatever its characters
+    bool added = false;  // an added token stands for its own text, whatever its characters
 };
 
 // Immutable; any thread. Bytes come out as bytes: what is no whole character stays so, where the

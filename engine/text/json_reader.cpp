@@ -11,7 +11,9 @@ const nlohmann::json& nullJson() {
 
 }  // namespace
 
-bool JsonNode::has(const char* key) const { return !at(key).isNull(); }
+bool JsonNode::has(const char* key) const {
+    return !at(key).isNull();
+}
 
 JsonNode JsonNode::at(const char* key) const {
     if (m_json->is_object()) {
@@ -87,7 +89,8 @@ Result<nlohmann::json> parseJson(std::string_view text, const std::string& name)
     try {
         return nlohmann::json::parse(text);
     } catch (const nlohmann::json::parse_error& error) {
-        return Status(Code::BadInput, name + ": not valid JSON at byte " + std::to_string(error.byte),
+        return Status(Code::BadInput,
+                      name + ": not valid JSON at byte " + std::to_string(error.byte),
                       "The file may be incomplete; copy it again");
     } catch (const std::exception& error) {
         return Status(Code::BadInput, name + ": not valid JSON: " + error.what());

@@ -16,23 +16,24 @@ namespace colibri::text {
 // A borrowed JSON value and its path. The document must outlive it.
 class JsonNode {
 public:
-    JsonNode(const nlohmann::json& json, std::string where) : m_json(&json), m_where(std::move(where)) {}
+    JsonNode(const nlohmann::json& json, std::string where)
+        : m_json(&json), m_where(std::move(where)) {}
 
     const nlohmann::json& json() const { return *m_json; }
     const std::string& where() const { return m_where; }
     bool isNull() const { return m_json->is_null(); }
-    bool has(const char* key) const;              // present and not null
-    JsonNode at(const char* key) const;           // null where absent
-    std::vector<JsonNode> elements() const;       // empty unless an array
+    bool has(const char* key) const;         // present and not null
+    JsonNode at(const char* key) const;      // null where absent
+    std::vector<JsonNode> elements() const;  // empty unless an array
 
     Result<std::string> text(const char* key) const;
-    Result<std::string> text(const char* key, std::string fallback) const;   // absent or null
+    Result<std::string> text(const char* key, std::string fallback) const;  // absent or null
     Result<bool> flag(const char* key, bool fallback) const;
     Result<int64_t> integer(const char* key) const;
     Result<int64_t> integer(const char* key, int64_t fallback) const;
     Result<std::vector<JsonNode>> array(const char* key) const;
 
-    Status bad(const std::string& what) const;    // BadInput at this place
+    Status bad(const std::string& what) const;  // BadInput at this place
     Status unsupported(const std::string& what) const;
 
 private:

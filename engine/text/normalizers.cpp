@@ -21,20 +21,22 @@ struct CodeRange {
 // Characters that Unicode got after version 9, which the reference's normalization knows, and that
 // have a decomposition or a combining class. Models saw them untouched, so they stay so.
 constexpr CodeRange kNewer[] = {
-    {0x7FD, 0x7FD}, {0x898, 0x89F}, {0x8CA, 0x8D3}, {0x9FE, 0x9FE}, {0xC3C, 0xC3C},
-    {0xD3B, 0xD3C}, {0xEBA, 0xEBA}, {0x1715, 0x1715}, {0x1ABF, 0x1ACE}, {0x1DF6, 0x1DFA},
-    {0x32FF, 0x32FF}, {0xA7F2, 0xA7F4}, {0xA82C, 0xA82C}, {0xAB69, 0xAB69},
-    {0x10781, 0x10785}, {0x10787, 0x107B0}, {0x107B2, 0x107BA}, {0x10D24, 0x10D27},
-    {0x10EAB, 0x10EAC}, {0x10F46, 0x10F50}, {0x10F82, 0x10F85}, {0x11070, 0x11070},
-    {0x1133B, 0x1133B}, {0x1145E, 0x1145E}, {0x11839, 0x1183A}, {0x11938, 0x11938},
-    {0x1193D, 0x1193E}, {0x11943, 0x11943}, {0x119E0, 0x119E0}, {0x11A34, 0x11A34},
-    {0x11A47, 0x11A47}, {0x11A99, 0x11A99}, {0x11D42, 0x11D42}, {0x11D44, 0x11D45},
-    {0x11D97, 0x11D97}, {0x16FF0, 0x16FF1}, {0x1E130, 0x1E136}, {0x1E2AE, 0x1E2AE},
-    {0x1E2EC, 0x1E2EF}, {0x1F16C, 0x1F16C}, {0x1FBF0, 0x1FBF9}};
+    {0x7FD, 0x7FD},     {0x898, 0x89F},     {0x8CA, 0x8D3},     {0x9FE, 0x9FE},
+    {0xC3C, 0xC3C},     {0xD3B, 0xD3C},     {0xEBA, 0xEBA},     {0x1715, 0x1715},
+    {0x1ABF, 0x1ACE},   {0x1DF6, 0x1DFA},   {0x32FF, 0x32FF},   {0xA7F2, 0xA7F4},
+    {0xA82C, 0xA82C},   {0xAB69, 0xAB69},   {0x10781, 0x10785}, {0x10787, 0x107B0},
+    {0x107B2, 0x107BA}, {0x10D24, 0x10D27}, {0x10EAB, 0x10EAC}, {0x10F46, 0x10F50},
+    {0x10F82, 0x10F85}, {0x11070, 0x11070}, {0x1133B, 0x1133B}, {0x1145E, 0x1145E},
+    {0x11839, 0x1183A}, {0x11938, 0x11938}, {0x1193D, 0x1193E}, {0x11943, 0x11943},
+    {0x119E0, 0x119E0}, {0x11A34, 0x11A34}, {0x11A47, 0x11A47}, {0x11A99, 0x11A99},
+    {0x11D42, 0x11D42}, {0x11D44, 0x11D45}, {0x11D97, 0x11D97}, {0x16FF0, 0x16FF1},
+    {0x1E130, 0x1E136}, {0x1E2AE, 0x1E2AE}, {0x1E2EC, 0x1E2EF}, {0x1F16C, 0x1F16C},
+    {0x1FBF0, 0x1FBF9}};
 
 bool isNewer(utf8proc_int32_t code) {
-    const auto after = std::upper_bound(std::begin(kNewer), std::end(kNewer), char32_t(code),
-                                        [](char32_t c, const CodeRange& range) { return c < range.first; });
+    const auto after =
+        std::upper_bound(std::begin(kNewer), std::end(kNewer), char32_t(code),
+                         [](char32_t c, const CodeRange& range) { return c < range.first; });
     return after != std::begin(kNewer) && char32_t(code) <= std::prev(after)->last;
 }
 
@@ -58,9 +60,9 @@ public:
 
 private:
     std::vector<utf8proc_int32_t> decomposed(const std::string& text) const {
-        constexpr int kMost = 32;    // the longest decomposition has 18 characters
-        const auto options = utf8proc_option_t(UTF8PROC_DECOMPOSE | UTF8PROC_STABLE |
-                                               (m_options & UTF8PROC_COMPAT));
+        constexpr int kMost = 32;  // the longest decomposition has 18 characters
+        const auto options =
+            utf8proc_option_t(UTF8PROC_DECOMPOSE | UTF8PROC_STABLE | (m_options & UTF8PROC_COMPAT));
         std::vector<utf8proc_int32_t> codes;
         codes.reserve(text.size());
         for (size_t at = 0; at < text.size();) {
@@ -69,7 +71,9 @@ private:
             utf8proc_int32_t parts[kMost];
             int lastBound = 0;
             const auto code = utf8proc_int32_t(step.code);
-            const auto count = isNewer(code) ? -1 : utf8proc_decompose_char(code, parts, kMost, options, &lastBound);
+            const auto count =
+                isNewer(code) ? -1
+                              : utf8proc_decompose_char(code, parts, kMost, options, &lastBound);
             if (count >= 0 && count <= kMost) {
                 codes.insert(codes.end(), parts, parts + count);
             } else {
@@ -123,7 +127,7 @@ private:
 };
 
 void lowerCase(char32_t code, std::string& out) {
-    if (code == 0x130) {    // the one character whose lower case is two
+    if (code == 0x130) {  // the one character whose lower case is two
         out += "i\u0307";
     } else {
         appendUtf8(out, char32_t(utf8proc_tolower(utf8proc_int32_t(code))));
@@ -173,8 +177,9 @@ public:
     void apply(std::string& text) const override {
         std::string out;
         for (const Span& span : m_pattern.spans(text)) {
-            out.append(span.match ? std::string_view(m_content)
-                                  : std::string_view(text).substr(span.begin, span.end - span.begin));
+            out.append(span.match
+                           ? std::string_view(m_content)
+                           : std::string_view(text).substr(span.begin, span.end - span.begin));
         }
         text = std::move(out);
     }
@@ -205,7 +210,9 @@ MadeNormalizer makePerCharacter(const JsonNode&, int) {
     return {std::make_unique<PerCharacter>(change)};
 }
 
-MadeNormalizer makeByteLetters(const JsonNode&, int) { return {std::make_unique<ByteLetters>()}; }
+MadeNormalizer makeByteLetters(const JsonNode&, int) {
+    return {std::make_unique<ByteLetters>()};
+}
 
 MadeNormalizer makeStrip(const JsonNode& node, int) {
     const Result<bool> left = node.flag("strip_left", true), right = node.flag("strip_right", true);

@@ -35,7 +35,8 @@ Result<IdFrame> readTemplate(const JsonNode& node, int) {
             if (seenText) return node.at("single").unsupported("with the text in two places");
             seenText = true;
         } else if (item.has("SpecialToken")) {
-            COLIBRI_TRY(appendSpecial(node, item.at("SpecialToken"), seenText ? frame.after : frame.before));
+            COLIBRI_TRY(appendSpecial(node, item.at("SpecialToken"),
+                                      seenText ? frame.after : frame.before));
         } else {
             return item.bad("a Sequence or a SpecialToken is needed here");
         }
@@ -53,19 +54,22 @@ Result<IdFrame> readClsSep(const JsonNode& node, int) {
     };
     for (const End& end : {End{"cls", &frame.before}, End{"sep", &frame.after}}) {
         const JsonNode pair = node.at(end.key);
-        if (!pair.json().is_array() || pair.json().size() != 2) return pair.bad("a token and its id are needed here");
+        if (!pair.json().is_array() || pair.json().size() != 2)
+            return pair.bad("a token and its id are needed here");
         COLIBRI_TRY(appendId(pair, pair.json()[1], *end.ids));
     }
     return frame;
 }
 
-Result<IdFrame> readNothing(const JsonNode&, int) { return IdFrame(); }
+Result<IdFrame> readNothing(const JsonNode&, int) {
+    return IdFrame();
+}
 
 Result<IdFrame> readChain(const JsonNode& node, int depth) {
     const Result<std::vector<JsonNode>> parts = node.array("processors");
     if (!parts) return parts.status();
     IdFrame frame;
-    for (const JsonNode& part : *parts) {    // each puts its own around what is there
+    for (const JsonNode& part : *parts) {  // each puts its own around what is there
         const Result<IdFrame> outer = readPostProcessor(part, depth + 1);
         if (!outer) return outer.status();
         frame.before.insert(frame.before.begin(), outer->before.begin(), outer->before.end());
@@ -80,11 +84,9 @@ struct Kind {
 };
 
 constexpr Kind kKinds[] = {
-    {"ByteLevel", readNothing},        // changes offsets only
-    {"TemplateProcessing", readTemplate},
-    {"RobertaProcessing", readClsSep},
-    {"BertProcessing", readClsSep},
-    {"Sequence", readChain},
+    {"ByteLevel", readNothing},  // changes offsets only
+    {"TemplateProcessing", readTemplate}, {"RobertaProcessing", readClsSep},
+    {"BertProcessing", readClsSep},       {"Sequence", readChain},
 };
 
 }  // namespace

@@ -138,16 +138,19 @@ public:
 
     void apply(std::vector<Piece>& pieces) const override {
         for (Piece& piece : pieces) {
-            if (piece.id < 0 && m_addPrefixSpace && !piece.text.starts_with(' ')) piece.text.insert(0, " ");
+            if (piece.id < 0 && m_addPrefixSpace && !piece.text.starts_with(' '))
+                piece.text.insert(0, " ");
         }
         if (m_regex) {
-            cut(pieces, Behavior::Isolated, [this](std::string_view text) { return m_regex->spans(text); });
+            cut(pieces, Behavior::Isolated,
+                [this](std::string_view text) { return m_regex->spans(text); });
         }
         std::string letters;
         for (Piece& piece : pieces) {
             if (piece.id >= 0) continue;
             letters.clear();
-            for (char c : piece.text) appendUtf8(letters, byteToLetter(static_cast<unsigned char>(c)));
+            for (char c : piece.text)
+                appendUtf8(letters, byteToLetter(static_cast<unsigned char>(c)));
             piece.text = letters;
         }
     }
@@ -169,8 +172,8 @@ public:
             if (piece.id >= 0) continue;
             std::string text;
             for (char c : piece.text) c == ' ' ? text += m_mark : text += c;
-            const bool wanted = m_prepend == Prepend::Always ||
-                                (m_prepend == Prepend::First && piece.atStart);
+            const bool wanted =
+                m_prepend == Prepend::Always || (m_prepend == Prepend::First && piece.atStart);
             if (wanted && !text.starts_with(m_mark)) text.insert(0, m_mark);
             piece.text = std::move(text);
         }
@@ -199,7 +202,8 @@ private:
 };
 
 Result<Behavior> readBehavior(const JsonNode& node, std::string fallback) {
-    Result<std::string> name = fallback.empty() ? node.text("behavior") : node.text("behavior", fallback);
+    Result<std::string> name =
+        fallback.empty() ? node.text("behavior") : node.text("behavior", fallback);
     if (!name) return name.status();
     struct Row {
         std::string_view name;
@@ -244,8 +248,8 @@ MadePreTokenizer makeByteLevel(const JsonNode& node, int) {
 MadePreTokenizer makeDigits(const JsonNode& node, int) {
     const Result<bool> single = node.flag("individual_digits", false);
     if (!single) return single.status();
-    return {std::make_unique<SplitByCharacter>(isNumeric,
-                                               *single ? Behavior::Isolated : Behavior::Contiguous)};
+    return {std::make_unique<SplitByCharacter>(
+        isNumeric, *single ? Behavior::Isolated : Behavior::Contiguous)};
 }
 
 MadePreTokenizer makePunctuation(const JsonNode& node, int) {
@@ -283,7 +287,7 @@ MadePreTokenizer makeDelimiter(const JsonNode& node, int) {
 MadePreTokenizer makeMetaspace(const JsonNode& node, int) {
     Result<std::string> mark = readCharacter(node, "replacement");
     if (!mark) return mark.status();
-    const Result<bool> addPrefix = node.flag("add_prefix_space", true);    // the older form
+    const Result<bool> addPrefix = node.flag("add_prefix_space", true);  // the older form
     if (!addPrefix) return addPrefix.status();
     const Result<std::string> scheme = node.text("prepend_scheme", *addPrefix ? "always" : "never");
     if (!scheme) return scheme.status();

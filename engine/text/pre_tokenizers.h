@@ -14,8 +14,8 @@ namespace colibri::text {
 
 struct Piece {
     std::string text;
-    int32_t id = -1;         // an added token's id; such a piece is never touched again
-    bool atStart = false;    // begins where the whole input begins
+    int32_t id = -1;       // an added token's id; such a piece is never touched again
+    bool atStart = false;  // begins where the whole input begins
 };
 
 // Immutable; any thread.

@@ -61,8 +61,8 @@ Result<Regex> Regex::compile(std::string_view pattern) {
     // Ruby's ^ and $ always mean lines.
     const uint32_t options = PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C;
     auto impl = std::make_unique<Impl>();
-    impl->code.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated->data()), translated->size(),
-                                   options, &error, &offset, context.get()));
+    impl->code.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated->data()),
+                                   translated->size(), options, &error, &offset, context.get()));
     if (!impl->code) {
         unsigned char message[256];
         pcre2_get_error_message(error, message, sizeof message);
@@ -90,18 +90,19 @@ std::vector<Span> Regex::spans(std::string_view text) const {
         int found = pcre2_match(m_impl->code.get(), subject, text.size(), from, PCRE2_NO_UTF_CHECK,
                                 work.data.get(), work.context.get());
         if (found == PCRE2_ERROR_JIT_STACKLIMIT) {
-            found = pcre2_match(m_impl->code.get(), subject, text.size(), from,
-                                PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, work.data.get(), work.context.get());
+            found =
+                pcre2_match(m_impl->code.get(), subject, text.size(), from,
+                            PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, work.data.get(), work.context.get());
         }
         if (found < 0) break;
         const size_t begin = ends[0], end = ends[1];
-        if (begin > end) break;    // \K within a look-ahead
+        if (begin > end) break;  // \K within a look-ahead
         if (begin == end && end == lastEnd) {
             from += from < text.size() ? nextUtf8(text, from).bytes : 1;
             continue;
         }
         from = lastEnd = end;
-        if (begin < covered) continue;    // \K or a look-behind trick: never twice the same byte
+        if (begin < covered) continue;  // \K or a look-behind trick: never twice the same byte
         if (covered != begin) out.push_back({covered, begin, false});
         out.push_back({begin, end, true});
         covered = end;

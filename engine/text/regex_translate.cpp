@@ -8,7 +8,7 @@
 namespace colibri::text {
 namespace {
 
-constexpr int kDeepest = 50;    // classes within classes
+constexpr int kDeepest = 50;  // classes within classes
 
 // Inner text of classes, to be put within [...].
 constexpr std::string_view kSpace =
@@ -35,8 +35,8 @@ public:
     explicit Translator(std::string_view pattern) : m_in(pattern) {}
 
     Result<std::string> run() {
-        std::vector<size_t> groups;    // where open groups begin in the output
-        size_t atom = 0;               // where the last thing that can be repeated begins
+        std::vector<size_t> groups;  // where open groups begin in the output
+        size_t atom = 0;             // where the last thing that can be repeated begins
         while (m_at < m_in.size()) {
             const char c = m_in[m_at];
             if (c == '{' && interval()) {
@@ -78,7 +78,8 @@ private:
     bool interval() const {
         size_t at = m_at + 1;
         bool digit = false;
-        while (at < m_in.size() && (isdigit(static_cast<unsigned char>(m_in[at])) || m_in[at] == ',')) {
+        while (at < m_in.size() &&
+               (isdigit(static_cast<unsigned char>(m_in[at])) || m_in[at] == ',')) {
             digit |= m_in[at] != ',';
             ++at;
         }
@@ -91,7 +92,8 @@ private:
         if (text.starts_with("{,")) text.insert(1, "0");
         m_at = end;
         m_out += text;
-        if (m_at < m_in.size() && m_in[m_at] == '+') {    // "+" repeats the whole, it is not possessive
+        if (m_at < m_in.size() &&
+            m_in[m_at] == '+') {  // "+" repeats the whole, it is not possessive
             m_out.insert(atom, "(?:");
             m_out += ")";
         }
@@ -106,7 +108,8 @@ private:
         m_out += '?';
         ++m_at;
         // (?imx-imx) and (?imx-imx:...): Ruby's m lets the dot match a newline.
-        while (m_at < m_in.size() && std::string_view("imx-").find(m_in[m_at]) != std::string_view::npos) {
+        while (m_at < m_in.size() &&
+               std::string_view("imx-").find(m_in[m_at]) != std::string_view::npos) {
             m_out += m_in[m_at] == 'm' ? 's' : m_in[m_at];
             ++m_at;
         }
@@ -118,7 +121,8 @@ private:
         const std::string_view rest = m_in.substr(m_at);
         size_t length = 2;
         const char kind = rest.size() > 1 ? rest[1] : '\0';
-        if (rest.size() > 2 && rest[2] == '{' && std::string_view("pPx").find(kind) != std::string_view::npos) {
+        if (rest.size() > 2 && rest[2] == '{' &&
+            std::string_view("pPx").find(kind) != std::string_view::npos) {
             length = std::min(rest.find('}'), rest.size() - 1) + 1;
         } else if (rest.size() > 2 && rest[2] == '<' && (kind == 'k' || kind == 'g')) {
             length = std::min(rest.find('>'), rest.size() - 1) + 1;
@@ -130,7 +134,8 @@ private:
     bool unicodeEscape(std::string& out) {
         if (!next("\\u") || m_at + 6 > m_in.size()) return false;
         const std::string_view digits = m_in.substr(m_at + 2, 4);
-        if (digits.find_first_not_of("0123456789abcdefABCDEF") != std::string_view::npos) return false;
+        if (digits.find_first_not_of("0123456789abcdefABCDEF") != std::string_view::npos)
+            return false;
         out += "\\x{" + std::string(digits) + "}";
         m_at += 6;
         return true;
@@ -144,11 +149,13 @@ private:
         static const std::string notSpace = "[^" + std::string(kSpace) + "]";
         static const std::string word = "[" + std::string(kWord) + "]";
         static const std::string notWord = "[^" + std::string(kWord) + "]";
-        static const std::string edge = "(?:(?<=" + word + ")(?!" + word + ")|(?<!" + word + ")(?=" + word + "))";
-        static const std::string noEdge = "(?:(?<=" + word + ")(?=" + word + ")|(?<!" + word + ")(?!" + word + "))";
-        const Simple table[] = {{"\\s", space}, {"\\S", notSpace}, {"\\w", word}, {"\\W", notWord},
-                                {"\\b", edge}, {"\\B", noEdge}, {"\\h", "[0-9a-fA-F]"},
-                                {"\\H", "[^0-9a-fA-F]"}};
+        static const std::string edge =
+            "(?:(?<=" + word + ")(?!" + word + ")|(?<!" + word + ")(?=" + word + "))";
+        static const std::string noEdge =
+            "(?:(?<=" + word + ")(?=" + word + ")|(?<!" + word + ")(?!" + word + "))";
+        const Simple table[] = {{"\\s", space},         {"\\S", notSpace},      {"\\w", word},
+                                {"\\W", notWord},       {"\\b", edge},          {"\\B", noEdge},
+                                {"\\h", "[0-9a-fA-F]"}, {"\\H", "[^0-9a-fA-F]"}};
         for (const Simple& entry : table) {
             if (!next(entry.from)) continue;
             m_out += entry.to;
@@ -171,7 +178,8 @@ private:
             std::string all = members.empty() ? "" : "[" + members + "]";
             for (const std::string& set : nested) all += (all.empty() ? "" : "|") + set;
             if (all.empty()) return "(?!)";
-            return nested.empty() || (members.empty() && nested.size() == 1) ? all : "(?:" + all + ")";
+            return nested.empty() || (members.empty() && nested.size() == 1) ? all
+                                                                             : "(?:" + all + ")";
         }
     };
 
@@ -231,7 +239,8 @@ private:
         struct Simple {
             std::string_view from, to;
         };
-        constexpr Simple table[] = {{"\\s", kSpace}, {"\\S", kNotSpace}, {"\\w", kWord}, {"\\h", kHex}};
+        constexpr Simple table[] = {
+            {"\\s", kSpace}, {"\\S", kNotSpace}, {"\\w", kWord}, {"\\h", kHex}};
         for (const Simple& entry : table) {
             if (!next(entry.from)) continue;
             part.members += entry.to;
@@ -270,12 +279,15 @@ private:
 
 }  // namespace
 
-Result<std::string> translateRegex(std::string_view pattern) { return Translator(pattern).run(); }
+Result<std::string> translateRegex(std::string_view pattern) {
+    return Translator(pattern).run();
+}
 
 std::string escapeRegex(std::string_view literal) {
     std::string out;
     for (char c : literal) {
-        if (std::string_view(R"(\.+*?()|[]{}^$#&-~)").find(c) != std::string_view::npos) out += '\\';
+        if (std::string_view(R"(\.+*?()|[]{}^$#&-~)").find(c) != std::string_view::npos)
+            out += '\\';
         out += c;
     }
     return out;

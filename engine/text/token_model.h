@@ -25,9 +25,9 @@ public:
     // nothing where there is none. REQUIRES: valid UTF-8.
     virtual void encode(std::string_view piece, std::vector<int32_t>& ids) const = 0;
     virtual std::optional<int32_t> tokenToId(std::string_view token) const = 0;
-    virtual const std::string* idToToken(int32_t id) const = 0;    // null: no such token
-    virtual int32_t highestId() const = 0;                         // -1 when empty
-    virtual size_t size() const = 0;                               // number of tokens
+    virtual const std::string* idToToken(int32_t id) const = 0;  // null: no such token
+    virtual int32_t highestId() const = 0;                       // -1 when empty
+    virtual size_t size() const = 0;                             // number of tokens
 };
 
 // Errors: BadInput; Unsupported with the type's name.

@@ -49,10 +49,10 @@ Result<AddedToken> readAddedToken(const JsonNode& node, const TokenModel& model)
         bool* target;
         bool fallback;
     };
-    for (const Flag& flag : {Flag{"normalized", &token.normalized, !token.special},
-                             Flag{"single_word", &token.singleWord, false},
-                             Flag{"lstrip", &token.leftStrip, false},
-                             Flag{"rstrip", &token.rightStrip, false}}) {
+    for (const Flag& flag :
+         {Flag{"normalized", &token.normalized, !token.special},
+          Flag{"single_word", &token.singleWord, false}, Flag{"lstrip", &token.leftStrip, false},
+          Flag{"rstrip", &token.rightStrip, false}}) {
         const Result<bool> value = node.flag(flag.key, flag.fallback);
         if (!value) return value.status();
         *flag.target = *value;
@@ -60,7 +60,8 @@ Result<AddedToken> readAddedToken(const JsonNode& node, const TokenModel& model)
     const Result<int64_t> id = node.integer("id");
     if (!id) return id.status();
     if (*id < 0 || *id > kHighestId) {
-        return node.bad("the id " + std::to_string(*id) + " is not between 0 and " + std::to_string(kHighestId));
+        return node.bad("the id " + std::to_string(*id) + " is not between 0 and " +
+                        std::to_string(kHighestId));
     }
     token.id = int32_t(*id);
     const auto known = model.tokenToId(token.content);
@@ -70,7 +71,8 @@ Result<AddedToken> readAddedToken(const JsonNode& node, const TokenModel& model)
     }
     const std::string* other = model.idToToken(token.id);
     if (other && *other != token.content) {
-        return node.bad("the id " + std::to_string(token.id) + " belongs to another token of the vocabulary");
+        return node.bad("the id " + std::to_string(token.id) +
+                        " belongs to another token of the vocabulary");
     }
     return token;
 }
@@ -89,7 +91,8 @@ Status Tokenizer::Impl::readAddedTokens(const JsonNode& root) {
             if (token->content.empty()) continue;
             const auto [entry, fresh] = contents.emplace(token->id, token->content);
             if (!fresh && entry->second != token->content) {
-                return node.bad("the id " + std::to_string(token->id) + " is that of another added token");
+                return node.bad("the id " + std::to_string(token->id) +
+                                " is that of another added token");
             }
             if (!fresh) continue;
             highestId = std::max(highestId, token->id);
@@ -122,7 +125,9 @@ Status Tokenizer::Impl::read(const JsonNode& root) {
     COLIBRI_TRY(readAddedTokens(root));
     for (const auto* ids : {&frame.before, &frame.after}) {
         for (int32_t id : *ids) {
-            if (!textOf(id)) return root.at("post_processor").bad("there is no token with the id " + std::to_string(id));
+            if (!textOf(id))
+                return root.at("post_processor")
+                    .bad("there is no token with the id " + std::to_string(id));
         }
     }
     return {};
@@ -151,7 +156,8 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::load(const std::filesystem::path& 
     return parse(*json, file.string());
 }
 
-Result<std::unique_ptr<Tokenizer>> Tokenizer::parse(std::string_view json, const std::string& name) {
+Result<std::unique_ptr<Tokenizer>> Tokenizer::parse(std::string_view json,
+                                                    const std::string& name) {
     const Result<nlohmann::json> document = parseJson(json, name);
     if (!document) return document.status();
     auto impl = std::make_unique<Impl>();
@@ -206,7 +212,9 @@ std::string Tokenizer::tokenBytes(int32_t id, bool skipSpecial) const {
     return tokens.empty() ? std::string() : tokens[0].text;
 }
 
-int32_t Tokenizer::vocabSize() const { return m_impl->highestId + 1; }
+int32_t Tokenizer::vocabSize() const {
+    return m_impl->highestId + 1;
+}
 
 std::optional<int32_t> Tokenizer::tokenToId(std::string_view token) const {
     if (const AddedToken* found = m_impl->added.byContent(token)) return found->id;

@@ -16,8 +16,8 @@
 namespace colibri {
 
 struct EncodeOptions {
-    bool special = true;     // special tokens written in the text are recognised
-    bool bos = false;        // the post-processor's template is applied (BOS where the model has one)
+    bool special = true;  // special tokens written in the text are recognised
+    bool bos = false;     // the post-processor's template is applied (BOS where the model has one)
 };
 
 class Tokenizer {
@@ -34,7 +34,7 @@ public:
     // Bytes of one token as they stand in a decoded sequence; "" for an id out of range.
     std::string tokenBytes(int32_t id, bool skipSpecial = false) const;
 
-    int32_t vocabSize() const;                            // highest id + 1
+    int32_t vocabSize() const;                                       // highest id + 1
     std::optional<int32_t> tokenToId(std::string_view token) const;  // by its text in the file
     std::string idToToken(int32_t id) const;
     bool isSpecial(int32_t id) const;
@@ -48,8 +48,8 @@ private:
 // Collects token bytes and gives out only whole UTF-8 sequences; invalid bytes become U+FFFD.
 class Utf8Assembler {
 public:
-    std::string push(std::string_view bytes);   // what is complete now
-    std::string finish();                       // the rest; an incomplete tail becomes U+FFFD
+    std::string push(std::string_view bytes);  // what is complete now
+    std::string finish();                      // the rest; an incomplete tail becomes U+FFFD
 
 private:
     std::string m_pending;

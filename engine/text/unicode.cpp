@@ -11,7 +11,7 @@ namespace {
 using Byte = unsigned char;
 
 struct Lead {
-    int length;            // bytes of the whole sequence; 0: cannot begin one
+    int length;  // bytes of the whole sequence; 0: cannot begin one
     Byte secondLow, secondHigh;
 };
 
@@ -36,7 +36,8 @@ struct ByteAlphabet {
         bytes.fill(-1);
         char32_t next = 0x100;
         for (int b = 0; b < 256; ++b) {
-            const bool printable = (b >= 0x21 && b <= 0x7E) || (b >= 0xA1 && b <= 0xAC) || b >= 0xAE;
+            const bool printable =
+                (b >= 0x21 && b <= 0x7E) || (b >= 0xA1 && b <= 0xAC) || b >= 0xAE;
             letters[b] = printable ? char32_t(b) : next++;
             bytes[letters[b]] = b;
         }
@@ -59,8 +60,8 @@ Utf8Step nextUtf8(std::string_view text, size_t at) {
     for (int i = 1; i < lead.length; ++i) {
         if (at + i >= text.size()) return {kReplacement, size_t(i), false, true};
         const Byte byte = Byte(text[at + i]);
-        const bool fits = i == 1 ? byte >= lead.secondLow && byte <= lead.secondHigh
-                                 : (byte & 0xC0) == 0x80;
+        const bool fits =
+            i == 1 ? byte >= lead.secondLow && byte <= lead.secondHigh : (byte & 0xC0) == 0x80;
         if (!fits) return {kReplacement, size_t(i), false, false};
         code = code << 6 | (byte & 0x3F);
     }
@@ -79,7 +80,8 @@ void appendUtf8(std::string& out, char32_t code) {
     } else if (code < 0x800) {
         out += {char(0xC0 | code >> 6), char(0x80 | (code & 0x3F))};
     } else if (code < 0x10000) {
-        out += {char(0xE0 | code >> 12), char(0x80 | (code >> 6 & 0x3F)), char(0x80 | (code & 0x3F))};
+        out +=
+            {char(0xE0 | code >> 12), char(0x80 | (code >> 6 & 0x3F)), char(0x80 | (code & 0x3F))};
     } else {
         out += {char(0xF0 | code >> 18), char(0x80 | (code >> 12 & 0x3F)),
                 char(0x80 | (code >> 6 & 0x3F)), char(0x80 | (code & 0x3F))};
@@ -144,7 +146,8 @@ bool isMark(char32_t code) {
 
 bool isWordCharacter(char32_t code) {
     if (code < 0x80) {
-        return code == '_' || (code >= '0' && code <= '9') || ((code | 0x20) >= 'a' && (code | 0x20) <= 'z');
+        return code == '_' || (code >= '0' && code <= '9') ||
+               ((code | 0x20) >= 'a' && (code | 0x20) <= 'z');
     }
     // Other_Alphabetic outside the categories below: circled and squared letters; and the joiners.
     if ((code >= 0x24B6 && code <= 0x24E9) || (code >= 0x1F130 && code <= 0x1F149) ||
@@ -171,8 +174,12 @@ std::string_view trimWhiteSpace(std::string_view text, bool left, bool right) {
     return text;
 }
 
-char32_t byteToLetter(unsigned char byte) { return byteAlphabet().letters[byte]; }
+char32_t byteToLetter(unsigned char byte) {
+    return byteAlphabet().letters[byte];
+}
 
-int letterToByte(char32_t letter) { return letter < 512 ? byteAlphabet().bytes[letter] : -1; }
+int letterToByte(char32_t letter) {
+    return letter < 512 ? byteAlphabet().bytes[letter] : -1;
+}
 
 }  // namespace colibri::text

@@ -13,9 +13,9 @@ inline constexpr char32_t kReplacement = 0xFFFD;
 
 struct Utf8Step {
     char32_t code = kReplacement;
-    size_t bytes = 1;           // how far to go on; for an invalid part its maximal length
+    size_t bytes = 1;  // how far to go on; for an invalid part its maximal length
     bool valid = false;
-    bool incomplete = false;    // the text ends within a sequence that was valid so far
+    bool incomplete = false;  // the text ends within a sequence that was valid so far
 };
 
 // The character at `at`. REQUIRES: at < text.size(). An invalid sequence counts as one step for
@@ -29,11 +29,11 @@ std::string toValidUtf8(std::string_view text);
 bool isValidUtf8(std::string_view text);
 bool isAscii(std::string_view text);
 
-bool isWhiteSpace(char32_t code);    // Unicode White_Space
-bool isNumeric(char32_t code);       // general categories Nd, Nl, No
-bool isPunctuation(char32_t code);   // general categories P*, and ASCII's symbols
-bool isMark(char32_t code);          // general categories M*
-bool isWordCharacter(char32_t code); // what \w matches in Unicode mode
+bool isWhiteSpace(char32_t code);     // Unicode White_Space
+bool isNumeric(char32_t code);        // general categories Nd, Nl, No
+bool isPunctuation(char32_t code);    // general categories P*, and ASCII's symbols
+bool isMark(char32_t code);           // general categories M*
+bool isWordCharacter(char32_t code);  // what \w matches in Unicode mode
 
 // Bytes [begin, end) of `text` without white space on the asked sides. REQUIRES: valid UTF-8.
 std::string_view trimWhiteSpace(std::string_view text, bool left, bool right);
@@ -41,6 +41,6 @@ std::string_view trimWhiteSpace(std::string_view text, bool left, bool right);
 // The GPT-2 alphabet: every byte has a printable character (bytes that are not printable get
 // U+0100 and up), so that a vocabulary can be written as text.
 char32_t byteToLetter(unsigned char byte);
-int letterToByte(char32_t letter);   // -1: stands for no byte
+int letterToByte(char32_t letter);  // -1: stands for no byte
 
 }  // namespace colibri::text

@@ -7,20 +7,23 @@ namespace colibri::jinja {
 namespace {
 
 Value missing(const Value& object, const Value& key) {
-    if (!key.is(Type::String)) return Value::undefined(describe(object) + " has no element " + repr(key));
-    return Value::undefined(reprText(describe(object)) + " has no attribute " + reprText(key.text()));
+    if (!key.is(Type::String))
+        return Value::undefined(describe(object) + " has no element " + repr(key));
+    return Value::undefined(reprText(describe(object)) + " has no attribute " +
+                            reprText(key.text()));
 }
 
 Value hidden(const Value& object, const std::string& name) {
-    return Value::undefined("access to attribute " + reprText(name) + " of " + reprText(typeName(object)) +
-                            " object is unsafe.");
+    return Value::undefined("access to attribute " + reprText(name) + " of " +
+                            reprText(typeName(object)) + " object is unsafe.");
 }
 
 std::optional<Value> macroAttribute(const MacroObject& macro, const std::string& name) {
     if (name == "name") return Value::string(macro.name);
     if (name == "arguments") {
         std::vector<Value> names;
-        for (const std::string& parameter : macro.body->parameters) names.push_back(Value::string(parameter));
+        for (const std::string& parameter : macro.body->parameters)
+            names.push_back(Value::string(parameter));
         return Value::tuple(std::move(names));
     }
     if (name == "caller") return Value::boolean(macro.body->usesCaller);
@@ -62,31 +65,37 @@ std::optional<Value> ownAttribute(const Value& object, const std::string& name) 
                     LoopObject& loop = object.asLoop();
                     if (name == "cycle") {
                         if (arguments.positional.empty()) typeError("no items for cycling given");
-                        return arguments.positional[size_t(loop.index) % arguments.positional.size()];
+                        return arguments
+                            .positional[size_t(loop.index) % arguments.positional.size()];
                     }
                     const auto& now = arguments.positional;
                     bool same = loop.lastChanged && loop.lastChanged->size() == now.size();
-                    for (size_t i = 0; same && i < now.size(); ++i) same = equal((*loop.lastChanged)[i], now[i]);
+                    for (size_t i = 0; same && i < now.size(); ++i)
+                        same = equal((*loop.lastChanged)[i], now[i]);
                     loop.lastChanged = now;
                     return Value::boolean(!same);
                 });
             }
             return found ? std::optional<Value>(std::move(value)) : std::nullopt;
         }
-        case Type::Macro: return macroAttribute(object.asMacro(), name);
-        case Type::Cycler: return cyclerAttribute(object, name);
+        case Type::Macro:
+            return macroAttribute(object.asMacro(), name);
+        case Type::Cycler:
+            return cyclerAttribute(object, name);
         case Type::Tuple:
             if (object.asList().group && name == "grouper") return object.items()[0];
             if (object.asList().group && name == "list") return object.items()[1];
             break;
-        default: break;
+        default:
+            break;
     }
     return findMethod(object, name);
 }
 
 // Whether Python objects of this type have such an attribute that the sandbox keeps to itself.
 bool isHidden(const Value& object, std::string_view name) {
-    return (name.starts_with("__") && name.ends_with("__") && name.size() > 4) || hasUnsafeMethod(object, name);
+    return (name.starts_with("__") && name.ends_with("__") && name.size() > 4) ||
+           hasUnsafeMethod(object, name);
 }
 
 // object[key] without falling back to attributes.
@@ -135,7 +144,8 @@ Value LoopObject::attribute(const std::string& name, bool& found) {
     if (name == "length") return number(int64_t(length()));
     if (name == "revindex") return number(int64_t(length()) - index);
     if (name == "revindex0") return number(int64_t(length()) - index - 1);
-    if (name == "previtem") return index > 0 && previous ? *previous : Value::undefined("there is no previous item");
+    if (name == "previtem")
+        return index > 0 && previous ? *previous : Value::undefined("there is no previous item");
     if (name == "last" || name == "nextitem") {
         peek();
         if (name == "last") return Value::boolean(!after);

@@ -7,7 +7,7 @@ namespace colibri::jinja {
 
 struct CaseMapping {
     char32_t code;
-    char32_t to[3];    // ends at the first 0
+    char32_t to[3];  // ends at the first 0
 };
 
 struct CodeRange {

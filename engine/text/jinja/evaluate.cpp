@@ -18,14 +18,17 @@ Value Runtime::evaluate(const Expr& expr) {
     m_at = expr.at;
     const auto operand = [&](size_t i) { return evaluate(*expr.operands[i]); };
     switch (expr.kind) {
-        case ExprKind::Constant: return expr.value;
+        case ExprKind::Constant:
+            return expr.value;
         case ExprKind::Name:
-        case ExprKind::NamespaceItem: return lookUp(expr.name);
+        case ExprKind::NamespaceItem:
+            return lookUp(expr.name);
         case ExprKind::Tuple:
         case ExprKind::List: {
             std::vector<Value> items;
             for (size_t i = 0; i < expr.operands.size(); ++i) items.push_back(operand(i));
-            return expr.kind == ExprKind::List ? Value::list(std::move(items)) : Value::tuple(std::move(items));
+            return expr.kind == ExprKind::List ? Value::list(std::move(items))
+                                               : Value::tuple(std::move(items));
         }
         case ExprKind::Dict: {
             DictObject dict;
@@ -38,7 +41,8 @@ Value Runtime::evaluate(const Expr& expr) {
         case ExprKind::Conditional:
             if (truthy(operand(0))) return operand(1);
             if (expr.operands[2]) return operand(2);
-            return Value::undefined("the inline if-expression on line " + std::to_string(expr.at.line) +
+            return Value::undefined("the inline if-expression on line " +
+                                    std::to_string(expr.at.line) +
                                     " evaluated to false and no else section was defined.");
         case ExprKind::Or: {
             Value left = operand(0);
@@ -48,16 +52,20 @@ Value Runtime::evaluate(const Expr& expr) {
             Value left = operand(0);
             return truthy(left) ? operand(1) : left;
         }
-        case ExprKind::Not: return Value::boolean(!truthy(operand(0)));
+        case ExprKind::Not:
+            return Value::boolean(!truthy(operand(0)));
         case ExprKind::Negative:
         case ExprKind::Positive: {
             const Value value = operand(0);
             m_at = expr.at;
             return expr.kind == ExprKind::Negative ? negative(value) : positive(value);
         }
-        case ExprKind::Binary: return evaluateBinary(expr);
-        case ExprKind::Concat: return evaluateConcat(expr);
-        case ExprKind::Compare: return evaluateCompare(expr);
+        case ExprKind::Binary:
+            return evaluateBinary(expr);
+        case ExprKind::Concat:
+            return evaluateConcat(expr);
+        case ExprKind::Compare:
+            return evaluateCompare(expr);
         case ExprKind::Attribute: {
             const Value object = operand(0);
             m_at = expr.at;
@@ -65,14 +73,18 @@ Value Runtime::evaluate(const Expr& expr) {
         }
         case ExprKind::Item: {
             const Value object = operand(0);
-            if (expr.operands[1]->kind == ExprKind::Slice) return evaluateSlice(*expr.operands[1], object);
+            if (expr.operands[1]->kind == ExprKind::Slice)
+                return evaluateSlice(*expr.operands[1], object);
             const Value key = operand(1);
             m_at = expr.at;
             return item(object, key);
         }
-        case ExprKind::Slice: throw RenderError("a slice stands alone");
-        case ExprKind::Call: return evaluateCall(expr);
-        case ExprKind::Filter: return filterWith(expr, Value());
+        case ExprKind::Slice:
+            throw RenderError("a slice stands alone");
+        case ExprKind::Call:
+            return evaluateCall(expr);
+        case ExprKind::Filter:
+            return filterWith(expr, Value());
         case ExprKind::Test: {
             const Value input = operand(0);
             const Arguments given = arguments(expr.arguments);
@@ -115,15 +127,28 @@ Value Runtime::evaluateCompare(const Expr& expr) {
         charge(4);
         bool result = false;
         switch (expr.compares[i]) {
-            case CompareOperator::Equal: result = equal(left, right); break;
-            case CompareOperator::NotEqual: result = !equal(left, right); break;
-            case CompareOperator::Less: result = compare(left, right, "<") < 0; break;
-            case CompareOperator::LessEqual: result = compare(left, right, "<=") <= 0; break;
-            case CompareOperator::Greater: result = compare(left, right, ">") > 0; break;
-            case CompareOperator::GreaterEqual: result = compare(left, right, ">=") >= 0; break;
+            case CompareOperator::Equal:
+                result = equal(left, right);
+                break;
+            case CompareOperator::NotEqual:
+                result = !equal(left, right);
+                break;
+            case CompareOperator::Less:
+                result = compare(left, right, "<") < 0;
+                break;
+            case CompareOperator::LessEqual:
+                result = compare(left, right, "<=") <= 0;
+                break;
+            case CompareOperator::Greater:
+                result = compare(left, right, ">") > 0;
+                break;
+            case CompareOperator::GreaterEqual:
+                result = compare(left, right, ">=") >= 0;
+                break;
             case CompareOperator::In:
             case CompareOperator::NotIn:
-                charge(right.is(Type::List) || right.is(Type::Tuple) ? int64_t(right.items().size()) : 1);
+                charge(right.is(Type::List) || right.is(Type::Tuple) ? int64_t(right.items().size())
+                                                                     : 1);
                 result = contains(right, left) == (expr.compares[i] == CompareOperator::In);
                 break;
         }
@@ -151,10 +176,12 @@ Arguments Runtime::arguments(const CallArguments& call) {
     }
     if (call.doubleStar) {
         const Value dict = evaluate(*call.doubleStar);
-        if (!dict.is(Type::Dict)) typeError("argument after ** must be a mapping, not " + typeName(dict));
+        if (!dict.is(Type::Dict))
+            typeError("argument after ** must be a mapping, not " + typeName(dict));
         for (const auto& [key, value] : dict.asDict().entries) {
             if (!key.is(Type::String)) typeError("keywords must be strings");
-            if (out.find(key.text())) typeError("got multiple values for keyword argument " + reprText(key.text()));
+            if (out.find(key.text()))
+                typeError("got multiple values for keyword argument " + reprText(key.text()));
             out.named.emplace_back(key.text(), value);
         }
     }
@@ -171,11 +198,16 @@ Value Runtime::evaluateCall(const Expr& expr) {
 Value Runtime::call(const Value& callee, const Arguments& given) {
     charge(2);
     switch (callee.type()) {
-        case Type::Undefined: undefinedError(callee);
-        case Type::Function: return callee.asFunction().call(*this, given);
-        case Type::Macro: return callMacro(callee.asMacro(), given);
-        case Type::Loop: return callLoop(callee.asLoop(), *given.bind("loop", {"iterable"}, 1)[0]);
-        default: typeError("'" + typeName(callee) + "' object is not callable");
+        case Type::Undefined:
+            undefinedError(callee);
+        case Type::Function:
+            return callee.asFunction().call(*this, given);
+        case Type::Macro:
+            return callMacro(callee.asMacro(), given);
+        case Type::Loop:
+            return callLoop(callee.asLoop(), *given.bind("loop", {"iterable"}, 1)[0]);
+        default:
+            typeError("'" + typeName(callee) + "' object is not callable");
     }
 }
 

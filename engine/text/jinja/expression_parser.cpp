@@ -9,27 +9,32 @@
 namespace colibri::jinja {
 namespace {
 
-constexpr int kDeepestSyntax = 200;    // brackets in brackets, blocks in blocks
-constexpr int kDeepestTree = 1000;     // also a chain such as a + b + c ...
+constexpr int kDeepestSyntax = 200;  // brackets in brackets, blocks in blocks
+constexpr int kDeepestTree = 1000;   // also a chain such as a + b + c ...
 
 constexpr std::pair<std::string_view, BinaryOperator> kBinary[] = {
-    {"+", BinaryOperator::Add}, {"-", BinaryOperator::Subtract}, {"*", BinaryOperator::Multiply},
-    {"/", BinaryOperator::Divide}, {"//", BinaryOperator::FloorDivide}, {"%", BinaryOperator::Modulo},
+    {"+", BinaryOperator::Add},          {"-", BinaryOperator::Subtract},
+    {"*", BinaryOperator::Multiply},     {"/", BinaryOperator::Divide},
+    {"//", BinaryOperator::FloorDivide}, {"%", BinaryOperator::Modulo},
     {"**", BinaryOperator::Power}};
 
 constexpr std::pair<std::string_view, CompareOperator> kCompare[] = {
-    {"==", CompareOperator::Equal}, {"!=", CompareOperator::NotEqual}, {"<", CompareOperator::Less},
-    {"<=", CompareOperator::LessEqual}, {">", CompareOperator::Greater}, {">=", CompareOperator::GreaterEqual}};
+    {"==", CompareOperator::Equal},  {"!=", CompareOperator::NotEqual},
+    {"<", CompareOperator::Less},    {"<=", CompareOperator::LessEqual},
+    {">", CompareOperator::Greater}, {">=", CompareOperator::GreaterEqual}};
 
 }  // namespace
 
 const Token& ExpressionParser::current() {
     const Token& token = m_list.tokens[m_at];
-    if (token.type == TokenType::End && m_list.failed) throw SyntaxError(m_list.errorAt, m_list.error);
+    if (token.type == TokenType::End && m_list.failed)
+        throw SyntaxError(m_list.errorAt, m_list.error);
     return token;
 }
 
-const Token& ExpressionParser::following() { return m_list.tokens[std::min(m_at + 1, m_list.tokens.size() - 1)]; }
+const Token& ExpressionParser::following() {
+    return m_list.tokens[std::min(m_at + 1, m_list.tokens.size() - 1)];
+}
 
 Token ExpressionParser::take() {
     Token token = current();
@@ -61,15 +66,21 @@ Token ExpressionParser::expect(TokenType type) {
 }
 
 void ExpressionParser::expectName(std::string_view name) {
-    if (!takeName(name)) fail("expected token '" + std::string(name) + "', got '" + describe(current()) + "'");
+    if (!takeName(name))
+        fail("expected token '" + std::string(name) + "', got '" + describe(current()) + "'");
 }
 
 void ExpressionParser::expectOperator(std::string_view op) {
-    if (!takeOperator(op)) fail("expected token '" + std::string(op) + "', got '" + describe(current()) + "'");
+    if (!takeOperator(op))
+        fail("expected token '" + std::string(op) + "', got '" + describe(current()) + "'");
 }
 
-void ExpressionParser::fail(const std::string& message) { fail(message, current().at); }
-void ExpressionParser::fail(const std::string& message, Position at) { throw SyntaxError(at, message); }
+void ExpressionParser::fail(const std::string& message) {
+    fail(message, current().at);
+}
+void ExpressionParser::fail(const std::string& message, Position at) {
+    throw SyntaxError(at, message);
+}
 
 ExpressionParser::Nesting ExpressionParser::nest() {
     if (m_level >= kDeepestSyntax) fail("nested too deep");
@@ -86,7 +97,8 @@ ExprPtr ExpressionParser::make(ExprKind kind, Position at) {
 // Trees are walked and freed by recursion: their depth is bounded here.
 void ExpressionParser::adopt(Expr& parent, ExprPtr child) {
     if (child) parent.depth = std::max(parent.depth, child->depth + 1);
-    if (parent.depth > kDeepestTree) fail("the expression is too long or nested too deep", parent.at);
+    if (parent.depth > kDeepestTree)
+        fail("the expression is too long or nested too deep", parent.at);
     parent.operands.push_back(std::move(child));
 }
 
@@ -109,11 +121,15 @@ std::vector<ExprPtr> operandsOf(Exprs... exprs) {
 
 bool ExpressionParser::endsTuple(std::initializer_list<std::string_view> ends) {
     const Token& token = current();
-    if (token.type == TokenType::VariableEnd || token.type == TokenType::BlockEnd || token.isOperator(")")) return true;
-    return std::any_of(ends.begin(), ends.end(), [&](std::string_view end) { return token.isName(end); });
+    if (token.type == TokenType::VariableEnd || token.type == TokenType::BlockEnd ||
+        token.isOperator(")"))
+        return true;
+    return std::any_of(ends.begin(), ends.end(),
+                       [&](std::string_view end) { return token.isName(end); });
 }
 
-ExprPtr ExpressionParser::tuple(bool conditionals, std::initializer_list<std::string_view> ends, bool parenthesized) {
+ExprPtr ExpressionParser::tuple(bool conditionals, std::initializer_list<std::string_view> ends,
+                                bool parenthesized) {
     const Position at = current().at;
     std::vector<ExprPtr> items;
     bool isTuple = false;
@@ -148,7 +164,8 @@ ExprPtr ExpressionParser::conditional() {
         ExprPtr test = orExpression();
         ExprPtr otherwise = takeName("else") ? expression() : nullptr;
         m_soft = outer;
-        expr = make(ExprKind::Conditional, at, operandsOf(std::move(test), std::move(expr), std::move(otherwise)));
+        expr = make(ExprKind::Conditional, at,
+                    operandsOf(std::move(test), std::move(expr), std::move(otherwise)));
     }
     return expr;
 }
@@ -201,11 +218,13 @@ ExprPtr ExpressionParser::comparison() {
     return compare ? std::move(compare) : std::move(first);
 }
 
-ExprPtr ExpressionParser::binaryChain(ExprPtr (ExpressionParser::*next)(), std::initializer_list<std::string_view> operators) {
+ExprPtr ExpressionParser::binaryChain(ExprPtr (ExpressionParser::*next)(),
+                                      std::initializer_list<std::string_view> operators) {
     ExprPtr left = (this->*next)();
     for (;;) {
-        const auto found = std::find_if(operators.begin(), operators.end(),
-                                        [&](std::string_view op) { return current().isOperator(op); });
+        const auto found =
+            std::find_if(operators.begin(), operators.end(),
+                         [&](std::string_view op) { return current().isOperator(op); });
         if (found == operators.end()) return left;
         const Position at = take().at;
         ExprPtr binary = make(ExprKind::Binary, at, operandsOf(std::move(left), (this->*next)()));
@@ -216,8 +235,12 @@ ExprPtr ExpressionParser::binaryChain(ExprPtr (ExpressionParser::*next)(), std::
     }
 }
 
-ExprPtr ExpressionParser::sum() { return binaryChain(&ExpressionParser::concatenation, {"+", "-"}); }
-ExprPtr ExpressionParser::product() { return binaryChain(&ExpressionParser::power, {"*", "/", "//", "%"}); }
+ExprPtr ExpressionParser::sum() {
+    return binaryChain(&ExpressionParser::concatenation, {"+", "-"});
+}
+ExprPtr ExpressionParser::product() {
+    return binaryChain(&ExpressionParser::power, {"*", "/", "//", "%"});
+}
 
 ExprPtr ExpressionParser::concatenation() {
     const Position at = current().at;
@@ -282,7 +305,8 @@ ExprPtr ExpressionParser::name(bool withNamespace) {
 ExprPtr ExpressionParser::primary(bool withNamespace) {
     const Token token = current();
     switch (token.type) {
-        case TokenType::Name: return name(withNamespace);
+        case TokenType::Name:
+            return name(withNamespace);
         case TokenType::String: {
             std::string text;
             while (current().type == TokenType::String) text += take().text;
@@ -297,7 +321,8 @@ ExprPtr ExpressionParser::primary(bool withNamespace) {
             expr->value = token.value;
             return expr;
         }
-        default: break;
+        default:
+            break;
     }
     if (token.isOperator("(")) {
         const auto guard = nest();
@@ -381,7 +406,8 @@ ExprPtr ExpressionParser::subscript(ExprPtr expr) {
         keys.push_back(subscribed());
     }
     expectOperator("]");
-    ExprPtr key = keys.size() == 1 ? std::move(keys[0]) : make(ExprKind::Tuple, token.at, std::move(keys));
+    ExprPtr key =
+        keys.size() == 1 ? std::move(keys[0]) : make(ExprKind::Tuple, token.at, std::move(keys));
     return make(ExprKind::Item, token.at, operandsOf(std::move(expr), std::move(key)));
 }
 
@@ -394,11 +420,13 @@ ExprPtr ExpressionParser::subscribed() {
     }
     take();
     for (int i = 1; i < 3; ++i) {
-        const bool empty = current().isOperator(":") || current().isOperator("]") || current().isOperator(",");
+        const bool empty =
+            current().isOperator(":") || current().isOperator("]") || current().isOperator(",");
         if (!empty) parts[i] = expression();
         if (i == 1 && !takeOperator(":")) break;
     }
-    return make(ExprKind::Slice, at, operandsOf(std::move(parts[0]), std::move(parts[1]), std::move(parts[2])));
+    return make(ExprKind::Slice, at,
+                operandsOf(std::move(parts[0]), std::move(parts[1]), std::move(parts[2])));
 }
 
 void ExpressionParser::callArguments(Expr& expr) {
@@ -449,8 +477,10 @@ std::string ExpressionParser::dottedName() {
     return name;
 }
 
-void ExpressionParser::noteUnknown(const char* kind, const std::string& name, Position at, bool known) {
-    if (!known && !m_soft) m_unknown.push_back({at, "No " + std::string(kind) + " named " + reprText(name) + "."});
+void ExpressionParser::noteUnknown(const char* kind, const std::string& name, Position at,
+                                   bool known) {
+    if (!known && !m_soft)
+        m_unknown.push_back({at, "No " + std::string(kind) + " named " + reprText(name) + "."});
 }
 
 void ExpressionParser::failOnUnknownNames() {
@@ -500,15 +530,18 @@ void checkTarget(const Expr& target, int depth = 0) {
     if (target.kind == ExprKind::Tuple || target.kind == ExprKind::List) {
         for (const ExprPtr& item : target.operands) checkTarget(*item, depth + 1);
     }
-    const bool fine = target.kind == ExprKind::Name || target.kind == ExprKind::NamespaceItem || target.kind == ExprKind::Tuple;
+    const bool fine = target.kind == ExprKind::Name || target.kind == ExprKind::NamespaceItem ||
+                      target.kind == ExprKind::Tuple;
     if (fine) return;
     const size_t index = size_t(target.kind);
-    throw SyntaxError(target.at, "can't assign to '" + std::string(index < 6 ? names[index] : "expression") + "'");
+    throw SyntaxError(target.at, "can't assign to '" +
+                                     std::string(index < 6 ? names[index] : "expression") + "'");
 }
 
 }  // namespace
 
-ExprPtr ExpressionParser::assignTarget(std::initializer_list<std::string_view> ends, bool withNamespace) {
+ExprPtr ExpressionParser::assignTarget(std::initializer_list<std::string_view> ends,
+                                       bool withNamespace) {
     const Position at = current().at;
     std::vector<ExprPtr> items;
     bool isTuple = false;

@@ -38,11 +38,13 @@ protected:
 
     // Full expression, perhaps a tuple without parentheses, which ends at a tag's end, ")", or one
     // of `ends`.
-    ExprPtr tuple(bool conditional = true, std::initializer_list<std::string_view> ends = {}, bool parenthesized = false);
+    ExprPtr tuple(bool conditional = true, std::initializer_list<std::string_view> ends = {},
+                  bool parenthesized = false);
     ExprPtr expression();
     // Names (and name.attribute for a namespace) that can be assigned to.
     ExprPtr assignTarget(std::initializer_list<std::string_view> ends, bool withNamespace);
-    // |name(...)|name(...); `inlineStart`: the first stands without its "|". Null when there is none.
+    // |name(...)|name(...); `inlineStart`: the first stands without its "|". Null when there is
+    // none.
     ExprPtr filterChain(ExprPtr input, bool inlineStart);
 
     // Unknown filters and tests are errors of syntax, but within an if only when they are reached.
@@ -94,7 +96,8 @@ private:
     ExprPtr subscribed();
     ExprPtr call(ExprPtr callee);
     ExprPtr test(ExprPtr input);
-    ExprPtr binaryChain(ExprPtr (ExpressionParser::*next)(), std::initializer_list<std::string_view> operators);
+    ExprPtr binaryChain(ExprPtr (ExpressionParser::*next)(),
+                        std::initializer_list<std::string_view> operators);
     void callArguments(Expr& expr);
     std::string dottedName();
     void noteUnknown(const char* kind, const std::string& name, Position at, bool known);

@@ -18,6 +18,8 @@ std::span<const FilterRow> listFilters();
 
 // A whole number given to a filter; RenderError for another type. Brought within 64 bits.
 int64_t wholeArgument(const std::optional<Value>& value, int64_t fallback);
-inline bool flagArgument(const std::optional<Value>& value) { return value && truthy(*value); }
+inline bool flagArgument(const std::optional<Value>& value) {
+    return value && truthy(*value);
+}
 
 }  // namespace colibri::jinja

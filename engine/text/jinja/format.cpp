@@ -14,15 +14,16 @@ constexpr int kWidest = 100'000;
 // One conversion, of either notation.
 struct Spec {
     std::string fill = " ";
-    char align = 0;         // < > ^ =, 0: the type's own
-    char sign = '-';        // - + or space
+    char align = 0;   // < > ^ =, 0: the type's own
+    char sign = '-';  // - + or space
     bool alternate = false, zero = false;
-    char grouping = 0;      // , or _
+    char grouping = 0;  // , or _
     int width = 0, precision = -1;
     char type = 0;
 };
 
-std::string aligned(Runtime& runtime, const std::string& sign, const std::string& body, const Spec& spec, char ownAlign) {
+std::string aligned(Runtime& runtime, const std::string& sign, const std::string& body,
+                    const Spec& spec, char ownAlign) {
     const int length = int(codePointCount(std::string_view(body)) + sign.size());
     const int missing = std::max(0, spec.width - length);
     runtime.chargeBytes(size_t(missing) * spec.fill.size());
@@ -32,10 +33,14 @@ std::string aligned(Runtime& runtime, const std::string& sign, const std::string
         return out;
     };
     switch (spec.align ? spec.align : ownAlign) {
-        case '<': return sign + body + fill(missing);
-        case '^': return fill(missing / 2) + sign + body + fill(missing - missing / 2);
-        case '=': return sign + fill(missing) + body;
-        default: return fill(missing) + sign + body;
+        case '<':
+            return sign + body + fill(missing);
+        case '^':
+            return fill(missing / 2) + sign + body + fill(missing - missing / 2);
+        case '=':
+            return sign + fill(missing) + body;
+        default:
+            return fill(missing) + sign + body;
     }
 }
 
@@ -45,7 +50,8 @@ std::string signOf(bool negative, char wanted) {
 
 std::string grouped(const std::string& digits, char mark, size_t every) {
     if (!mark) return digits;
-    const size_t whole = std::min(digits.find_first_not_of("0123456789abcdefABCDEF"), digits.size());
+    const size_t whole =
+        std::min(digits.find_first_not_of("0123456789abcdefABCDEF"), digits.size());
     std::string out;
     for (size_t i = 0; i < whole; ++i) {
         if (i > 0 && (whole - i) % every == 0) out += mark;
@@ -55,7 +61,8 @@ std::string grouped(const std::string& digits, char mark, size_t every) {
 }
 
 std::string magnitude(Integer value, int base, bool upperCase) {
-    unsigned __int128 rest = value < 0 ? -static_cast<unsigned __int128>(value) : static_cast<unsigned __int128>(value);
+    unsigned __int128 rest =
+        value < 0 ? -static_cast<unsigned __int128>(value) : static_cast<unsigned __int128>(value);
     std::string out;
     do {
         out += (upperCase ? "0123456789ABCDEF" : "0123456789abcdef")[size_t(rest % unsigned(base))];
@@ -69,7 +76,8 @@ std::string formatInteger(Runtime& runtime, Integer value, const Spec& spec) {
     const char type = spec.type ? spec.type : 'd';
     const int base = type == 'x' || type == 'X' ? 16 : type == 'o' ? 8 : type == 'b' ? 2 : 10;
     std::string digits = magnitude(value, base, type == 'X');
-    if (spec.precision > int(digits.size())) digits.insert(0, size_t(spec.precision) - digits.size(), '0');
+    if (spec.precision > int(digits.size()))
+        digits.insert(0, size_t(spec.precision) - digits.size(), '0');
     digits = grouped(digits, spec.grouping, base == 10 ? 3 : 4);
     std::string sign = signOf(value < 0, spec.sign);
     if (spec.alternate && base != 10) sign += std::string("0") + type;
@@ -88,8 +96,12 @@ std::string formatFloat(Runtime& runtime, double value, const Spec& spec) {
         digits = formatDouble(size);
     } else {
         const int precision = spec.precision < 0 ? 6 : spec.precision;
-        const char format[] = {'%', spec.alternate ? '#' : '.', spec.alternate ? '.' : '*', spec.alternate ? '*' : type,
-                               spec.alternate ? type : '\0', '\0'};
+        const char format[] = {'%',
+                               spec.alternate ? '#' : '.',
+                               spec.alternate ? '.' : '*',
+                               spec.alternate ? '*' : type,
+                               spec.alternate ? type : '\0',
+                               '\0'};
         std::string buffer(size_t(precision) + 400, '\0');
         const int written = std::snprintf(buffer.data(), buffer.size(), format, precision, size);
         digits = buffer.substr(0, size_t(std::clamp(written, 0, int(buffer.size()) - 1)));
@@ -97,7 +109,8 @@ std::string formatFloat(Runtime& runtime, double value, const Spec& spec) {
     }
     digits = grouped(digits, spec.grouping, 3);
     if (percent) digits += '%';
-    return aligned(runtime, signOf(std::signbit(value) && !std::isnan(value), spec.sign), digits, spec, '>');
+    return aligned(runtime, signOf(std::signbit(value) && !std::isnan(value), spec.sign), digits,
+                   spec, '>');
 }
 
 std::string formatText(Runtime& runtime, std::string text, const Spec& spec) {
@@ -116,7 +129,11 @@ std::string asciiOnly(const std::string& text) {
             out += char(code);
             continue;
         }
-        std::snprintf(buffer, sizeof buffer, code <= 0xFF ? "\\x%02x" : code <= 0xFFFF ? "\\u%04x" : "\\U%08x", unsigned(code));
+        std::snprintf(buffer, sizeof buffer,
+                      code <= 0xFF     ? "\\x%02x"
+                      : code <= 0xFFFF ? "\\u%04x"
+                                       : "\\U%08x",
+                      unsigned(code));
         out += buffer;
     }
     return out;
@@ -134,9 +151,11 @@ int readNumber(const std::string& text, size_t& at) {
 Integer wholeNumber(const Value& value, char type) {
     if (value.isInteger()) return value.asInteger();
     const bool decimal = type == 'd' || type == 'i' || type == 'u';
-    if (decimal && value.is(Type::Float) && std::abs(value.asDouble()) < 1e36) return Integer(value.asDouble());
+    if (decimal && value.is(Type::Float) && std::abs(value.asDouble()) < 1e36)
+        return Integer(value.asDouble());
     if (value.is(Type::Undefined)) undefinedError(value);
-    typeError(std::string("%") + type + " format: " + (decimal ? "a real number" : "an integer") + " is required, not " + typeName(value));
+    typeError(std::string("%") + type + " format: " + (decimal ? "a real number" : "an integer") +
+              " is required, not " + typeName(value));
 }
 
 // The values of a % format, one after the other or by name.
@@ -162,9 +181,11 @@ public:
     }
 
     void checkAllUsed() const {
-        const bool free = m_named || m_values.is(Type::Dict) || m_values.is(Type::List) || m_values.is(Type::Undefined);
+        const bool free = m_named || m_values.is(Type::Dict) || m_values.is(Type::List) ||
+                          m_values.is(Type::Undefined);
         const size_t count = m_values.is(Type::Tuple) ? m_values.items().size() : 1;
-        if (!free && m_next < count) typeError("not all arguments converted during string formatting");
+        if (!free && m_next < count)
+            typeError("not all arguments converted during string formatting");
     }
 
 private:
@@ -218,17 +239,21 @@ std::string converted(Runtime& runtime, const Value& value, Spec& spec, bool esc
         case 'a': {
             std::string text = spec.type == 's' ? str(value) : repr(value);
             if (spec.type == 'a') text = asciiOnly(text);
-            if (escape && !(spec.type == 's' && value.is(Type::String) && value.asString().safe)) text = escapeHtml(text);
+            if (escape && !(spec.type == 's' && value.is(Type::String) && value.asString().safe))
+                text = escapeHtml(text);
             if (!spec.align) spec.align = '>';
             return formatText(runtime, std::move(text), spec);
         }
-        default: throw RenderError("unsupported format character " + reprText(std::string(1, spec.type)));
+        default:
+            throw RenderError("unsupported format character " +
+                              reprText(std::string(1, spec.type)));
     }
 }
 
 }  // namespace
 
-std::string percentFormat(Runtime& runtime, const std::string& format, const Value& values, bool escape) {
+std::string percentFormat(Runtime& runtime, const std::string& format, const Value& values,
+                          bool escape) {
     PercentValues source(values);
     std::string out;
     for (size_t at = 0; at < format.size();) {
@@ -245,7 +270,9 @@ std::string percentFormat(Runtime& runtime, const std::string& format, const Val
             value = source.named(format.substr(at + 1, end - at - 1));
             at = end + 1;
         }
-        for (; at < format.size() && std::string_view("#0- +").find(format[at]) != std::string_view::npos; ++at) {
+        for (; at < format.size() &&
+               std::string_view("#0- +").find(format[at]) != std::string_view::npos;
+             ++at) {
             if (format[at] == '#') spec.alternate = true;
             if (format[at] == '0') spec.zero = true;
             if (format[at] == '-') spec.align = '<';
@@ -271,7 +298,8 @@ std::string percentFormat(Runtime& runtime, const std::string& format, const Val
             ++at;
             spec.precision = std::max(0, number());
         }
-        while (at < format.size() && (format[at] == 'l' || format[at] == 'h' || format[at] == 'L')) ++at;
+        while (at < format.size() && (format[at] == 'l' || format[at] == 'h' || format[at] == 'L'))
+            ++at;
         if (at >= format.size()) throw RenderError("incomplete format");
         spec.type = format[at++];
         if (spec.type == '%') {
@@ -289,7 +317,8 @@ namespace {
 
 class BraceFormatter {
 public:
-    BraceFormatter(Runtime& runtime, const Arguments& arguments) : m_runtime(runtime), m_arguments(arguments) {}
+    BraceFormatter(Runtime& runtime, const Arguments& arguments)
+        : m_runtime(runtime), m_arguments(arguments) {}
 
     std::string run(const std::string& format, int depth) {
         if (depth > 2) throw RenderError("Max string recursion exceeded");
@@ -340,8 +369,10 @@ private:
             }
             at += 2;
         }
-        if (at < text.size() && text[at] != ':') throw RenderError("expected ':' after conversion specifier");
-        return formatted(value, at < text.size() ? run(text.substr(at + 1), depth + 1) : std::string());
+        if (at < text.size() && text[at] != ':')
+            throw RenderError("expected ':' after conversion specifier");
+        return formatted(value,
+                         at < text.size() ? run(text.substr(at + 1), depth + 1) : std::string());
     }
 
     Value lookUp(const std::string& name) {
@@ -356,7 +387,8 @@ private:
                 const size_t stop = name.find(']', at);
                 if (stop == std::string::npos) throw RenderError("Missing ']' in format string");
                 const std::string key = name.substr(at + 1, stop - at - 1);
-                value = m_runtime.item(value, isNumber(key) ? Value::integer(std::stoll(key)) : Value::string(key));
+                value = m_runtime.item(
+                    value, isNumber(key) ? Value::integer(std::stoll(key)) : Value::string(key));
                 at = stop + 1;
             }
         }
@@ -364,7 +396,8 @@ private:
     }
 
     static bool isNumber(const std::string& text) {
-        return !text.empty() && text.size() < 10 && text.find_first_not_of("0123456789") == std::string::npos;
+        return !text.empty() && text.size() < 10 &&
+               text.find_first_not_of("0123456789") == std::string::npos;
     }
 
     Value argument(const std::string& name) {
@@ -379,7 +412,8 @@ private:
             return *found;
         }
         if (index >= m_arguments.positional.size()) {
-            throw RenderError("Replacement index " + std::to_string(index) + " out of range for positional args tuple");
+            throw RenderError("Replacement index " + std::to_string(index) +
+                              " out of range for positional args tuple");
         }
         return m_arguments.positional[index];
     }
@@ -396,7 +430,8 @@ private:
         } else if (!text.empty() && isAlign(text[0])) {
             spec.align = text[at++];
         }
-        if (at < text.size() && (text[at] == '+' || text[at] == '-' || text[at] == ' ')) spec.sign = text[at++];
+        if (at < text.size() && (text[at] == '+' || text[at] == '-' || text[at] == ' '))
+            spec.sign = text[at++];
         if (at < text.size() && text[at] == '#') spec.alternate = ++at > 0;
         if (at < text.size() && text[at] == '0') {
             spec.zero = true;
@@ -422,13 +457,16 @@ private:
             spec.align = number ? '=' : '<';
         }
         if (number) {
-            const bool asFloat = spec.type && std::string_view("eEfFgG%").find(spec.type) != std::string_view::npos;
+            const bool asFloat =
+                spec.type && std::string_view("eEfFgG%").find(spec.type) != std::string_view::npos;
             if (asFloat || value.is(Type::Float)) {
                 if (spec.type && !asFloat) unknownCode(value, spec);
                 return formatFloat(m_runtime, value.asDouble(), spec);
             }
-            if (spec.type && std::string_view("dxXob").find(spec.type) == std::string_view::npos) unknownCode(value, spec);
-            if (spec.precision >= 0) throw RenderError("Precision not allowed in integer format specifier");
+            if (spec.type && std::string_view("dxXob").find(spec.type) == std::string_view::npos)
+                unknownCode(value, spec);
+            if (spec.precision >= 0)
+                throw RenderError("Precision not allowed in integer format specifier");
             return formatInteger(m_runtime, value.asInteger(), spec);
         }
         if (value.is(Type::Undefined)) undefinedError(value);
@@ -440,7 +478,8 @@ private:
     }
 
     [[noreturn]] static void unknownCode(const Value& value, const Spec& spec) {
-        throw RenderError("Unknown format code " + reprText(std::string(1, spec.type)) + " for object of type '" + typeName(value) + "'");
+        throw RenderError("Unknown format code " + reprText(std::string(1, spec.type)) +
+                          " for object of type '" + typeName(value) + "'");
     }
 
     Runtime& m_runtime;
@@ -458,12 +497,23 @@ std::string escapeHtml(std::string_view text) {
     std::string out;
     for (char c : text) {
         switch (c) {
-            case '&': out += "&amp;"; break;
-            case '<': out += "&lt;"; break;
-            case '>': out += "&gt;"; break;
-            case '"': out += "&#34;"; break;
-            case '\'': out += "&#39;"; break;
-            default: out += c;
+            case '&':
+                out += "&amp;";
+                break;
+            case '<':
+                out += "&lt;";
+                break;
+            case '>':
+                out += "&gt;";
+                break;
+            case '"':
+                out += "&#34;";
+                break;
+            case '\'':
+                out += "&#39;";
+                break;
+            default:
+                out += c;
         }
     }
     return out;

@@ -14,7 +14,8 @@ Value raiseException(Runtime&, const Arguments& arguments) {
 
 Value strftimeNow(Runtime& runtime, const Arguments& arguments) {
     const Value format = *arguments.bind("strftime_now", {"format"}, 1)[0];
-    if (!format.is(Type::String)) typeError("strftime() argument 1 must be str, not " + typeName(format));
+    if (!format.is(Type::String))
+        typeError("strftime() argument 1 must be str, not " + typeName(format));
     // One more character, so that an empty result can be told from a failed call; microseconds,
     // which C does not know, are those of a whole second.
     const std::string wanted = replaceAll(format.text(), "%f", "000000", -1) + "x";
@@ -27,9 +28,11 @@ Value strftimeNow(Runtime& runtime, const Arguments& arguments) {
 
 Integer integerOf(const Value& value) {
     if (value.is(Type::Undefined)) undefinedError(value);
-    if (!value.isInteger()) typeError("'" + typeName(value) + "' object cannot be interpreted as an integer");
+    if (!value.isInteger())
+        typeError("'" + typeName(value) + "' object cannot be interpreted as an integer");
     const Integer limit = Integer(1) << 100;
-    if (value.asInteger() > limit || value.asInteger() < -limit) throw RenderError("the integer is too large");
+    if (value.asInteger() > limit || value.asInteger() < -limit)
+        throw RenderError("the integer is too large");
     return value.asInteger();
 }
 
@@ -45,7 +48,8 @@ Value makeRange(Runtime&, const Arguments& arguments) {
     if (given[2]) range.step = integerOf(*given[2]);
     if (range.step == 0) throw RenderError("range() arg 3 must not be zero");
     if (range.count() > Limits().range) {
-        throw RenderError("Range too big. The sandbox blocks ranges larger than MAX_RANGE (100000).");
+        throw RenderError(
+            "Range too big. The sandbox blocks ranges larger than MAX_RANGE (100000).");
     }
     return Value::range(range);
 }
@@ -54,7 +58,8 @@ Value makeRange(Runtime&, const Arguments& arguments) {
 DictObject dictOf(const Arguments& arguments) {
     DictObject dict;
     if (arguments.positional.size() > 1) {
-        typeError("dict expected at most 1 argument, got " + std::to_string(arguments.positional.size()));
+        typeError("dict expected at most 1 argument, got " +
+                  std::to_string(arguments.positional.size()));
     }
     if (!arguments.positional.empty()) {
         const Value& from = arguments.positional[0];
@@ -63,7 +68,8 @@ DictObject dictOf(const Arguments& arguments) {
         } else {
             for (const Value& pair : itemsOf(from)) {
                 const std::vector<Value> parts = itemsOf(pair);
-                if (parts.size() != 2) throw RenderError("dictionary update sequence element has not the length 2");
+                if (parts.size() != 2)
+                    throw RenderError("dictionary update sequence element has not the length 2");
                 dict.set(parts[0], parts[1]);
             }
         }
@@ -82,8 +88,9 @@ Value makeNamespace(Runtime& runtime, const Arguments& arguments) {
     DictObject attributes = dictOf(arguments);
     for (const auto& [key, value] : attributes.entries) {
         if (!key.is(Type::String) || !key.text().starts_with('_')) continue;
-        throw RenderError("Chat templates cannot store underscore-prefixed attributes on a namespace, but got " +
-                          repr(key) + ". Please rename the attribute.");
+        throw RenderError(
+            "Chat templates cannot store underscore-prefixed attributes on a namespace, but got " +
+            repr(key) + ". Please rename the attribute.");
     }
     return runtime.makeNamespace(std::move(attributes));
 }
@@ -110,9 +117,13 @@ std::optional<Value> findGlobal(std::string_view name) {
         std::string_view name;
         Value (*call)(Runtime&, const Arguments&);
     };
-    constexpr Row rows[] = {{"raise_exception", raiseException}, {"strftime_now", strftimeNow},
-                            {"range", makeRange}, {"dict", makeDict}, {"namespace", makeNamespace},
-                            {"cycler", makeCycler}, {"joiner", makeJoiner}};
+    constexpr Row rows[] = {{"raise_exception", raiseException},
+                            {"strftime_now", strftimeNow},
+                            {"range", makeRange},
+                            {"dict", makeDict},
+                            {"namespace", makeNamespace},
+                            {"cycler", makeCycler},
+                            {"joiner", makeJoiner}};
     for (const Row& row : rows) {
         if (row.name == name) return Value::function(std::string(name), row.call);
     }

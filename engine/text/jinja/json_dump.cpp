@@ -16,15 +16,30 @@ public:
         if (depth > kDeepestValue) throw RenderError("maximum recursion depth exceeded");
         m_runtime.charge(1);
         switch (value.type()) {
-            case Type::None: m_out += "null"; break;
-            case Type::Bool: m_out += value.asInteger() ? "true" : "false"; break;
-            case Type::Int: m_out += formatInteger(value.asInteger()); break;
-            case Type::Float: m_out += number(value.asDouble()); break;
-            case Type::String: string(value.text()); break;
+            case Type::None:
+                m_out += "null";
+                break;
+            case Type::Bool:
+                m_out += value.asInteger() ? "true" : "false";
+                break;
+            case Type::Int:
+                m_out += formatInteger(value.asInteger());
+                break;
+            case Type::Float:
+                m_out += number(value.asDouble());
+                break;
+            case Type::String:
+                string(value.text());
+                break;
             case Type::List:
-            case Type::Tuple: list(value.items(), depth); break;
-            case Type::Dict: dict(value.asDict(), depth); break;
-            default: typeError("Object of type " + typeName(value) + " is not JSON serializable");
+            case Type::Tuple:
+                list(value.items(), depth);
+                break;
+            case Type::Dict:
+                dict(value.asDict(), depth);
+                break;
+            default:
+                typeError("Object of type " + typeName(value) + " is not JSON serializable");
         }
     }
 
@@ -39,7 +54,8 @@ private:
 
     void unicode(char32_t unit) {
         m_out += "\\u";
-        for (int shift = 12; shift >= 0; shift -= 4) m_out += "0123456789abcdef"[unit >> shift & 15];
+        for (int shift = 12; shift >= 0; shift -= 4)
+            m_out += "0123456789abcdef"[unit >> shift & 15];
     }
 
     void string(const std::string& text) {
@@ -52,7 +68,8 @@ private:
             const size_t known = code < 0x80 ? special.find(char(code)) : std::string_view::npos;
             if (known != std::string_view::npos) {
                 m_out += {'\\', letters[known]};
-            } else if (code < 0x20 || (m_style.asciiOnly && code > 0x7E && code < 0x10000 && code != 0x7F)) {
+            } else if (code < 0x20 ||
+                       (m_style.asciiOnly && code > 0x7E && code < 0x10000 && code != 0x7F)) {
                 unicode(code);
             } else if (m_style.asciiOnly && code >= 0x10000) {
                 unicode(0xD800 + ((code - 0x10000) >> 10));
@@ -96,8 +113,9 @@ private:
         std::vector<const std::pair<Value, Value>*> entries;
         for (const auto& entry : dict.entries) entries.push_back(&entry);
         if (m_style.sortKeys) {
-            std::stable_sort(entries.begin(), entries.end(),
-                             [](const auto* a, const auto* b) { return compare(a->first, b->first, "<") < 0; });
+            std::stable_sort(entries.begin(), entries.end(), [](const auto* a, const auto* b) {
+                return compare(a->first, b->first, "<") < 0;
+            });
         }
         if (entries.empty()) {
             m_out += "{}";
@@ -116,12 +134,18 @@ private:
 
     void key(const Value& key) {
         switch (key.type()) {
-            case Type::String: return string(key.text());
-            case Type::None: return string("null");
-            case Type::Bool: return string(key.asInteger() ? "true" : "false");
-            case Type::Int: return string(formatInteger(key.asInteger()));
-            case Type::Float: return string(number(key.asDouble()));
-            default: typeError("keys must be str, int, float, bool or None, not " + typeName(key));
+            case Type::String:
+                return string(key.text());
+            case Type::None:
+                return string("null");
+            case Type::Bool:
+                return string(key.asInteger() ? "true" : "false");
+            case Type::Int:
+                return string(formatInteger(key.asInteger()));
+            case Type::Float:
+                return string(number(key.asDouble()));
+            default:
+                typeError("keys must be str, int, float, bool or None, not " + typeName(key));
         }
     }
 

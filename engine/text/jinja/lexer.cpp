@@ -12,7 +12,9 @@ namespace {
 using text::appendUtf8;
 using text::nextUtf8;
 
-bool isDigitChar(char c) { return c >= '0' && c <= '9'; }
+bool isDigitChar(char c) {
+    return c >= '0' && c <= '9';
+}
 
 // Lines end with \n alone, and the last line's end is dropped.
 std::string normalized(std::string_view source) {
@@ -50,7 +52,9 @@ public:
 
 private:
     Position here() const { return {m_line, m_column}; }
-    char look(size_t ahead = 0) const { return m_at + ahead < m_text.size() ? m_text[m_at + ahead] : '\0'; }
+    char look(size_t ahead = 0) const {
+        return m_at + ahead < m_text.size() ? m_text[m_at + ahead] : '\0';
+    }
     bool next(std::string_view what) const { return m_text.substr(m_at).starts_with(what); }
 
     void advance(size_t bytes) {
@@ -98,7 +102,8 @@ private:
         } else if (sign != '+' && !isVariable) {
             const size_t newline = data.rfind('\n');
             const size_t lineBegin = newline == std::string_view::npos ? 0 : newline + 1;
-            if ((lineBegin > 0 || m_lineStarts) && strip(data.substr(lineBegin), Side::Left).empty()) {
+            if ((lineBegin > 0 || m_lineStarts) &&
+                strip(data.substr(lineBegin), Side::Left).empty()) {
                 data = data.substr(0, lineBegin);
             }
         }
@@ -107,8 +112,11 @@ private:
 
     // Where the next tag begins; npos: nowhere.
     size_t findTag() const {
-        for (size_t at = m_text.find('{', m_at); at != std::string_view::npos; at = m_text.find('{', at + 1)) {
-            if (at + 1 < m_text.size() && (m_text[at + 1] == '{' || m_text[at + 1] == '%' || m_text[at + 1] == '#')) return at;
+        for (size_t at = m_text.find('{', m_at); at != std::string_view::npos;
+             at = m_text.find('{', at + 1)) {
+            if (at + 1 < m_text.size() &&
+                (m_text[at + 1] == '{' || m_text[at + 1] == '%' || m_text[at + 1] == '#'))
+                return at;
         }
         return std::string_view::npos;
     }
@@ -145,7 +153,8 @@ private:
         endTag(last == '-' || last == '+' ? last : '\0');
     }
 
-    // "{%" sign space NAME space; then "%}" or "-%}". 0: it is not there, else its length up to there.
+    // "{%" sign space NAME space; then "%}" or "-%}". 0: it is not there, else its length up to
+    // there.
     size_t tagLength(size_t at, std::string_view name) const {
         if (!m_text.substr(at).starts_with("{%")) return 0;
         size_t pos = at + 2;
@@ -175,7 +184,8 @@ private:
         m_lineStarts = m_text[m_at - 1] == '\n';
         const size_t begin = m_at;
         const Position dataAt = here();
-        for (size_t tag = m_text.find("{%", m_at); tag != std::string_view::npos; tag = m_text.find("{%", tag + 1)) {
+        for (size_t tag = m_text.find("{%", m_at); tag != std::string_view::npos;
+             tag = m_text.find("{%", tag + 1)) {
             const size_t inner = tagLength(tag, "endraw");
             if (inner == 0) continue;
             const std::string_view end = m_text.substr(tag + inner);
@@ -190,7 +200,7 @@ private:
     }
 
     void inside(bool variable) {
-        std::string open;    // brackets that are open
+        std::string open;  // brackets that are open
         while (m_at < m_text.size()) {
             skipSpace();
             if (m_at >= m_text.size()) return;
@@ -210,7 +220,8 @@ private:
     bool endsTag(bool variable) {
         const std::string_view end = variable ? "}}" : "%}";
         const bool sign = look() == '-' || (look() == '+' && !variable);
-        if (!m_text.substr(std::min(m_at + (sign ? 1 : 0), m_text.size())).starts_with(end)) return false;
+        if (!m_text.substr(std::min(m_at + (sign ? 1 : 0), m_text.size())).starts_with(end))
+            return false;
         const char signChar = sign ? look() : '\0';
         add(variable ? TokenType::VariableEnd : TokenType::BlockEnd, here());
         advance(sign ? 3 : 2);
@@ -242,11 +253,15 @@ private:
         const size_t whole = digitsEnd(m_at, isDigitChar);
         size_t end = whole;
         const bool afterDot = m_at > 0 && m_text[m_at - 1] == '.';
-        const auto digitAt = [&](size_t pos) { return pos < m_text.size() && isDigitChar(m_text[pos]); };
+        const auto digitAt = [&](size_t pos) {
+            return pos < m_text.size() && isDigitChar(m_text[pos]);
+        };
         if (!afterDot) {
-            if (end < m_text.size() && m_text[end] == '.' && digitAt(end + 1)) end = digitsEnd(end + 1, isDigitChar);
+            if (end < m_text.size() && m_text[end] == '.' && digitAt(end + 1))
+                end = digitsEnd(end + 1, isDigitChar);
             if (end < m_text.size() && (m_text[end] | 0x20) == 'e') {
-                const size_t sign = end + 1 < m_text.size() && (m_text[end + 1] == '+' || m_text[end + 1] == '-');
+                const size_t sign =
+                    end + 1 < m_text.size() && (m_text[end + 1] == '+' || m_text[end + 1] == '-');
                 if (digitAt(end + 1 + sign)) end = digitsEnd(end + 1 + sign, isDigitChar);
             }
         }
@@ -279,15 +294,17 @@ private:
             end = digitsEnd(begin, inBase);
             if (end == begin) base = 10;
         }
-        if (base == 10) {    // a number that begins with 0 has only zeros
+        if (base == 10) {  // a number that begins with 0 has only zeros
             begin = m_at;
-            end = look() == '0' ? digitsEnd(m_at, [](char c) { return c == '0'; }) : digitsEnd(m_at, isDigitChar);
+            end = look() == '0' ? digitsEnd(m_at, [](char c) { return c == '0'; })
+                                : digitsEnd(m_at, isDigitChar);
         }
         Integer value = 0;
         for (char c : m_text.substr(begin, end - begin)) {
             if (c == '_') continue;
             const int digit = isDigitChar(c) ? c - '0' : (c | 0x20) - 'a' + 10;
-            if (__builtin_mul_overflow(value, Integer(base), &value) || __builtin_add_overflow(value, Integer(digit), &value)) {
+            if (__builtin_mul_overflow(value, Integer(base), &value) ||
+                __builtin_add_overflow(value, Integer(digit), &value)) {
                 throw SyntaxError(at, "the integer is too large");
             }
         }
@@ -342,7 +359,8 @@ private:
             } else if (c >= '0' && c <= '7') {
                 i += 1;
                 char32_t code = 0;
-                for (int n = 0; n < 3 && i < text.size() && text[i] >= '0' && text[i] <= '7'; ++n) code = code * 8 + char32_t(text[i++] - '0');
+                for (int n = 0; n < 3 && i < text.size() && text[i] >= '0' && text[i] <= '7'; ++n)
+                    code = code * 8 + char32_t(text[i++] - '0');
                 appendUtf8(out, code);
             } else if (c == 'x' || c == 'u' || c == 'U') {
                 i = hexEscape(text, i, c == 'x' ? 2 : c == 'u' ? 4 : 8, out, at);
@@ -356,7 +374,8 @@ private:
         return out;
     }
 
-    static size_t hexEscape(std::string_view text, size_t i, int digits, std::string& out, Position at) {
+    static size_t hexEscape(std::string_view text, size_t i, int digits, std::string& out,
+                            Position at) {
         uint32_t code = 0;
         const char* begin = text.data() + i + 2;
         const char* end = begin + digits;
@@ -370,9 +389,9 @@ private:
     }
 
     void operatorToken(Position at, std::string& open) {
-        constexpr std::array<std::string_view, 26> operators{"//", "**", "==", "!=", ">=", "<=", "+", "-", "/",
-                                                             "*", "%", "~", "[", "]", "(", ")", "{", "}",
-                                                             ">", "<", "=", ".", ":", "|", ",", ";"};
+        constexpr std::array<std::string_view, 26> operators{
+            "//", "**", "==", "!=", ">=", "<=", "+", "-", "/", "*", "%", "~", "[",
+            "]",  "(",  ")",  "{",  "}",  ">",  "<", "=", ".", ":", "|", ",", ";"};
         for (std::string_view op : operators) {
             if (!next(op)) continue;
             const char c = op[0];
@@ -380,7 +399,8 @@ private:
             if (c == ')' || c == ']' || c == '}') {
                 if (open.empty()) throw SyntaxError(at, "unexpected '" + std::string(op) + "'");
                 if (open.back() != c) {
-                    throw SyntaxError(at, "unexpected '" + std::string(op) + "', expected '" + open.back() + "'");
+                    throw SyntaxError(
+                        at, "unexpected '" + std::string(op) + "', expected '" + open.back() + "'");
                 }
                 open.pop_back();
             }
@@ -395,26 +415,38 @@ private:
     std::string_view m_text;
     size_t m_at = 0;
     int m_line = 1, m_column = 1;
-    bool m_lineStarts = true;    // what went before ended with a newline
+    bool m_lineStarts = true;  // what went before ended with a newline
     std::vector<Token> m_tokens;
 };
 
 }  // namespace
 
-TokenList tokenize(std::string_view source) { return Lexer(source).run(); }
+TokenList tokenize(std::string_view source) {
+    return Lexer(source).run();
+}
 
 std::string describe(const Token& token) {
     switch (token.type) {
-        case TokenType::Data: return "template data / text";
-        case TokenType::BlockBegin: return "begin of statement block";
-        case TokenType::BlockEnd: return "end of statement block";
-        case TokenType::VariableBegin: return "begin of print statement";
-        case TokenType::VariableEnd: return "end of print statement";
-        case TokenType::String: return "string";
-        case TokenType::Integer: return "integer";
-        case TokenType::Float: return "float";
-        case TokenType::End: return "end of template";
-        default: return token.text;
+        case TokenType::Data:
+            return "template data / text";
+        case TokenType::BlockBegin:
+            return "begin of statement block";
+        case TokenType::BlockEnd:
+            return "end of statement block";
+        case TokenType::VariableBegin:
+            return "begin of print statement";
+        case TokenType::VariableEnd:
+            return "end of print statement";
+        case TokenType::String:
+            return "string";
+        case TokenType::Integer:
+            return "integer";
+        case TokenType::Float:
+            return "float";
+        case TokenType::End:
+            return "end of template";
+        default:
+            return token.text;
     }
 }
 

@@ -11,21 +11,34 @@
 namespace colibri::jinja {
 
 enum class TokenType : uint8_t {
-    Data, BlockBegin, BlockEnd, VariableBegin, VariableEnd, Name, String, Integer, Float, Operator, End,
+    Data,
+    BlockBegin,
+    BlockEnd,
+    VariableBegin,
+    VariableEnd,
+    Name,
+    String,
+    Integer,
+    Float,
+    Operator,
+    End,
 };
 
 struct Token {
     TokenType type = TokenType::End;
     Position at;
-    std::string text;    // data, name, operator; a string with its escapes resolved
-    Value value;         // of a number
+    std::string text;  // data, name, operator; a string with its escapes resolved
+    Value value;       // of a number
 
     bool isName(std::string_view name) const { return type == TokenType::Name && text == name; }
-    bool isOperator(std::string_view name) const { return type == TokenType::Operator && text == name; }
+    bool isOperator(std::string_view name) const {
+        return type == TokenType::Operator && text == name;
+    }
 };
 
 struct SyntaxError : std::runtime_error {
-    SyntaxError(Position position, const std::string& message) : std::runtime_error(message), at(position) {}
+    SyntaxError(Position position, const std::string& message)
+        : std::runtime_error(message), at(position) {}
     Position at;
 };
 
@@ -39,6 +52,6 @@ struct TokenList {
 };
 
 TokenList tokenize(std::string_view source);
-std::string describe(const Token& token);    // for messages
+std::string describe(const Token& token);  // for messages
 
 }  // namespace colibri::jinja

@@ -13,7 +13,8 @@ std::vector<Value> pathOf(const Value& attribute) {
     if (!attribute.is(Type::String)) return {attribute};
     std::vector<Value> path;
     for (const std::string& part : splitBy(attribute.text(), ".", -1, false)) {
-        const bool number = !part.empty() && part.size() < 18 && part.find_first_not_of("0123456789") == std::string::npos;
+        const bool number = !part.empty() && part.size() < 18 &&
+                            part.find_first_not_of("0123456789") == std::string::npos;
         path.push_back(number ? Value::integer(std::stoll(part)) : Value::string(part));
     }
     return path;
@@ -27,7 +28,9 @@ Value follow(Runtime& runtime, Value value, const std::vector<Value>& path, cons
     return value;
 }
 
-Value ignoreCase(const Value& value) { return value.is(Type::String) ? Value::string(lower(value.text())) : value; }
+Value ignoreCase(const Value& value) {
+    return value.is(Type::String) ? Value::string(lower(value.text())) : value;
+}
 
 // What items are sorted or compared by: themselves, or attributes, in small letters unless
 // `caseSensitive`. With `several`, the key is always a list, and the attribute may name more than
@@ -39,13 +42,15 @@ public:
         if (!attribute || attribute->is(Type::None)) {
             m_paths.emplace_back();
         } else if (several && attribute->is(Type::String)) {
-            for (const std::string& one : splitBy(attribute->text(), ",", -1, false)) m_paths.push_back(pathOf(Value::string(one)));
+            for (const std::string& one : splitBy(attribute->text(), ",", -1, false))
+                m_paths.push_back(pathOf(Value::string(one)));
         } else {
             m_paths.push_back(pathOf(*attribute));
         }
     }
 
-    Value operator()(Runtime& runtime, const Value& item, const Value& fallback = Value::none()) const {
+    Value operator()(Runtime& runtime, const Value& item,
+                     const Value& fallback = Value::none()) const {
         std::vector<Value> keys;
         for (const auto& path : m_paths) {
             const Value key = follow(runtime, item, path, fallback);
@@ -63,7 +68,8 @@ struct Keyed {
     Value key, item;
 };
 
-std::vector<Keyed> keyed(Runtime& runtime, const Value& value, const KeyOf& keyOf, const Value& fallback = Value::none()) {
+std::vector<Keyed> keyed(Runtime& runtime, const Value& value, const KeyOf& keyOf,
+                         const Value& fallback = Value::none()) {
     std::vector<Keyed> out;
     for (Value& item : itemsOf(value)) {
         Value key = keyOf(runtime, item, fallback);
@@ -96,13 +102,16 @@ Value sort(Runtime& runtime, const Value& value, const Arguments& arguments) {
 Value dictsort(Runtime& runtime, const Value& value, const Arguments& arguments) {
     const auto given = arguments.bind("dictsort", {"case_sensitive", "by", "reverse"});
     const std::string by = given[1] ? str(*given[1]) : "key";
-    if (by != "key" && by != "value") throw RenderError("You can only sort by either \"key\" or \"value\"");
+    if (by != "key" && by != "value")
+        throw RenderError("You can only sort by either \"key\" or \"value\"");
     if (value.is(Type::Undefined)) undefinedError(value);
-    if (!value.is(Type::Dict)) throw RenderError(reprText(typeName(value) + " object") + " has no attribute 'items'");
+    if (!value.is(Type::Dict))
+        throw RenderError(reprText(typeName(value) + " object") + " has no attribute 'items'");
     std::vector<Keyed> items;
     for (const auto& [key, item] : value.asDict().entries) {
         const Value& sortBy = by == "key" ? key : item;
-        items.push_back({flagArgument(given[0]) ? sortBy : ignoreCase(sortBy), Value::tuple({key, item})});
+        items.push_back(
+            {flagArgument(given[0]) ? sortBy : ignoreCase(sortBy), Value::tuple({key, item})});
     }
     sortKeyed(items, flagArgument(given[2]));
     return listOf(runtime, std::move(items));
@@ -127,7 +136,8 @@ Value extreme(Runtime& runtime, const Value& value, const Arguments& arguments) 
     if (items.empty()) return Value::undefined("No aggregated item, sequence was empty.");
     const Keyed* best = &items[0];
     for (const Keyed& one : items) {
-        if (wantMost ? compare(one.key, best->key, ">") > 0 : compare(one.key, best->key, "<") < 0) best = &one;
+        if (wantMost ? compare(one.key, best->key, ">") > 0 : compare(one.key, best->key, "<") < 0)
+            best = &one;
     }
     return best->item;
 }
@@ -138,7 +148,8 @@ Value sum(Runtime& runtime, const Value& value, const Arguments& arguments) {
     if (total.is(Type::String)) typeError("sum() can't sum strings [use ''.join(seq) instead]");
     const bool byAttribute = given[0] && !given[0]->is(Type::None);
     for (const Value& item : itemsOf(value)) {
-        const Value part = byAttribute ? follow(runtime, item, pathOf(*given[0]), Value::none()) : item;
+        const Value part =
+            byAttribute ? follow(runtime, item, pathOf(*given[0]), Value::none()) : item;
         total = binaryOperator(runtime, BinaryOperator::Add, total, part);
     }
     return total;
@@ -153,9 +164,11 @@ Value groupby(Runtime& runtime, const Value& value, const Arguments& arguments) 
     std::vector<Value> groups;
     for (size_t begin = 0, end; begin < items.size(); begin = end) {
         std::vector<Value> members;
-        for (end = begin; end < items.size() && equal(items[end].key, items[begin].key); ++end) members.push_back(items[end].item);
+        for (end = begin; end < items.size() && equal(items[end].key, items[begin].key); ++end)
+            members.push_back(items[end].item);
         // The group is named as its first member writes it.
-        const Value name = caseSensitive ? items[begin].key : follow(runtime, members[0], pathOf(*given[0]), fallback);
+        const Value name = caseSensitive ? items[begin].key
+                                         : follow(runtime, members[0], pathOf(*given[0]), fallback);
         groups.push_back(Value::tuple({name, Value::list(std::move(members))}, true));
     }
     return runtime.list(std::move(groups));
@@ -167,8 +180,9 @@ Value join(Runtime& runtime, const Value& value, const Arguments& arguments) {
     if (given[1] && !given[1]->is(Type::None)) {
         for (Value& item : items) item = follow(runtime, item, pathOf(*given[1]), Value::none());
     }
-    bool safe = false;    // with escaping on, one safe item makes the whole safe
-    for (const Value& item : items) safe |= runtime.autoescape() && item.is(Type::String) && item.asString().safe;
+    bool safe = false;  // with escaping on, one safe item makes the whole safe
+    for (const Value& item : items)
+        safe |= runtime.autoescape() && item.is(Type::String) && item.asString().safe;
     const auto textOf = [&](const Value& item) { return safe ? runtime.textFor(item) : str(item); };
     const std::string between = given[0] ? textOf(*given[0]) : "";
     std::string out;
@@ -180,9 +194,13 @@ Value join(Runtime& runtime, const Value& value, const Arguments& arguments) {
     return runtime.text(std::move(out), safe);
 }
 
-Value length(Runtime&, const Value& value, const Arguments&) { return Value::integer(Integer(lengthOf(value))); }
+Value length(Runtime&, const Value& value, const Arguments&) {
+    return Value::integer(Integer(lengthOf(value)));
+}
 
-Value toList(Runtime& runtime, const Value& value, const Arguments&) { return runtime.list(itemsOf(value)); }
+Value toList(Runtime& runtime, const Value& value, const Arguments&) {
+    return runtime.list(itemsOf(value));
+}
 
 Value itemsFilter(Runtime&, const Value& value, const Arguments&) {
     if (value.is(Type::Undefined)) return Value::generator({});
@@ -214,7 +232,8 @@ Value reverse(Runtime& runtime, const Value& value, const Arguments&) {
     }
     std::vector<Value> items = itemsOf(value);
     std::reverse(items.begin(), items.end());
-    return value.is(Type::Generator) ? runtime.list(std::move(items)) : Value::generator(std::move(items));
+    return value.is(Type::Generator) ? runtime.list(std::move(items))
+                                     : Value::generator(std::move(items));
 }
 
 Value batch(Runtime&, const Value& value, const Arguments& arguments) {
@@ -227,7 +246,8 @@ Value batch(Runtime&, const Value& value, const Arguments& arguments) {
     }
     if (!row.empty()) {
         const bool fill = given[1] && !given[1]->is(Type::None);
-        while (fill && int64_t(row.size()) < std::min<int64_t>(count, 100'000)) row.push_back(*given[1]);
+        while (fill && int64_t(row.size()) < std::min<int64_t>(count, 100'000))
+            row.push_back(*given[1]);
         out.push_back(Value::list(std::move(row)));
     }
     return Value::generator(std::move(out));
@@ -239,7 +259,8 @@ Value slice(Runtime& runtime, const Value& value, const Arguments& arguments) {
     const std::vector<Value> items = itemsOf(value);
     if (slices == 0) throw RenderError("integer division or modulo by zero");
     if (slices > 100'000) throw RenderError("too many slices");
-    const int64_t each = int64_t(items.size()) / std::max<int64_t>(slices, 1), extra = int64_t(items.size()) % std::max<int64_t>(slices, 1);
+    const int64_t each = int64_t(items.size()) / std::max<int64_t>(slices, 1),
+                  extra = int64_t(items.size()) % std::max<int64_t>(slices, 1);
     std::vector<Value> out;
     auto at = items.begin();
     for (int64_t i = 0; i < slices; ++i) {
@@ -266,11 +287,13 @@ Value map(Runtime& runtime, const Value& value, const Arguments& arguments) {
     std::vector<Value> out = itemsOf(value);
     if (arguments.positional.empty() && arguments.find("attribute")) {
         for (const auto& [name, unused] : arguments.named) {
-            if (name != "attribute" && name != "default") throw RenderError("Unexpected keyword argument " + reprText(name));
+            if (name != "attribute" && name != "default")
+                throw RenderError("Unexpected keyword argument " + reprText(name));
         }
         const Value* fallback = arguments.find("default");
         const std::vector<Value> path = pathOf(*arguments.find("attribute"));
-        for (Value& item : out) item = follow(runtime, item, path, fallback ? *fallback : Value::none());
+        for (Value& item : out)
+            item = follow(runtime, item, path, fallback ? *fallback : Value::none());
         return Value::generator(std::move(out));
     }
     if (arguments.positional.empty()) throw RenderError("map requires a filter argument");
@@ -307,15 +330,35 @@ Value select(Runtime& runtime, const Value& value, const Arguments& arguments) {
 }
 
 constexpr FilterRow kFilters[] = {
-    {"sort", sort}, {"dictsort", dictsort}, {"unique", unique}, {"min", extreme<false>}, {"max", extreme<true>},
-    {"sum", sum}, {"groupby", groupby}, {"join", join}, {"length", length}, {"count", length}, {"list", toList},
-    {"items", itemsFilter}, {"first", first}, {"last", last}, {"reverse", reverse}, {"batch", batch},
-    {"slice", slice}, {"attr", attr}, {"map", map}, {"select", select<true, false>},
-    {"reject", select<false, false>}, {"selectattr", select<true, true>}, {"rejectattr", select<false, true>},
+    {"sort", sort},
+    {"dictsort", dictsort},
+    {"unique", unique},
+    {"min", extreme<false>},
+    {"max", extreme<true>},
+    {"sum", sum},
+    {"groupby", groupby},
+    {"join", join},
+    {"length", length},
+    {"count", length},
+    {"list", toList},
+    {"items", itemsFilter},
+    {"first", first},
+    {"last", last},
+    {"reverse", reverse},
+    {"batch", batch},
+    {"slice", slice},
+    {"attr", attr},
+    {"map", map},
+    {"select", select<true, false>},
+    {"reject", select<false, false>},
+    {"selectattr", select<true, true>},
+    {"rejectattr", select<false, true>},
 };
 
 }  // namespace
 
-std::span<const FilterRow> listFilters() { return kFilters; }
+std::span<const FilterRow> listFilters() {
+    return kFilters;
+}
 
 }  // namespace colibri::jinja

@@ -12,7 +12,8 @@ namespace {
 template <typename T>
 class Swapped {
 public:
-    Swapped(T& member, T value) : m_member(member), m_before(std::exchange(member, std::move(value))) {}
+    Swapped(T& member, T value)
+        : m_member(member), m_before(std::exchange(member, std::move(value))) {}
     Swapped(const Swapped&) = delete;
     ~Swapped() { m_member = std::move(m_before); }
 
@@ -51,26 +52,30 @@ const Value* Arguments::find(std::string_view name) const {
     return nullptr;
 }
 
-std::vector<std::optional<Value>> Arguments::bind(std::string_view function, std::initializer_list<const char*> parameters,
+std::vector<std::optional<Value>> Arguments::bind(std::string_view function,
+                                                  std::initializer_list<const char*> parameters,
                                                   size_t required) const {
     std::vector<std::optional<Value>> out(parameters.size());
     if (positional.size() > parameters.size()) {
-        typeError(std::string(function) + "() takes at most " + std::to_string(parameters.size()) + " arguments (" +
-                  std::to_string(positional.size()) + " given)");
+        typeError(std::string(function) + "() takes at most " + std::to_string(parameters.size()) +
+                  " arguments (" + std::to_string(positional.size()) + " given)");
     }
     for (size_t i = 0; i < positional.size(); ++i) out[i] = positional[i];
     for (const auto& [name, value] : named) {
         const auto place = std::find(parameters.begin(), parameters.end(), std::string_view(name));
         if (place == parameters.end()) {
-            typeError(std::string(function) + "() got an unexpected keyword argument '" + name + "'");
+            typeError(std::string(function) + "() got an unexpected keyword argument '" + name +
+                      "'");
         }
         auto& slot = out[size_t(place - parameters.begin())];
-        if (slot) typeError(std::string(function) + "() got multiple values for argument '" + name + "'");
+        if (slot)
+            typeError(std::string(function) + "() got multiple values for argument '" + name + "'");
         slot = value;
     }
     for (size_t i = 0; i < required; ++i) {
         if (!out[i]) {
-            typeError(std::string(function) + "() missing a required argument: '" + parameters.begin()[i] + "'");
+            typeError(std::string(function) + "() missing a required argument: '" +
+                      parameters.begin()[i] + "'");
         }
     }
     return out;
@@ -92,11 +97,13 @@ Runtime::~Runtime() {
 
 void Runtime::charge(int64_t steps) {
     m_steps += steps;
-    if (m_steps > m_limits.steps) throw RenderError("the template does too much work; it may never end");
+    if (m_steps > m_limits.steps)
+        throw RenderError("the template does too much work; it may never end");
 }
 
 void Runtime::chargeBytes(size_t bytes) {
-    if (bytes > m_limits.value) throw RenderError("a text of " + std::to_string(bytes) + " bytes is too large");
+    if (bytes > m_limits.value)
+        throw RenderError("a text of " + std::to_string(bytes) + " bytes is too large");
     charge(int64_t(bytes / 16) + 1);
 }
 
@@ -182,11 +189,14 @@ Runtime::Flow Runtime::run(const Statement& statement) {
     charge(1);
     m_at = statement.at;
     switch (statement.kind) {
-        case StatementKind::Text: emit(statement.text); break;
+        case StatementKind::Text:
+            emit(statement.text);
+            break;
         case StatementKind::Print:
             for (const ExprPtr& expr : statement.exprs) emit(textFor(evaluate(*expr)));
             break;
-        case StatementKind::If: return runIf(statement);
+        case StatementKind::If:
+            return runIf(statement);
         case StatementKind::For: {
             const Value items = evaluate(*statement.exprs[0]);
             m_at = statement.at;
@@ -199,13 +209,21 @@ Runtime::Flow Runtime::run(const Statement& statement) {
             assign(*statement.target, value);
             break;
         }
-        case StatementKind::SetBlock: runSetBlock(statement); break;
-        case StatementKind::With: runWith(statement); break;
+        case StatementKind::SetBlock:
+            runSetBlock(statement);
+            break;
+        case StatementKind::With:
+            runWith(statement);
+            break;
         case StatementKind::Macro:
             m_scope->set(statement.text, makeMacro(statement.macro, statement.text));
             break;
-        case StatementKind::CallBlock: runCallBlock(statement); break;
-        case StatementKind::FilterBlock: runFilterBlock(statement); break;
+        case StatementKind::CallBlock:
+            runCallBlock(statement);
+            break;
+        case StatementKind::FilterBlock:
+            runFilterBlock(statement);
+            break;
         case StatementKind::Block:
             runScoped(statement.bodies[0], innerScope(statement.scoped ? m_scope : m_root));
             break;
@@ -214,10 +232,15 @@ Runtime::Flow Runtime::run(const Statement& statement) {
             runScoped(statement.bodies[0], innerScope(m_scope));
             break;
         }
-        case StatementKind::Generation: runScoped(statement.bodies[0], innerScope(m_scope)); break;
-        case StatementKind::Break: return Flow::Break;
-        case StatementKind::Continue: return Flow::Continue;
-        case StatementKind::OtherTemplate: throw RenderError("there are no other templates to include or import");
+        case StatementKind::Generation:
+            runScoped(statement.bodies[0], innerScope(m_scope));
+            break;
+        case StatementKind::Break:
+            return Flow::Break;
+        case StatementKind::Continue:
+            return Flow::Continue;
+        case StatementKind::OtherTemplate:
+            throw RenderError("there are no other templates to include or import");
     }
     return Flow::Next;
 }
@@ -229,7 +252,8 @@ Runtime::Flow Runtime::runIf(const Statement& statement) {
     return statement.hasElse ? run(statement.bodies.back()) : Flow::Next;
 }
 
-Runtime::Flow Runtime::runFor(const Statement& statement, std::vector<Value> items, bool sized, int depth0) {
+Runtime::Flow Runtime::runFor(const Statement& statement, std::vector<Value> items, bool sized,
+                              int depth0) {
     charge(int64_t(items.size()));
     const auto loop = std::make_shared<LoopObject>();
     loop->runtime = this;
@@ -239,7 +263,7 @@ Runtime::Flow Runtime::runFor(const Statement& statement, std::vector<Value> ite
     loop->sized = sized && !statement.exprs[1];
     loop->depth0 = depth0;
     const Value loopValue = Value::object(Type::Loop, loop);
-    bool anyFinished = false;    // `else` runs unless some item's body came to its end
+    bool anyFinished = false;  // `else` runs unless some item's body came to its end
     while (loop->advance()) {
         charge(1);
         const Swapped guard(m_scope, innerScope(loop->outer));
@@ -346,20 +370,24 @@ void Runtime::assign(const Expr& target, const Value& value) {
     }
     if (target.kind == ExprKind::NamespaceItem) {
         const Value space = lookUp(target.name);
-        if (!space.is(Type::Namespace)) throw RenderError("cannot assign attribute on non-namespace object");
+        if (!space.is(Type::Namespace))
+            throw RenderError("cannot assign attribute on non-namespace object");
         if (target.attribute.starts_with('_')) {
-            throw RenderError("Chat templates cannot store underscore-prefixed attributes on a namespace, but got '" +
-                              target.attribute + "'. Please rename the attribute.");
+            throw RenderError(
+                "Chat templates cannot store underscore-prefixed attributes on a namespace, but "
+                "got '" +
+                target.attribute + "'. Please rename the attribute.");
         }
         space.asNamespace().attributes.set(Value::string(target.attribute), value);
         return;
     }
     const std::vector<Value> items = itemsOf(value);
     const size_t wanted = target.operands.size();
-    if (items.size() > wanted) throw RenderError("too many values to unpack (expected " + std::to_string(wanted) + ")");
+    if (items.size() > wanted)
+        throw RenderError("too many values to unpack (expected " + std::to_string(wanted) + ")");
     if (items.size() < wanted) {
-        throw RenderError("not enough values to unpack (expected " + std::to_string(wanted) + ", got " +
-                          std::to_string(items.size()) + ")");
+        throw RenderError("not enough values to unpack (expected " + std::to_string(wanted) +
+                          ", got " + std::to_string(items.size()) + ")");
     }
     for (size_t i = 0; i < wanted; ++i) assign(*target.operands[i], items[i]);
 }
@@ -367,16 +395,16 @@ void Runtime::assign(const Expr& target, const Value& value) {
 Value Runtime::makeMacro(const MacroBody& body, std::string name) {
     auto macro = std::make_shared<MacroObject>(MacroObject{std::move(name), &body, m_scope});
     charge(50);
-    m_captured.push_back(m_scope);    // the scope will hold the macro, and the macro holds the scope
+    m_captured.push_back(m_scope);  // the scope will hold the macro, and the macro holds the scope
     return Value::object(Type::Macro, std::move(macro));
 }
 
-Value Runtime::callMacro(const MacroObject& macro, const Arguments& given) {
-    checkStack();
-    charge(10);
+// Gives `scope` the macro's special variables, and finds the value of each parameter; null where
+// the call gives none.
+std::vector<const Value*> Runtime::bindMacro(const MacroObject& macro, const Arguments& given,
+                                             Scope& scope) {
     const MacroBody& body = *macro.body;
     const size_t count = body.parameters.size();
-    const ScopePtr scope = innerScope(macro.scope);
     std::vector<bool> used(given.named.size());
     const auto takeNamed = [&](std::string_view name) -> const Value* {
         for (size_t i = 0; i < given.named.size(); ++i) {
@@ -388,37 +416,51 @@ Value Runtime::callMacro(const MacroObject& macro, const Arguments& given) {
     };
     std::vector<const Value*> values(count, nullptr);
     for (size_t i = 0; i < count; ++i) {
-        values[i] = i < given.positional.size() ? &given.positional[i] : takeNamed(body.parameters[i]);
+        const bool byPosition = i < given.positional.size();
+        values[i] = byPosition ? &given.positional[i] : takeNamed(body.parameters[i]);
     }
-    if (body.usesCaller && std::find(body.parameters.begin(), body.parameters.end(), "caller") == body.parameters.end()) {
+    const auto& names = body.parameters;
+    if (body.usesCaller && std::find(names.begin(), names.end(), "caller") == names.end()) {
         const Value* caller = takeNamed("caller");
-        scope->set("caller", caller ? *caller : Value::undefined("No caller defined"));
+        scope.set("caller", caller ? *caller : Value::undefined("No caller defined"));
     }
     DictObject rest;
     for (size_t i = 0; i < given.named.size(); ++i) {
         if (used[i]) continue;
         if (!body.usesKwargs) {
-            typeError("macro " + reprText(macro.name) + " takes no keyword argument " + reprText(given.named[i].first));
+            typeError("macro " + reprText(macro.name) + " takes no keyword argument " +
+                      reprText(given.named[i].first));
         }
         rest.set(Value::string(given.named[i].first), given.named[i].second);
     }
-    if (body.usesKwargs) scope->set("kwargs", Value::dict(std::move(rest)));
+    if (body.usesKwargs) scope.set("kwargs", Value::dict(std::move(rest)));
     if (given.positional.size() > count && !body.usesVarargs) {
-        typeError("macro " + reprText(macro.name) + " takes not more than " + std::to_string(count) + " argument(s)");
+        typeError("macro " + reprText(macro.name) + " takes not more than " +
+                  std::to_string(count) + " argument(s)");
     }
     if (body.usesVarargs) {
         const auto from = given.positional.begin() + std::min(count, given.positional.size());
-        scope->set("varargs", Value::tuple(std::vector<Value>(from, given.positional.end())));
+        scope.set("varargs", Value::tuple(std::vector<Value>(from, given.positional.end())));
     }
+    return values;
+}
+
+Value Runtime::callMacro(const MacroObject& macro, const Arguments& given) {
+    checkStack();
+    charge(10);
+    const MacroBody& body = *macro.body;
+    const size_t count = body.parameters.size(), firstDefault = count - body.defaults.size();
+    const ScopePtr scope = innerScope(macro.scope);
+    const std::vector<const Value*> values = bindMacro(macro, given, *scope);
     const Swapped guard(m_scope, scope);
     for (size_t i = 0; i < count; ++i) {
-        const size_t firstDefault = count - body.defaults.size();
+        const std::string& name = body.parameters[i];
         if (values[i]) {
-            scope->set(body.parameters[i], *values[i]);
+            scope->set(name, *values[i]);
         } else if (i >= firstDefault) {
-            scope->set(body.parameters[i], evaluate(*body.defaults[i - firstDefault]));
+            scope->set(name, evaluate(*body.defaults[i - firstDefault]));
         } else {
-            scope->set(body.parameters[i], Value::undefined("parameter " + reprText(body.parameters[i]) + " was not provided"));
+            scope->set(name, Value::undefined("parameter " + reprText(name) + " was not provided"));
         }
     }
     return text(capture(body.body, scope), m_autoescape);

@@ -17,11 +17,11 @@ namespace colibri::jinja {
 
 // Bounds that no honest template comes near.
 struct Limits {
-    int64_t steps = 20'000'000;        // evaluated nodes, and one for each 16 bytes that are made
-    size_t output = 16 << 20;          // bytes rendered
-    size_t value = 16 << 20;           // bytes of one string, or items of one list
-    size_t stack = 1 << 20;            // bytes of the machine's stack
-    Integer range = 100'000;           // the reference's sandbox has the same
+    int64_t steps = 20'000'000;  // evaluated nodes, and one for each 16 bytes that are made
+    size_t output = 16 << 20;    // bytes rendered
+    size_t value = 16 << 20;     // bytes of one string, or items of one list
+    size_t stack = 1 << 20;      // bytes of the machine's stack
+    Integer range = 100'000;     // the reference's sandbox has the same
 };
 
 // Arguments of a call, a filter or a test.
@@ -32,7 +32,8 @@ struct Arguments {
     const Value* find(std::string_view name) const;
     // One place for each parameter, by position or name. RenderError: too many, unknown or twice;
     // the first `required` have to be there.
-    std::vector<std::optional<Value>> bind(std::string_view function, std::initializer_list<const char*> parameters,
+    std::vector<std::optional<Value>> bind(std::string_view function,
+                                           std::initializer_list<const char*> parameters,
                                            size_t required = 0) const;
 };
 
@@ -49,26 +50,26 @@ using ScopePtr = std::shared_ptr<Scope>;
 struct MacroObject {
     std::string name;
     const MacroBody* body = nullptr;
-    ScopePtr scope;    // where it was defined
+    ScopePtr scope;  // where it was defined
 };
 
 // The variable `loop`, and the source of a for statement's items.
 struct LoopObject {
     Runtime* runtime = nullptr;
     const Statement* statement = nullptr;
-    ScopePtr outer;                     // of the statement; the filter and a recursion need it
-    std::vector<Value> source;          // items, not yet filtered
+    ScopePtr outer;             // of the statement; the filter and a recursion need it
+    std::vector<Value> source;  // items, not yet filtered
     size_t nextSource = 0;
-    bool sized = true;                  // the source had a length before it was walked
-    bool filtered = false;              // what is left of the source has passed the filter
-    int64_t index = -1;                 // of the current item
+    bool sized = true;      // the source had a length before it was walked
+    bool filtered = false;  // what is left of the source has passed the filter
+    int64_t index = -1;     // of the current item
     int depth0 = 0;
     std::optional<Value> previous, current, after;
     std::optional<size_t> knownLength;
     std::optional<std::vector<Value>> lastChanged;
 
-    bool advance();                     // to the next item; false at the end
-    void peek();                        // looks for `after`
+    bool advance();  // to the next item; false at the end
+    void peek();     // looks for `after`
     size_t length();
     Value attribute(const std::string& name, bool& found);
 
@@ -92,14 +93,14 @@ public:
 
     Value evaluate(const Expr& expr);
     Value call(const Value& callee, const Arguments& arguments);
-    Value attribute(const Value& object, const std::string& name);    // object.name
-    Value item(const Value& object, const Value& key);                // object[key]
+    Value attribute(const Value& object, const std::string& name);  // object.name
+    Value item(const Value& object, const Value& key);              // object[key]
     Value applyFilter(const std::string& name, const Value& input, const Arguments& arguments);
     bool applyTest(const std::string& name, const Value& input, const Arguments& arguments);
     bool autoescape() const { return m_autoescape; }
     // The value's text as the escaping in force asks for it, for output.
     std::string textFor(const Value& value);
-    Value text(std::string text, bool safe = false);    // a string that is counted
+    Value text(std::string text, bool safe = false);  // a string that is counted
     Value list(std::vector<Value> items);
     std::tm now() const;
     Value makeNamespace(DictObject attributes);
@@ -119,10 +120,13 @@ private:
     void runCallBlock(const Statement& statement);
     void runScoped(const std::vector<StatementPtr>& body, ScopePtr scope);
     void emit(std::string_view text);
-    std::string capture(const std::vector<StatementPtr>& body, ScopePtr scope, Flow* flow = nullptr);
+    std::string capture(const std::vector<StatementPtr>& body, ScopePtr scope,
+                        Flow* flow = nullptr);
     void assign(const Expr& target, const Value& value);
     Value makeMacro(const MacroBody& body, std::string name);
     Value callMacro(const MacroObject& macro, const Arguments& arguments);
+    std::vector<const Value*> bindMacro(const MacroObject& macro, const Arguments& given,
+                                        Scope& scope);
     Arguments arguments(const CallArguments& call);
     Value filterWith(const Expr& filter, const Value& input);
 
@@ -157,7 +161,7 @@ using TestFunction = bool (*)(Runtime&, const Value& input, const Arguments&);
 struct TestRow {
     std::string_view name;
     TestFunction test;
-    size_t arguments = 0;    // how many it needs, by position
+    size_t arguments = 0;  // how many it needs, by position
 };
 FilterFunction findFilter(std::string_view name);
 const TestRow* findTest(std::string_view name);
@@ -167,7 +171,8 @@ std::optional<Value> findGlobal(std::string_view name);
 Value binaryOperator(Runtime& runtime, BinaryOperator op, const Value& left, const Value& right);
 Value negative(const Value& value);
 Value positive(const Value& value);
-Value sliceOf(Runtime& runtime, const Value& object, const Value& start, const Value& stop, const Value& step);
+Value sliceOf(Runtime& runtime, const Value& object, const Value& start, const Value& stop,
+              const Value& step);
 
 // A method of a string, list, tuple or dict, bound to it; nothing where there is none.
 std::optional<Value> findMethod(const Value& object, std::string_view name);
@@ -182,7 +187,8 @@ struct JsonStyle {
 std::string dumpJson(Runtime& runtime, const Value& value, const JsonStyle& style);
 
 // "%s %d" % values, and "{} {}".format(...).
-std::string percentFormat(Runtime& runtime, const std::string& format, const Value& values, bool escape);
+std::string percentFormat(Runtime& runtime, const std::string& format, const Value& values,
+                          bool escape);
 std::string braceFormat(Runtime& runtime, const std::string& format, const Arguments& arguments);
 std::string escapeHtml(std::string_view text);
 

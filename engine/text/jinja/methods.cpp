@@ -19,14 +19,16 @@ using Bound = std::vector<std::optional<Value>>;
 
 const std::string& textOf(const Value& value, const char* what) {
     if (value.is(Type::Undefined)) undefinedError(value);
-    if (!value.is(Type::String)) typeError(std::string(what) + " must be str, not " + typeName(value));
+    if (!value.is(Type::String))
+        typeError(std::string(what) + " must be str, not " + typeName(value));
     return value.text();
 }
 
 int64_t numberOf(const std::optional<Value>& value, int64_t fallback) {
     if (!value || value->is(Type::None)) return fallback;
     if (value->is(Type::Undefined)) undefinedError(*value);
-    if (!value->isInteger()) typeError("'" + typeName(*value) + "' object cannot be interpreted as an integer");
+    if (!value->isInteger())
+        typeError("'" + typeName(*value) + "' object cannot be interpreted as an integer");
     return int64_t(std::clamp(value->asInteger(), Integer(INT64_MIN), Integer(INT64_MAX)));
 }
 
@@ -45,8 +47,10 @@ Value changed(Runtime& runtime, const Value& self, const Arguments& arguments) {
 template <Side side>
 Value stripped(Runtime& runtime, const Value& self, const Arguments& arguments) {
     const Bound given = arguments.bind("strip", {"chars"});
-    if (!given[0] || given[0]->is(Type::None)) return like(runtime, self, std::string(strip(self.text(), side)));
-    return like(runtime, self, std::string(strip(self.text(), side, textOf(*given[0], "strip arg"))));
+    if (!given[0] || given[0]->is(Type::None))
+        return like(runtime, self, std::string(strip(self.text(), side)));
+    return like(runtime, self,
+                std::string(strip(self.text(), side, textOf(*given[0], "strip arg"))));
 }
 
 template <bool fromRight>
@@ -63,7 +67,8 @@ Value splitText(Runtime& runtime, const Value& self, const Arguments& arguments)
         parts = splitBy(self.text(), separator, most, fromRight);
     }
     std::vector<Value> out;
-    for (std::string& part : parts) out.push_back(Value::string(std::move(part), self.asString().safe));
+    for (std::string& part : parts)
+        out.push_back(Value::string(std::move(part), self.asString().safe));
     return runtime.list(std::move(out));
 }
 
@@ -81,7 +86,8 @@ Value splitIntoLines(Runtime& runtime, const Value& self, const Arguments& argum
 struct ByteRange {
     size_t begin, end;
 };
-std::optional<ByteRange> rangeOf(const std::string& text, const std::optional<Value>& start, const std::optional<Value>& end) {
+std::optional<ByteRange> rangeOf(const std::string& text, const std::optional<Value>& start,
+                                 const std::optional<Value>& end) {
     const int64_t count = int64_t(codePointCount(std::string_view(text)));
     const auto place = [&](int64_t at) { return at < 0 ? std::max<int64_t>(0, at + count) : at; };
     const int64_t from = place(std::max<int64_t>(numberOf(start, 0), -count));
@@ -97,14 +103,17 @@ std::optional<ByteRange> rangeOf(const std::string& text, const std::optional<Va
 
 template <bool atEnd>
 Value startsOrEnds(Runtime&, const Value& self, const Arguments& arguments) {
-    const Bound given = arguments.bind(atEnd ? "endswith" : "startswith", {"prefix", "start", "end"}, 1);
+    const Bound given =
+        arguments.bind(atEnd ? "endswith" : "startswith", {"prefix", "start", "end"}, 1);
     const auto range = rangeOf(self.text(), given[1], given[2]);
     std::vector<Value> wanted{*given[0]};
     if (given[0]->is(Type::Tuple)) wanted = given[0]->items();
     for (const Value& one : wanted) {
-        const std::string& text = textOf(one, atEnd ? "endswith first arg" : "startswith first arg");
+        const std::string& text =
+            textOf(one, atEnd ? "endswith first arg" : "startswith first arg");
         if (!range) continue;
-        const std::string_view part = std::string_view(self.text()).substr(range->begin, range->end - range->begin);
+        const std::string_view part =
+            std::string_view(self.text()).substr(range->begin, range->end - range->begin);
         if (atEnd ? part.ends_with(text) : part.starts_with(text)) return Value::boolean(true);
     }
     return Value::boolean(false);
@@ -115,10 +124,12 @@ Value findText(Runtime&, const Value& self, const Arguments& arguments) {
     const Bound given = arguments.bind("find", {"sub", "start", "end"}, 1);
     const std::string& wanted = textOf(*given[0], "argument 1");
     if (const auto range = rangeOf(self.text(), given[1], given[2])) {
-        const std::string_view part = std::string_view(self.text()).substr(range->begin, range->end - range->begin);
+        const std::string_view part =
+            std::string_view(self.text()).substr(range->begin, range->end - range->begin);
         const size_t at = fromRight ? part.rfind(wanted) : part.find(wanted);
         if (at != std::string_view::npos) {
-            return Value::integer(Integer(codePointCount(std::string_view(self.text()).substr(0, range->begin + at))));
+            return Value::integer(Integer(
+                codePointCount(std::string_view(self.text()).substr(0, range->begin + at))));
         }
     }
     if (mustFind) throw RenderError("substring not found");
@@ -130,10 +141,13 @@ Value countText(Runtime&, const Value& self, const Arguments& arguments) {
     const std::string& wanted = textOf(*given[0], "argument 1");
     const auto range = rangeOf(self.text(), given[1], given[2]);
     if (!range) return Value::integer(0);
-    const std::string_view part = std::string_view(self.text()).substr(range->begin, range->end - range->begin);
+    const std::string_view part =
+        std::string_view(self.text()).substr(range->begin, range->end - range->begin);
     if (wanted.empty()) return Value::integer(Integer(codePointCount(part)) + 1);
     Integer count = 0;
-    for (size_t at = part.find(wanted); at != std::string_view::npos; at = part.find(wanted, at + wanted.size())) ++count;
+    for (size_t at = part.find(wanted); at != std::string_view::npos;
+         at = part.find(wanted, at + wanted.size()))
+        ++count;
     return Value::integer(count);
 }
 
@@ -144,7 +158,9 @@ Value replaceText(Runtime& runtime, const Value& self, const Arguments& argument
     const bool safe = self.asString().safe;
     if (safe && !given[1]->asString().safe) to = escapeHtml(to);
     const size_t most = from.empty() ? self.text().size() + 1 : self.text().size() / from.size();
-    runtime.chargeBytes(self.text().size() + std::min<size_t>(most, 1 << 24) * (to.size() > from.size() ? to.size() - from.size() : 0) / 8);
+    runtime.chargeBytes(self.text().size() +
+                        std::min<size_t>(most, 1 << 24) *
+                            (to.size() > from.size() ? to.size() - from.size() : 0) / 8);
     return like(runtime, self, replaceAll(self.text(), from, to, numberOf(given[2], -1)));
 }
 
@@ -154,7 +170,8 @@ Value joinItems(Runtime& runtime, const Value& self, const Arguments& arguments)
     const bool safe = self.asString().safe;
     for (const Value& item : itemsOf(*arguments.bind("join", {"iterable"}, 1)[0])) {
         if (!item.is(Type::String)) {
-            typeError("sequence item " + std::to_string(index) + ": expected str instance, " + typeName(item) + " found");
+            typeError("sequence item " + std::to_string(index) + ": expected str instance, " +
+                      typeName(item) + " found");
         }
         if (index++ > 0) out += self.text();
         out += safe && !item.asString().safe ? escapeHtml(item.text()) : item.text();
@@ -163,12 +180,15 @@ Value joinItems(Runtime& runtime, const Value& self, const Arguments& arguments)
     return like(runtime, self, std::move(out));
 }
 
-std::string padded(Runtime& runtime, const std::string& text, int64_t width, std::string_view fill, int leftShare) {
+std::string padded(Runtime& runtime, const std::string& text, int64_t width, std::string_view fill,
+                   int leftShare) {
     const int64_t missing = width - int64_t(codePointCount(std::string_view(text)));
     if (missing <= 0) return text;
     runtime.chargeBytes(size_t(std::min<int64_t>(missing, 1 << 28)) * fill.size());
     // Python puts the odd one to the left only when the width is odd too.
-    const int64_t left = leftShare == 0 ? 0 : leftShare == 2 ? missing : missing / 2 + (missing & width & 1);
+    const int64_t left = leftShare == 0   ? 0
+                         : leftShare == 2 ? missing
+                                          : missing / 2 + (missing & width & 1);
     std::string out;
     for (int64_t i = 0; i < left; ++i) out += fill;
     out += text;
@@ -180,15 +200,18 @@ template <int leftShare>
 Value pad(Runtime& runtime, const Value& self, const Arguments& arguments) {
     const Bound given = arguments.bind("pad", {"width", "fillchar"}, 1);
     const std::string fill = given[1] ? textOf(*given[1], "The fill character") : std::string(" ");
-    if (codePointCount(std::string_view(fill)) != 1) typeError("The fill character must be exactly one character long");
-    return like(runtime, self, padded(runtime, self.text(), numberOf(given[0], 0), fill, leftShare));
+    if (codePointCount(std::string_view(fill)) != 1)
+        typeError("The fill character must be exactly one character long");
+    return like(runtime, self,
+                padded(runtime, self.text(), numberOf(given[0], 0), fill, leftShare));
 }
 
 Value zeroFill(Runtime& runtime, const Value& self, const Arguments& arguments) {
     const int64_t width = numberOf(arguments.bind("zfill", {"width"}, 1)[0], 0);
     const bool sign = self.text().starts_with('-') || self.text().starts_with('+');
     const std::string body = self.text().substr(sign);
-    return like(runtime, self, self.text().substr(0, sign) + padded(runtime, body, width - sign, "0", 2));
+    return like(runtime, self,
+                self.text().substr(0, sign) + padded(runtime, body, width - sign, "0", 2));
 }
 
 template <bool fromRight>
@@ -202,7 +225,8 @@ Value partition(Runtime&, const Value& self, const Arguments& arguments) {
     if (at == std::string::npos) {
         return fromRight ? Value::tuple({empty, empty, self}) : Value::tuple({self, empty, empty});
     }
-    return Value::tuple({Value::string(text.substr(0, at)), separator, Value::string(text.substr(at + wanted.size()))});
+    return Value::tuple({Value::string(text.substr(0, at)), separator,
+                         Value::string(text.substr(at + wanted.size()))});
 }
 
 template <bool suffix>
@@ -211,7 +235,8 @@ Value removeEnd(Runtime& runtime, const Value& self, const Arguments& arguments)
     const std::string& wanted = textOf(end, "argument");
     const std::string& text = self.text();
     if (suffix ? !text.ends_with(wanted) : !text.starts_with(wanted)) return self;
-    return like(runtime, self, suffix ? text.substr(0, text.size() - wanted.size()) : text.substr(wanted.size()));
+    return like(runtime, self,
+                suffix ? text.substr(0, text.size() - wanted.size()) : text.substr(wanted.size()));
 }
 
 template <bool (*wanted)(char32_t)>
@@ -220,12 +245,17 @@ Value allAre(Runtime&, const Value& self, const Arguments&) {
     return Value::boolean(!codes.empty() && std::all_of(codes.begin(), codes.end(), wanted));
 }
 
-bool isAlphaOrNumber(char32_t code) { return isAlpha(code) || isNumericCode(code) || isDigit(code); }
-bool isAscii(char32_t code) { return code < 0x80; }
+bool isAlphaOrNumber(char32_t code) {
+    return isAlpha(code) || isNumericCode(code) || isDigit(code);
+}
+bool isAscii(char32_t code) {
+    return code < 0x80;
+}
 
 template <bool wantUpper>
 Value isCase(Runtime& runtime, const Value& self, const Arguments&) {
-    return Value::boolean(findTest(wantUpper ? "upper" : "lower")->test(runtime, self, Arguments()));
+    return Value::boolean(
+        findTest(wantUpper ? "upper" : "lower")->test(runtime, self, Arguments()));
 }
 
 Value isTitleCase(Runtime&, const Value& self, const Arguments&) {
@@ -240,7 +270,8 @@ Value isTitleCase(Runtime&, const Value& self, const Arguments&) {
 }
 
 Value expandTabs(Runtime& runtime, const Value& self, const Arguments& arguments) {
-    const int64_t size = std::clamp<int64_t>(numberOf(arguments.bind("expandtabs", {"tabsize"})[0], 8), 0, 1000);
+    const int64_t size =
+        std::clamp<int64_t>(numberOf(arguments.bind("expandtabs", {"tabsize"})[0], 8), 0, 1000);
     std::string out;
     int64_t column = 0;
     for (char32_t code : toCodePoints(self.text())) {
@@ -258,24 +289,57 @@ Value expandTabs(Runtime& runtime, const Value& self, const Arguments& arguments
 }
 
 const Row kStringMethods[] = {
-    {"upper", changed<upper>}, {"lower", changed<lower>}, {"title", changed<title>},
-    {"capitalize", changed<capitalize>}, {"swapcase", changed<swapCase>}, {"casefold", changed<caseFold>},
-    {"strip", stripped<Side::Both>}, {"lstrip", stripped<Side::Left>}, {"rstrip", stripped<Side::Right>},
-    {"split", splitText<false>}, {"rsplit", splitText<true>}, {"splitlines", splitIntoLines},
-    {"startswith", startsOrEnds<false>}, {"endswith", startsOrEnds<true>},
-    {"find", findText<false, false>}, {"rfind", findText<true, false>},
-    {"index", findText<false, true>}, {"rindex", findText<true, true>}, {"count", countText},
-    {"replace", replaceText}, {"join", joinItems}, {"expandtabs", expandTabs},
-    {"ljust", pad<0>}, {"center", pad<1>}, {"rjust", pad<2>}, {"zfill", zeroFill},
-    {"partition", partition<false>}, {"rpartition", partition<true>},
-    {"removeprefix", removeEnd<false>}, {"removesuffix", removeEnd<true>},
-    {"isdigit", allAre<isDigit>}, {"isdecimal", allAre<isDecimal>}, {"isnumeric", allAre<isNumericCode>},
-    {"isalpha", allAre<isAlpha>}, {"isalnum", allAre<isAlphaOrNumber>}, {"isspace", allAre<isSpace>},
-    {"isupper", isCase<true>}, {"islower", isCase<false>}, {"istitle", isTitleCase},
-    {"isascii", [](Runtime& r, const Value& s, const Arguments& a) { return s.text().empty() ? Value::boolean(true) : allAre<isAscii>(r, s, a); }},
-    {"isprintable", [](Runtime& r, const Value& s, const Arguments& a) { return s.text().empty() ? Value::boolean(true) : allAre<isPrintable>(r, s, a); }},
-    {"isidentifier", [](Runtime&, const Value& s, const Arguments&) { return Value::boolean(isIdentifier(s.text())); }},
-    {"format", [](Runtime& r, const Value& s, const Arguments& a) { return like(r, s, braceFormat(r, s.text(), a)); }},
+    {"upper", changed<upper>},
+    {"lower", changed<lower>},
+    {"title", changed<title>},
+    {"capitalize", changed<capitalize>},
+    {"swapcase", changed<swapCase>},
+    {"casefold", changed<caseFold>},
+    {"strip", stripped<Side::Both>},
+    {"lstrip", stripped<Side::Left>},
+    {"rstrip", stripped<Side::Right>},
+    {"split", splitText<false>},
+    {"rsplit", splitText<true>},
+    {"splitlines", splitIntoLines},
+    {"startswith", startsOrEnds<false>},
+    {"endswith", startsOrEnds<true>},
+    {"find", findText<false, false>},
+    {"rfind", findText<true, false>},
+    {"index", findText<false, true>},
+    {"rindex", findText<true, true>},
+    {"count", countText},
+    {"replace", replaceText},
+    {"join", joinItems},
+    {"expandtabs", expandTabs},
+    {"ljust", pad<0>},
+    {"center", pad<1>},
+    {"rjust", pad<2>},
+    {"zfill", zeroFill},
+    {"partition", partition<false>},
+    {"rpartition", partition<true>},
+    {"removeprefix", removeEnd<false>},
+    {"removesuffix", removeEnd<true>},
+    {"isdigit", allAre<isDigit>},
+    {"isdecimal", allAre<isDecimal>},
+    {"isnumeric", allAre<isNumericCode>},
+    {"isalpha", allAre<isAlpha>},
+    {"isalnum", allAre<isAlphaOrNumber>},
+    {"isspace", allAre<isSpace>},
+    {"isupper", isCase<true>},
+    {"islower", isCase<false>},
+    {"istitle", isTitleCase},
+    {"isascii",
+     [](Runtime& r, const Value& s, const Arguments& a) {
+         return s.text().empty() ? Value::boolean(true) : allAre<isAscii>(r, s, a);
+     }},
+    {"isprintable",
+     [](Runtime& r, const Value& s, const Arguments& a) {
+         return s.text().empty() ? Value::boolean(true) : allAre<isPrintable>(r, s, a);
+     }},
+    {"isidentifier", [](Runtime&, const Value& s,
+                        const Arguments&) { return Value::boolean(isIdentifier(s.text())); }},
+    {"format", [](Runtime& r, const Value& s,
+                  const Arguments& a) { return like(r, s, braceFormat(r, s.text(), a)); }},
 };
 
 Value countItems(Runtime&, const Value& self, const Arguments& arguments) {
@@ -288,7 +352,9 @@ Value countItems(Runtime&, const Value& self, const Arguments& arguments) {
 Value indexOfItem(Runtime&, const Value& self, const Arguments& arguments) {
     const Bound given = arguments.bind("index", {"value", "start", "stop"}, 1);
     const int64_t count = int64_t(self.items().size());
-    const auto place = [&](int64_t at) { return std::clamp<int64_t>(at < 0 ? at + count : at, 0, count); };
+    const auto place = [&](int64_t at) {
+        return std::clamp<int64_t>(at < 0 ? at + count : at, 0, count);
+    };
     for (int64_t i = place(numberOf(given[1], 0)); i < place(numberOf(given[2], count)); ++i) {
         if (equal(self.items()[size_t(i)], *given[0])) return Value::integer(i);
     }
@@ -312,16 +378,20 @@ Value viewOf(Runtime&, const Value& self, const Arguments& arguments) {
 }
 
 constexpr Row kDictMethods[] = {
-    {"get", getItem}, {"keys", viewOf<ViewKind::Keys>}, {"values", viewOf<ViewKind::Values>},
+    {"get", getItem},
+    {"keys", viewOf<ViewKind::Keys>},
+    {"values", viewOf<ViewKind::Values>},
     {"items", viewOf<ViewKind::Items>},
     {"copy", [](Runtime&, const Value& s, const Arguments&) { return s; }}};
 
 std::optional<Value> bound(std::span<const Row> rows, const Value& object, std::string_view name) {
     for (const Row& row : rows) {
         if (row.name != name) continue;
-        return Value::function(std::string(name), [object, method = row.method](Runtime& runtime, const Arguments& arguments) {
-            return method(runtime, object, arguments);
-        });
+        return Value::function(
+            std::string(name),
+            [object, method = row.method](Runtime& runtime, const Arguments& arguments) {
+                return method(runtime, object, arguments);
+            });
     }
     return std::nullopt;
 }
@@ -330,21 +400,28 @@ std::optional<Value> bound(std::span<const Row> rows, const Value& object, std::
 
 std::optional<Value> findMethod(const Value& object, std::string_view name) {
     switch (object.type()) {
-        case Type::String: return bound(kStringMethods, object, name);
-        case Type::Dict: return bound(kDictMethods, object, name);
+        case Type::String:
+            return bound(kStringMethods, object, name);
+        case Type::Dict:
+            return bound(kDictMethods, object, name);
         case Type::List:
             if (auto method = bound(kListOnly, object, name)) return method;
             return bound(kSequenceMethods, object, name);
-        case Type::Tuple: return bound(kSequenceMethods, object, name);
-        default: return std::nullopt;
+        case Type::Tuple:
+            return bound(kSequenceMethods, object, name);
+        default:
+            return std::nullopt;
     }
 }
 
 bool hasUnsafeMethod(const Value& object, std::string_view name) {
-    constexpr std::string_view list[] = {"append", "clear", "pop", "reverse", "insert", "sort", "extend", "remove"};
+    constexpr std::string_view list[] = {"append", "clear", "pop",    "reverse",
+                                         "insert", "sort",  "extend", "remove"};
     constexpr std::string_view dict[] = {"clear", "pop", "popitem", "setdefault", "update"};
-    if (object.is(Type::List)) return std::find(std::begin(list), std::end(list), name) != std::end(list);
-    return object.is(Type::Dict) && std::find(std::begin(dict), std::end(dict), name) != std::end(dict);
+    if (object.is(Type::List))
+        return std::find(std::begin(list), std::end(list), name) != std::end(list);
+    return object.is(Type::Dict) &&
+           std::find(std::begin(dict), std::end(dict), name) != std::end(dict);
 }
 
 }  // namespace colibri::jinja

@@ -13,14 +13,18 @@ constexpr const char* kSigns[] = {"+", "-", "*", "/", "//", "%", "** or pow()"};
 [[noreturn]] void unsupported(BinaryOperator op, const Value& left, const Value& right) {
     if (left.is(Type::Undefined)) undefinedError(left);
     if (right.is(Type::Undefined)) undefinedError(right);
-    if (op == BinaryOperator::Add && (left.is(Type::String) || left.is(Type::List) || left.is(Type::Tuple))) {
-        typeError("can only concatenate " + typeName(left) + " (not \"" + typeName(right) + "\") to " + typeName(left));
+    if (op == BinaryOperator::Add &&
+        (left.is(Type::String) || left.is(Type::List) || left.is(Type::Tuple))) {
+        typeError("can only concatenate " + typeName(left) + " (not \"" + typeName(right) +
+                  "\") to " + typeName(left));
     }
-    typeError("unsupported operand type(s) for " + std::string(kSigns[size_t(op)]) + ": '" + typeName(left) + "' and '" +
-              typeName(right) + "'");
+    typeError("unsupported operand type(s) for " + std::string(kSigns[size_t(op)]) + ": '" +
+              typeName(left) + "' and '" + typeName(right) + "'");
 }
 
-[[noreturn]] void tooLarge() { throw RenderError("the integer is too large"); }
+[[noreturn]] void tooLarge() {
+    throw RenderError("the integer is too large");
+}
 
 Integer integerPower(Integer base, Integer exponent) {
     Integer result = 1;
@@ -96,25 +100,35 @@ Value integers(BinaryOperator op, Integer a, Integer b) {
 }
 
 Value floats(BinaryOperator op, double a, double b) {
-    const bool divides = op == BinaryOperator::Divide || op == BinaryOperator::FloorDivide || op == BinaryOperator::Modulo;
+    const bool divides = op == BinaryOperator::Divide || op == BinaryOperator::FloorDivide ||
+                         op == BinaryOperator::Modulo;
     if (divides && b == 0) {
         throw RenderError(op == BinaryOperator::Divide        ? "float division by zero"
                           : op == BinaryOperator::FloorDivide ? "float floor division by zero"
                                                               : "float modulo");
     }
     switch (op) {
-        case BinaryOperator::Add: return Value::real(a + b);
-        case BinaryOperator::Subtract: return Value::real(a - b);
-        case BinaryOperator::Multiply: return Value::real(a * b);
-        case BinaryOperator::Divide: return Value::real(a / b);
-        case BinaryOperator::FloorDivide: return Value::real(floatFloorDivide(a, b));
-        case BinaryOperator::Modulo: return Value::real(floatModulo(a, b));
-        case BinaryOperator::Power: break;
+        case BinaryOperator::Add:
+            return Value::real(a + b);
+        case BinaryOperator::Subtract:
+            return Value::real(a - b);
+        case BinaryOperator::Multiply:
+            return Value::real(a * b);
+        case BinaryOperator::Divide:
+            return Value::real(a / b);
+        case BinaryOperator::FloorDivide:
+            return Value::real(floatFloorDivide(a, b));
+        case BinaryOperator::Modulo:
+            return Value::real(floatModulo(a, b));
+        case BinaryOperator::Power:
+            break;
     }
     if (a == 0 && b < 0) throw RenderError("0.0 cannot be raised to a negative power");
     const double out = std::pow(a, b);
-    if (std::isnan(out) && !std::isnan(a) && !std::isnan(b)) throw RenderError("complex numbers are not known here");
-    if (std::isinf(out) && !std::isinf(a) && !std::isinf(b)) throw RenderError("(34, 'Numerical result out of range')");
+    if (std::isnan(out) && !std::isnan(a) && !std::isnan(b))
+        throw RenderError("complex numbers are not known here");
+    if (std::isinf(out) && !std::isinf(a) && !std::isinf(b))
+        throw RenderError("(34, 'Numerical result out of range')");
     return Value::real(out);
 }
 
@@ -136,7 +150,7 @@ Value concatenated(Runtime& runtime, const Value& left, const Value& right) {
 Value repeated(Runtime& runtime, const Value& what, Integer times) {
     const size_t size = what.is(Type::String) ? what.text().size() : what.items().size() * 16;
     if (times < 0 || size == 0) times = 0;
-    if (times > (1 << 28)) times = 1 << 28;    // refused below
+    if (times > (1 << 28)) times = 1 << 28;  // refused below
     runtime.chargeBytes(size * size_t(times));
     if (what.is(Type::String)) {
         std::string out;
@@ -145,23 +159,29 @@ Value repeated(Runtime& runtime, const Value& what, Integer times) {
         return Value::string(std::move(out), what.asString().safe);
     }
     std::vector<Value> items;
-    for (Integer i = 0; i < times; ++i) items.insert(items.end(), what.items().begin(), what.items().end());
+    for (Integer i = 0; i < times; ++i)
+        items.insert(items.end(), what.items().begin(), what.items().end());
     return what.is(Type::List) ? Value::list(std::move(items)) : Value::tuple(std::move(items));
 }
 
-bool isSequence(const Value& value) { return value.is(Type::String) || value.is(Type::List) || value.is(Type::Tuple); }
+bool isSequence(const Value& value) {
+    return value.is(Type::String) || value.is(Type::List) || value.is(Type::Tuple);
+}
 
 }  // namespace
 
 Value binaryOperator(Runtime& runtime, BinaryOperator op, const Value& left, const Value& right) {
-    if (left.isInteger() && right.isInteger()) return integers(op, left.asInteger(), right.asInteger());
+    if (left.isInteger() && right.isInteger())
+        return integers(op, left.asInteger(), right.asInteger());
     if (left.isNumber() && right.isNumber()) return floats(op, left.asDouble(), right.asDouble());
     if (op == BinaryOperator::Add && left.type() == right.type() && isSequence(left)) {
         return concatenated(runtime, left, right);
     }
     if (op == BinaryOperator::Multiply) {
-        if (isSequence(left) && right.isInteger()) return repeated(runtime, left, right.asInteger());
-        if (isSequence(right) && left.isInteger()) return repeated(runtime, right, left.asInteger());
+        if (isSequence(left) && right.isInteger())
+            return repeated(runtime, left, right.asInteger());
+        if (isSequence(right) && left.isInteger())
+            return repeated(runtime, right, left.asInteger());
     }
     if (op == BinaryOperator::Modulo && left.is(Type::String)) {
         const bool safe = left.asString().safe;
@@ -197,7 +217,8 @@ struct Indices {
 
 Integer bound(const Value& value, Integer fallback, Integer low, Integer high, Integer length) {
     if (value.is(Type::None)) return fallback;
-    if (!value.isInteger()) typeError("slice indices must be integers or None or have an __index__ method");
+    if (!value.isInteger())
+        typeError("slice indices must be integers or None or have an __index__ method");
     Integer at = value.asInteger();
     if (at < 0) at += length;
     return std::clamp(at, low, high);
@@ -206,22 +227,26 @@ Integer bound(const Value& value, Integer fallback, Integer low, Integer high, I
 Indices indicesOf(const Value& start, const Value& stop, const Value& step, Integer length) {
     Integer by = 1;
     if (!step.is(Type::None)) {
-        if (!step.isInteger()) typeError("slice indices must be integers or None or have an __index__ method");
+        if (!step.isInteger())
+            typeError("slice indices must be integers or None or have an __index__ method");
         by = std::clamp(step.asInteger(), -(Integer(1) << 62), Integer(1) << 62);
     }
     if (by == 0) throw RenderError("slice step cannot be zero");
     const Integer low = by < 0 ? -1 : 0, high = by < 0 ? length - 1 : length;
-    return {bound(start, by < 0 ? high : 0, low, high, length), bound(stop, by < 0 ? -1 : length, low, high, length), by};
+    return {bound(start, by < 0 ? high : 0, low, high, length),
+            bound(stop, by < 0 ? -1 : length, low, high, length), by};
 }
 
 template <typename Take>
 void walk(const Indices& at, Take take) {
-    for (Integer i = at.start; at.step > 0 ? i < at.stop : i > at.stop; i += at.step) take(size_t(i));
+    for (Integer i = at.start; at.step > 0 ? i < at.stop : i > at.stop; i += at.step)
+        take(size_t(i));
 }
 
 }  // namespace
 
-Value sliceOf(Runtime& runtime, const Value& object, const Value& start, const Value& stop, const Value& step) {
+Value sliceOf(Runtime& runtime, const Value& object, const Value& start, const Value& stop,
+              const Value& step) {
     if (object.is(Type::Undefined)) undefinedError(object);
     if (object.is(Type::String)) {
         const StringObject& string = object.asString();
@@ -240,13 +265,15 @@ Value sliceOf(Runtime& runtime, const Value& object, const Value& start, const V
         const auto& items = object.items();
         runtime.chargeBytes(items.size());
         std::vector<Value> out;
-        walk(indicesOf(start, stop, step, Integer(items.size())), [&](size_t i) { out.push_back(items[i]); });
+        walk(indicesOf(start, stop, step, Integer(items.size())),
+             [&](size_t i) { out.push_back(items[i]); });
         return object.is(Type::List) ? Value::list(std::move(out)) : Value::tuple(std::move(out));
     }
     if (object.is(Type::Range)) {
         const RangeObject& range = object.asRange();
         const Indices at = indicesOf(start, stop, step, range.count());
-        return Value::range({range.start + at.start * range.step, range.start + at.stop * range.step, range.step * at.step});
+        return Value::range({range.start + at.start * range.step,
+                             range.start + at.stop * range.step, range.step * at.step});
     }
     if (object.is(Type::Dict)) typeError("unhashable type: 'slice'");
     typeError("'" + typeName(object) + "' object is not subscriptable");

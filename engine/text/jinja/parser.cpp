@@ -49,13 +49,15 @@ private:
     }
 
     [[noreturn]] void failAtEnd(Ends ends) {
-        fail("Unexpected end of template. Jinja was looking for the following tags: " + quoted(ends) +
-             ". The innermost block that needs to be closed is '" + m_open.back() + "'.");
+        fail("Unexpected end of template. Jinja was looking for the following tags: " +
+             quoted(ends) + ". The innermost block that needs to be closed is '" + m_open.back() +
+             "'.");
     }
 
     static std::string quoted(Ends names) {
         std::string out;
-        for (std::string_view name : names) out += (out.empty() ? "'" : " or '") + std::string(name) + "'";
+        for (std::string_view name : names)
+            out += (out.empty() ? "'" : " or '") + std::string(name) + "'";
         return out;
     }
 
@@ -86,14 +88,23 @@ private:
             std::string_view name;
             StatementPtr (Parser::*parse)(Position);
         };
-        static constexpr Row rows[] = {
-            {"for", &Parser::forStatement}, {"if", &Parser::ifStatement}, {"set", &Parser::setStatement},
-            {"macro", &Parser::macroStatement}, {"call", &Parser::callStatement}, {"filter", &Parser::filterStatement},
-            {"with", &Parser::withStatement}, {"block", &Parser::blockStatement},
-            {"autoescape", &Parser::autoescapeStatement}, {"generation", &Parser::generationStatement},
-            {"break", &Parser::breakStatement}, {"continue", &Parser::continueStatement},
-            {"print", &Parser::printStatement}, {"include", &Parser::otherTemplate},
-            {"import", &Parser::otherTemplate}, {"from", &Parser::otherTemplate}, {"extends", &Parser::otherTemplate}};
+        static constexpr Row rows[] = {{"for", &Parser::forStatement},
+                                       {"if", &Parser::ifStatement},
+                                       {"set", &Parser::setStatement},
+                                       {"macro", &Parser::macroStatement},
+                                       {"call", &Parser::callStatement},
+                                       {"filter", &Parser::filterStatement},
+                                       {"with", &Parser::withStatement},
+                                       {"block", &Parser::blockStatement},
+                                       {"autoescape", &Parser::autoescapeStatement},
+                                       {"generation", &Parser::generationStatement},
+                                       {"break", &Parser::breakStatement},
+                                       {"continue", &Parser::continueStatement},
+                                       {"print", &Parser::printStatement},
+                                       {"include", &Parser::otherTemplate},
+                                       {"import", &Parser::otherTemplate},
+                                       {"from", &Parser::otherTemplate},
+                                       {"extends", &Parser::otherTemplate}};
         for (const Row& row : rows) {
             if (row.name != token.text) continue;
             m_open.emplace_back(token.text);
@@ -103,8 +114,10 @@ private:
             return out;
         }
         std::string message = "Encountered unknown tag '" + token.text + "'.";
-        if (ends.size() > 0) message += " Jinja was looking for the following tags: " + quoted(ends) + ".";
-        if (!m_open.empty()) message += " The innermost block that needs to be closed is '" + m_open.back() + "'.";
+        if (ends.size() > 0)
+            message += " Jinja was looking for the following tags: " + quoted(ends) + ".";
+        if (!m_open.empty())
+            message += " The innermost block that needs to be closed is '" + m_open.back() + "'.";
         fail(message, token.at);
     }
 
@@ -249,8 +262,12 @@ private:
         if (m_loops == 0) fail("'" + std::string(name) + "' outside loop", at);
         return make(kind, at);
     }
-    StatementPtr breakStatement(Position at) { return leaveLoop(StatementKind::Break, "break", at); }
-    StatementPtr continueStatement(Position at) { return leaveLoop(StatementKind::Continue, "continue", at); }
+    StatementPtr breakStatement(Position at) {
+        return leaveLoop(StatementKind::Break, "break", at);
+    }
+    StatementPtr continueStatement(Position at) {
+        return leaveLoop(StatementKind::Continue, "continue", at);
+    }
 
     StatementPtr printStatement(Position at) {
         auto out = make(StatementKind::Print, at);
@@ -269,12 +286,14 @@ private:
         return out;
     }
 
-    std::vector<std::string> m_open;    // tags that wait for their end
+    std::vector<std::string> m_open;  // tags that wait for their end
     int m_loops = 0;
 };
 
 }  // namespace
 
-Template parseTemplate(std::string_view source) { return Parser(tokenize(source)).run(); }
+Template parseTemplate(std::string_view source) {
+    return Parser(tokenize(source)).run();
+}
 
 }  // namespace colibri::jinja

@@ -18,17 +18,21 @@ using text::Utf8Step;
 
 namespace {
 
-utf8proc_category_t categoryOf(char32_t code) { return utf8proc_category(utf8proc_int32_t(code)); }
+utf8proc_category_t categoryOf(char32_t code) {
+    return utf8proc_category(utf8proc_int32_t(code));
+}
 
 bool within(std::span<const CodeRange> ranges, char32_t code) {
-    const auto after = std::upper_bound(ranges.begin(), ranges.end(), code,
-                                        [](char32_t c, const CodeRange& range) { return c < range.first; });
+    const auto after =
+        std::upper_bound(ranges.begin(), ranges.end(), code,
+                         [](char32_t c, const CodeRange& range) { return c < range.first; });
     return after != ranges.begin() && code <= std::prev(after)->last;
 }
 
 const CaseMapping* mappingOf(std::span<const CaseMapping> table, char32_t code) {
-    const auto found = std::lower_bound(table.begin(), table.end(), code,
-                                        [](const CaseMapping& row, char32_t c) { return row.code < c; });
+    const auto found =
+        std::lower_bound(table.begin(), table.end(), code,
+                         [](const CaseMapping& row, char32_t c) { return row.code < c; });
     return found != table.end() && found->code == code ? &*found : nullptr;
 }
 
@@ -43,14 +47,20 @@ void appendMapped(std::u32string& out, std::span<const CaseMapping> table, char3
     }
 }
 
-void appendUpper(std::u32string& out, char32_t code) { appendMapped(out, upperMappings(), code, utf8proc_toupper); }
-void appendTitle(std::u32string& out, char32_t code) { appendMapped(out, titleMappings(), code, utf8proc_totitle); }
+void appendUpper(std::u32string& out, char32_t code) {
+    appendMapped(out, upperMappings(), code, utf8proc_toupper);
+}
+void appendTitle(std::u32string& out, char32_t code) {
+    appendMapped(out, titleMappings(), code, utf8proc_totitle);
+}
 
-bool isCased(char32_t code) { return isLower(code) || isUpper(code) || isTitle(code); }
+bool isCased(char32_t code) {
+    return isLower(code) || isUpper(code) || isTitle(code);
+}
 
 bool isCaseIgnorable(char32_t code) {
-    constexpr char32_t others[] = {'\'', '.', ':', '^', '`', 0xA8, 0xAD, 0xAF, 0xB4, 0xB7, 0xB8,
-                                   0x2018, 0x2019, 0x2024, 0x2027};
+    constexpr char32_t others[] = {'\'', '.',  ':',  '^',    '`',    0xA8,   0xAD,  0xAF,
+                                   0xB4, 0xB7, 0xB8, 0x2018, 0x2019, 0x2024, 0x2027};
     if (std::find(std::begin(others), std::end(others), code) != std::end(others)) return true;
     const auto category = categoryOf(code);
     return category == UTF8PROC_CATEGORY_MN || category == UTF8PROC_CATEGORY_ME ||
@@ -86,17 +96,20 @@ std::string changed(std::string_view text, Change change) {
 }
 
 bool isLineEnd(char32_t code) {
-    return (code >= 0x0A && code <= 0x0D) || (code >= 0x1C && code <= 0x1E) || code == 0x85 || code == 0x2028 ||
-           code == 0x2029;
+    return (code >= 0x0A && code <= 0x0D) || (code >= 0x1C && code <= 0x1E) || code == 0x85 ||
+           code == 0x2028 || code == 0x2029;
 }
 
 }  // namespace
 
 size_t codePointCount(std::string_view text) {
-    return size_t(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+    return size_t(
+        std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
 }
 
-size_t codePointCount(const StringObject& text) { return text.ascii ? text.text.size() : codePointCount(text.text); }
+size_t codePointCount(const StringObject& text) {
+    return text.ascii ? text.text.size() : codePointCount(text.text);
+}
 
 std::u32string toCodePoints(std::string_view text) {
     std::u32string out;
@@ -126,19 +139,33 @@ std::vector<Value> charactersOf(std::string_view text) {
     return out;
 }
 
-bool isSpace(char32_t code) { return text::isWhiteSpace(code) || (code >= 0x1C && code <= 0x1F); }
+bool isSpace(char32_t code) {
+    return text::isWhiteSpace(code) || (code >= 0x1C && code <= 0x1F);
+}
 
 bool isAlpha(char32_t code) {
     const auto category = categoryOf(code);
     return category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_LO;
 }
 
-bool isDecimal(char32_t code) { return categoryOf(code) == UTF8PROC_CATEGORY_ND; }
-bool isDigit(char32_t code) { return isDecimal(code) || within(digitRanges(), code); }
-bool isNumericCode(char32_t code) { return text::isNumeric(code) || within(numericRanges(), code); }
-bool isLower(char32_t code) { return categoryOf(code) == UTF8PROC_CATEGORY_LL || within(otherLowerRanges(), code); }
-bool isUpper(char32_t code) { return categoryOf(code) == UTF8PROC_CATEGORY_LU || within(otherUpperRanges(), code); }
-bool isTitle(char32_t code) { return categoryOf(code) == UTF8PROC_CATEGORY_LT; }
+bool isDecimal(char32_t code) {
+    return categoryOf(code) == UTF8PROC_CATEGORY_ND;
+}
+bool isDigit(char32_t code) {
+    return isDecimal(code) || within(digitRanges(), code);
+}
+bool isNumericCode(char32_t code) {
+    return text::isNumeric(code) || within(numericRanges(), code);
+}
+bool isLower(char32_t code) {
+    return categoryOf(code) == UTF8PROC_CATEGORY_LL || within(otherLowerRanges(), code);
+}
+bool isUpper(char32_t code) {
+    return categoryOf(code) == UTF8PROC_CATEGORY_LU || within(otherUpperRanges(), code);
+}
+bool isTitle(char32_t code) {
+    return categoryOf(code) == UTF8PROC_CATEGORY_LT;
+}
 
 bool isPrintable(char32_t code) {
     if (code == ' ') return true;
@@ -151,9 +178,11 @@ bool isIdentifier(std::string_view text) {
     for (size_t at = 0; at < text.size();) {
         const Utf8Step step = nextUtf8(text, at);
         const auto category = categoryOf(step.code);
-        const bool start = step.code == '_' || isAlpha(step.code) || category == UTF8PROC_CATEGORY_NL;
-        const bool inside = start || category == UTF8PROC_CATEGORY_MN || category == UTF8PROC_CATEGORY_MC ||
-                            category == UTF8PROC_CATEGORY_ND || category == UTF8PROC_CATEGORY_PC || step.code == 0xB7;
+        const bool start =
+            step.code == '_' || isAlpha(step.code) || category == UTF8PROC_CATEGORY_NL;
+        const bool inside = start || category == UTF8PROC_CATEGORY_MN ||
+                            category == UTF8PROC_CATEGORY_MC || category == UTF8PROC_CATEGORY_ND ||
+                            category == UTF8PROC_CATEGORY_PC || step.code == 0xB7;
         if (!(at == 0 ? start : inside)) return false;
         at += step.bytes;
     }
@@ -161,11 +190,13 @@ bool isIdentifier(std::string_view text) {
 }
 
 std::string upper(std::string_view text) {
-    return changed(text, [](auto& out, const auto& codes, size_t i) { appendUpper(out, codes[i]); });
+    return changed(text,
+                   [](auto& out, const auto& codes, size_t i) { appendUpper(out, codes[i]); });
 }
 
 std::string lower(std::string_view text) {
-    return changed(text, [](auto& out, const auto& codes, size_t i) { appendLower(out, codes, i); });
+    return changed(text,
+                   [](auto& out, const auto& codes, size_t i) { appendLower(out, codes, i); });
 }
 
 std::string title(std::string_view text) {
@@ -223,11 +254,14 @@ std::string_view stripIf(std::string_view text, Side side, Wanted wanted) {
 
 }  // namespace
 
-std::string_view strip(std::string_view text, Side side) { return stripIf(text, side, isSpace); }
+std::string_view strip(std::string_view text, Side side) {
+    return stripIf(text, side, isSpace);
+}
 
 std::string_view strip(std::string_view text, Side side, std::string_view characters) {
     const std::u32string set = toCodePoints(characters);
-    return stripIf(text, side, [&](char32_t code) { return set.find(code) != std::u32string::npos; });
+    return stripIf(text, side,
+                   [&](char32_t code) { return set.find(code) != std::u32string::npos; });
 }
 
 std::vector<std::string> splitWords(std::string_view text, int64_t most, bool fromRight) {
@@ -236,7 +270,7 @@ std::vector<std::string> splitWords(std::string_view text, int64_t most, bool fr
     text = strip(text, outside);
     while (!text.empty()) {
         if (most >= 0 && int64_t(out.size()) == most) {
-            out.emplace_back(text);    // stripped on the side that the words came from only
+            out.emplace_back(text);  // stripped on the side that the words came from only
             break;
         }
         size_t begin = 0, end = text.size();
@@ -264,7 +298,8 @@ std::vector<std::string> splitWords(std::string_view text, int64_t most, bool fr
     return out;
 }
 
-std::vector<std::string> splitBy(std::string_view text, std::string_view separator, int64_t most, bool fromRight) {
+std::vector<std::string> splitBy(std::string_view text, std::string_view separator, int64_t most,
+                                 bool fromRight) {
     std::vector<std::string> out;
     while (most < 0 || int64_t(out.size()) < most) {
         const size_t at = fromRight ? text.rfind(separator) : text.find(separator);
@@ -294,9 +329,10 @@ std::vector<std::string> splitLines(std::string_view text, bool keepEnds) {
     return out;
 }
 
-std::string replaceAll(std::string_view text, std::string_view from, std::string_view to, int64_t most) {
+std::string replaceAll(std::string_view text, std::string_view from, std::string_view to,
+                       int64_t most) {
     std::string out;
-    if (from.empty()) {    // between all characters, and at both ends
+    if (from.empty()) {  // between all characters, and at both ends
         size_t at = 0;
         for (; most != 0 && at < text.size(); --most) {
             const size_t bytes = nextUtf8(text, at).bytes;
@@ -309,7 +345,8 @@ std::string replaceAll(std::string_view text, std::string_view from, std::string
         return out;
     }
     size_t done = 0;
-    for (size_t at = text.find(from); at != std::string_view::npos && most != 0; at = text.find(from, done), --most) {
+    for (size_t at = text.find(from); at != std::string_view::npos && most != 0;
+         at = text.find(from, done), --most) {
         out += text.substr(done, at - done);
         out += to;
         done = at + from.size();
@@ -319,12 +356,14 @@ std::string replaceAll(std::string_view text, std::string_view from, std::string
 }
 
 std::string reprText(std::string_view text) {
-    const bool doubleQuotes = text.find('\'') != std::string_view::npos && text.find('"') == std::string_view::npos;
+    const bool doubleQuotes =
+        text.find('\'') != std::string_view::npos && text.find('"') == std::string_view::npos;
     const char quote = doubleQuotes ? '"' : '\'';
     std::string out(1, quote);
     const auto hex = [&](const char* prefix, char32_t code, int digits) {
         out += prefix;
-        for (int shift = (digits - 1) * 4; shift >= 0; shift -= 4) out += "0123456789abcdef"[code >> shift & 15];
+        for (int shift = (digits - 1) * 4; shift >= 0; shift -= 4)
+            out += "0123456789abcdef"[code >> shift & 15];
     };
     for (size_t at = 0; at < text.size();) {
         const Utf8Step step = nextUtf8(text, at);
@@ -355,7 +394,8 @@ std::string formatDouble(double value) {
     if (std::isnan(value)) return "nan";
     if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
     char buffer[64];
-    const auto end = std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::scientific).ptr;
+    const auto end =
+        std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::scientific).ptr;
     const std::string_view shortest(buffer, size_t(end - buffer));
     const size_t e = shortest.find('e');
     const bool negative = shortest[0] == '-';
@@ -370,11 +410,13 @@ std::string formatDouble(double value) {
         out += digits[0];
         if (digits.size() > 1) out += "." + digits.substr(1);
         const int size = std::abs(exponent);
-        return out + "e" + (exponent < 0 ? "-" : "+") + (size < 10 ? "0" : "") + std::to_string(size);
+        return out + "e" + (exponent < 0 ? "-" : "+") + (size < 10 ? "0" : "") +
+               std::to_string(size);
     }
     if (exponent < 0) return out + "0." + std::string(size_t(-exponent - 1), '0') + digits;
     const size_t whole = size_t(exponent) + 1;
-    if (digits.size() <= whole) return out + digits + std::string(whole - digits.size(), '0') + ".0";
+    if (digits.size() <= whole)
+        return out + digits + std::string(whole - digits.size(), '0') + ".0";
     return out + digits.substr(0, whole) + "." + digits.substr(whole);
 }
 

@@ -19,7 +19,7 @@ std::u32string toCodePoints(std::string_view text);
 std::string toUtf8(std::u32string_view codes);
 std::vector<Value> charactersOf(std::string_view text);
 
-bool isSpace(char32_t code);        // str.isspace: Unicode's white space and U+001C to U+001F
+bool isSpace(char32_t code);  // str.isspace: Unicode's white space and U+001C to U+001F
 bool isAlpha(char32_t code);
 bool isDecimal(char32_t code);
 bool isDigit(char32_t code);
@@ -38,12 +38,14 @@ std::string swapCase(std::string_view text);
 std::string caseFold(std::string_view text);
 
 enum class Side { Left = 1, Right = 2, Both = 3 };
-std::string_view strip(std::string_view text, Side side);                              // white space
+std::string_view strip(std::string_view text, Side side);  // white space
 std::string_view strip(std::string_view text, Side side, std::string_view characters);
 std::vector<std::string> splitWords(std::string_view text, int64_t most, bool fromRight);
-std::vector<std::string> splitBy(std::string_view text, std::string_view separator, int64_t most, bool fromRight);
+std::vector<std::string> splitBy(std::string_view text, std::string_view separator, int64_t most,
+                                 bool fromRight);
 std::vector<std::string> splitLines(std::string_view text, bool keepEnds);
 // At most `most` replacements, all when negative.
-std::string replaceAll(std::string_view text, std::string_view from, std::string_view to, int64_t most);
+std::string replaceAll(std::string_view text, std::string_view from, std::string_view to,
+                       int64_t most);
 
 }  // namespace colibri::jinja

@@ -10,7 +10,9 @@
 namespace colibri::jinja {
 namespace {
 
-bool isSafe(const Value& value) { return value.is(Type::String) && value.asString().safe; }
+bool isSafe(const Value& value) {
+    return value.is(Type::String) && value.asString().safe;
+}
 
 // A filter that is also a method of strings, applied to the value's text.
 template <std::string (*change)(std::string_view)>
@@ -33,7 +35,8 @@ std::string titleWords(std::string_view text) {
         word.clear();
     };
     for (char32_t code : toCodePoints(text)) {
-        if (isSpace(code) || code == '-' || code == '(' || code == '{' || code == '[' || code == '<') {
+        if (isSpace(code) || code == '-' || code == '(' || code == '{' || code == '[' ||
+            code == '<') {
             flush();
             text::appendUtf8(out, code);
         } else {
@@ -47,7 +50,8 @@ std::string titleWords(std::string_view text) {
 Value trim(Runtime& runtime, const Value& value, const Arguments& arguments) {
     const auto given = arguments.bind("trim", {"chars"});
     const std::string text = str(value);
-    if (!given[0] || given[0]->is(Type::None)) return runtime.text(std::string(strip(text, Side::Both)), isSafe(value));
+    if (!given[0] || given[0]->is(Type::None))
+        return runtime.text(std::string(strip(text, Side::Both)), isSafe(value));
     if (!given[0]->is(Type::String)) typeError("strip arg must be None or str");
     return runtime.text(std::string(strip(text, Side::Both, given[0]->text())), isSafe(value));
 }
@@ -67,7 +71,8 @@ Value defaulted(Runtime&, const Value& value, const Arguments& arguments) {
 }
 
 Value tojson(Runtime& runtime, const Value& value, const Arguments& arguments) {
-    const auto given = arguments.bind("tojson", {"ensure_ascii", "indent", "separators", "sort_keys"});
+    const auto given =
+        arguments.bind("tojson", {"ensure_ascii", "indent", "separators", "sort_keys"});
     JsonStyle style;
     style.asciiOnly = flagArgument(given[0]);
     style.sortKeys = flagArgument(given[3]);
@@ -75,7 +80,8 @@ Value tojson(Runtime& runtime, const Value& value, const Arguments& arguments) {
         if (given[1]->is(Type::String)) {
             style.indent = given[1]->text();
         } else {
-            style.indent = std::string(size_t(std::clamp<int64_t>(wholeArgument(given[1], 0), 0, 1000)), ' ');
+            style.indent =
+                std::string(size_t(std::clamp<int64_t>(wholeArgument(given[1], 0), 0, 1000)), ' ');
         }
         style.itemSeparator = ",";
     }
@@ -102,14 +108,16 @@ Value format(Runtime& runtime, const Value& value, const Arguments& arguments) {
     }
     DictObject named;
     for (const auto& [name, item] : arguments.named) named.set(Value::string(name), item);
-    const Value values = arguments.named.empty() ? Value::tuple(arguments.positional) : Value::dict(std::move(named));
+    const Value values = arguments.named.empty() ? Value::tuple(arguments.positional)
+                                                 : Value::dict(std::move(named));
     return runtime.text(percentFormat(runtime, str(value), values, isSafe(value)), isSafe(value));
 }
 
 Value indent(Runtime& runtime, const Value& value, const Arguments& arguments) {
     const auto given = arguments.bind("indent", {"width", "first", "blank"});
     if (value.is(Type::Undefined)) undefinedError(value);
-    if (!value.is(Type::String)) typeError("unsupported operand type(s) for +=: '" + typeName(value) + "' and 'str'");
+    if (!value.is(Type::String))
+        typeError("unsupported operand type(s) for +=: '" + typeName(value) + "' and 'str'");
     std::string by;
     if (given[0] && given[0]->is(Type::String)) {
         by = given[0]->text();
@@ -141,7 +149,9 @@ Value truncate(Runtime& runtime, const Value& value, const Arguments& arguments)
     const int64_t length = wholeArgument(given[0], 255), leeway = wholeArgument(given[3], 5);
     const std::string end = given[2] ? str(*given[2]) : "...";
     const int64_t endLength = int64_t(codePointCount(std::string_view(end)));
-    if (length < endLength) throw RenderError("expected length >= " + std::to_string(endLength) + ", got " + std::to_string(length));
+    if (length < endLength)
+        throw RenderError("expected length >= " + std::to_string(endLength) + ", got " +
+                          std::to_string(length));
     if (leeway < 0) throw RenderError("expected leeway >= 0, got " + std::to_string(leeway));
     if (int64_t(lengthOf(value)) <= length + std::min<int64_t>(leeway, INT32_MAX)) return value;
     const std::u32string codes = toCodePoints(str(value));
@@ -175,9 +185,11 @@ Value striptags(Runtime& runtime, const Value& value, const Arguments&) {
         text = out + text.substr(done);
     }
     std::string joined;
-    for (const std::string& word : splitWords(text, -1, false)) joined += (joined.empty() ? "" : " ") + word;
+    for (const std::string& word : splitWords(text, -1, false))
+        joined += (joined.empty() ? "" : " ") + word;
     constexpr std::pair<std::string_view, std::string_view> entities[] = {
-        {"&lt;", "<"}, {"&gt;", ">"}, {"&#34;", "\""}, {"&quot;", "\""}, {"&#39;", "'"}, {"&amp;", "&"}};
+        {"&lt;", "<"},    {"&gt;", ">"},  {"&#34;", "\""},
+        {"&quot;", "\""}, {"&#39;", "'"}, {"&amp;", "&"}};
     for (const auto& [from, to] : entities) joined = replaceAll(joined, from, to, -1);
     return runtime.text(std::move(joined));
 }
@@ -185,7 +197,8 @@ Value striptags(Runtime& runtime, const Value& value, const Arguments&) {
 std::string urlQuoted(const std::string& text, bool query) {
     std::string out;
     for (char c : text) {
-        const bool plain = isalnum(static_cast<unsigned char>(c)) || std::string_view("_.-~").find(c) != std::string_view::npos;
+        const bool plain = isalnum(static_cast<unsigned char>(c)) ||
+                           std::string_view("_.-~").find(c) != std::string_view::npos;
         if (plain || (c == '/' && !query)) {
             out += c;
         } else if (c == ' ' && query) {
@@ -199,13 +212,16 @@ std::string urlQuoted(const std::string& text, bool query) {
 }
 
 Value urlencode(Runtime& runtime, const Value& value, const Arguments&) {
-    if (value.is(Type::String) || !isIterable(value)) return runtime.text(urlQuoted(str(value), false));
+    if (value.is(Type::String) || !isIterable(value))
+        return runtime.text(urlQuoted(str(value), false));
     std::string out;
-    const Value pairs = value.is(Type::Dict) ? Value::view(value.dictPointer(), ViewKind::Items) : value;
+    const Value pairs =
+        value.is(Type::Dict) ? Value::view(value.dictPointer(), ViewKind::Items) : value;
     for (const Value& pair : itemsOf(pairs)) {
         const std::vector<Value> parts = itemsOf(pair);
         if (parts.size() != 2) throw RenderError("urlencode needs pairs");
-        out += (out.empty() ? "" : "&") + urlQuoted(str(parts[0]), true) + "=" + urlQuoted(str(parts[1]), true);
+        out += (out.empty() ? "" : "&") + urlQuoted(str(parts[0]), true) + "=" +
+               urlQuoted(str(parts[1]), true);
     }
     return runtime.text(std::move(out));
 }
@@ -220,7 +236,8 @@ Value xmlattr(Runtime& runtime, const Value& value, const Arguments& arguments) 
         if (name.find_first_of(" \t\n\r\f\v/>=") != std::string::npos) {
             throw RenderError("Invalid character in attribute name: " + reprText(name));
         }
-        out += (out.empty() ? "" : " ") + escapeHtml(name) + "=\"" + (isSafe(item) ? str(item) : escapeHtml(str(item))) + "\"";
+        out += (out.empty() ? "" : " ") + escapeHtml(name) + "=\"" +
+               (isSafe(item) ? str(item) : escapeHtml(str(item))) + "\"";
     }
     if ((!given[0] || truthy(*given[0])) && !out.empty()) out.insert(0, " ");
     return runtime.text(std::move(out), runtime.autoescape());
@@ -229,7 +246,8 @@ Value xmlattr(Runtime& runtime, const Value& value, const Arguments& arguments) 
 std::optional<double> readDouble(std::string_view text) {
     std::string clean(strip(text, Side::Both));
     for (size_t i = 1; i + 1 < clean.size(); ++i) {
-        if (clean[i] == '_' && isdigit(static_cast<unsigned char>(clean[i - 1])) && isdigit(static_cast<unsigned char>(clean[i + 1]))) {
+        if (clean[i] == '_' && isdigit(static_cast<unsigned char>(clean[i - 1])) &&
+            isdigit(static_cast<unsigned char>(clean[i + 1]))) {
             clean.erase(i, 1);
         }
     }
@@ -240,7 +258,8 @@ std::optional<double> readDouble(std::string_view text) {
     double value = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
     if (end != digits.data() + digits.size()) return std::nullopt;
-    if (error == std::errc::result_out_of_range) value = std::strtod(std::string(digits).c_str(), nullptr);
+    if (error == std::errc::result_out_of_range)
+        value = std::strtod(std::string(digits).c_str(), nullptr);
     return negative ? -value : value;
 }
 
@@ -264,9 +283,12 @@ std::optional<Integer> readInteger(std::string_view text, int base) {
             digitBefore = false;
             continue;
         }
-        const int digit = c >= '0' && c <= '9' ? c - '0' : (c | 0x20) >= 'a' && (c | 0x20) <= 'z' ? (c | 0x20) - 'a' + 10 : 99;
+        const int digit = c >= '0' && c <= '9'                     ? c - '0'
+                          : (c | 0x20) >= 'a' && (c | 0x20) <= 'z' ? (c | 0x20) - 'a' + 10
+                                                                   : 99;
         if (digit >= base) return std::nullopt;
-        if (__builtin_mul_overflow(value, Integer(base), &value) || __builtin_add_overflow(value, Integer(digit), &value)) {
+        if (__builtin_mul_overflow(value, Integer(base), &value) ||
+            __builtin_add_overflow(value, Integer(digit), &value)) {
             throw RenderError("the integer is too large");
         }
         digitBefore = true;
@@ -285,7 +307,8 @@ Value toInteger(Runtime&, const Value& value, const Arguments& arguments) {
     if (value.is(Type::String)) {
         const int64_t base = wholeArgument(given[1], 10);
         if (base == 0 || (base >= 2 && base <= 36)) {
-            if (const auto whole = readInteger(value.text(), int(base))) return Value::integer(*whole);
+            if (const auto whole = readInteger(value.text(), int(base)))
+                return Value::integer(*whole);
         }
         real = readDouble(value.text());
     }
@@ -340,14 +363,18 @@ Value round(Runtime& runtime, const Value& value, const Arguments& arguments) {
     const int64_t digits = wholeArgument(given[0], 0);
     const std::string method = given[1] ? str(*given[1]) : "common";
     if (value.is(Type::Undefined)) undefinedError(value);
-    if (!value.isNumber()) typeError("type " + typeName(value) + " doesn't define __round__ method");
+    if (!value.isNumber())
+        typeError("type " + typeName(value) + " doesn't define __round__ method");
     if (method == "common") {
         if (value.isInteger()) return Value::integer(roundedInteger(value.asInteger(), digits));
         return Value::real(roundedTo(value.asDouble(), digits));
     }
-    if (method != "ceil" && method != "floor") throw RenderError("method must be common, ceil or floor");
-    const Value scale = binaryOperator(runtime, BinaryOperator::Power, Value::integer(10), Value::integer(digits));
-    const double scaled = binaryOperator(runtime, BinaryOperator::Multiply, value, scale).asDouble();
+    if (method != "ceil" && method != "floor")
+        throw RenderError("method must be common, ceil or floor");
+    const Value scale =
+        binaryOperator(runtime, BinaryOperator::Power, Value::integer(10), Value::integer(digits));
+    const double scaled =
+        binaryOperator(runtime, BinaryOperator::Multiply, value, scale).asDouble();
     const double whole = method == "ceil" ? std::ceil(scaled) : std::floor(scaled);
     return Value::real(whole / scale.asDouble());
 }
@@ -368,16 +395,19 @@ Value filesizeformat(Runtime& runtime, const Value& value, const Arguments& argu
         unit *= base;
         if (bytes >= unit && i < 7) continue;
         const char prefix = binary && i == 0 ? 'K' : prefixes[i];
-        std::snprintf(buffer, sizeof buffer, "%.1f %c%sB", base * bytes / unit, prefix, binary ? "i" : "");
+        std::snprintf(buffer, sizeof buffer, "%.1f %c%sB", base * bytes / unit, prefix,
+                      binary ? "i" : "");
         break;
     }
     return Value::string(buffer);
 }
 
 Value wordwrap(Runtime& runtime, const Value& value, const Arguments& arguments) {
-    const auto given = arguments.bind("wordwrap", {"width", "break_long_words", "wrapstring", "break_on_hyphens"});
+    const auto given =
+        arguments.bind("wordwrap", {"width", "break_long_words", "wrapstring", "break_on_hyphens"});
     if (value.is(Type::Undefined)) undefinedError(value);
-    if (!value.is(Type::String)) throw RenderError(reprText(describe(value)) + " has no attribute 'splitlines'");
+    if (!value.is(Type::String))
+        throw RenderError(reprText(describe(value)) + " has no attribute 'splitlines'");
     const size_t width = size_t(std::max<int64_t>(1, wholeArgument(given[0], 79)));
     const bool breakLong = !given[1] || truthy(*given[1]);
     const std::string between = given[2] && !given[2]->is(Type::None) ? str(*given[2]) : "\n";
@@ -418,22 +448,44 @@ Value pretty(Runtime& runtime, const Value& value, const Arguments&) {
     // Python's pformat sorts the keys.
     DictObject sorted;
     auto entries = value.asDict().entries;
-    std::stable_sort(entries.begin(), entries.end(),
-                     [](const auto& a, const auto& b) { return compare(a.first, b.first, "<") < 0; });
+    std::stable_sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
+        return compare(a.first, b.first, "<") < 0;
+    });
     for (auto& [key, item] : entries) sorted.set(key, item);
     return runtime.text(repr(Value::dict(std::move(sorted))));
 }
 
 constexpr FilterRow kFilters[] = {
-    {"upper", changed<upper>}, {"lower", changed<lower>}, {"title", changed<titleWords>},
-    {"capitalize", changed<capitalize>}, {"trim", trim}, {"replace", replace}, {"default", defaulted},
-    {"d", defaulted}, {"tojson", tojson}, {"string", string}, {"escape", escaped}, {"e", escaped},
-    {"forceescape", [](Runtime& r, const Value& v, const Arguments&) { return r.text(escapeHtml(str(v)), true); }},
+    {"upper", changed<upper>},
+    {"lower", changed<lower>},
+    {"title", changed<titleWords>},
+    {"capitalize", changed<capitalize>},
+    {"trim", trim},
+    {"replace", replace},
+    {"default", defaulted},
+    {"d", defaulted},
+    {"tojson", tojson},
+    {"string", string},
+    {"escape", escaped},
+    {"e", escaped},
+    {"forceescape",
+     [](Runtime& r, const Value& v, const Arguments&) { return r.text(escapeHtml(str(v)), true); }},
     {"safe", [](Runtime& r, const Value& v, const Arguments&) { return r.text(str(v), true); }},
-    {"format", format}, {"indent", indent}, {"center", center}, {"truncate", truncate},
-    {"wordcount", wordcount}, {"wordwrap", wordwrap}, {"striptags", striptags}, {"urlencode", urlencode},
-    {"xmlattr", xmlattr}, {"int", toInteger}, {"float", toFloat}, {"abs", absolute}, {"round", round},
-    {"filesizeformat", filesizeformat}, {"pprint", pretty},
+    {"format", format},
+    {"indent", indent},
+    {"center", center},
+    {"truncate", truncate},
+    {"wordcount", wordcount},
+    {"wordwrap", wordwrap},
+    {"striptags", striptags},
+    {"urlencode", urlencode},
+    {"xmlattr", xmlattr},
+    {"int", toInteger},
+    {"float", toFloat},
+    {"abs", absolute},
+    {"round", round},
+    {"filesizeformat", filesizeformat},
+    {"pprint", pretty},
 };
 
 }  // namespace
@@ -441,11 +493,14 @@ constexpr FilterRow kFilters[] = {
 int64_t wholeArgument(const std::optional<Value>& value, int64_t fallback) {
     if (!value || value->is(Type::None)) return fallback;
     if (value->is(Type::Undefined)) undefinedError(*value);
-    if (!value->isInteger()) typeError("'" + typeName(*value) + "' object cannot be interpreted as an integer");
+    if (!value->isInteger())
+        typeError("'" + typeName(*value) + "' object cannot be interpreted as an integer");
     return int64_t(std::clamp(value->asInteger(), Integer(INT64_MIN), Integer(INT64_MAX)));
 }
 
-std::span<const FilterRow> textFilters() { return kFilters; }
+std::span<const FilterRow> textFilters() {
+    return kFilters;
+}
 
 FilterFunction findFilter(std::string_view name) {
     for (const auto& table : {textFilters(), listFilters()}) {

@@ -13,10 +13,14 @@ namespace {
 int depthOf(const Value& value) {
     switch (value.type()) {
         case Type::List:
-        case Type::Tuple: return value.asList().depth;
-        case Type::Dict: return value.asDict().depth;
-        case Type::View: return value.asView().dict->depth;
-        default: return 0;
+        case Type::Tuple:
+            return value.asList().depth;
+        case Type::Dict:
+            return value.asDict().depth;
+        case Type::View:
+            return value.asView().dict->depth;
+        default:
+            return 0;
     }
 }
 
@@ -45,7 +49,8 @@ Integer RangeObject::count() const {
 }
 
 Value Value::undefined(std::string message) {
-    return object(Type::Undefined, std::make_shared<UndefinedObject>(UndefinedObject{std::move(message)}));
+    return object(Type::Undefined,
+                  std::make_shared<UndefinedObject>(UndefinedObject{std::move(message)}));
 }
 
 Value Value::string(std::string text, bool safe) {
@@ -56,7 +61,9 @@ Value Value::string(std::string text, bool safe) {
     return Value::object(Type::String, std::move(object));
 }
 
-Value Value::list(std::vector<Value> items) { return object(Type::List, listObject(std::move(items))); }
+Value Value::list(std::vector<Value> items) {
+    return object(Type::List, listObject(std::move(items)));
+}
 
 Value Value::tuple(std::vector<Value> items, bool group) {
     auto list = listObject(std::move(items));
@@ -64,9 +71,13 @@ Value Value::tuple(std::vector<Value> items, bool group) {
     return object(Type::Tuple, std::move(list));
 }
 
-Value Value::dict(DictObject dict) { return object(Type::Dict, std::make_shared<DictObject>(std::move(dict))); }
+Value Value::dict(DictObject dict) {
+    return object(Type::Dict, std::make_shared<DictObject>(std::move(dict)));
+}
 
-Value Value::range(RangeObject range) { return object(Type::Range, std::make_shared<RangeObject>(range)); }
+Value Value::range(RangeObject range) {
+    return object(Type::Range, std::make_shared<RangeObject>(range));
+}
 
 Value Value::view(std::shared_ptr<const DictObject> dict, ViewKind kind) {
     return object(Type::View, std::make_shared<ViewObject>(ViewObject{std::move(dict), kind}));
@@ -78,7 +89,8 @@ Value Value::generator(std::vector<Value> items) {
 }
 
 Value Value::function(std::string name, std::function<Value(Runtime&, const Arguments&)> call) {
-    return object(Type::Function, std::make_shared<FunctionObject>(FunctionObject{std::move(name), std::move(call)}));
+    return object(Type::Function, std::make_shared<FunctionObject>(
+                                      FunctionObject{std::move(name), std::move(call)}));
 }
 
 size_t DictObject::place(const Value& key, size_t hash) const {
@@ -110,7 +122,8 @@ const Value* DictObject::find(std::string_view key) const {
     const auto [from, to] = m_index.equal_range(std::hash<std::string_view>()(key));
     for (auto it = from; it != to; ++it) {
         const Value& candidate = entries[it->second].first;
-        if (candidate.is(Type::String) && candidate.text() == key) return &entries[it->second].second;
+        if (candidate.is(Type::String) && candidate.text() == key)
+            return &entries[it->second].second;
     }
     return nullptr;
 }
@@ -118,18 +131,28 @@ const Value* DictObject::find(std::string_view key) const {
 bool truthy(const Value& value) {
     switch (value.type()) {
         case Type::Undefined:
-        case Type::None: return false;
+        case Type::None:
+            return false;
         case Type::Bool:
-        case Type::Int: return value.asInteger() != 0;
-        case Type::Float: return value.asDouble() != 0;
-        case Type::String: return !value.text().empty();
+        case Type::Int:
+            return value.asInteger() != 0;
+        case Type::Float:
+            return value.asDouble() != 0;
+        case Type::String:
+            return !value.text().empty();
         case Type::List:
-        case Type::Tuple: return !value.items().empty();
-        case Type::Dict: return !value.asDict().entries.empty();
-        case Type::View: return !value.asView().dict->entries.empty();
-        case Type::Range: return value.asRange().count() != 0;
-        case Type::Loop: return lengthOf(value) != 0;
-        default: return true;
+        case Type::Tuple:
+            return !value.items().empty();
+        case Type::Dict:
+            return !value.asDict().entries.empty();
+        case Type::View:
+            return !value.asView().dict->entries.empty();
+        case Type::Range:
+            return value.asRange().count() != 0;
+        case Type::Loop:
+            return lengthOf(value) != 0;
+        default:
+            return true;
     }
 }
 
@@ -142,8 +165,10 @@ bool equal(const Value& a, const Value& b, int depth) {
     if (a.type() != b.type()) return false;
     switch (a.type()) {
         case Type::Undefined:
-        case Type::None: return true;
-        case Type::String: return a.text() == b.text();
+        case Type::None:
+            return true;
+        case Type::String:
+            return a.text() == b.text();
         case Type::List:
         case Type::Tuple: {
             const auto& x = a.items();
@@ -170,7 +195,8 @@ bool equal(const Value& a, const Value& b, int depth) {
             if (x.count() != y.count()) return false;
             return x.count() == 0 || (x.start == y.start && (x.count() == 1 || x.step == y.step));
         }
-        default: return a.identity() == b.identity();
+        default:
+            return a.identity() == b.identity();
     }
 }
 
@@ -194,19 +220,23 @@ int compare(const Value& a, const Value& b, std::string_view op, int depth) {
     }
     if (a.is(Type::Undefined)) undefinedError(a);
     if (b.is(Type::Undefined)) undefinedError(b);
-    typeError("'" + std::string(op) + "' not supported between instances of '" + typeName(a) + "' and '" +
-              typeName(b) + "'");
+    typeError("'" + std::string(op) + "' not supported between instances of '" + typeName(a) +
+              "' and '" + typeName(b) + "'");
 }
 
 size_t hashOf(const Value& value, int depth) {
     checkDepth(depth);
     switch (value.type()) {
-        case Type::Undefined: return 1;
-        case Type::None: return 2;
+        case Type::Undefined:
+            return 1;
+        case Type::None:
+            return 2;
         case Type::Bool:
         case Type::Int:
-        case Type::Float: return std::hash<double>()(value.asDouble());
-        case Type::String: return std::hash<std::string_view>()(value.text());
+        case Type::Float:
+            return std::hash<double>()(value.asDouble());
+        case Type::String:
+            return std::hash<std::string_view>()(value.text());
         case Type::Tuple: {
             size_t hash = 3;
             for (const Value& item : value.items()) hash = hash * 1000003 + hashOf(item, depth + 1);
@@ -214,22 +244,32 @@ size_t hashOf(const Value& value, int depth) {
         }
         case Type::List:
         case Type::Dict:
-        case Type::View: typeError("unhashable type: '" + typeName(value) + "'");
-        default: return std::hash<const void*>()(value.identity());
+        case Type::View:
+            typeError("unhashable type: '" + typeName(value) + "'");
+        default:
+            return std::hash<const void*>()(value.identity());
     }
 }
 
 size_t lengthOf(const Value& value) {
     switch (value.type()) {
-        case Type::Undefined: return 0;
-        case Type::String: return codePointCount(value.asString());
+        case Type::Undefined:
+            return 0;
+        case Type::String:
+            return codePointCount(value.asString());
         case Type::List:
-        case Type::Tuple: return value.items().size();
-        case Type::Dict: return value.asDict().entries.size();
-        case Type::View: return value.asView().dict->entries.size();
-        case Type::Range: return size_t(value.asRange().count());
-        case Type::Loop: return value.asLoop().length();
-        default: typeError("object of type '" + typeName(value) + "' has no len()");
+        case Type::Tuple:
+            return value.items().size();
+        case Type::Dict:
+            return value.asDict().entries.size();
+        case Type::View:
+            return value.asView().dict->entries.size();
+        case Type::Range:
+            return size_t(value.asRange().count());
+        case Type::Loop:
+            return value.asLoop().length();
+        default:
+            typeError("object of type '" + typeName(value) + "' has no len()");
     }
 }
 
@@ -243,18 +283,23 @@ bool isIterable(const Value& value) {
         case Type::View:
         case Type::Range:
         case Type::Generator:
-        case Type::Loop: return true;
-        default: return false;
+        case Type::Loop:
+            return true;
+        default:
+            return false;
     }
 }
 
 std::vector<Value> itemsOf(const Value& value) {
     std::vector<Value> out;
     switch (value.type()) {
-        case Type::Undefined: return out;
-        case Type::String: return charactersOf(value.text());
+        case Type::Undefined:
+            return out;
+        case Type::String:
+            return charactersOf(value.text());
         case Type::List:
-        case Type::Tuple: return value.items();
+        case Type::Tuple:
+            return value.items();
         case Type::Dict:
             for (const auto& [key, item] : value.asDict().entries) out.push_back(key);
             return out;
@@ -268,7 +313,8 @@ std::vector<Value> itemsOf(const Value& value) {
             return out;
         case Type::Range: {
             const RangeObject& range = value.asRange();
-            for (Integer i = 0; i < range.count(); ++i) out.push_back(Value::integer(range.start + i * range.step));
+            for (Integer i = 0; i < range.count(); ++i)
+                out.push_back(Value::integer(range.start + i * range.step));
             return out;
         }
         case Type::Generator: {
@@ -277,7 +323,8 @@ std::vector<Value> itemsOf(const Value& value) {
             generator.next = generator.items.size();
             return out;
         }
-        default: typeError("'" + typeName(value) + "' object is not iterable");
+        default:
+            typeError("'" + typeName(value) + "' object is not iterable");
     }
 }
 
@@ -293,27 +340,39 @@ bool contains(const Value& container, const Value& item) {
     if (container.is(Type::Range) && item.isInteger()) {
         const RangeObject& range = container.asRange();
         const Integer from = item.asInteger() - range.start;
-        return from % range.step == 0 && from / range.step >= 0 && from / range.step < range.count();
+        return from % range.step == 0 && from / range.step >= 0 &&
+               from / range.step < range.count();
     }
     if (container.is(Type::List) || container.is(Type::Tuple)) {
         const auto& items = container.items();
-        return std::any_of(items.begin(), items.end(), [&](const Value& other) { return equal(other, item); });
+        return std::any_of(items.begin(), items.end(),
+                           [&](const Value& other) { return equal(other, item); });
     }
-    if (!isIterable(container)) typeError("argument of type '" + typeName(container) + "' is not iterable");
+    if (!isIterable(container))
+        typeError("argument of type '" + typeName(container) + "' is not iterable");
     const std::vector<Value> items = itemsOf(container);
-    return std::any_of(items.begin(), items.end(), [&](const Value& other) { return equal(other, item); });
+    return std::any_of(items.begin(), items.end(),
+                       [&](const Value& other) { return equal(other, item); });
 }
 
 std::string typeName(const Value& value) {
-    constexpr const char* names[] = {"Undefined", "NoneType", "bool", "int", "float", "str", "list", "tuple",
-                                     "dict", "range", "generator", "dict_keys", "Namespace",
-                                     "builtin_function_or_method", "Macro", "LoopContext", "Cycler"};
+    constexpr const char* names[] = {"Undefined", "NoneType",
+                                     "bool",      "int",
+                                     "float",     "str",
+                                     "list",      "tuple",
+                                     "dict",      "range",
+                                     "generator", "dict_keys",
+                                     "Namespace", "builtin_function_or_method",
+                                     "Macro",     "LoopContext",
+                                     "Cycler"};
     if (value.is(Type::View) && value.asView().kind == ViewKind::Values) return "dict_values";
     if (value.is(Type::View) && value.asView().kind == ViewKind::Items) return "dict_items";
     return names[size_t(value.type())];
 }
 
-std::string describe(const Value& value) { return value.is(Type::None) ? "None" : typeName(value) + " object"; }
+std::string describe(const Value& value) {
+    return value.is(Type::None) ? "None" : typeName(value) + " object";
+}
 
 std::string str(const Value& value) {
     if (value.is(Type::String)) return value.text();
@@ -341,17 +400,25 @@ std::string reprDict(const DictObject& dict, int depth) {
 std::string repr(const Value& value, int depth) {
     checkDepth(depth);
     switch (value.type()) {
-        case Type::Undefined: return "Undefined";
-        case Type::None: return "None";
-        case Type::Bool: return value.asInteger() ? "True" : "False";
-        case Type::Int: return formatInteger(value.asInteger());
-        case Type::Float: return formatDouble(value.asDouble());
+        case Type::Undefined:
+            return "Undefined";
+        case Type::None:
+            return "None";
+        case Type::Bool:
+            return value.asInteger() ? "True" : "False";
+        case Type::Int:
+            return formatInteger(value.asInteger());
+        case Type::Float:
+            return formatDouble(value.asDouble());
         case Type::String:
-            return value.asString().safe ? "Markup(" + reprText(value.text()) + ")" : reprText(value.text());
-        case Type::List: return "[" + reprItems(value.items(), depth) + "]";
+            return value.asString().safe ? "Markup(" + reprText(value.text()) + ")"
+                                         : reprText(value.text());
+        case Type::List:
+            return "[" + reprItems(value.items(), depth) + "]";
         case Type::Tuple:
             return "(" + reprItems(value.items(), depth) + (value.items().size() == 1 ? ",)" : ")");
-        case Type::Dict: return reprDict(value.asDict(), depth);
+        case Type::Dict:
+            return reprDict(value.asDict(), depth);
         case Type::View: {
             Value copy = value;
             return typeName(value) + "([" + reprItems(itemsOf(copy), depth) + "])";
@@ -361,21 +428,27 @@ std::string repr(const Value& value, int depth) {
             return "range(" + formatInteger(range.start) + ", " + formatInteger(range.stop) +
                    (range.step == 1 ? "" : ", " + formatInteger(range.step)) + ")";
         }
-        case Type::Namespace: return "<Namespace " + reprDict(value.asNamespace().attributes, depth + 1) + ">";
-        case Type::Macro: return "<Macro " + reprText(value.asMacro().name) + ">";
+        case Type::Namespace:
+            return "<Namespace " + reprDict(value.asNamespace().attributes, depth + 1) + ">";
+        case Type::Macro:
+            return "<Macro " + reprText(value.asMacro().name) + ">";
         case Type::Loop: {
             LoopObject& loop = value.asLoop();
-            return "<LoopContext " + std::to_string(loop.index + 1) + "/" + std::to_string(loop.length()) + ">";
+            return "<LoopContext " + std::to_string(loop.index + 1) + "/" +
+                   std::to_string(loop.length()) + ">";
         }
-        case Type::Function: return "<built-in function " + value.asFunction().name + ">";
-        default: return "<" + typeName(value) + " object>";
+        case Type::Function:
+            return "<built-in function " + value.asFunction().name + ">";
+        default:
+            return "<" + typeName(value) + " object>";
     }
 }
 
 std::string formatInteger(Integer value) {
     if (value == 0) return "0";
     const bool negative = value < 0;
-    unsigned __int128 rest = negative ? -static_cast<unsigned __int128>(value) : static_cast<unsigned __int128>(value);
+    unsigned __int128 rest =
+        negative ? -static_cast<unsigned __int128>(value) : static_cast<unsigned __int128>(value);
     std::string digits;
     for (; rest > 0; rest /= 10) digits += char('0' + int(rest % 10));
     if (negative) digits += '-';
@@ -383,7 +456,9 @@ std::string formatInteger(Integer value) {
     return digits;
 }
 
-void typeError(const std::string& message) { throw RenderError(message); }
+void typeError(const std::string& message) {
+    throw RenderError(message);
+}
 
 void undefinedError(const Value& value) {
     const UndefinedObject* info = value.undefinedInfo();

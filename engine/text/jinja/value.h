@@ -25,8 +25,23 @@ struct RenderError : std::runtime_error {
 };
 
 enum class Type : uint8_t {
-    Undefined, None, Bool, Int, Float, String, List, Tuple, Dict, Range, Generator, View,
-    Namespace, Function, Macro, Loop, Cycler,
+    Undefined,
+    None,
+    Bool,
+    Int,
+    Float,
+    String,
+    List,
+    Tuple,
+    Dict,
+    Range,
+    Generator,
+    View,
+    Namespace,
+    Function,
+    Macro,
+    Loop,
+    Cycler,
 };
 
 class Value;
@@ -40,15 +55,15 @@ struct LoopObject;
 struct Cycler;
 
 struct StringObject {
-    std::string text;      // valid UTF-8
-    bool safe = false;     // markup: needs no HTML escapes
+    std::string text;   // valid UTF-8
+    bool safe = false;  // markup: needs no HTML escapes
     bool ascii = false;
 };
 
 struct ListObject {
     std::vector<Value> items;
-    int depth = 1;         // levels of containers, this one included
-    bool group = false;    // made by groupby: .grouper and .list name its two items
+    int depth = 1;       // levels of containers, this one included
+    bool group = false;  // made by groupby: .grouper and .list name its two items
 };
 
 struct RangeObject {
@@ -57,7 +72,7 @@ struct RangeObject {
 };
 
 struct UndefinedObject {
-    std::string message;    // of the error that its use is
+    std::string message;  // of the error that its use is
 };
 
 struct FunctionObject {
@@ -73,7 +88,7 @@ struct ViewObject {
 
 class Value {
 public:
-    Value() = default;    // undefined
+    Value() = default;  // undefined
     static Value none() { return Value(Type::None); }
     static Value undefined(std::string message);
     static Value string(std::string text, bool safe = false);
@@ -84,9 +99,21 @@ public:
     static Value view(std::shared_ptr<const DictObject> dict, ViewKind kind);
     static Value generator(std::vector<Value> items);
     static Value function(std::string name, std::function<Value(Runtime&, const Arguments&)> call);
-    static Value boolean(bool value) { Value v(Type::Bool); v.m_int = value; return v; }
-    static Value integer(Integer value) { Value v(Type::Int); v.m_int = value; return v; }
-    static Value real(double value) { Value v(Type::Float); v.m_float = value; return v; }
+    static Value boolean(bool value) {
+        Value v(Type::Bool);
+        v.m_int = value;
+        return v;
+    }
+    static Value integer(Integer value) {
+        Value v(Type::Int);
+        v.m_int = value;
+        return v;
+    }
+    static Value real(double value) {
+        Value v(Type::Float);
+        v.m_float = value;
+        return v;
+    }
     template <typename Object>
     static Value object(Type type, std::shared_ptr<Object> object) {
         Value v(type);
@@ -100,17 +127,21 @@ public:
     bool isNumber() const { return isInteger() || m_type == Type::Float; }
 
     // REQUIRES the type, each.
-    Integer asInteger() const { return m_int; }                      // Int, Bool
+    Integer asInteger() const { return m_int; }  // Int, Bool
     double asDouble() const { return m_type == Type::Float ? m_float : double(m_int); }
     const StringObject& asString() const { return get<StringObject>(); }
     const std::string& text() const { return get<StringObject>().text; }
-    const ListObject& asList() const { return get<ListObject>(); }   // List, Tuple
+    const ListObject& asList() const { return get<ListObject>(); }  // List, Tuple
     const std::vector<Value>& items() const { return get<ListObject>().items; }
     const DictObject& asDict() const { return get<DictObject>(); }
-    std::shared_ptr<const DictObject> dictPointer() const { return std::static_pointer_cast<const DictObject>(m_object); }
+    std::shared_ptr<const DictObject> dictPointer() const {
+        return std::static_pointer_cast<const DictObject>(m_object);
+    }
     const RangeObject& asRange() const { return get<RangeObject>(); }
     const ViewObject& asView() const { return get<ViewObject>(); }
-    const UndefinedObject* undefinedInfo() const { return static_cast<const UndefinedObject*>(m_object.get()); }
+    const UndefinedObject* undefinedInfo() const {
+        return static_cast<const UndefinedObject*>(m_object.get());
+    }
     const FunctionObject& asFunction() const { return get<FunctionObject>(); }
     Generator& asGenerator() const { return state<Generator>(); }
     Namespace& asNamespace() const { return state<Namespace>(); }
@@ -122,10 +153,14 @@ public:
 private:
     explicit Value(Type type) : m_type(type) {}
     template <typename Object>
-    const Object& get() const { return *static_cast<const Object*>(m_object.get()); }
+    const Object& get() const {
+        return *static_cast<const Object*>(m_object.get());
+    }
     // Objects with state are shared on purpose: two names for one namespace see one namespace.
     template <typename Object>
-    Object& state() const { return *const_cast<Object*>(static_cast<const Object*>(m_object.get())); }
+    Object& state() const {
+        return *const_cast<Object*>(static_cast<const Object*>(m_object.get()));
+    }
 
     Type m_type = Type::Undefined;
     Integer m_int = 0;
@@ -138,13 +173,13 @@ struct DictObject {
     std::vector<std::pair<Value, Value>> entries;
     int depth = 1;
 
-    void set(const Value& key, Value value);    // RenderError: the key is not hashable
+    void set(const Value& key, Value value);  // RenderError: the key is not hashable
     const Value* find(const Value& key) const;
     const Value* find(std::string_view key) const;
 
 private:
     size_t place(const Value& key, size_t hash) const;
-    std::unordered_multimap<size_t, uint32_t> m_index;    // hash -> entry
+    std::unordered_multimap<size_t, uint32_t> m_index;  // hash -> entry
 };
 
 struct Generator {
@@ -169,15 +204,15 @@ bool equal(const Value& a, const Value& b, int depth = 0);
 int compare(const Value& a, const Value& b, std::string_view op, int depth = 0);
 size_t hashOf(const Value& value, int depth = 0);
 
-std::string typeName(const Value& value);        // Python's: "str", "NoneType", ...
-std::string describe(const Value& value);        // "str object", for messages
-std::string str(const Value& value);             // as {{ value }} prints it
+std::string typeName(const Value& value);  // Python's: "str", "NoneType", ...
+std::string describe(const Value& value);  // "str object", for messages
+std::string str(const Value& value);       // as {{ value }} prints it
 std::string repr(const Value& value, int depth = 0);
 std::string reprText(std::string_view text);
 std::string formatInteger(Integer value);
-std::string formatDouble(double value);          // the shortest that reads back, as Python
+std::string formatDouble(double value);  // the shortest that reads back, as Python
 
-size_t lengthOf(const Value& value);             // RenderError: no len()
+size_t lengthOf(const Value& value);  // RenderError: no len()
 bool isIterable(const Value& value);
 // All items; a generator is used up. RenderError: not iterable.
 std::vector<Value> itemsOf(const Value& value);

@@ -18,7 +18,8 @@ std::string readAll(const std::string& path) {
 }
 
 const ordered_json& cases() {
-    static const ordered_json all = ordered_json::parse(readAll(std::string(COLIBRI_GOLDEN_DIR) + "/template_cases.json"));
+    static const ordered_json all =
+        ordered_json::parse(readAll(std::string(COLIBRI_GOLDEN_DIR) + "/template_cases.json"));
     return all;
 }
 
@@ -28,7 +29,8 @@ std::string show(const std::string& text) {
 
 // What `item` renders to: the text, or an error. `isSyntax`: it did not even parse.
 Result<std::string> renderCase(const ordered_json& item, bool& isSyntax) {
-    const std::string source = readAll(std::string(COLIBRI_GOLDEN_DIR) + "/templates/" + item["template"].get<std::string>());
+    const std::string source = readAll(std::string(COLIBRI_GOLDEN_DIR) + "/templates/" +
+                                       item["template"].get<std::string>());
     const auto parsed = ChatTemplate::parse(source, "case");
     isSyntax = !parsed;
     if (!parsed) return parsed.status();
@@ -62,7 +64,8 @@ private slots:
         const std::string shown = got ? show(*got) : got.status().text();
         if (item.contains("expected")) {
             const std::string wanted = item["expected"];
-            QVERIFY2(got && *got == wanted, ("got    " + shown + "\nwanted " + show(wanted)).c_str());
+            QVERIFY2(got && *got == wanted,
+                     ("got    " + shown + "\nwanted " + show(wanted)).c_str());
             return;
         }
         const ordered_json& error = item["error"];
@@ -71,7 +74,8 @@ private slots:
         QVERIFY2(isSyntax == (error["kind"] == "syntax"), shown.c_str());
         if (error["line"].is_number()) {
             const std::string place = "case:" + std::to_string(error["line"].get<int>()) + ":";
-            QVERIFY2(got.status().message().starts_with(place), (shown + " should be at " + place).c_str());
+            QVERIFY2(got.status().message().starts_with(place),
+                     (shown + " should be at " + place).c_str());
         }
         if (error["kind"] == "raise") {
             const std::string message = error["message"];

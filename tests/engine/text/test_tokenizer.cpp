@@ -26,14 +26,19 @@ const std::string kFolder = std::string(COLIBRI_GOLDEN_DIR) + "/tokenizers/";
 
 // A small tokenizer that the tests below change.
 json base() {
-    return json::parse("{\"added_tokens\": [], \"normalizer\": null, \"pre_tokenizer\": null, \"post_processor\": null, \"decoder\": null, \"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 1, \"c\": 2, \"ab\": 3, \"abc\": 4}, \"merges\": [\"a b\", [\"ab\", \"c\"]]}}");
+    return json::parse(
+        "{\"added_tokens\": [], \"normalizer\": null, \"pre_tokenizer\": null, \"post_processor\": "
+        "null, \"decoder\": null, \"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 1, "
+        "\"c\": 2, \"ab\": 3, \"abc\": 4}, \"merges\": [\"a b\", [\"ab\", \"c\"]]}}");
 }
 
 json addedToken(int id, const std::string& content) {
     return {{"id", id}, {"content", content}, {"special", false}, {"normalized", false}};
 }
 
-Result<std::unique_ptr<Tokenizer>> parse(const json& file) { return Tokenizer::parse(file.dump(), "t.json"); }
+Result<std::unique_ptr<Tokenizer>> parse(const json& file) {
+    return Tokenizer::parse(file.dump(), "t.json");
+}
 
 std::string errorOf(const json& file) {
     const auto result = parse(file);
@@ -62,7 +67,8 @@ private slots:
         QTest::addColumn<QString>("value");
         QTest::addColumn<QString>("message");
         const auto row = [](const char* pointer, const char* value, const char* message) {
-            QTest::newRow((std::string(pointer) + " = " + value).c_str()) << pointer << value << message;
+            QTest::newRow((std::string(pointer) + " = " + value).c_str())
+                << pointer << value << message;
         };
         row("/model", "null", "\"model\" is missing");
         row("/model", "[]", "model");
@@ -92,23 +98,46 @@ private slots:
         row("/added_tokens/0", "{\"id\": 2000000000, \"content\": \"x\"}", "added_tokens[0]");
         row("/added_tokens/0", "{\"id\": 0, \"content\": \"x\"}", "belongs to another token");
         row("/added_tokens/0", "{\"id\": 7, \"content\": \"a\"}", "differs from the vocabulary's");
-        row("/added_tokens", "[{\"id\": 7, \"content\": \"x\"}, {\"id\": 7, \"content\": \"y\"}]", "another added token");
+        row("/added_tokens", "[{\"id\": 7, \"content\": \"x\"}, {\"id\": 7, \"content\": \"y\"}]",
+            "another added token");
         row("/normalizer", "\"NFC\"", "normalizer");
         row("/normalizer", "{\"type\": \"Rot13\"}", "normalizer type \"Rot13\"");
-        row("/normalizer", "{\"type\": \"Sequence\", \"normalizers\": [{\"type\": \"NFC\"}, {\"type\": \"Rot13\"}]}", "normalizers[1] type \"Rot13\"");
-        row("/normalizer", "{\"type\": \"Replace\", \"pattern\": {}, \"content\": \"\"}", "pattern");
+        row("/normalizer",
+            "{\"type\": \"Sequence\", \"normalizers\": [{\"type\": \"NFC\"}, {\"type\": "
+            "\"Rot13\"}]}",
+            "normalizers[1] type \"Rot13\"");
+        row("/normalizer", "{\"type\": \"Replace\", \"pattern\": {}, \"content\": \"\"}",
+            "pattern");
         row("/pre_tokenizer", "{\"type\": \"Foo\"}", "pre_tokenizer type \"Foo\"");
-        row("/pre_tokenizer", "{\"type\": \"Split\", \"pattern\": {\"Regex\": \"(\"}, \"behavior\": \"Isolated\"}", "pattern \"(\"");
-        row("/pre_tokenizer", "{\"type\": \"Split\", \"pattern\": {\"Regex\": \"[a\"}, \"behavior\": \"Isolated\"}", "without its end");
-        row("/pre_tokenizer", "{\"type\": \"Split\", \"pattern\": {\"Regex\": \"(*LIMIT_MATCH=1)a\"}, \"behavior\": \"Isolated\"}", "(*");
-        row("/pre_tokenizer", "{\"type\": \"Split\", \"pattern\": {\"Regex\": \"a\"}, \"behavior\": \"Shredded\"}", "Shredded");
+        row("/pre_tokenizer",
+            "{\"type\": \"Split\", \"pattern\": {\"Regex\": \"(\"}, \"behavior\": \"Isolated\"}",
+            "pattern \"(\"");
+        row("/pre_tokenizer",
+            "{\"type\": \"Split\", \"pattern\": {\"Regex\": \"[a\"}, \"behavior\": \"Isolated\"}",
+            "without its end");
+        row("/pre_tokenizer",
+            "{\"type\": \"Split\", \"pattern\": {\"Regex\": \"(*LIMIT_MATCH=1)a\"}, \"behavior\": "
+            "\"Isolated\"}",
+            "(*");
+        row("/pre_tokenizer",
+            "{\"type\": \"Split\", \"pattern\": {\"Regex\": \"a\"}, \"behavior\": \"Shredded\"}",
+            "Shredded");
         row("/pre_tokenizer", "{\"type\": \"Metaspace\", \"replacement\": \"ab\"}", "replacement");
         row("/pre_tokenizer", "{\"type\": \"Metaspace\", \"replacement\": \"\"}", "replacement");
         row("/decoder", "{\"type\": \"CTC\"}", "decoder type \"CTC\"");
         row("/post_processor", "{\"type\": \"Foo\"}", "post_processor type \"Foo\"");
-        row("/post_processor", "{\"type\": \"TemplateProcessing\", \"single\": [], \"special_tokens\": {}}", "text itself is missing");
-        row("/post_processor", "{\"type\": \"TemplateProcessing\", \"single\": [{\"SpecialToken\": {\"id\": \"<s>\"}}, {\"Sequence\": {\"id\": \"A\"}}], \"special_tokens\": {}}", "special_tokens.<s>.ids");
-        row("/post_processor", "{\"type\": \"TemplateProcessing\", \"single\": [{\"SpecialToken\": {\"id\": \"<s>\"}}, {\"Sequence\": {\"id\": \"A\"}}], \"special_tokens\": {\"<s>\": {\"ids\": [77]}}}", "no token with the id 77");
+        row("/post_processor",
+            "{\"type\": \"TemplateProcessing\", \"single\": [], \"special_tokens\": {}}",
+            "text itself is missing");
+        row("/post_processor",
+            "{\"type\": \"TemplateProcessing\", \"single\": [{\"SpecialToken\": {\"id\": "
+            "\"<s>\"}}, {\"Sequence\": {\"id\": \"A\"}}], \"special_tokens\": {}}",
+            "special_tokens.<s>.ids");
+        row("/post_processor",
+            "{\"type\": \"TemplateProcessing\", \"single\": [{\"SpecialToken\": {\"id\": "
+            "\"<s>\"}}, {\"Sequence\": {\"id\": \"A\"}}], \"special_tokens\": {\"<s>\": {\"ids\": "
+            "[77]}}}",
+            "no token with the id 77");
     }
 
     void brokenFiles() {
@@ -119,7 +148,8 @@ private slots:
         file[json::json_pointer(pointer.toStdString())] = json::parse(value.toStdString());
         const auto result = parse(file);
         QVERIFY(!result);
-        QVERIFY(result.status().code() == Code::BadInput || result.status().code() == Code::Unsupported);
+        QVERIFY(result.status().code() == Code::BadInput ||
+                result.status().code() == Code::Unsupported);
         const std::string text = result.status().message();
         QVERIFY2(text.starts_with("t.json: "), text.c_str());
         QVERIFY2(text.find(message.toStdString()) != std::string::npos, text.c_str());
@@ -130,7 +160,8 @@ private slots:
             const std::string whole = readAll(kFolder + name + "/tokenizer.json");
             QVERIFY(whole.size() > 10000);
             for (size_t size = 0; size + 2 < whole.size(); size += 97) {
-                const auto result = Tokenizer::parse(std::string_view(whole).substr(0, size), "t.json");
+                const auto result =
+                    Tokenizer::parse(std::string_view(whole).substr(0, size), "t.json");
                 QVERIFY(!result);
                 QVERIFY(result.status().code() == Code::BadInput);
             }
@@ -139,13 +170,14 @@ private slots:
 
     void changedBytesNeverCrash() {
         const std::string whole = readAll(kFolder + "llama3/tokenizer.json");
-        const size_t head = whole.find("\"vocab\"");    // behind it hardly a change is accepted
+        const size_t head = whole.find("\"vocab\"");  // behind it hardly a change is accepted
         QVERIFY(head != std::string::npos);
         std::mt19937 random(3);
         int accepted = 0;
         for (int i = 0; i < 300; ++i) {
             std::string changed = whole;
-            for (int n = 0; n < 2; ++n) changed[random() % (i % 4 ? head : whole.size())] = char(' ' + random() % 95);
+            for (int n = 0; n < 2; ++n)
+                changed[random() % (i % 4 ? head : whole.size())] = char(' ' + random() % 95);
             const auto result = Tokenizer::parse(changed, "t.json");
             if (!result) continue;
             ++accepted;
@@ -170,10 +202,13 @@ private slots:
         QVERIFY(result.status().message().find("no_such_folder") != std::string::npos);
     }
 
-    // A megabyte that the patterns cannot cut: the merge loop must not be quadratic, or this takes hours.
+    // A megabyte that the patterns cannot cut: the merge loop must not be quadratic, or this takes
+    // hours.
     void aMegabyteInOnePiece_data() {
         QTest::addColumn<QString>("unit");
-        for (const char* unit : {"a", "the", "\u7684", "\u0301\u0316", " ", "\n", " \n", "'", "7", "\U0001F600"}) QTest::newRow(unit) << unit;
+        for (const char* unit :
+             {"a", "the", "\u7684", "\u0301\u0316", " ", "\n", " \n", "'", "7", "\U0001F600"})
+            QTest::newRow(unit) << unit;
     }
     void aMegabyteInOnePiece() {
         QFETCH(QString, unit);
@@ -191,7 +226,8 @@ private slots:
 
     void aMegabyteOfAddedTokens() {
         json file = base();
-        file["added_tokens"] = {addedToken(5, "  "), addedToken(6, "x"), addedToken(7, std::string(3000, 'y') + "z")};
+        file["added_tokens"] = {addedToken(5, "  "), addedToken(6, "x"),
+                                addedToken(7, std::string(3000, 'y') + "z")};
         file["added_tokens"][0]["rstrip"] = true;
         file["added_tokens"][1]["lstrip"] = true;
         const auto tokenizer = parse(file);
@@ -204,7 +240,9 @@ private slots:
     // Encoding cannot fail: where the pattern gives up, the text is not cut.
     void patternThatExplodes() {
         json file = base();
-        file["pre_tokenizer"] = {{"type", "Split"}, {"pattern", {{"Regex", "(a|aa|ab|ba)+$x"}}}, {"behavior", "Isolated"}};
+        file["pre_tokenizer"] = {{"type", "Split"},
+                                 {"pattern", {{"Regex", "(a|aa|ab|ba)+$x"}}},
+                                 {"behavior", "Isolated"}};
         const auto tokenizer = parse(file);
         QVERIFY(bool(tokenizer));
         std::string text;
@@ -218,9 +256,14 @@ private slots:
     void invalidUtf8BecomesReplacementCharacters() {
         const auto tokenizer = golden("gpt2");
         QVERIFY(tokenizer);
-        const std::string bad = "a\xff" "b\xe4\xb8" "c\xed\xa0\x80" "d\xf0\x9f\x98";
+        const std::string bad =
+            "a\xff"
+            "b\xe4\xb8"
+            "c\xed\xa0\x80"
+            "d\xf0\x9f\x98";
         const Ids ids = tokenizer->encode(bad);
-        QCOMPARE(tokenizer->decode(ids), "a" + replaced(1) + "b" + replaced(1) + "c" + replaced(3) + "d" + replaced(1));
+        QCOMPARE(tokenizer->decode(ids),
+                 "a" + replaced(1) + "b" + replaced(1) + "c" + replaced(3) + "d" + replaced(1));
         QCOMPARE(ids, tokenizer->encode(tokenizer->decode(ids)));
     }
 
@@ -260,17 +303,32 @@ private slots:
     void byteFallback() {
         json file = base();
         json& vocab = file["model"]["vocab"];
-        vocab = {{"<unk>", 0}, {"<s>", 1}, {"\u2581", 2}, {"a", 3}, {"b", 4}, {"\u2581a", 5}, {"ab", 6}};
-        for (int b = 0; b < 256; ++b) vocab[QString("<0x%1>").arg(b, 2, 16, QChar('0')).toUpper().replace("X", "x").toStdString()] = 10 + b;
+        vocab = {{"<unk>", 0}, {"<s>", 1},     {"\u2581", 2}, {"a", 3},
+                 {"b", 4},     {"\u2581a", 5}, {"ab", 6}};
+        for (int b = 0; b < 256; ++b)
+            vocab[QString("<0x%1>")
+                      .arg(b, 2, 16, QChar('0'))
+                      .toUpper()
+                      .replace("X", "x")
+                      .toStdString()] = 10 + b;
         file["model"]["merges"] = {"\u2581 a", "a b"};
         file["model"]["byte_fallback"] = true;
         file["model"]["unk_token"] = "<unk>";
         file["model"]["fuse_unk"] = true;
-        file["normalizer"] = {{"type", "Sequence"}, {"normalizers", {{{"type", "Prepend"}, {"prepend", "\u2581"}},
-            {{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", "\u2581"}}}}};
-        file["decoder"] = {{"type", "Sequence"}, {"decoders", {{{"type", "Replace"}, {"pattern", {{"String", "\u2581"}}}, {"content", " "}},
-            {{"type", "ByteFallback"}}, {{"type", "Fuse"}}, {{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}}}}};
-        file["added_tokens"] = {{{"id", 1}, {"content", "<s>"}, {"special", true}, {"normalized", false}}};
+        file["normalizer"] = {
+            {"type", "Sequence"},
+            {"normalizers",
+             {{{"type", "Prepend"}, {"prepend", "\u2581"}},
+              {{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", "\u2581"}}}}};
+        file["decoder"] = {
+            {"type", "Sequence"},
+            {"decoders",
+             {{{"type", "Replace"}, {"pattern", {{"String", "\u2581"}}}, {"content", " "}},
+              {{"type", "ByteFallback"}},
+              {{"type", "Fuse"}},
+              {{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}}}}};
+        file["added_tokens"] = {
+            {{"id", 1}, {"content", "<s>"}, {"special", true}, {"normalized", false}}};
         const auto tokenizer = parse(file);
         QVERIFY2(bool(tokenizer), tokenizer ? "" : tokenizer.status().text().c_str());
         const Tokenizer& t = **tokenizer;
@@ -284,14 +342,16 @@ private slots:
     void oneTokenizerOnManyThreads() {
         const auto tokenizer = golden("llama3");
         QVERIFY(tokenizer);
-        const std::string text = "Hello there, it's 12345 o'clock.\n\n  <|eot_id|> d\u00e9j\u00e0 vu";
+        const std::string text =
+            "Hello there, it's 12345 o'clock.\n\n  <|eot_id|> d\u00e9j\u00e0 vu";
         const Ids wanted = tokenizer->encode(text);
         std::atomic<int> wrong = 0;
         std::vector<std::thread> threads;
         for (int t = 0; t < 4; ++t) {
             threads.emplace_back([&] {
                 for (int i = 0; i < 200; ++i) {
-                    if (tokenizer->encode(text) != wanted || tokenizer->decode(wanted) != text) ++wrong;
+                    if (tokenizer->encode(text) != wanted || tokenizer->decode(wanted) != text)
+                        ++wrong;
                 }
             });
         }

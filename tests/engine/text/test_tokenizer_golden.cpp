@@ -20,7 +20,9 @@ json readJson(const std::string& path) {
 
 using Ids = std::vector<int32_t>;
 
-std::string show(const Ids& ids) { return json(ids).dump(); }
+std::string show(const Ids& ids) {
+    return json(ids).dump();
+}
 
 std::string show(const std::string& text) {
     return json(text).dump(-1, ' ', true, json::error_handler_t::replace);
@@ -37,7 +39,9 @@ public:
     void compare(const std::string& which, const T& got, const T& wanted) {
         ++m_compared;
         if (got == wanted) return;
-        if (++m_count <= 10) m_shown += "\n  " + which + "\n    got    " + show(got) + "\n    wanted " + show(wanted);
+        if (++m_count <= 10)
+            m_shown +=
+                "\n  " + which + "\n    got    " + show(got) + "\n    wanted " + show(wanted);
     }
     int compared() const { return m_compared; }
     int count() const { return m_count; }
@@ -125,7 +129,8 @@ private slots:
             bytes.compare(which + " token by token", hex(joined), item["hex"].get<std::string>());
             const std::string text = item["text"];
             texts.compare(which + " text", assembled(*tokenizer, ids, false), text);
-            skipped.compare(which + " text_skip", assembled(*tokenizer, ids, true), item.value("text_skip", text));
+            skipped.compare(which + " text_skip", assembled(*tokenizer, ids, true),
+                            item.value("text_skip", text));
         }
         QVERIFY(bytes.compared() > 100);
         for (const Differences* part : {&bytes, &texts, &skipped}) {
