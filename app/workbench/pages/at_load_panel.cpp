@@ -12,7 +12,9 @@
 namespace colibri::ui {
 namespace {
 
-QString count(int64_t n) { return QString::fromStdString(formatCount(n)); }
+QString count(int64_t n) {
+    return QString::fromStdString(formatCount(n));
+}
 
 }  // namespace
 
@@ -59,8 +61,7 @@ void AtLoadPanel::addSegment(const KnobRow& row) {
     for (qsizetype i = qsizetype(row.choices.size()); i < choices.size(); ++i)
         segment->setChoiceEnabled(int(i), false);
     line->addWidget(segment);
-    connect(segment, &Segment::chosen, this,
-            [this, id = row.id](int index) { set(id, index); });
+    connect(segment, &Segment::chosen, this, [this, id = row.id](int index) { set(id, index); });
     m_controls.push_back({row.id, widget, nullptr, segment, note});
 }
 
@@ -100,7 +101,7 @@ void AtLoadPanel::setModel(const ContainerInfo& info, const KnobValues& knobs) {
         range.logarithmic = limits.max > 64 * std::max<int64_t>(1, limits.min);
         if (control.id == KnobId::ExpertCacheSize) {
             range.logarithmic = false;
-            range.harmfulBelow = info.config.topK;   // an LRU cache under one token's set
+            range.harmfulBelow = info.config.topK;  // an LRU cache under one token's set
         }
         control.slider->setRange(range);
         control.slider->setValue(value);
@@ -133,7 +134,8 @@ void AtLoadPanel::refreshNotes() {
             QString note = sizeText(double(estimate.expertCache)) + ".";
             if (m_limit > 0) {
                 const int64_t most = largestCache(m_info, m_knobs, m_limit);
-                note += most >= m_info.config.numExperts ? QString(" All experts fit under the limit.")
+                note += most >= m_info.config.numExperts
+                            ? QString(" All experts fit under the limit.")
                         : most > 0 ? QString(" At most %1 fit under the limit.").arg(count(most))
                                    : QString(" None fits under the limit.");
             }

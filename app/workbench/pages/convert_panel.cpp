@@ -41,8 +41,9 @@ ConvertPanel::ConvertPanel(QWidget* parent) : QWidget(parent) {
     for (const DType type : kTypes) names << QString::fromUtf8(dtypeName(type).data());
     m_types = new Segment(names);
     m_types->setAccessibleName("Weight type");
-    m_types->setToolTip("q8_0 is hardly told from the original; q4_0 takes half of it. Embedding "
-                        "and head stay at q8_0.");
+    m_types->setToolTip(
+        "q8_0 is hardly told from the original; q4_0 takes half of it. Embedding "
+        "and head stay at q8_0.");
     grid->addWidget(m_types, 0, 1, 1, 2, Qt::AlignLeft);
     grid->addWidget(new TextLine("Target folder", type::body(), Tone::Text1, 28), 1, 0);
     m_target = new QLineEdit;
@@ -65,9 +66,9 @@ ConvertPanel::ConvertPanel(QWidget* parent) : QWidget(parent) {
         look();
     });
     connect(browse, &QAbstractButton::clicked, this, [this] {
-        const QString dir = QFileDialog::getExistingDirectory(
-            this, "Folder in which the converted model is made",
-            QFileInfo(m_target->text()).path());
+        const QString dir =
+            QFileDialog::getExistingDirectory(this, "Folder in which the converted model is made",
+                                              QFileInfo(m_target->text()).path());
         if (dir.isEmpty()) return;
         m_target->setText(dir + "/" + QFileInfo(m_target->text()).fileName());
         m_targetEdited = true;
@@ -84,7 +85,9 @@ void ConvertPanel::setSource(const Inspection& inspection) {
     look();
 }
 
-std::optional<DType> ConvertPanel::dtype() const { return kTypes[m_types->current()]; }
+std::optional<DType> ConvertPanel::dtype() const {
+    return kTypes[m_types->current()];
+}
 
 void ConvertPanel::suggestTarget() {
     const QFileInfo source(QString::fromStdString(m_inspection.path.string()));

@@ -11,9 +11,11 @@
 namespace colibri::ui {
 namespace {
 
-constexpr uint64_t kEnoughGaps = 200;            // for a P99
+constexpr uint64_t kEnoughGaps = 200;  // for a P99
 
-QString str(const std::string& text) { return QString::fromStdString(text); }
+QString str(const std::string& text) {
+    return QString::fromStdString(text);
+}
 
 struct Cell {
     QString name, value, unit, note;
@@ -67,8 +69,8 @@ void ExpectedPanel::paintEvent(QPaintEvent*) {
         const QString what = "No measurement yet";
         const QString why = "Chat with the model once: the speed it reaches is shown here.";
         paintIcon(p, "chart", QRectF(20, 24, 20, 20), tone(Tone::Text3));
-        drawElided(p, QRectF(52, 16, width() - 64, 18), Qt::AlignVCenter, what,
-                   type::bodyMedium(), tone(Tone::Text1));
+        drawElided(p, QRectF(52, 16, width() - 64, 18), Qt::AlignVCenter, what, type::bodyMedium(),
+                   tone(Tone::Text1));
         drawElided(p, QRectF(52, 34, width() - 64, 16), Qt::AlignVCenter, why, type::dense(),
                    tone(Tone::Text3));
         return;

@@ -13,7 +13,9 @@
 namespace colibri::ui {
 namespace {
 
-QString str(const std::string& text) { return QString::fromStdString(text); }
+QString str(const std::string& text) {
+    return QString::fromStdString(text);
+}
 
 // Times are kept in UTC and shown in the time of the place.
 QString localTime(const QString& iso) {
@@ -72,7 +74,9 @@ void FactsPage::setHead(const QString& title, const QString& subtitle) {
     m_subtitle->setText(subtitle);
 }
 
-void FactsPage::setCommand(const QString& command) { m_command->setCommand(command); }
+void FactsPage::setCommand(const QString& command) {
+    m_command->setCommand(command);
+}
 
 Button* FactsPage::addButton(const QString& text, Button::Kind kind) {
     auto* button = new Button(text, kind, Button::Size::Dense);
@@ -187,7 +191,8 @@ void SessionPage::showSession(const SessionSummary& summary) {
     const QString ended = meta("ended");
     session.facts.push_back(
         summary.endedCleanly
-            ? MachineFact{"Ended", ended == "recovered" ? "unexpectedly; recovered" : localTime(ended)}
+            ? MachineFact{"Ended",
+                          ended == "recovered" ? "unexpectedly; recovered" : localTime(ended)}
             : MachineFact{"Ended", "n/a: still being written, or stopped unexpectedly", "", true});
     session.facts.push_back({"Size", sizeText(double(summary.bytes))});
     session.facts.push_back({"Path", m_path});

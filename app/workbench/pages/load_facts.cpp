@@ -11,9 +11,15 @@
 namespace colibri::ui {
 namespace {
 
-QString str(const std::string& text) { return QString::fromStdString(text); }
-QString str(std::string_view text) { return QString::fromUtf8(text.data(), qsizetype(text.size())); }
-QString count(int64_t n) { return str(formatCount(n)); }
+QString str(const std::string& text) {
+    return QString::fromStdString(text);
+}
+QString str(std::string_view text) {
+    return QString::fromUtf8(text.data(), qsizetype(text.size()));
+}
+QString count(int64_t n) {
+    return str(formatCount(n));
+}
 
 // Dense tensors by what they are for; the order is that of the table.
 enum Group { kAttention, kFeedForward, kEmbedding, kSmall, kGroups };
@@ -55,9 +61,10 @@ QVector<Fact> modelFactList(const ContainerInfo& info) {
     const ModelConfig& c = info.config;
     const int64_t moe = c.moeLayerCount();
     QString layers = count(c.numLayers);
-    layers += moe == c.numLayers ? QString(", all with experts") : ", " + count(moe) + " with experts";
-    QString attention = count(c.numHeads) + " heads, " + count(c.numKvHeads) + " KV, " +
-                        count(c.headDim);
+    layers +=
+        moe == c.numLayers ? QString(", all with experts") : ", " + count(moe) + " with experts";
+    QString attention =
+        count(c.numHeads) + " heads, " + count(c.numKvHeads) + " KV, " + count(c.headDim);
     if (c.slidingWindow > 0) attention += ", window " + count(c.slidingWindow);
     return {
         {"Family", familyText(c.family)},
@@ -110,8 +117,8 @@ QVector<QVector<TableCell>> weightRows(const ContainerInfo& info, QString* unitN
     QVector<QVector<TableCell>> rows;
     const auto row = [&](const QString& name, int64_t tensors, const QString& type, int64_t bytes) {
         QString amount = unit.text(double(bytes));
-        if (bytes > 0 && amount.toDouble() == 0) amount = "<" + QString::number(
-            unit.decimals == 2 ? 0.01 : 0.1);
+        if (bytes > 0 && amount.toDouble() == 0)
+            amount = "<" + QString::number(unit.decimals == 2 ? 0.01 : 0.1);
         rows.push_back({{name}, {count(tensors)}, {type}, {amount}});
     };
     const ModelConfig& c = info.config;
@@ -175,11 +182,10 @@ QVector<Badge> badgesOf(const Inspection& inspection) {
                             count(info.config.moeLayerCount() * info.config.numExperts) +
                             " experts";
     if (inspection.kind == Inspection::Kind::Checkpoint) {
-        QVector<Badge> badges = {
-            {okTag("complete: " + count(inspection.source.files) +
-                   (inspection.source.files == 1 ? " file" : " files")),
-             "Every tensor of the model is there, with the right shape."},
-            {okTag(tensors), "As they will be in the converted model."}};
+        QVector<Badge> badges = {{okTag("complete: " + count(inspection.source.files) +
+                                        (inspection.source.files == 1 ? " file" : " files")),
+                                  "Every tensor of the model is there, with the right shape."},
+                                 {okTag(tensors), "As they will be in the converted model."}};
         badges.push_back({warnTag("needs conversion"),
                           "The engine runs converted models; the original is left as it is."});
         return badges;
@@ -192,7 +198,8 @@ QVector<Badge> badgesOf(const Inspection& inspection) {
         badges.push_back({warnTag(info.hasTokenizer ? "tokenizer cannot be used" : "no tokenizer"),
                           inspection.tokenizerProblem});
     if (inspection.templateProblem.isEmpty()) {
-        badges.push_back({okTag("template compiles"), "The chat template of the model can be used."});
+        badges.push_back(
+            {okTag("template compiles"), "The chat template of the model can be used."});
     } else {
         badges.push_back({warnTag(info.hasTemplate ? "template fails" : "no chat template"),
                           inspection.templateProblem});

@@ -153,8 +153,9 @@ QWidget* LoadPage::buildMemoryColumn() {
     row->setSpacing(10);
     m_override = new QCheckBox("Load even if the estimate is over the limit");
     row->addWidget(m_override);
-    row->addWidget(new TextLine("The system may swap or end other programs.", type::dense(),
-                                Tone::Text3, 16), 1);
+    row->addWidget(
+        new TextLine("The system may swap or end other programs.", type::dense(), Tone::Text3, 16),
+        1);
     column->addWidget(m_overrideRow);
     return widget;
 }
@@ -196,20 +197,21 @@ void LoadPage::showModel(const Inspection& inspection, const KnobValues& knobs) 
     m_strip->hide();
     const ContainerInfo& info = inspection.container;
     const QString folder = QFileInfo(QString::fromStdString(inspection.path.string())).fileName();
-    m_title->setText(QString::fromStdString(info.config.name.empty() ? folder.toStdString()
-                                                                     : info.config.name));
+    m_title->setText(
+        QString::fromStdString(info.config.name.empty() ? folder.toStdString() : info.config.name));
     const QString kind = converting() ? QString::fromStdString(inspection.source.format)
                                       : QString("Colibri container");
-    const double bytes = converting() ? double(inspection.source.bytes)
-                                      : double(info.denseBytes + info.expertBytes);
+    const double bytes =
+        converting() ? double(inspection.source.bytes) : double(info.denseBytes + info.expertBytes);
     m_subtitle->setText(folder + ", " + kind + ", " + sizeText(bytes));
     showFacts();
     showBadges();
     m_override->setChecked(false);
     m_settingsHead->setTitle(converting() ? "Convert" : "At load");
     m_settingsHead->setCaption(
-        converting() ? "into a folder of its own; can be stopped and taken up again"
-                     : "cache size can also be moved while the model runs; the others need a reload");
+        converting()
+            ? "into a folder of its own; can be stopped and taken up again"
+            : "cache size can also be moved while the model runs; the others need a reload");
     m_verify->setVisible(!converting());
     m_atLoad->setVisible(!converting());
     m_convert->setVisible(converting());
@@ -259,14 +261,18 @@ void LoadPage::refreshMeasurements() {
     m_expectedHead->setCaption(m_expected->caption());
 }
 
-void LoadPage::setGpuReason(const QString& reason) { m_atLoad->setGpuReason(reason); }
+void LoadPage::setGpuReason(const QString& reason) {
+    m_atLoad->setGpuReason(reason);
+}
 
 bool LoadPage::isLoadedModel() const {
     const ContainerInfo* loaded = m_host.container();
     return loaded && !converting() && loaded->dir == m_inspection.container.dir;
 }
 
-bool LoadPage::busy() const { return m_loading || m_job; }
+bool LoadPage::busy() const {
+    return m_loading || m_job;
+}
 
 QString LoadPage::command() const {
     if (converting()) return m_convert->command();
@@ -280,8 +286,8 @@ void LoadPage::refreshState() {
     m_command->setCommand(command());
     m_main->setText(converting() ? "Convert" : isLoadedModel() ? "Reload" : "Load");
     m_main->updateGeometry();
-    const bool allowed = converting() ? m_convert->ready()
-                                      : m_memory->fits() || m_override->isChecked();
+    const bool allowed =
+        converting() ? m_convert->ready() : m_memory->fits() || m_override->isChecked();
     m_main->setEnabled(idle && allowed);
     m_main->setToolTip(allowed || converting() ? QString()
                                                : "The estimate is over the limit. Make the cache "
@@ -363,7 +369,7 @@ void LoadPage::convert() {
             emit converted(QString::fromStdString(options.target.string()));
         } else if (status.code() == Code::Cancelled) {
             m_strip->showMessage(MessageStrip::Kind::Info, "The conversion was stopped.",
-                          "Convert into the same folder to go on where it stopped.");
+                                 "Convert into the same folder to go on where it stopped.");
             m_strip->addClose();
         } else {
             m_strip->showError("The conversion failed.", status);

@@ -54,7 +54,8 @@ const QVector<MemoryPart>& memoryParts() {
 }
 
 MemoryUnit memoryUnitFor(int64_t largest) {
-    return largest >= kGiB ? MemoryUnit{double(kGiB), "GiB", 2} : MemoryUnit{double(kMiB), "MiB", 1};
+    return largest >= kGiB ? MemoryUnit{double(kGiB), "GiB", 2}
+                           : MemoryUnit{double(kMiB), "MiB", 1};
 }
 
 QString MemoryUnit::text(double amount) const {
@@ -109,7 +110,7 @@ void MemoryBar::paintBar(QPainter& p, const QRectF& box, const MemoryEstimate& p
         if (Theme::get().dark()) fill = withAlpha(fill, 0.9);
         p.fillRect(piece, fill);
         const QString amount = m_unit.text(bytes);
-        QStringList labels;                     // the longest that fits
+        QStringList labels;  // the longest that fits
         if (part.bytes == &MemoryEstimate::expertCache) {
             labels << (model ? "expert cache " : m_allName + " ") + amount << amount;
         } else if (model && part.bytes == &MemoryEstimate::kvCache) {
@@ -143,7 +144,7 @@ void MemoryBar::paintLimits(QPainter& p) {
     if (m_free <= 0) return;
     const MemoryUnit unit = memoryUnitFor(m_free);
     const QString free = "free now " + unit.text(double(m_free));
-    if (double(m_free) >= m_axisEnd) {          // beyond the axis
+    if (double(m_free) >= m_axisEnd) {  // beyond the axis
         drawText(p, QRectF(0, 4, width() - 2, 14), Qt::AlignRight | Qt::AlignVCenter,
                  free + " " + unit.name + " →", type::caption(), tone(Tone::Text2));
         return;
@@ -181,8 +182,7 @@ void MemoryBar::paintAxis(QPainter& p) {
     for (int i = 0; i <= steps; ++i) {
         const double x = std::min(std::round(xOf(i * m_step)), width() - 2.0);
         p.fillRect(QRectF(x, kAxisY, 1, kTickEnd - kAxisY), tone(Tone::Line2));
-        QString text =
-            QString::fromStdString(formatFixed(i * m_step / m_unit.bytes, decimals));
+        QString text = QString::fromStdString(formatFixed(i * m_step / m_unit.bytes, decimals));
         if (i == steps) text += QString(" ") + m_unit.name;
         const double w = textWidth(type::monoSmall(), text);
         const double left = i == 0 ? x : i == steps ? x - w : x - w / 2;

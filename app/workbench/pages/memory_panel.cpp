@@ -85,7 +85,9 @@ void MemoryPanel::showEvent(QShowEvent*) {
     m_timer.start();
 }
 
-void MemoryPanel::hideEvent(QHideEvent*) { m_timer.stop(); }
+void MemoryPanel::hideEvent(QHideEvent*) {
+    m_timer.stop();
+}
 
 void MemoryPanel::refreshFree() {
     // The figures stand still for two seconds, so that they can be read.

@@ -17,10 +17,14 @@ struct Look {
 
 Look lookOf(MessageStrip::Kind kind) {
     switch (kind) {
-        case MessageStrip::Kind::Ok: return {"check", Tone::OkBg, Tone::Ok};
-        case MessageStrip::Kind::Warning: return {"warn", Tone::WarnBg, Tone::Warn};
-        case MessageStrip::Kind::Error: return {"error", Tone::ErrorBg, Tone::Error};
-        case MessageStrip::Kind::Info: break;
+        case MessageStrip::Kind::Ok:
+            return {"check", Tone::OkBg, Tone::Ok};
+        case MessageStrip::Kind::Warning:
+            return {"warn", Tone::WarnBg, Tone::Warn};
+        case MessageStrip::Kind::Error:
+            return {"error", Tone::ErrorBg, Tone::Error};
+        case MessageStrip::Kind::Info:
+            break;
     }
     return {"info", Tone::Bg2, Tone::Text2};
 }
@@ -63,8 +67,8 @@ void MessageStrip::showError(const QString& what, const Status& status) {
 }
 
 Button* MessageStrip::addAction(const QString& text, bool quiet) {
-    auto* button = new Button(text, quiet ? Button::Kind::Quiet : Button::Kind::Default,
-                              Button::Size::Dense);
+    auto* button =
+        new Button(text, quiet ? Button::Kind::Quiet : Button::Kind::Default, Button::Size::Dense);
     m_row->addWidget(button, 0, Qt::AlignTop);
     ++m_actions;
     updateGeometry();
@@ -82,7 +86,7 @@ void MessageStrip::clearActions() {
     for (; m_actions > 0; --m_actions) {
         QLayoutItem* item = m_row->takeAt(m_row->count() - 1);
         item->widget()->hide();
-        item->widget()->deleteLater();   // may be the one whose click is being handled
+        item->widget()->deleteLater();  // may be the one whose click is being handled
         delete item;
     }
 }
@@ -109,7 +113,9 @@ int MessageStrip::heightForWidth(int width) const {
     return int(std::ceil(lines(m_text) + lines(m_detail))) + 22;
 }
 
-void MessageStrip::resizeEvent(QResizeEvent*) { updateGeometry(); }
+void MessageStrip::resizeEvent(QResizeEvent*) {
+    updateGeometry();
+}
 
 void MessageStrip::paintEvent(QPaintEvent*) {
     QPainter p(this);
@@ -123,8 +129,8 @@ void MessageStrip::paintEvent(QPaintEvent*) {
                   {{m_text, Tone::Text1, type::body()}, {m_detail, Tone::Text2, type::body()}}, 4);
         return;
     }
-    const double y = drawWrapped(&p, {kTextLeft, 11}, room, m_text, type::body(), 18,
-                                 tone(Tone::Text1));
+    const double y =
+        drawWrapped(&p, {kTextLeft, 11}, room, m_text, type::body(), 18, tone(Tone::Text1));
     drawWrapped(&p, {kTextLeft, 11 + y}, room, m_detail, type::body(), 18, tone(Tone::Text2));
 }
 

@@ -99,7 +99,10 @@ void TextBlock::paintEvent(QPaintEvent*) {
 // ---- PanelHead
 
 PanelHead::PanelHead(const QString& title, const QString& caption, bool lineAbove, QWidget* parent)
-    : QWidget(parent), m_title(title), m_caption(caption), m_lineAbove(lineAbove),
+    : QWidget(parent),
+      m_title(title),
+      m_caption(caption),
+      m_lineAbove(lineAbove),
       m_row(new QHBoxLayout(this)) {
     setFixedHeight(32);
     m_row->setContentsMargins(0, lineAbove ? 1 : 0, 6, 1);
@@ -117,7 +120,9 @@ void PanelHead::setCaption(const QString& caption) {
     update();
 }
 
-void PanelHead::addWidget(QWidget* widget) { m_row->addWidget(widget); }
+void PanelHead::addWidget(QWidget* widget) {
+    m_row->addWidget(widget);
+}
 
 void PanelHead::paintEvent(QPaintEvent*) {
     QPainter p(this);
@@ -281,13 +286,17 @@ QString shortPath(const QString& path) {
     return path.startsWith(home + "/") ? "~" + path.mid(home.size()) : path;
 }
 
-QString sizeText(double bytes) { return QString::fromStdString(formatGiB(bytes)); }
+QString sizeText(double bytes) {
+    return QString::fromStdString(formatGiB(bytes));
+}
 
 void revealInFolder(const QString& path) {
     const QFileInfo info(path);
     QDesktopServices::openUrl(QUrl::fromLocalFile(info.isDir() ? path : info.path()));
 }
 
-void copyText(const QString& text) { QApplication::clipboard()->setText(text); }
+void copyText(const QString& text) {
+    QApplication::clipboard()->setText(text);
+}
 
 }  // namespace colibri::ui

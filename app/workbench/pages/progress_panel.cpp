@@ -37,8 +37,8 @@ QString paceText(const JobProgress& progress) {
 }
 
 ProgressPanel::ProgressPanel(QWidget* parent)
-    : QWidget(parent), m_cancel(new Button("Cancel", Button::Kind::Default, Button::Size::Dense,
-                                           this)) {
+    : QWidget(parent),
+      m_cancel(new Button("Cancel", Button::Kind::Default, Button::Size::Dense, this)) {
     m_cancel->setKey("Esc");
     setFixedHeight(66);
     setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Fixed);

@@ -45,10 +45,10 @@ RecentRow::RecentRow(const RecentEntry& entry, bool last, QWidget* parent)
     setCursor(Qt::PointingHandCursor);
     setContextMenuPolicy(Qt::CustomContextMenu);
     const bool model = entry.kind == RecentEntry::Kind::Model;
-    setAccessibleName(entry.missing
-                          ? "Remove " + entry.name + " from the list: moved or deleted"
-                          : QString("Open %1 %2, %3").arg(model ? "model" : "session", entry.name,
-                                                          entry.what));
+    setAccessibleName(
+        entry.missing
+            ? "Remove " + entry.name + " from the list: moved or deleted"
+            : QString("Open %1 %2, %3").arg(model ? "model" : "session", entry.name, entry.what));
     setToolTip(shortPath(entry.path) + (entry.missing ? "\nIt was moved or deleted." : ""));
 }
 
@@ -99,8 +99,12 @@ void RecentRow::paintEvent(QPaintEvent*) {
 // ---- RecentTable
 
 RecentTable::RecentTable(RecentList& list, QWidget* parent)
-    : QWidget(parent), m_list(list), m_filter(new Segment({"All", "Models", "Sessions"}, this)),
-      m_scroll(new QScrollArea(this)), m_content(new QWidget), m_rows(new QVBoxLayout(m_content)) {
+    : QWidget(parent),
+      m_list(list),
+      m_filter(new Segment({"All", "Models", "Sessions"}, this)),
+      m_scroll(new QScrollArea(this)),
+      m_content(new QWidget),
+      m_rows(new QVBoxLayout(m_content)) {
     m_filter->setAccessibleName("Which entries are listed");
     m_scroll->setWidgetResizable(true);
     m_scroll->setFrameShape(QFrame::NoFrame);
@@ -122,13 +126,15 @@ QVector<RecentRow*> RecentTable::rows() const {
     return rows;
 }
 
-int RecentTable::heightFor(int rows) const { return 2 + kHead + kNames + rows * kRow; }
+int RecentTable::heightFor(int rows) const {
+    return 2 + kHead + kNames + rows * kRow;
+}
 
 void RecentTable::refresh() {
     while (QLayoutItem* item = m_rows->takeAt(0)) {
         if (item->widget()) {
             item->widget()->hide();
-            item->widget()->deleteLater();   // may be the row that was clicked
+            item->widget()->deleteLater();  // may be the row that was clicked
         }
         delete item;
     }

@@ -28,8 +28,8 @@ namespace {
 
 constexpr int kShowProgressAfterMs = 300;
 constexpr double kMeasureSeconds = 1.5;
-constexpr int64_t kProbeBytes = 4 << 20;          // a read, where no model says how large
-constexpr int64_t kEnoughToProbe = 256ll << 20;   // of expert files, so that places differ
+constexpr int64_t kProbeBytes = 4 << 20;         // a read, where no model says how large
+constexpr int64_t kEnoughToProbe = 256ll << 20;  // of expert files, so that places differ
 
 }  // namespace
 
@@ -58,8 +58,8 @@ StartPages::StartPages(EngineHost& host, QWidget* parent) : QWidget(parent), m_h
     centred->addStretch(1);
     opening->addLayout(centred);
     opening->addStretch(1);
-    for (QWidget* page : std::initializer_list<QWidget*>{m_welcome, m_load, m_session, m_diagnose,
-                                                         m_openingPage})
+    for (QWidget* page :
+         std::initializer_list<QWidget*>{m_welcome, m_load, m_session, m_diagnose, m_openingPage})
         m_stack->addWidget(page);
     m_openingDelay.setSingleShot(true);
     m_openingDelay.setInterval(kShowProgressAfterMs);
@@ -76,12 +76,15 @@ StartPages::StartPages(EngineHost& host, QWidget* parent) : QWidget(parent), m_h
     connect(m_welcome, &WelcomePage::openRequested, this,
             [this](const QString& path) { openPath(path); });
     connect(m_welcome, &WelcomePage::removeRequested, this, &StartPages::removeRecent);
-    connect(m_welcome, &WelcomePage::keyboardSheetRequested, this, &StartPages::keyboardSheetWanted);
-    connect(m_welcome, &WelcomePage::guideRequested, this, [this] { emit guideWanted(guidePath()); });
+    connect(m_welcome, &WelcomePage::keyboardSheetRequested, this,
+            &StartPages::keyboardSheetWanted);
+    connect(m_welcome, &WelcomePage::guideRequested, this,
+            [this] { emit guideWanted(guidePath()); });
     connect(m_welcome->machine(), &MachineStrip::measureRequested, this, &StartPages::measure);
     connect(m_load, &LoadPage::back, this, &StartPages::goBack);
     connect(m_load, &LoadPage::loaded, this, &StartPages::modelReady);
-    connect(m_load, &LoadPage::converted, this, [this](const QString& folder) { openPath(folder); });
+    connect(m_load, &LoadPage::converted, this,
+            [this](const QString& folder) { openPath(folder); });
     connect(m_session, &FactsPage::back, this, &StartPages::goBack);
     connect(m_session, &SessionPage::openModelRequested, this,
             [this](const QString& folder) { openPath(folder); });
@@ -93,7 +96,9 @@ StartPages::StartPages(EngineHost& host, QWidget* parent) : QWidget(parent), m_h
     refreshMachine();
 }
 
-QWidget* StartPages::current() const { return m_stack->currentWidget(); }
+QWidget* StartPages::current() const {
+    return m_stack->currentWidget();
+}
 
 void StartPages::setPage(QWidget* page) {
     if (m_stack->currentWidget() == page) return;
@@ -144,8 +149,7 @@ void StartPages::openModel() {
 
 void StartPages::openSession() {
     const QString path = QFileDialog::getOpenFileName(
-        window(), "Open a session", m_host.sessions().dir(),
-        "Sessions (*." + kSessionSuffix + ")");
+        window(), "Open a session", m_host.sessions().dir(), "Sessions (*." + kSessionSuffix + ")");
     if (!path.isEmpty()) openPath(path);
 }
 
@@ -155,23 +159,28 @@ void StartPages::openDemo() {
         emit wanted();
         m_strip->showError(
             "The demo model is not installed.",
-            Status(Code::BadInput, "No resources/demo-model/container beside the program or above it",
+            Status(Code::BadInput,
+                   "No resources/demo-model/container beside the program or above it",
                    "Set COLIBRI_DEMO_MODEL to its folder, or open a model of your own"));
         return;
     }
     open(path, demoKnobs(), true);
 }
 
-void StartPages::openPath(const QString& path, const KnobValues& knobs) { open(path, knobs, false); }
+void StartPages::openPath(const QString& path, const KnobValues& knobs) {
+    open(path, knobs, false);
+}
 
-void StartPages::loadPath(const QString& path, const KnobValues& knobs) { open(path, knobs, true); }
+void StartPages::loadPath(const QString& path, const KnobValues& knobs) {
+    open(path, knobs, true);
+}
 
 bool StartPages::refuseWhileBusy() {
     if (!m_load->busy()) return false;
     setPage(m_load);
     emit wanted();
     m_strip->showMessage(MessageStrip::Kind::Warning, "Something is still running.",
-                  "Wait for it, or cancel it with Esc.");
+                         "Wait for it, or cancel it with Esc.");
     m_strip->addClose();
     return true;
 }
@@ -225,8 +234,9 @@ void StartPages::opened(const Result<Inspection>& result, const KnobValues& knob
         const auto model = result->session.meta.find("model");
         entry.name = model == result->session.meta.end() ? QFileInfo(entry.path).completeBaseName()
                                                          : QString::fromStdString(model->second);
-        entry.what = "session, " + QString::fromStdString(formatClock(result->session.lastTime))
-                                       .section('.', 0, 0);
+        entry.what =
+            "session, " +
+            QString::fromStdString(formatClock(result->session.lastTime)).section('.', 0, 0);
         entry.bytes = result->session.bytes;
         entry.used = QDateTime::currentDateTime();
         m_host.recent().add(entry);
@@ -299,9 +309,10 @@ void StartPages::measure() {
                         files.push_back(info->dir / layer.file);
                 }
             }
-            auto disk = bytes >= kEnoughToProbe
-                            ? measureDisk(files, record, kMeasureSeconds, progress, cancel)
-                            : measureDiskOf(scratch, kProbeBytes, kMeasureSeconds, progress, cancel);
+            auto disk =
+                bytes >= kEnoughToProbe
+                    ? measureDisk(files, record, kMeasureSeconds, progress, cancel)
+                    : measureDiskOf(scratch, kProbeBytes, kMeasureSeconds, progress, cancel);
             if (!disk) return disk.status();
             auto memory = measureMemory(kMeasureSeconds, progress, cancel);
             if (!memory) return memory.status();
@@ -330,7 +341,7 @@ void StartPages::measure() {
 void StartPages::removeRecent(const RecentEntry& entry) {
     m_host.recent().remove(entry.path);
     m_strip->showMessage(MessageStrip::Kind::Info, "Removed \"" + entry.name + "\" from the list.",
-                  "Nothing on the disk was changed.");
+                         "Nothing on the disk was changed.");
     connect(m_strip->addAction("Undo"), &QAbstractButton::clicked, this, [this, entry] {
         m_host.recent().restore(entry);
         m_strip->hide();
@@ -365,9 +376,9 @@ void StartPages::offerRecovery(const SessionSummary& summary) {
                                 : QFileInfo(path).lastModified();
     const bool today = whole.date() == QDate::currentDate();
     m_strip->showMessage(MessageStrip::Kind::Warning, "The last session ended unexpectedly.",
-                  "Its journal is whole up to " +
-                      whole.toString(today ? "HH:mm:ss" : "yyyy-MM-dd HH:mm:ss") +
-                      "; at most 1 s is missing.");
+                         "Its journal is whole up to " +
+                             whole.toString(today ? "HH:mm:ss" : "yyyy-MM-dd HH:mm:ss") +
+                             "; at most 1 s is missing.");
     connect(m_strip->addAction("Recover session"), &QAbstractButton::clicked, this,
             [this, path] { recover(path); });
     connect(m_strip->addAction("Discard", true), &QAbstractButton::clicked, this,
@@ -394,7 +405,7 @@ void StartPages::discard(const QString& path) {
         return m_strip->showError("The session could not be discarded.", status);
     m_host.recent().remove(path);
     m_strip->showMessage(MessageStrip::Kind::Info, "The session was discarded.",
-                  "It is deleted at the next start.");
+                         "It is deleted at the next start.");
     connect(m_strip->addAction("Undo"), &QAbstractButton::clicked, this, [this, path] {
         if (const Status status = SessionFolder::restore(path); !status.ok())
             return m_strip->showError("The session could not be brought back.", status);

@@ -96,8 +96,9 @@ void ActionTile::paintEvent(QPaintEvent*) {
 
 MachineStrip::MachineStrip(QWidget* parent)
     : QWidget(parent), m_measure(new LinkButton("Measure", type::caption(), this)) {
-    m_measure->setToolTip("Measures random reads from the disk and reading memory; takes about "
-                          "four seconds.");
+    m_measure->setToolTip(
+        "Measures random reads from the disk and reading memory; takes about "
+        "four seconds.");
     connect(m_measure, &QAbstractButton::clicked, this, &MachineStrip::measureRequested);
     setFacts({}, {});
 }
@@ -111,28 +112,42 @@ void MachineStrip::setFacts(const MachineFacts& facts, const MachineRates& rates
     m_slow = facts.isa == "scalar";
     m_ready = !known ? "looking" : m_slow ? "no AVX2: slow" : "ready";
     m_cells.clear();
-    m_cells.push_back({"Processor", known ? plural(facts.cores, "core") + ", " + facts.isa : "",
-                       known ? plural(facts.threads, "thread") + ", " +
-                                   plural(facts.numaNodes, "NUMA node") : QString(), 1.1});
+    m_cells.push_back(
+        {"Processor", known ? plural(facts.cores, "core") + ", " + facts.isa : "",
+         known ? plural(facts.threads, "thread") + ", " + plural(facts.numaNodes, "NUMA node")
+               : QString(),
+         1.1});
     const auto gib = [](int64_t bytes) {
         return QString::fromStdString(formatSig(double(bytes) / double(1 << 30)));
     };
     m_cells.push_back(
-        {"Memory", known ? gib(facts.memoryFree) + " of " + gib(facts.memoryTotal) + " GiB free" : "",
+        {"Memory",
+         known ? gib(facts.memoryFree) + " of " + gib(facts.memoryTotal) + " GiB free" : "",
          rates.memoryBytesPerS > 0 ? rateText(rates.memoryBytesPerS) + " measured"
-                                   : QString("rate not measured yet"), 1.25});
+                                   : QString("rate not measured yet"),
+         1.25});
     if (rates.diskBytesPerS > 0) {
         m_cells.push_back({"Disk", rateText(rates.diskBytesPerS),
                            sizeText(double(rates.diskReadBytes)) + " random reads" +
-                               (rates.diskDirect ? "" : ", cached"), 1});
+                               (rates.diskDirect ? "" : ", cached"),
+                           1});
     } else {
         m_cells.push_back({"Disk", "n/a", "not measured yet", 1, true});
     }
     const bool gpu = known && facts.gpuReason.isEmpty();
-    m_cells.push_back({"GPU", gpu ? facts.gpuName : known ? "n/a" : "",
+    m_cells.push_back({"GPU",
+                       gpu     ? facts.gpuName
+                       : known ? "n/a"
+                               : "",
                        gpu ? "watched; computing is on the CPU" : facts.gpuReason, 1, !gpu});
-    m_cells.push_back({"Counters", gpu ? "SM utilisation" : known ? "n/a" : "",
-                       gpu ? facts.gpuProvenance : known ? "need a GPU" : "", 0.8, !gpu});
+    m_cells.push_back({"Counters",
+                       gpu     ? "SM utilisation"
+                       : known ? "n/a"
+                               : "",
+                       gpu     ? facts.gpuProvenance
+                       : known ? "need a GPU"
+                               : "",
+                       0.8, !gpu});
     QStringList names;
     for (const Cell& cell : m_cells) names << cell.name + ": " + cell.value + ", " + cell.note;
     setAccessibleName("This machine: " + m_ready + "; " + names.join("; "));
@@ -172,7 +187,9 @@ QVector<QRectF> MachineStrip::places(int width) const {
     return places;
 }
 
-int MachineStrip::heightFor(int width) const { return int(places(width).back().bottom()); }
+int MachineStrip::heightFor(int width) const {
+    return int(places(width).back().bottom());
+}
 
 void MachineStrip::resizeEvent(QResizeEvent*) {
     if (m_cells.size() < 3) return;
@@ -223,12 +240,12 @@ WelcomePage::WelcomePage(RecentList& recent, QWidget* parent)
     m_scroll->setFocusPolicy(Qt::NoFocus);
     m_scroll->setWidget(m_content);
     m_title = new TitleBlock(m_content);
-    m_tiles[0] = new ActionTile("folder", "Open a model",
-                                "Container, safetensors or GGUF; or drop one here", "Ctrl+O", false,
-                                m_content);
-    m_tiles[1] = new ActionTile("play", "Try the demo",
-                                "A small bundled model: a live plot within a minute", "Ctrl+D",
-                                true, m_content);
+    m_tiles[0] =
+        new ActionTile("folder", "Open a model", "Container, safetensors or GGUF; or drop one here",
+                       "Ctrl+O", false, m_content);
+    m_tiles[1] =
+        new ActionTile("play", "Try the demo", "A small bundled model: a live plot within a minute",
+                       "Ctrl+D", true, m_content);
     m_tiles[2] = new ActionTile("clock", "Open a session", "Its figures, its file, how to query it",
                                 "Ctrl+Shift+O", false, m_content);
     m_tiles[3] = new ActionTile("pulse", "Diagnose this machine",
@@ -240,7 +257,7 @@ WelcomePage::WelcomePage(RecentList& recent, QWidget* parent)
     m_recent = new RecentTable(recent, m_content);
     m_machine = new MachineStrip(m_content);
     setGuideAvailable(false);
-    setFocusProxy(m_tiles[1]);                   // the shortest way to something to see
+    setFocusProxy(m_tiles[1]);  // the shortest way to something to see
 
     connect(m_tiles[0], &QAbstractButton::clicked, this, &WelcomePage::openModelRequested);
     connect(m_tiles[1], &QAbstractButton::clicked, this, &WelcomePage::demoRequested);
@@ -257,7 +274,9 @@ void WelcomePage::setGuideAvailable(bool on) {
     arrange();
 }
 
-void WelcomePage::resizeEvent(QResizeEvent*) { arrange(); }
+void WelcomePage::resizeEvent(QResizeEvent*) {
+    arrange();
+}
 
 void WelcomePage::arrange() {
     m_scroll->setGeometry(rect());

@@ -14,7 +14,7 @@ namespace colibri::ui {
 namespace {
 
 constexpr qint64 kMemoryEveryMs = 500;
-constexpr qsizetype kCountedChars = 64 << 10;   // tokenising more would be felt while typing
+constexpr qsizetype kCountedChars = 64 << 10;  // tokenising more would be felt while typing
 
 QString dataFolder(const QString& given) {
     const QString dir =
@@ -98,15 +98,17 @@ void EngineHost::load(const std::filesystem::path& model, const KnobValues& knob
     const SessionFolder sessions = m_sessions;
     const QString sessionFile = m_sessionFile;
     m_load = new Job(
-        [model, knobs, result, sessions, sessionFile](const ProgressFn& progress, const CancelFlag* cancel) {
+        [model, knobs, result, sessions, sessionFile](const ProgressFn& progress,
+                                                      const CancelFlag* cancel) {
             auto loaded = std::make_shared<Loaded>();
             auto engine = Engine::load({model, knobs, {}}, progress, cancel);
             if (!engine) return engine.status();
             loaded->engine = std::move(*engine);
             loaded->facts = factsOf(*loaded->engine);
             if (cancel->load()) return Status(Code::Cancelled, "Loading was cancelled");
-            auto place = sessionFile.isEmpty() ? sessions.reserve()
-                                               : Result<SessionPlace>(SessionPlace{sessionFile, {}});
+            auto place = sessionFile.isEmpty()
+                             ? sessions.reserve()
+                             : Result<SessionPlace>(SessionPlace{sessionFile, {}});
             RecorderOptions options;
             if (place) {
                 loaded->place = std::move(*place);
@@ -189,7 +191,8 @@ void EngineHost::rememberRun(const Loaded& loaded) {
     entry.kind = RecentEntry::Kind::Session;
     entry.path = loaded.place.path;
     entry.name = loaded.facts.name;
-    entry.what = "session, " + QString::fromStdString(formatClock(snapshot->now)).section('.', 0, 0);
+    entry.what =
+        "session, " + QString::fromStdString(formatClock(snapshot->now)).section('.', 0, 0);
     entry.bytes = snapshot->sessionBytes;
     entry.used = QDateTime::currentDateTime();
     m_recent.add(entry);
@@ -198,8 +201,8 @@ void EngineHost::rememberRun(const Loaded& loaded) {
 QString EngineHost::knobSummary(const Loaded& loaded) const {
     const auto effective = [&](KnobId id) { return loaded.engine->knobState(id).effective; };
     QString text = QString("cache %1").arg(effective(KnobId::ExpertCacheSize));
-    text += ", " + QString::fromStdString(knobValueText(knobRow(KnobId::CachePolicy),
-                                                        effective(KnobId::CachePolicy)));
+    text += ", " + QString::fromStdString(
+                       knobValueText(knobRow(KnobId::CachePolicy), effective(KnobId::CachePolicy)));
     if (const int64_t limit = effective(KnobId::LinkLimit))
         text += QString(", link limit %1 MB/s").arg(limit);
     return text;
@@ -213,11 +216,15 @@ std::optional<EngineMemory> EngineHost::engineMemory() const {
     return m_loaded ? std::optional(m_loaded->engine->memory()) : std::nullopt;
 }
 
-QString EngineHost::sessionPath() const { return m_loaded ? m_loaded->place.path : QString(); }
+QString EngineHost::sessionPath() const {
+    return m_loaded ? m_loaded->place.path : QString();
+}
 
 // ---- SessionSource
 
-const ModelFacts* EngineHost::model() const { return m_loaded ? &m_loaded->facts : nullptr; }
+const ModelFacts* EngineHost::model() const {
+    return m_loaded ? &m_loaded->facts : nullptr;
+}
 
 std::shared_ptr<const Snapshot> EngineHost::snapshot() const {
     return m_loaded ? m_loaded->recorder->snapshot() : nullptr;
@@ -227,7 +234,9 @@ double EngineHost::sessionTime(uint64_t monotonicNs) const {
     return m_loaded ? m_loaded->recorder->sessionTime(monotonicNs) : 0;
 }
 
-int EngineHost::activeRequests() const { return m_loaded ? m_loaded->engine->activeRequests() : 0; }
+int EngineHost::activeRequests() const {
+    return m_loaded ? m_loaded->engine->activeRequests() : 0;
+}
 
 MemoryNow EngineHost::memory() const {
     if (!m_memoryAge.isValid() || m_memoryAge.elapsed() > kMemoryEveryMs) {

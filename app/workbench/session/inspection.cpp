@@ -13,7 +13,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Status cancelled() { return Status(Code::Cancelled, "Opening was cancelled"); }
+Status cancelled() {
+    return Status(Code::Cancelled, "Opening was cancelled");
+}
 
 void checkText(Inspection& result) {
     const fs::path& dir = result.container.dir;

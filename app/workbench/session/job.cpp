@@ -45,7 +45,7 @@ void Job::abandon() {
     cancel();
     m_abandoned = true;
     m_timer.stop();
-    disconnect();                                // tells nobody, but end() still comes
+    disconnect();  // tells nobody, but end() still comes
 }
 
 void Job::pull() {
@@ -77,7 +77,7 @@ void Job::pull() {
 void Job::end() {
     m_thread.join();
     m_timer.stop();
-    m_work = nullptr;                            // what it captured goes now
+    m_work = nullptr;  // what it captured goes now
     deleteLater();
     if (m_abandoned) return;
     emit finished(m_status);

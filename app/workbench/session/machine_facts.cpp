@@ -13,11 +13,15 @@
 namespace colibri::ui {
 namespace {
 
-QString str(const std::string& text) { return QString::fromStdString(text); }
+QString str(const std::string& text) {
+    return QString::fromStdString(text);
+}
 
 }  // namespace
 
-QString rateText(double bytesPerSecond) { return str(formatRate(bytesPerSecond)); }
+QString rateText(double bytesPerSecond) {
+    return str(formatRate(bytesPerSecond));
+}
 
 MachineFacts gatherMachineFacts() {
     MachineFacts facts;
@@ -90,10 +94,10 @@ QVector<MachineSection> machineSections(const MachineFacts& facts, const Machine
                      {"Computing", "n/a: this build computes on the CPU", "", true}};
     } else {
         const QString na = "n/a: " + facts.gpuReason;
-        gpu.facts = {{"Device", na, "", true},
-                     {"SM utilisation", na,
-                      "It needs an NVIDIA GPU and its driver. Everything else works without.",
-                      true}};
+        gpu.facts = {
+            {"Device", na, "", true},
+            {"SM utilisation", na,
+             "It needs an NVIDIA GPU and its driver. Everything else works without.", true}};
     }
     sections << gpu;
 

@@ -45,7 +45,7 @@ struct Piece {
 struct Reading {
     std::atomic<int64_t> bytes{0};
     std::atomic<bool> stop{false};
-    std::mutex mutex;                    // guards status
+    std::mutex mutex;  // guards status
     Status status;
 };
 
@@ -82,7 +82,9 @@ void waitFor(double seconds, const char* stage, Clock::time_point start,
     }
 }
 
-Status cancelled() { return Status(Code::Cancelled, "The measurement was cancelled"); }
+Status cancelled() {
+    return Status(Code::Cancelled, "The measurement was cancelled");
+}
 
 }  // namespace
 

@@ -24,7 +24,8 @@ double number(const Json& json, const char* key) {
 
 QString text(const Json& json, const char* key) {
     return json.contains(key) && json[key].is_string()
-               ? QString::fromStdString(json[key].get<std::string>()) : QString();
+               ? QString::fromStdString(json[key].get<std::string>())
+               : QString();
 }
 
 }  // namespace
@@ -59,8 +60,7 @@ std::optional<ModelRun> RunTally::result() const {
     run.itlP99Ms = histogram.quantile(0.99) / 1e6;
     run.gaps = m_gaps.size();
     run.bytesPerToken = double(m_experts.bytesLoaded) / double(m_tokens);
-    if (m_experts.lookups)
-        run.missShare = 1 - double(m_experts.hits) / double(m_experts.lookups);
+    if (m_experts.lookups) run.missShare = 1 - double(m_experts.hits) / double(m_experts.lookups);
     run.stallShare = std::min(1.0, double(m_experts.stallNs) / 1e9 / seconds);
     run.when = QDateTime::currentDateTime();
     return run;
@@ -68,7 +68,9 @@ std::optional<ModelRun> RunTally::result() const {
 
 // ---- Measurements
 
-Measurements::Measurements(const QString& file) : m_file(file) { read(); }
+Measurements::Measurements(const QString& file) : m_file(file) {
+    read();
+}
 
 void Measurements::read() {
     const auto content = readTextFile(m_file.toStdString(), 16 << 20);

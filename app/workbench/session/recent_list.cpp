@@ -26,7 +26,7 @@ RecentList::RecentList(const QString& file, QObject* parent) : QObject(parent), 
 
 void RecentList::read() {
     const auto text = readTextFile(m_file.toStdString(), 4 << 20);
-    if (!text) return;   // first start
+    if (!text) return;  // first start
     const auto json = nlohmann::json::parse(*text, nullptr, false);
     if (!json.is_object() || json.value("schema", 0) != kSchema || !json.contains("recent") ||
         !json["recent"].is_array()) {
@@ -36,16 +36,18 @@ void RecentList::read() {
         if (!item.is_object()) continue;
         const auto string = [&](const char* key) {
             return item.contains(key) && item[key].is_string()
-                       ? QString::fromStdString(item[key].get<std::string>()) : QString();
+                       ? QString::fromStdString(item[key].get<std::string>())
+                       : QString();
         };
         RecentEntry entry;
-        entry.kind = string("kind") == "session" ? RecentEntry::Kind::Session
-                                                 : RecentEntry::Kind::Model;
+        entry.kind =
+            string("kind") == "session" ? RecentEntry::Kind::Session : RecentEntry::Kind::Model;
         entry.path = string("path");
         entry.name = string("name");
         entry.what = string("what");
         entry.bytes = item.contains("bytes") && item["bytes"].is_number_integer()
-                          ? item["bytes"].get<qint64>() : 0;
+                          ? item["bytes"].get<qint64>()
+                          : 0;
         entry.used = QDateTime::fromString(string("used"), Qt::ISODate);
         if (!entry.path.isEmpty()) m_entries.push_back(entry);
     }

@@ -14,7 +14,9 @@ namespace {
 
 const char* const kWalSuffixes[] = {"", "-wal", "-shm"};
 
-QString discardedDir(const QString& path) { return QFileInfo(path).path() + "/discarded"; }
+QString discardedDir(const QString& path) {
+    return QFileInfo(path).path() + "/discarded";
+}
 
 Status moveSession(const QString& from, const QString& to) {
     for (const char* suffix : kWalSuffixes) {
@@ -42,7 +44,7 @@ Result<SessionPlace> SessionFolder::reserve() const {
         place.path = stem + (n > 1 ? QString("-%1").arg(n) : QString()) + "." + kSessionSuffix;
         if (QFile::exists(place.path)) continue;
         place.lock = std::make_shared<QLockFile>(place.path + ".lock");
-        place.lock->setStaleLockTime(0);     // only by process: a session may last for days
+        place.lock->setStaleLockTime(0);  // only by process: a session may last for days
         if (place.lock->tryLock(0) && !QFile::exists(place.path)) return place;
     }
     return Status(Code::IoError, m_dir.toStdString() + ": no new session file could be named",
@@ -56,7 +58,7 @@ std::optional<SessionSummary> SessionFolder::interrupted() const {
     const QString path = files.front().filePath();
     QLockFile lock(path + ".lock");
     lock.setStaleLockTime(0);
-    if (!lock.tryLock(0)) return std::nullopt;   // another window is recording it
+    if (!lock.tryLock(0)) return std::nullopt;  // another window is recording it
     auto summary = readSessionSummary(path.toStdString());
     if (!summary || summary->endedCleanly) return std::nullopt;
     return std::move(*summary);
@@ -73,6 +75,8 @@ Status SessionFolder::restore(const QString& path) {
     return moveSession(discardedDir(path) + "/" + QFileInfo(path).fileName(), path);
 }
 
-void SessionFolder::purge() const { QDir(m_dir + "/discarded").removeRecursively(); }
+void SessionFolder::purge() const {
+    QDir(m_dir + "/discarded").removeRecursively();
+}
 
 }  // namespace colibri::ui
