@@ -60,6 +60,7 @@ struct EngineHost::Loaded {
     std::unique_ptr<Engine> engine;
     std::unique_ptr<Recorder> recorder;
     RunTally tally;
+    Status notRecorded;              // why there is no session file
 
     ~Loaded() {
         recorder.reset();
@@ -116,12 +117,16 @@ void EngineHost::load(const std::filesystem::path& model, const KnobValues& knob
             }
             auto recorder = Recorder::start(recorderSource(*loaded->engine), options);
             // A disk that takes no session file is no reason not to run: plots work without.
+            if (!place) loaded->notRecorded = place.status();
             if (!recorder && place) {
+                loaded->notRecorded = recorder.status();
                 loaded->place = {};
                 recorder = Recorder::start(recorderSource(*loaded->engine), {});
             }
             if (!recorder) return recorder.status();
             loaded->recorder = std::move(*recorder);
+            // Nobody waits any more: it is closed here, not on the GUI's thread.
+            if (cancel->load()) return Status(Code::Cancelled, "Loading was cancelled");
             *result = std::move(loaded);
             return Status();
         },
@@ -157,6 +162,7 @@ void EngineHost::loadEnded(const Status& status,
     entry.used = QDateTime::currentDateTime();
     m_recent.add(entry);
     setState(State::Ready);
+    if (!m_loaded->notRecorded.ok()) emit recordingFailed(m_loaded->notRecorded);
 }
 
 void EngineHost::cancelLoad() {
@@ -185,8 +191,8 @@ void EngineHost::rememberRun(const Loaded& loaded) {
         run->knobs = knobSummary(loaded);
         m_measurements.setRun(loaded.engine->info().fingerprint, *run);
     }
+    if (loaded.place.path.isEmpty()) return;
     const auto snapshot = loaded.recorder->snapshot();
-    if (loaded.place.path.isEmpty() || snapshot->sessionFile.empty()) return;
     RecentEntry entry;
     entry.kind = RecentEntry::Kind::Session;
     entry.path = loaded.place.path;

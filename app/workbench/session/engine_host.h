@@ -70,6 +70,7 @@ public:
 signals:
     void loadProgressed();               // at most 30 times a second
     void loadFailed(const colibri::Status& status);
+    void recordingFailed(const colibri::Status& status);   // the model runs, unrecorded
 
 private:
     struct Loaded;

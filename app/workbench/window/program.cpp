@@ -116,6 +116,10 @@ Program::Program(const ProgramOptions& options)
         window->messages()->post({Message::Kind::Error, "The model could not be loaded.",
                                   QString::fromStdString(status.text()), {}, {}, false});
     });
+    connect(m_host.get(), &EngineHost::recordingFailed, window, [window](const Status& status) {
+        window->messages()->error("The model runs, but nothing is recorded.",
+                                  QString::fromStdString(status.text()));
+    });
     connect(m_host.get(), &SessionSource::stateChanged, this, &Program::onState);
     addModelCommands();
     connect(&m_watch, &QTimer::timeout, this, &Program::watchScreenshot);

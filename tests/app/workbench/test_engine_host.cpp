@@ -57,6 +57,7 @@ private slots:
     void runningSessionIsNotOfferedForRecovery();
     void killedSessionIsFoundRecoveredAndDiscarded();
     void sessionFilesAreNeverOverwritten();
+    void modelRunsWhenNothingCanBeRecorded();
     void recentListIsKept();
     void damagedRecentListIsAnEmptyOne();
     void runIsMeasured();
@@ -322,6 +323,26 @@ void TestEngineHost::sessionFilesAreNeverOverwritten() {
     const auto third = folder.reserve();
     QVERIFY(third.ok());
     QVERIFY(third->path != second->path);
+}
+
+void TestEngineHost::modelRunsWhenNothingCanBeRecorded() {
+    const QString taken = m_dir.filePath("taken." + kSessionSuffix);
+    QFile file(taken);
+    QVERIFY(file.open(QIODevice::WriteOnly));
+    file.write("somebody's");
+    file.close();
+    EngineHost host(data("unrecorded"));
+    std::optional<Status> why;
+    connect(&host, &EngineHost::recordingFailed, this, [&](const Status& s) { why = s; });
+    host.setSessionFile(taken);
+    QVERIFY(load(host));
+    QVERIFY(why && QString::fromStdString(why->text()).contains(taken));
+    QCOMPARE(host.sessionPath(), QString());
+    Reply reply;
+    QVERIFY(finish(host, host.startChat(ask("Hello", 3)), reply));
+    QVERIFY(reply.result->status.ok());
+    QVERIFY(file.open(QIODevice::ReadOnly));
+    QCOMPARE(file.readAll(), QByteArray("somebody's"));
 }
 
 void TestEngineHost::recentListIsKept() {

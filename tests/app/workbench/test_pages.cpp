@@ -167,7 +167,7 @@ void TestPages::recentListFiltersAndMissingRowsAreRemoved() {
     QVERIFY(m_pages->strip()->isVisible());
     // Undo brings it back.
     for (Button* button : m_pages->strip()->findChildren<Button*>())
-        if (button->text() == "Undo" && button->isVisible()) button->click();
+        if (button->text() == "Undo" && !button->isHidden()) button->click();
     QCOMPARE(m_host->recent().entries().size(), 2);
     table->filter()->setCurrent(1);
     emit table->filter()->chosen(1);
@@ -220,7 +220,7 @@ void TestPages::loadPageShowsTheModel() {
     QString unit;
     int64_t tensors = 0;
     for (const auto& row : weightRows(info, &unit))
-        tensors += row[1].text.remove(',').toLongLong();
+        tensors += QString(row[1].text).remove(',').toLongLong();
     QCOMPARE(tensors, int64_t(info.tensors.size()) + 2 * 8 * 3);
     QTest::keyClick(page, Qt::Key_Escape);
     QCOMPARE(m_pages->current(), static_cast<QWidget*>(m_pages->welcome()));
