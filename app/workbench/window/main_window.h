@@ -12,10 +12,11 @@
 #include "app/workbench/chat/chat_store.h"
 #include "app/workbench/pages/chat_page.h"
 #include "app/workbench/session/session_source.h"
-#include "app/workbench/window/bars.h"
 #include "app/workbench/window/commands.h"
 #include "app/workbench/window/messages.h"
 #include "app/workbench/window/palette.h"
+#include "app/workbench/window/status_bar.h"
+#include "app/workbench/window/top_bar.h"
 
 namespace colibri::ui {
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/workbench/window/status_bar.h"
+
 #include <QHBoxLayout>
 #include <cmath>
 
-#include "app/workbench/window/bars.h"
 
 namespace colibri::ui {
 namespace {

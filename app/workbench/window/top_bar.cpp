@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/workbench/window/top_bar.h"
+
 #include <QHBoxLayout>
 #include <cmath>
 
 #include "app/workbench/plots/plot_data.h"
-#include "app/workbench/window/bars.h"
 
 namespace colibri::ui {
 namespace {

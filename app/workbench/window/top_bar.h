@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The top bar and the status bar. They show what they are given and emit what was clicked.
+// The top bar. It shows what it is given and emits what was clicked.
 #pragma once
 
 #include <QAbstractButton>
@@ -111,63 +111,6 @@ private:
     RecordingMark* m_recording;
     CommandField* m_commands;
     Line *m_lineA, *m_lineB;
-};
-
-// One cell of the status bar: any of dot, icon, label, bar, value.
-class StatusCell : public QAbstractButton {
-    Q_OBJECT
-
-public:
-    struct Content {
-        QString icon, label, value;
-        Tone dot = Tone::Count;          // Count: none
-        double bar = -1;                 // share; < 0: none
-        bool muted = false;              // value in text3
-        Tone valueTone = Tone::Text1;
-        bool badge = false;              // warn ground: a state that should not be forgotten
-        bool operator==(const Content&) const = default;
-    };
-
-    StatusCell(bool leftLine, bool rightLine, QWidget* parent = nullptr);
-    void setContent(const Content& content);
-    const Content& content() const { return m_content; }
-    QSize sizeHint() const override;
-    QSize minimumSizeHint() const override { return sizeHint(); }
-
-protected:
-    void paintEvent(QPaintEvent*) override;
-    void enterEvent(QEnterEvent*) override { update(); }
-    void leaveEvent(QEvent*) override { update(); }
-
-private:
-    Content m_content;
-    bool m_leftLine, m_rightLine;
-};
-
-class StatusBar : public QWidget {
-    Q_OBJECT
-
-public:
-    enum Cell { State, Memory, Device, Disk, Gpu, LinkBadge, Cost, Dropped, Session, Bell, Version,
-                CellCount };
-
-    explicit StatusBar(QWidget* parent = nullptr);
-    StatusCell* cell(Cell which) const { return m_cells[which]; }
-    void setWidthClass(int width);       // which cells there is room for
-    void setModelLoaded(bool on);
-
-signals:
-    void clicked(Cell cell);
-
-protected:
-    void paintEvent(QPaintEvent*) override;
-
-private:
-    void arrange();
-
-    StatusCell* m_cells[CellCount] = {};
-    int m_width = 1440;
-    bool m_loaded = false;
 };
 
 }  // namespace colibri::ui
