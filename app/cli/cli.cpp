@@ -16,11 +16,16 @@ namespace colibri::cli {
 
 int exitCodeOf(Code code) {
     switch (code) {
-        case Code::Ok: return kOk;
-        case Code::InvalidArgument: return kUsage;
-        case Code::BadInput: return kBadInput;
-        case Code::Unsupported: return kUnsupported;
-        default: return kFailed;
+        case Code::Ok:
+            return kOk;
+        case Code::InvalidArgument:
+            return kUsage;
+        case Code::BadInput:
+            return kBadInput;
+        case Code::Unsupported:
+            return kUnsupported;
+        default:
+            return kFailed;
     }
 }
 
@@ -53,7 +58,9 @@ int outJson(const Json& json) {
     return out(json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n") ? kOk : kFailed;
 }
 
-Json jsonNumber(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+Json jsonNumber(double value) {
+    return std::isfinite(value) ? Json(value) : Json(nullptr);
+}
 
 CancelFlag& interrupted() {
     static CancelFlag flag{false};
@@ -66,10 +73,10 @@ void installSignals() {
     action.sa_handler = [](int signal) {
         if (interrupted().exchange(true)) _exit(128 + signal);
     };
-    sigemptyset(&action.sa_mask);                // no SA_RESTART: a wait for input ends
+    sigemptyset(&action.sa_mask);  // no SA_RESTART: a wait for input ends
     sigaction(SIGINT, &action, nullptr);
     sigaction(SIGTERM, &action, nullptr);
-    std::signal(SIGPIPE, SIG_IGN);               // a closed pipe is a failed write (see out)
+    std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is a failed write (see out)
 }
 
 void ProgressLine::show(const Progress& p) {
@@ -112,8 +119,7 @@ Result<std::vector<int32_t>> parseIds(std::string_view text) {
         int32_t id = 0;
         const auto [rest, error] = std::from_chars(part.data(), part.data() + part.size(), id);
         if (part.empty() || error != std::errc() || rest != part.data() + part.size()) {
-            return Status(Code::InvalidArgument,
-                          "\"" + std::string(part) + "\" is not a token id",
+            return Status(Code::InvalidArgument, "\"" + std::string(part) + "\" is not a token id",
                           "Write ids as 1,2,3");
         }
         ids.push_back(id);

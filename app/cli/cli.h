@@ -21,14 +21,14 @@ int exitCodeOf(Code code);
 
 // Prints "colibri: message. hint" and returns the exit code of the status.
 int fail(const Status& status);
-void message(std::string_view text);             // one line on standard error
+void message(std::string_view text);  // one line on standard error
 
 // Writes and flushes; false when standard output is closed or full (told once, silently for a
 // closed pipe: whoever reads has had enough).
 bool out(std::string_view bytes);
-int outJson(const Json& json);                   // one line; the verb's exit code
+int outJson(const Json& json);  // one line; the verb's exit code
 
-Json jsonNumber(double value);                   // null when not finite
+Json jsonNumber(double value);  // null when not finite
 
 // Set by the first Ctrl-C (or SIGTERM); the second ends the program at once.
 CancelFlag& interrupted();
@@ -40,7 +40,7 @@ class ProgressLine {
 public:
     ~ProgressLine() { finish(); }
     void show(const Progress& progress);
-    void finish();                               // ends the line
+    void finish();  // ends the line
     ProgressFn function() {
         return [this](const Progress& p) { show(p); };
     }
@@ -57,7 +57,7 @@ Result<std::vector<int32_t>> parseIds(std::string_view text);
 using Action = std::function<int()>;
 struct Verbs {
     CLI::App& app;
-    Action chosen;                               // of the verb on the command line
+    Action chosen;  // of the verb on the command line
     CLI::App* add(const std::string& name, const std::string& about, Action action);
 };
 

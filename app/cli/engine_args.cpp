@@ -99,8 +99,8 @@ Result<LoadedEngine> loadEngine(const EngineArgs& args) {
     std::optional<int64_t>& context = (*values)[size_t(KnobId::ContextLength)];
     if (!context && args.contextAtLeast > 0) {
         const KnobLimits limits = knobLimitsFor(KnobId::ContextLength, *info);
-        context = std::clamp(std::max(limits.defaultValue, args.contextAtLeast), limits.min,
-                             limits.max);
+        context =
+            std::clamp(std::max(limits.defaultValue, args.contextAtLeast), limits.min, limits.max);
     }
     ProgressLine progress;
     Result<std::unique_ptr<Engine>> engine = Engine::load(
@@ -149,7 +149,7 @@ Result<RequestResult> runRequest(Engine& engine, Request request,
         if (!cancelled && interrupted().load()) {
             cancelled = true;
             lock.unlock();
-            engine.cancel(*id);                  // a prompt under way ends too
+            engine.cancel(*id);  // a prompt under way ends too
             lock.lock();
         }
     }

@@ -11,8 +11,8 @@ namespace colibri::cli {
 
 struct ReadRate {
     double bytesPerSecond = 0;
-    int64_t bytes = 0;                           // read for the measurement
-    bool direct = false;                         // past the page cache
+    int64_t bytes = 0;    // read for the measurement
+    bool direct = false;  // past the page cache
     std::filesystem::path file;
 };
 

@@ -42,7 +42,7 @@ int main(int argc, char** argv) {
     colibri::cli::installSignals();
     try {
         return run(argc, argv);
-    } catch (const std::exception& error) {      // out of memory, most likely
+    } catch (const std::exception& error) {  // out of memory, most likely
         colibri::cli::message(std::string("colibri: ") + error.what());
         return colibri::cli::kFailed;
     }

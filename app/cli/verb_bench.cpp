@@ -25,7 +25,7 @@ struct Series {
         for (const double v : values) sum += v;
         return values.empty() ? std::nan("") : sum / double(values.size());
     }
-    double sd() const {                          // of the sample; needs two values
+    double sd() const {  // of the sample; needs two values
         if (values.size() < 2) return std::nan("");
         double sum = 0;
         for (const double v : values) sum += (v - mean()) * (v - mean());
@@ -149,7 +149,7 @@ int run(Args args) {
     Bench bench(args, *loaded);
     ProgressLine progress;
     double from = 0;
-    for (int i = -1; i < args.repeat; ++i) {     // -1: warm-up, not measured
+    for (int i = -1; i < args.repeat; ++i) {  // -1: warm-up, not measured
         progress.show({i < 0 ? "Warm-up" : "Measuring", uint64_t(std::max(i, 0)),
                        uint64_t(args.repeat), "rounds"});
         if (i == 0) from = loaded->recorder->sessionTime(monotonicNs());

@@ -190,10 +190,9 @@ int run(const Args& args) {
     Result<LoadedEngine> loaded = loadEngine(args.engine);
     if (!loaded.ok()) return fail(loaded.status());
     if (!loaded->engine->tokenizer() || !loaded->engine->chatTemplate()) {
-        return fail({Code::Unsupported, "this model has no " +
-                                            std::string(loaded->engine->tokenizer()
-                                                            ? "chat template"
-                                                            : "tokenizer"),
+        return fail({Code::Unsupported,
+                     "this model has no " +
+                         std::string(loaded->engine->tokenizer() ? "chat template" : "tokenizer"),
                      "Use colibri generate"});
     }
     return Chat(args, *loaded).run();

@@ -25,8 +25,9 @@ int run(const Args& args) {
         }
     }
     if (args.layout != "container") {
-        return fail({Code::Unsupported, "--layout " + args.layout + ": this version writes "
-                                        "containers only"});
+        return fail({Code::Unsupported, "--layout " + args.layout +
+                                            ": this version writes "
+                                            "containers only"});
     }
     ProgressLine progress;
     Result<ContainerInfo> info = convertModel(options, progress.function(), &interrupted());

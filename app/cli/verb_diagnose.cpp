@@ -45,28 +45,27 @@ Json probe(const Args& args) {
     for (const Isa isa : availableIsas()) isas.push_back(isaName(isa));
     const std::unique_ptr<GpuSource> gpu = GpuSource::probe();
     const std::string cuda = cudaReason();
-    Json json = {
-        {"version", COLIBRI_VERSION},
-        {"container_schema", kContainerSchema},
-        {"compiler", __VERSION__},
-        {"system", systemName()},
-        {"cpu",
-         {{"name", processorName()},
-          {"physical_cores", physicalCores()},
-          {"logical_cpus", logicalCpus()},
-          {"numa_nodes", numaNodes()},
-          {"isas", std::move(isas)},
-          {"vnni", hasVnni()}}},
-        {"memory",
-         {{"total_bytes", memoryTotal()},
-          {"free_bytes", memoryFreeNow()},
-          {"read_bytes_per_s", nullptr}}},
-        {"disk", {{"folder", args.folder}}},
-        {"gpu",
-         {{"available", gpu->available()},
-          {"name", gpu->available() ? Json(gpu->name()) : Json(nullptr)},
-          {"reason", gpu->reason()},
-          {"cuda_reason", cuda}}}};
+    Json json = {{"version", COLIBRI_VERSION},
+                 {"container_schema", kContainerSchema},
+                 {"compiler", __VERSION__},
+                 {"system", systemName()},
+                 {"cpu",
+                  {{"name", processorName()},
+                   {"physical_cores", physicalCores()},
+                   {"logical_cpus", logicalCpus()},
+                   {"numa_nodes", numaNodes()},
+                   {"isas", std::move(isas)},
+                   {"vnni", hasVnni()}}},
+                 {"memory",
+                  {{"total_bytes", memoryTotal()},
+                   {"free_bytes", memoryFreeNow()},
+                   {"read_bytes_per_s", nullptr}}},
+                 {"disk", {{"folder", args.folder}}},
+                 {"gpu",
+                  {{"available", gpu->available()},
+                   {"name", gpu->available() ? Json(gpu->name()) : Json(nullptr)},
+                   {"reason", gpu->reason()},
+                   {"cuda_reason", cuda}}}};
     return json;
 }
 
@@ -132,8 +131,7 @@ void addDiagnose(Verbs& verbs) {
     auto args = std::make_shared<Args>();
     CLI::App* verb = verbs.add("diagnose", "What this machine offers, measured in a few seconds",
                                [args] { return run(*args); });
-    verb->add_option("--dir", args->folder, "Folder whose disk is measured")
-        ->capture_default_str();
+    verb->add_option("--dir", args->folder, "Folder whose disk is measured")->capture_default_str();
     verb->add_flag("--quick", args->quick, "Leave the measurements out");
     verb->add_flag("--json", args->json, "One JSON object on standard output");
 }

@@ -26,7 +26,8 @@ Result<std::vector<int32_t>> promptIds(const Args& args, const Engine& engine) {
     }
     if (args.chat) {
         Json messages = Json::array();
-        if (!args.system.empty()) messages.push_back({{"role", "system"}, {"content", args.system}});
+        if (!args.system.empty())
+            messages.push_back({{"role", "system"}, {"content", args.system}});
         messages.push_back({{"role", "user"}, {"content", text}});
         return engine.encodeChat(messages);
     }
@@ -63,8 +64,7 @@ int run(const Args& args) {
     const bool json = args.engine.json;
     const auto show = [&](const std::string& text) { return json || out(text); };
     const double from = loaded->recorder->sessionTime(monotonicNs());
-    Result<RequestResult> result =
-        runRequest(engine, args.sampling.request(std::move(*ids)), show);
+    Result<RequestResult> result = runRequest(engine, args.sampling.request(std::move(*ids)), show);
     if (!result.ok()) return fail(result.status());
     const Status recorded = loaded->recorder->flush();
     if (!result->status.ok()) return fail(result->status);
@@ -131,8 +131,7 @@ Request SamplingArgs::request(std::vector<int32_t> prompt) const {
 
 void addGenerate(Verbs& verbs) {
     auto args = std::make_shared<Args>();
-    CLI::App* verb =
-        verbs.add("generate", "Continue a prompt", [args] { return run(*args); });
+    CLI::App* verb = verbs.add("generate", "Continue a prompt", [args] { return run(*args); });
     args->engine.addTo(*verb);
     args->promptOption = verb->add_option("--prompt", args->prompt, "The prompt");
     args->fileOption =
@@ -146,8 +145,8 @@ void addGenerate(Verbs& verbs) {
     verb->add_flag("--no-bos", args->noBos, "No beginning-of-sequence token before the prompt");
     args->sampling.addTo(*verb);
     verb->parse_complete_callback([args] {
-        if (args->promptOption->count() + args->fileOption->count() +
-                args->tokensOption->count() == 0) {
+        if (args->promptOption->count() + args->fileOption->count() + args->tokensOption->count() ==
+            0) {
             throw CLI::RequiredError("--prompt, --file or --tokens");
         }
     });

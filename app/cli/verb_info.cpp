@@ -79,7 +79,9 @@ Json describe(const ContainerInfo& info, const LoadShape& shape) {
               {"free_now", memoryFreeNow()}}}};
 }
 
-std::string millions(int64_t n) { return formatSig(double(n) / 1e6) + " M"; }
+std::string millions(int64_t n) {
+    return formatSig(double(n) / 1e6) + " M";
+}
 
 std::string summary(const ContainerInfo& info, const LoadShape& shape) {
     const ModelConfig& c = info.config;
@@ -98,12 +100,12 @@ std::string summary(const ContainerInfo& info, const LoadShape& shape) {
     line("On disk", formatGiB(double(info.denseBytes)) + " dense, " +
                         formatGiB(double(info.expertBytes)) + " experts of " +
                         formatGiB(double(info.expertRecordBytes())));
-    line("Tokenizer, template", std::string(info.hasTokenizer ? "yes" : "no") + ", " +
-                                    (info.hasTemplate ? "yes" : "no"));
+    line("Tokenizer, template",
+         std::string(info.hasTokenizer ? "yes" : "no") + ", " + (info.hasTemplate ? "yes" : "no"));
     line("Context", formatCount(c.maxPositions) + " tokens at most");
-    line("Memory to load", formatGiB(double(e.total())) + " with " +
-                               formatCount(shape.cacheSize) + " experts / layer and " +
-                               formatCount(shape.contextLength) + " tokens of context");
+    line("Memory to load", formatGiB(double(e.total())) + " with " + formatCount(shape.cacheSize) +
+                               " experts / layer and " + formatCount(shape.contextLength) +
+                               " tokens of context");
     line("  dense weights", formatGiB(double(e.dense)));
     line("  expert cache", formatGiB(double(e.expertCache)));
     line("  KV cache", formatGiB(double(e.kvCache)));

@@ -43,9 +43,8 @@ int run(const Args& args) {
     for (const Engine::LogitsResult::Routing& layer : result->routing) {
         Json weights = Json::array();
         for (const std::vector<float>& w : layer.weights) weights.push_back(floats(w));
-        routing.push_back({{"layer", layer.layer},
-                           {"experts", layer.experts},
-                           {"weights", std::move(weights)}});
+        routing.push_back(
+            {{"layer", layer.layer}, {"experts", layer.experts}, {"weights", std::move(weights)}});
     }
     return outJson({{"logits_last", floats(result->logits.back())},
                     {"argmax", std::move(argmax)},

@@ -1,42 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scratch memory that only grows: 64-byte aligned, uninitialised, reused from step to step.
+// Scratch memory that only grows: aligned, uninitialised, reused from step to step. Large buffers
+// lie in huge pages where the system has them.
 #pragma once
+
+#include <sys/mman.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <new>
+#include <utility>
 
 namespace colibri {
 
 class ScratchBuffer {
 public:
     ScratchBuffer() = default;
-    ScratchBuffer(ScratchBuffer&& other) noexcept : m_data(other.m_data), m_bytes(other.m_bytes) {
-        other.m_data = nullptr;
-        other.m_bytes = 0;
-    }
+    ScratchBuffer(ScratchBuffer&& other) noexcept
+        : m_data(std::exchange(other.m_data, nullptr)), m_bytes(std::exchange(other.m_bytes, 0)) {}
     ScratchBuffer& operator=(ScratchBuffer&&) = delete;
-    ~ScratchBuffer() { ::operator delete(m_data, kAlign); }
+    ~ScratchBuffer() { release(); }
 
     // At least `count` values of T; the old content is lost when it grows.
     template <typename T>
     T* as(int64_t count) {
         const int64_t bytes = count * int64_t(sizeof(T));
-        if (bytes > m_bytes) {
-            ::operator delete(m_data, kAlign);
-            m_data = nullptr;
-            m_bytes = 0;
-            const int64_t rounded = (bytes + 4095) / 4096 * 4096;
-            m_data = ::operator new(size_t(rounded), kAlign);
-            m_bytes = rounded;
-        }
+        if (bytes > m_bytes) grow(bytes);
         return static_cast<T*>(m_data);
     }
     void* data() const { return m_data; }
     int64_t bytes() const { return m_bytes; }
 
 private:
-    static constexpr std::align_val_t kAlign{64};
+    static constexpr int64_t kPage = 4096, kHugePage = 2 << 20;
+
+    std::align_val_t alignment() const {
+        return std::align_val_t(m_bytes >= kHugePage ? kHugePage : kPage);
+    }
+    void grow(int64_t bytes) {
+        release();
+        m_bytes = (bytes + kPage - 1) / kPage * kPage;
+        m_data = ::operator new(size_t(m_bytes), alignment());
+        if (m_bytes >= kHugePage) (void)madvise(m_data, size_t(m_bytes), MADV_HUGEPAGE);
+    }
+    void release() {
+        if (m_data) ::operator delete(m_data, alignment());
+        m_data = nullptr;
+        m_bytes = 0;
+    }
+
     void* m_data = nullptr;
     int64_t m_bytes = 0;
 };

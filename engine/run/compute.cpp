@@ -34,9 +34,8 @@ void Compute::matmuls(std::span<const MatmulJob> jobs) const {
             const int64_t first = std::max<int64_t>(begin - base, 0);
             const int64_t last = std::min(end - base, panels);
             if (first < last) {
-                m_kernels.matmul(j.weights->type, j.weights->data, j.weights->rows,
-                                 j.weights->cols, first, last, j.input, j.rows, j.out,
-                                 j.weights->rows);
+                m_kernels.matmul(j.weights->type, j.weights->data, j.weights->rows, j.weights->cols,
+                                 first, last, j.input, j.rows, j.out, j.weights->rows);
             }
             base += panels;
         }
@@ -49,6 +48,22 @@ void Compute::gateUp(const Matrix& gate, const Matrix& up, const std::byte* inpu
         m_kernels.gateUp(gate.type, gate.data, up.data, gate.rows, gate.cols, begin, end, input,
                          rows, out, gate.rows);
     });
+}
+
+void Compute::warm(std::span<const Matrix* const> next) const {
+    int64_t total = 0;
+    for (const Matrix* m : next) total += m->panels();
+    for (int thread = 1; thread < m_pool.threads(); ++thread) {
+        int64_t panel = m_pool.chunkBegin(total, 1, thread);
+        for (const Matrix* m : next) {
+            if (panel < m->panels()) {
+                m_pool.warm(thread, m->data + panel * panelBytes(m->type, m->cols));
+                break;
+            }
+            panel -= m->panels();
+        }
+    }
+    m_pool.warmed();
 }
 
 void Compute::forRows(int64_t rows, const std::function<void(int64_t)>& body) const {

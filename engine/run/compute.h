@@ -15,9 +15,9 @@ namespace colibri {
 
 struct MatmulJob {
     const Matrix* weights;
-    const std::byte* input;              // from Compute::prepare for weights->type
+    const std::byte* input;  // from Compute::prepare for weights->type
     int64_t rows;
-    float* out;                          // (rows, weights->rows)
+    float* out;  // (rows, weights->rows)
 };
 
 class Compute {
@@ -35,6 +35,8 @@ public:
     void matmuls(std::span<const MatmulJob> jobs) const;
     void gateUp(const Matrix& gate, const Matrix& up, const std::byte* input, int64_t rows,
                 float* out) const;
+    // The next region will be matmuls over these: idle workers fetch their beginnings.
+    void warm(std::span<const Matrix* const> next) const;
     // body(row) for every row; in parallel when there are several.
     void forRows(int64_t rows, const std::function<void(int64_t)>& body) const;
 

@@ -15,8 +15,8 @@ namespace colibri {
 
 namespace {
 
-constexpr size_t kRingEvents = 1 << 15;   // a chunk of prompt rows writes one per row and layer
-constexpr size_t kLogitRows = 64;         // rows per forward of the logits command
+constexpr size_t kRingEvents = 1 << 15;  // a chunk of prompt rows writes one per row and layer
+constexpr size_t kLogitRows = 64;        // rows per forward of the logits command
 
 }  // namespace
 
@@ -100,16 +100,15 @@ void Engine::Impl::startThreads() {
         if (row.live) applyKnob(row.id, state);
         knobs->setState(row.id, state);
     }
-    scheduler = std::make_unique<Scheduler>(
-        Scheduler::Setup{&info, tokenizer.get(), store.get(), forward.get(), ring, contextLength,
-                         [this] { applyKnobs(); }});
+    scheduler = std::make_unique<Scheduler>(Scheduler::Setup{&info, tokenizer.get(), store.get(),
+                                                             forward.get(), ring, contextLength,
+                                                             [this] { applyKnobs(); }});
     scheduler->runAlone(
         [this] { scheduler->setPrefillChunk(knobs->effective(KnobId::PrefillChunk)); });
 }
 
 Result<std::unique_ptr<Engine>> Engine::load(const EngineOptions& options,
-                                             const ProgressFn& progress,
-                                             const CancelFlag* cancel) {
+                                             const ProgressFn& progress, const CancelFlag* cancel) {
     const auto stage = [&](const char* name) {
         if (progress) progress({name, 0, 0, "bytes"});
         return cancel && cancel->load() ? Status(Code::Cancelled, "loading was cancelled")
@@ -118,8 +117,8 @@ Result<std::unique_ptr<Engine>> Engine::load(const EngineOptions& options,
     if (options.isa) {
         const std::vector<Isa>& have = availableIsas();
         if (std::find(have.begin(), have.end(), *options.isa) == have.end()) {
-            return Status(Code::Unsupported, "this processor has no " +
-                                                 std::string(isaName(*options.isa)),
+            return Status(Code::Unsupported,
+                          "this processor has no " + std::string(isaName(*options.isa)),
                           "Leave the instruction set out to use the best one");
         }
     }
@@ -174,21 +173,34 @@ void Engine::Impl::applyKnob(KnobId id, KnobState& state) {
         state.reason = answer.reason;
     };
     switch (id) {
-        case KnobId::ExpertCacheSize: use(store->setCacheSize(state.effective)); break;
-        case KnobId::CachePolicy: use(store->setPolicy(CachePolicyKind(state.effective))); break;
+        case KnobId::ExpertCacheSize:
+            use(store->setCacheSize(state.effective));
+            break;
+        case KnobId::CachePolicy:
+            use(store->setPolicy(CachePolicyKind(state.effective)));
+            break;
         case KnobId::PrefetchThreads:
             use(store->setPrefetchThreads(state.effective));
             state = prefetchState(id, state);
             break;
         case KnobId::PrefetchSource:
-        case KnobId::PrefetchDepth: state = prefetchState(id, state); break;
-        case KnobId::ComputeThreads: pool->resize(int(state.effective)); break;
-        case KnobId::IoMode: use(store->setIoMode(IoMode(state.effective))); break;
-        case KnobId::LinkLimit: use(store->setLinkLimit(state.effective)); break;
+        case KnobId::PrefetchDepth:
+            state = prefetchState(id, state);
+            break;
+        case KnobId::ComputeThreads:
+            pool->resize(int(state.effective));
+            break;
+        case KnobId::IoMode:
+            use(store->setIoMode(IoMode(state.effective)));
+            break;
+        case KnobId::LinkLimit:
+            use(store->setLinkLimit(state.effective));
+            break;
         case KnobId::PrefillChunk:
             if (scheduler) scheduler->setPrefillChunk(state.effective);
             break;
-        default: break;                            // at load
+        default:
+            break;  // at load
     }
 }
 
@@ -207,7 +219,9 @@ void Engine::Impl::applyKnobs() {
     scratchBytes.store(forward->scratchBytes(), std::memory_order_relaxed);
 }
 
-KnobLimits Engine::knobLimits(KnobId id) const { return m_impl->knobs->limits(id); }
+KnobLimits Engine::knobLimits(KnobId id) const {
+    return m_impl->knobs->limits(id);
+}
 
 void Engine::setKnob(KnobId id, int64_t value) {
     m_impl->knobs->request(id, value);
@@ -254,8 +268,12 @@ Result<uint64_t> Engine::submit(Request request, RequestCallbacks callbacks) {
     return m_impl->scheduler->submit(std::move(request), std::move(callbacks));
 }
 
-void Engine::cancel(uint64_t request) { m_impl->scheduler->cancel(request); }
-int Engine::activeRequests() const { return m_impl->scheduler->activeRequests(); }
+void Engine::cancel(uint64_t request) {
+    m_impl->scheduler->cancel(request);
+}
+int Engine::activeRequests() const {
+    return m_impl->scheduler->activeRequests();
+}
 
 Result<Engine::LogitsResult> Engine::logits(const std::vector<int32_t>& tokens) {
     Result<LogitsResult> result = LogitsResult{};
@@ -302,24 +320,44 @@ Result<Engine::LogitsResult> Engine::Impl::logits(const std::vector<int32_t>& to
     }
     for (int64_t i = 0; i < weights.moeLayers(); ++i) {
         RoutingCapture::Layer& layer = capture.layers[size_t(i)];
-        result.routing.push_back({weights.layerOfMoe(i), std::move(layer.experts),
-                                  std::move(layer.weights)});
+        result.routing.push_back(
+            {weights.layerOfMoe(i), std::move(layer.experts), std::move(layer.weights)});
     }
     return result;
 }
 
 // --- the rest --------------------------------------------------------------------------------
 
-const ContainerInfo& Engine::info() const { return m_impl->info; }
-const ModelConfig& Engine::config() const { return m_impl->info.config; }
-const Tokenizer* Engine::tokenizer() const { return m_impl->tokenizer.get(); }
-const ChatTemplate* Engine::chatTemplate() const { return m_impl->chatTemplate.get(); }
-Isa Engine::isa() const { return m_impl->kernels->isa; }
-int64_t Engine::contextLength() const { return m_impl->contextLength; }
-int64_t Engine::bytesPerToken() const { return m_impl->weights.bytesPerToken(); }
-StoreStats Engine::storeStats() const { return m_impl->store->stats(); }
-void Engine::residency(std::vector<Residency>& out) const { m_impl->store->residency(out); }
-Telemetry& Engine::telemetry() { return m_impl->telemetry; }
+const ContainerInfo& Engine::info() const {
+    return m_impl->info;
+}
+const ModelConfig& Engine::config() const {
+    return m_impl->info.config;
+}
+const Tokenizer* Engine::tokenizer() const {
+    return m_impl->tokenizer.get();
+}
+const ChatTemplate* Engine::chatTemplate() const {
+    return m_impl->chatTemplate.get();
+}
+Isa Engine::isa() const {
+    return m_impl->kernels->isa;
+}
+int64_t Engine::contextLength() const {
+    return m_impl->contextLength;
+}
+int64_t Engine::bytesPerToken() const {
+    return m_impl->weights.bytesPerToken();
+}
+StoreStats Engine::storeStats() const {
+    return m_impl->store->stats();
+}
+void Engine::residency(std::vector<Residency>& out) const {
+    m_impl->store->residency(out);
+}
+Telemetry& Engine::telemetry() {
+    return m_impl->telemetry;
+}
 
 EngineMemory Engine::memory() const {
     const Impl& m = *m_impl;

@@ -25,14 +25,14 @@
 namespace colibri {
 
 struct EngineOptions {
-    std::filesystem::path model;         // container folder
-    KnobValues knobs;                    // requested values; unset = default
-    std::optional<Isa> isa;              // forced instruction set; default: the best
+    std::filesystem::path model;  // container folder
+    KnobValues knobs;             // requested values; unset = default
+    std::optional<Isa> isa;       // forced instruction set; default: the best
 };
 
 struct Sampling {
-    float temperature = 0;               // 0 = greedy
-    int topK = 0;                        // 0 = off
+    float temperature = 0;  // 0 = greedy
+    int topK = 0;           // 0 = off
     float topP = 1, minP = 0;
     float repetitionPenalty = 1;
     uint64_t seed = 0;
@@ -42,7 +42,7 @@ struct Request {
     std::vector<int32_t> prompt;
     Sampling sampling;
     int maxTokens = 256;
-    std::vector<std::string> stops;      // the text ends before the first of them
+    std::vector<std::string> stops;  // the text ends before the first of them
     bool ignoreEos = false;
 };
 
@@ -50,9 +50,9 @@ struct GeneratedToken {
     uint64_t request;
     uint32_t index;
     int32_t id;
-    std::string text;                    // whole UTF-8 that became complete with this token
-    uint64_t timeNs;                     // monotonic, when sampled
-    uint64_t gapNs;                      // ITL; 0 for the first token
+    std::string text;  // whole UTF-8 that became complete with this token
+    uint64_t timeNs;   // monotonic, when sampled
+    uint64_t gapNs;    // ITL; 0 for the first token
     uint64_t stallNs;
     uint32_t lookups, hits;
     // The longest wait of the token: MoE layer's model index, expert and time (0: none).
@@ -62,24 +62,24 @@ struct GeneratedToken {
 
 struct RequestResult {
     uint64_t request = 0;
-    Status status;                       // not ok: the request ended with an error
+    Status status;  // not ok: the request ended with an error
     StopReason stop = StopReason::Error;
     std::vector<int32_t> tokens;
     std::string text;
     uint32_t promptTokens = 0, cachedTokens = 0;
     double queueMs = 0, ttftMs = 0, promptTokS = 0, decodeTokS = 0;
-    std::vector<double> gapsMs;          // every inter-token gap
-    StoreStats experts;                  // difference over the request
+    std::vector<double> gapsMs;  // every inter-token gap
+    StoreStats experts;          // difference over the request
 };
 
 // Called on the scheduler thread; must not block. onToken returning false cancels the request.
 struct RequestCallbacks {
     std::function<bool(const GeneratedToken&)> onToken;
-    std::function<void(RequestResult)> onDone;   // exactly once, also after an error
+    std::function<void(RequestResult)> onDone;  // exactly once, also after an error
     std::function<void(uint32_t done, uint32_t total)> onPrefill;  // optional
 };
 
-struct EngineMemory {                    // actual bytes now, by the parts of MemoryEstimate
+struct EngineMemory {  // actual bytes now, by the parts of MemoryEstimate
     MemoryEstimate parts;
     int64_t processRss = 0;
 };
@@ -90,12 +90,12 @@ public:
     static Result<std::unique_ptr<Engine>> load(const EngineOptions& options,
                                                 const ProgressFn& progress,
                                                 const CancelFlag* cancel);
-    ~Engine();                           // cancels what runs, joins every thread
+    ~Engine();  // cancels what runs, joins every thread
 
     const ContainerInfo& info() const;
     const ModelConfig& config() const;
-    const Tokenizer* tokenizer() const;          // nullptr: the model has none
-    const ChatTemplate* chatTemplate() const;    // nullptr: the model has none
+    const Tokenizer* tokenizer() const;        // nullptr: the model has none
+    const ChatTemplate* chatTemplate() const;  // nullptr: the model has none
     Isa isa() const;
     int64_t contextLength() const;
     // Bytes of weights that one decoded token streams from memory (its share of the roofline).
@@ -107,8 +107,8 @@ public:
     // Checks the request (ids in range, context limit) before any work. Errors: InvalidArgument,
     // Busy. The id is never 0.
     Result<uint64_t> submit(Request request, RequestCallbacks callbacks);
-    void cancel(uint64_t request);               // takes effect within one token
-    int activeRequests() const;                  // queued and running
+    void cancel(uint64_t request);  // takes effect within one token
+    int activeRequests() const;     // queued and running
 
     // Knobs. Live ones are applied between two steps (at once when idle); the effective value
     // comes back by knobState and as a KnobChanged event. Others answer with the reason.
@@ -124,13 +124,13 @@ public:
     // One forward over `tokens` from an empty context, for the `logits` command and golden tests:
     // logits of every position, and the routing of every MoE layer. Runs alone, on the caller.
     struct LogitsResult {
-        std::vector<std::vector<float>> logits;              // (tokens, vocab)
+        std::vector<std::vector<float>> logits;  // (tokens, vocab)
         struct Routing {
             int64_t layer;
-            std::vector<std::vector<int>> experts;           // (tokens, k), by falling weight
-            std::vector<std::vector<float>> weights;         // (tokens, k)
+            std::vector<std::vector<int>> experts;    // (tokens, k), by falling weight
+            std::vector<std::vector<float>> weights;  // (tokens, k)
         };
-        std::vector<Routing> routing;                        // one per MoE layer
+        std::vector<Routing> routing;  // one per MoE layer
     };
     Result<LogitsResult> logits(const std::vector<int32_t>& tokens);
 

@@ -34,7 +34,7 @@ public:
 
     void request(KnobId id, int64_t value);
     KnobState state(KnobId id) const;
-    bool waiting(KnobId id) const;       // asked for and not applied yet
+    bool waiting(KnobId id) const;  // asked for and not applied yet
     int64_t effective(KnobId id) const { return state(id).effective; }
 
     // Calls apply(id, state) for every knob that waits, in table order; `state` comes with the
@@ -45,7 +45,7 @@ private:
     KnobState bounded(KnobId id, int64_t value) const;
 
     KnobDefaults m_defaults;
-    mutable std::mutex m_mutex;          // guards the following
+    mutable std::mutex m_mutex;  // guards the following
     std::array<KnobState, kKnobCount> m_states;
     std::array<std::optional<int64_t>, kKnobCount> m_pending;
 };

@@ -30,9 +30,8 @@ bool Forward::run(std::span<BatchRow> rows, const std::atomic<bool>* abort,
                   RoutingCapture* capture) {
     const auto n = int64_t(rows.size());
     auto* x = m_x.as<float>(n * m_hidden);
-    m_compute.forRows(n, [&](int64_t r) {
-        m_weights.embed(rows[size_t(r)].token, x + r * m_hidden);
-    });
+    m_compute.forRows(n,
+                      [&](int64_t r) { m_weights.embed(rows[size_t(r)].token, x + r * m_hidden); });
     for (BatchRow& row : rows) {
         row.status = {};
         row.lookups = row.hits = 0;
@@ -92,11 +91,12 @@ void Forward::attention(const LayerWeights& w, int64_t layer, std::span<BatchRow
         }
         return in;
     };
-    const MatmulJob jobs[3] = {
-        {&w.q, inputFor(w.q), n, m_q.as<float>(n * m_heads * m_headDim)},
-        {&w.k, inputFor(w.k), n, m_k.as<float>(n * m_kvHeads * m_headDim)},
-        {&w.v, inputFor(w.v), n, m_v.as<float>(n * m_kvHeads * m_headDim)}};
+    const MatmulJob jobs[3] = {{&w.q, inputFor(w.q), n, m_q.as<float>(n * m_heads * m_headDim)},
+                               {&w.k, inputFor(w.k), n, m_k.as<float>(n * m_kvHeads * m_headDim)},
+                               {&w.v, inputFor(w.v), n, m_v.as<float>(n * m_kvHeads * m_headDim)}};
     m_compute.matmuls(jobs);
+    const Matrix* const next[] = {&w.o};
+    m_compute.warm(next);
     m_compute.forRows(n, [&](int64_t r) { finishQkv(w, layer, rows[size_t(r)], r); });
 
     m_mixed.as<float>(n * m_heads * m_headDim);
@@ -110,18 +110,18 @@ void Forward::attention(const LayerWeights& w, int64_t layer, std::span<BatchRow
         m_kvHeads * parts * n, 1, [&](int thread, int64_t begin, int64_t end) {
             for (int64_t i = begin; i < end; ++i) {
                 const int64_t r = i % n, part = i / n % parts, kvHead = i / n / parts;
-                attend(layer, rows[size_t(r)], r, kvHead,
-                       kvHead * group + part * (group / parts), group / parts,
-                       m_attention[size_t(thread)]);
+                attend(layer, rows[size_t(r)], r, kvHead, kvHead * group + part * (group / parts),
+                       group / parts, m_attention[size_t(thread)]);
             }
         });
 
     auto* out = m_out.as<float>(n * m_hidden);
-    const MatmulJob o{&w.o,
-                      m_compute.prepare(w.o.type, m_mixed.as<float>(0), n, m_heads * m_headDim,
-                                        m_prepared),
-                      n, out};
+    const MatmulJob o{
+        &w.o, m_compute.prepare(w.o.type, m_mixed.as<float>(0), n, m_heads * m_headDim, m_prepared),
+        n, out};
     m_compute.matmuls({&o, 1});
+    const Matrix* const after[] = {w.router ? &w.router : &w.gate};
+    m_compute.warm(after);
     addRows(x, out, n);
     if (w.oBias) {
         for (int64_t r = 0; r < n; ++r) kernels.axpy(x + r * m_hidden, 1.0f, w.oBias, m_hidden);

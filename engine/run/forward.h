@@ -30,12 +30,12 @@ public:
     bool run(std::span<BatchRow> rows, const std::atomic<bool>* abort = nullptr,
              RoutingCapture* capture = nullptr);
 
-    uint64_t stallNs() const { return m_moe.stallNs(); }   // of the last run
+    uint64_t stallNs() const { return m_moe.stallNs(); }  // of the last run
     int64_t scratchBytes() const;
     const KvShape& kvShape() const { return m_kv; }
 
 private:
-    struct AttentionScratch {            // of one thread
+    struct AttentionScratch {  // of one thread
         std::vector<const void*> pages;
         const KvSequence* sequence = nullptr;
         int64_t kvHead = -1;
@@ -59,17 +59,17 @@ private:
     KvShape m_kv;
     MoeStage m_moe;
     const int64_t m_hidden, m_headDim, m_heads, m_kvHeads;
-    std::vector<float> m_inverseFrequencies;     // (rotaryDim / 2)
-    std::vector<AttentionScratch> m_attention;   // per thread
+    std::vector<float> m_inverseFrequencies;    // (rotaryDim / 2)
+    std::vector<AttentionScratch> m_attention;  // per thread
 
-    ScratchBuffer m_x;                   // (rows, H) the residual stream
-    ScratchBuffer m_normed;              // (rows, H)
+    ScratchBuffer m_x;       // (rows, H) the residual stream
+    ScratchBuffer m_normed;  // (rows, H)
     ScratchBuffer m_prepared, m_prepared2;
-    ScratchBuffer m_q, m_k, m_v;         // (rows, heads * d), (rows, kvHeads * d) twice
-    ScratchBuffer m_mixed;               // (rows, heads * d) attention output
-    ScratchBuffer m_out;                 // (rows, H) or (rows, dense I)
-    ScratchBuffer m_rope;                // (rows, rotaryDim) cos, sin pairs
-    ScratchBuffer m_logits;              // (wanted rows, vocab)
+    ScratchBuffer m_q, m_k, m_v;  // (rows, heads * d), (rows, kvHeads * d) twice
+    ScratchBuffer m_mixed;        // (rows, heads * d) attention output
+    ScratchBuffer m_out;          // (rows, H) or (rows, dense I)
+    ScratchBuffer m_rope;         // (rows, rotaryDim) cos, sin pairs
+    ScratchBuffer m_logits;       // (wanted rows, vocab)
 };
 
 }  // namespace colibri

@@ -23,10 +23,10 @@ struct Scheduler::Job {
     RequestResult result;
     KvSequence sequence;
     int64_t reservedBlocks = 0;
-    size_t prefilled = 0;                // prompt tokens whose keys and values are stored
-    size_t firstRow = 0, rowCount = 0;   // in the step's batch
+    size_t prefilled = 0;               // prompt tokens whose keys and values are stored
+    size_t firstRow = 0, rowCount = 0;  // in the step's batch
     bool cancelled = false;
-    std::optional<StopReason> stop;      // decided; finish follows
+    std::optional<StopReason> stop;  // decided; finish follows
     Status failure;
     uint64_t arrivedNs = 0, admittedNs = 0, firstTokenNs = 0, lastTokenNs = 0;
     StoreStats storeBefore;

@@ -1,28 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/run/kv_cache.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
 namespace colibri {
 
+namespace {
+
+constexpr int64_t kPage = 4096;
+constexpr int64_t kHugePage = 2 << 20;
+
+constexpr int64_t roundUp(int64_t n, int64_t unit) {
+    return (n + unit - 1) / unit * unit;
+}
+
+}  // namespace
+
+// Blocks of large models lie in huge pages: attention reads many short runs, and would otherwise
+// spend its time on TLB misses.
+KvPool::KvPool(const KvShape& shape, int64_t maxBlocks) : m_shape(shape), m_maxBlocks(maxBlocks) {
+    const int64_t bytes = shape.blockBytes();
+    m_alignment = bytes >= kHugePage ? kHugePage : kPage;
+    m_blockBytes = roundUp(bytes, bytes >= 4 * kHugePage ? kHugePage : kPage);
+}
+
 KvPool::~KvPool() {
     for (std::byte* block : m_all) std::free(block);
+}
+
+std::byte* KvPool::allocate() {
+    // aligned_alloc wants a multiple of the alignment; what lies behind the block is not touched.
+    void* memory =
+        std::aligned_alloc(size_t(m_alignment), size_t(roundUp(m_blockBytes, m_alignment)));
+    if (!memory) return nullptr;
+    if (m_alignment == kHugePage) {
+        (void)madvise(memory, size_t(m_blockBytes / kHugePage * kHugePage), MADV_HUGEPAGE);
+    }
+    // Attention may load whole vectors past the last written position of a page.
+    std::memset(memory, 0, size_t(m_blockBytes));
+    m_allocated.fetch_add(m_blockBytes, std::memory_order_relaxed);
+    m_all.push_back(static_cast<std::byte*>(memory));
+    return m_all.back();
 }
 
 bool KvPool::grow(KvSequence& sequence, int64_t positions) {
     const auto needed = size_t(kvBlocksFor(positions));
     while (sequence.blocks.size() < needed) {
         if (m_free.empty()) {
-            const auto bytes = size_t((m_shape.blockBytes() + 4095) / 4096 * 4096);
-            auto* block = static_cast<std::byte*>(std::aligned_alloc(4096, bytes));
+            std::byte* const block = allocate();
             if (!block) return false;
-            // Attention may load whole vectors past the last written position of a page.
-            std::memset(block, 0, bytes);
-            m_all.push_back(block);
             m_free.push_back(block);
-            m_allocated.fetch_add(int64_t(bytes), std::memory_order_relaxed);
         }
         sequence.blocks.push_back(m_free.back());
         m_free.pop_back();

@@ -30,14 +30,14 @@ constexpr int64_t kvBlocksFor(int64_t positions) {
 struct KvSequence {
     std::vector<int32_t> tokens;
     std::vector<std::byte*> blocks;
-    std::vector<uint16_t> lastExperts;   // (MoE layers, k) of the newest token; empty at first
+    std::vector<uint16_t> lastExperts;  // (MoE layers, k) of the newest token; empty at first
 
     int64_t length() const { return int64_t(tokens.size()); }
 };
 
 class KvPool {
 public:
-    KvPool(const KvShape& shape, int64_t maxBlocks) : m_shape(shape), m_maxBlocks(maxBlocks) {}
+    KvPool(const KvShape& shape, int64_t maxBlocks);
     ~KvPool();
     KvPool(const KvPool&) = delete;
     KvPool& operator=(const KvPool&) = delete;
@@ -54,8 +54,11 @@ public:
     int64_t allocatedBytes() const { return m_allocated.load(std::memory_order_relaxed); }
 
 private:
+    std::byte* allocate();
+
     KvShape m_shape;
     int64_t m_maxBlocks;
+    int64_t m_blockBytes, m_alignment;
     std::vector<std::byte*> m_free;
     std::vector<std::byte*> m_all;
     std::atomic<int64_t> m_allocated{0};
@@ -71,7 +74,7 @@ public:
     // that part and to at most prompt - 1 tokens (the last one must be computed for its logits).
     KvSequence take(const std::vector<int32_t>& prompt);
     void put(KvSequence&& sequence);
-    bool evictOldest();                  // false: empty
+    bool evictOldest();  // false: empty
     void clear();
     int64_t blocks() const;
 

@@ -6,6 +6,13 @@
 
 namespace colibri {
 
+namespace {
+
+// Fewer entries than this are prepared faster by one thread than by a parallel region.
+constexpr int64_t kSerialEntries = 32;
+
+}  // namespace
+
 MoeStage::MoeStage(const ContainerInfo& info, const ModelWeights& weights, ExpertStore& store,
                    const Compute& compute, EventRing* ring)
     : m_info(info),
@@ -29,8 +36,7 @@ void MoeStage::beginStep() {
     m_window = std::max<int64_t>(1, s.slotCount);
 }
 
-void MoeStage::run(int64_t layer, std::span<BatchRow> rows, float* residual,
-                   RoutingCapture* sink) {
+void MoeStage::run(int64_t layer, std::span<BatchRow> rows, float* residual, RoutingCapture* sink) {
     const LayerWeights& w = m_weights.layer(layer);
     const auto n = int64_t(rows.size());
     const uint64_t start = monotonicNs();
@@ -52,8 +58,8 @@ void MoeStage::run(int64_t layer, std::span<BatchRow> rows, float* residual,
     m_routerNs += monotonicNs() - asked;
 
     const uint64_t computeStart = monotonicNs();
-    gather(w, n);
     computeAll(w, layer, rows);
+    warmNextLayer(layer);
     combine(rows, residual);
     m_computeNs = monotonicNs() - computeStart - m_waitNs;
     m_stallNs += m_waitNs;
@@ -70,9 +76,8 @@ void MoeStage::route(const LayerWeights& w, int64_t rows, const float* residual)
                   normed + r * m_hidden);
     });
     auto* logits = m_logits.as<float>(rows * m_experts);
-    const MatmulJob job{&w.router,
-                        m_compute.prepare(DType::F32, normed, rows, m_hidden, m_routerIn), rows,
-                        logits};
+    const MatmulJob job{
+        &w.router, m_compute.prepare(DType::F32, normed, rows, m_hidden, m_routerIn), rows, logits};
     m_compute.matmuls({&job, 1});
     m_chosen.resize(size_t(rows * m_topK));
     m_chosenWeights.resize(size_t(rows * m_topK));
@@ -81,7 +86,6 @@ void MoeStage::route(const LayerWeights& w, int64_t rows, const float* residual)
         m_router.select(logits + r * m_experts, w.selectBias, scratch + r * m_experts,
                         &m_chosen[size_t(r * m_topK)], &m_chosenWeights[size_t(r * m_topK)]);
     });
-    m_input = m_compute.prepare(w.experts->dtype, normed, rows, m_hidden, m_prepared);
 }
 
 // Groups the (row, rank) pairs by expert. Experts stand in order of their first use.
@@ -132,6 +136,8 @@ void MoeStage::residentFirst(int64_t moeLayer) {
 
 // Each entry's prepared input row, contiguous per expert.
 void MoeStage::gather(const LayerWeights& w, int64_t rows) {
+    m_input =
+        m_compute.prepare(w.experts->dtype, m_normed.as<float>(0), rows, m_hidden, m_prepared);
     if (rows == 1) {
         m_entryInput = nullptr;
         return;
@@ -163,11 +169,16 @@ void MoeStage::refill(int64_t moeLayer, size_t window) {
 }
 
 void MoeStage::computeAll(const LayerWeights& w, int64_t layer, std::span<BatchRow> rows) {
+    const ExpertLayer& x = *w.experts;
     m_h.as<float>(int64_t(m_rowOf.size()) * m_expertSize);
     m_y.as<float>(int64_t(m_rowOf.size()) * m_hidden);
+    bool gathered = false;
     while (!m_waiting.empty() || m_nextRequest < m_work.size()) {
         collect(layer, rows);
-        computeGroup(w);
+        if (m_group.empty()) continue;
+        if (!gathered) gather(w, int64_t(rows.size()));
+        gathered = true;
+        computeGroup(x);
         for (Work* work : m_group) work->pin.release();
         refill(w.moeIndex, size_t(m_window));
     }
@@ -225,11 +236,34 @@ void MoeStage::collect(int64_t layer, std::span<BatchRow> rows) {
     takeReady();
 }
 
+// Idle workers fetch the w2 that they will read first while the caller prepares its input.
+void MoeStage::warmDown(const ExpertLayer& x) const {
+    ThreadPool& pool = m_compute.pool();
+    const int64_t panels = panelCount(m_hidden);
+    const int64_t items = int64_t(m_group.size()) * panels;
+    for (int thread = 1; thread < pool.threads(); ++thread) {
+        const int64_t at = pool.chunkBegin(items, 1, thread);
+        if (at >= items) continue;
+        pool.warm(thread, m_group[size_t(at / panels)]->pin.record() + x.w2Offset +
+                              at % panels * panelBytes(x.dtype, m_expertSize));
+    }
+    pool.warmed();
+}
+
+void MoeStage::warmNextLayer(int64_t layer) const {
+    if (layer + 1 < int64_t(m_weights.layers().size())) {
+        const LayerWeights& next = m_weights.layer(layer + 1);
+        const Matrix* const matrices[] = {&next.q, &next.k, &next.v};
+        m_compute.warm(matrices);
+    } else {
+        const Matrix* const matrices[] = {&m_weights.head()};
+        m_compute.warm(matrices);
+    }
+}
+
 // Gate, up and activation of all experts of the group in one region, then down in another.
-void MoeStage::computeGroup(const LayerWeights& w) {
-    if (m_group.empty()) return;
+void MoeStage::computeGroup(const ExpertLayer& x) {
     const KernelSet& k = m_compute.kernels();
-    const ExpertLayer& x = *w.experts;
     const int64_t inBytes = inputRowBytes(x.dtype, m_hidden);
     auto* h = m_h.as<float>(0);
     auto* y = m_y.as<float>(0);
@@ -248,16 +282,22 @@ void MoeStage::computeGroup(const LayerWeights& w) {
     overPanels(panelCount(m_expertSize), [&](const Work& work, int64_t first, int64_t last) {
         const std::byte* in = m_entryInput ? m_entryInput + work.first * inBytes : m_input;
         k.gateUp(x.dtype, work.pin.record() + x.w1Offset, work.pin.record() + x.w3Offset,
-                 m_expertSize, m_hidden, first, last, in, work.count,
-                 h + work.first * m_expertSize, m_expertSize);
+                 m_expertSize, m_hidden, first, last, in, work.count, h + work.first * m_expertSize,
+                 m_expertSize);
     });
+    warmDown(x);
     const int64_t hBytes = inputRowBytes(x.dtype, m_expertSize);
     auto* prepared = m_hPrepared.as<std::byte>(int64_t(m_rowOf.size()) * hBytes);
-    m_compute.forRows(int64_t(m_group.size()), [&](int64_t i) {
+    const auto prepare = [&](int64_t i) {
         const Work& work = *m_group[size_t(i)];
         k.prepareInput(x.dtype, h + work.first * m_expertSize, m_expertSize, work.count,
                        m_expertSize, prepared + work.first * hBytes);
-    });
+    };
+    if (int64_t(m_rowOf.size()) < kSerialEntries) {
+        for (size_t i = 0; i < m_group.size(); ++i) prepare(int64_t(i));
+    } else {
+        m_compute.forRows(int64_t(m_group.size()), prepare);
+    }
     overPanels(panelCount(m_hidden), [&](const Work& work, int64_t first, int64_t last) {
         k.matmul(x.dtype, work.pin.record() + x.w2Offset, m_hidden, m_expertSize, first, last,
                  prepared + work.first * hBytes, work.count, y + work.first * m_hidden, m_hidden);
@@ -268,7 +308,7 @@ void MoeStage::computeGroup(const LayerWeights& w) {
 void MoeStage::combine(std::span<BatchRow> rows, float* residual) {
     const KernelSet& k = m_compute.kernels();
     const auto n = int64_t(rows.size());
-    auto* sums = m_normed.as<float>(n * m_hidden);   // the normed rows are no longer needed
+    auto* sums = m_normed.as<float>(n * m_hidden);  // the normed rows are no longer needed
     const auto* y = m_y.as<float>(0);
     m_compute.forRows(n, [&](int64_t r) {
         if (!rows[size_t(r)].status.ok()) return;
@@ -284,9 +324,9 @@ void MoeStage::combine(std::span<BatchRow> rows, float* residual) {
 
 int64_t MoeStage::scratchBytes() const {
     int64_t n = 0;
-    for (const ScratchBuffer* b : {&m_normed, &m_routerIn, &m_logits, &m_scratch, &m_prepared,
-                                   &m_gathered, &m_h, &m_hPrepared, &m_y, &m_hintNormed,
-                                   &m_hintIn, &m_hintLogits}) {
+    for (const ScratchBuffer* b :
+         {&m_normed, &m_routerIn, &m_logits, &m_scratch, &m_prepared, &m_gathered, &m_h,
+          &m_hPrepared, &m_y, &m_hintNormed, &m_hintIn, &m_hintLogits}) {
         n += b->bytes();
     }
     return n;

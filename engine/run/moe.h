@@ -20,7 +20,7 @@ namespace colibri {
 
 struct PrefetchPlan {
     PrefetchSource source = PrefetchSource::NextRouter;
-    int64_t depth = 1;                   // 0: off
+    int64_t depth = 1;  // 0: off
 };
 
 class MoeStage {
@@ -34,13 +34,13 @@ public:
     // residual (rows, H) += experts(norm(residual)).
     void run(int64_t layer, std::span<BatchRow> rows, float* residual, RoutingCapture* capture);
 
-    uint64_t stallNs() const { return m_stallNs; }   // of the current step
+    uint64_t stallNs() const { return m_stallNs; }  // of the current step
     int64_t scratchBytes() const;
 
 private:
-    struct Work {                        // one distinct expert and its entries
+    struct Work {  // one distinct expert and its entries
         uint16_t expert = 0;
-        int64_t first = 0, count = 0;    // entries [first, first + count)
+        int64_t first = 0, count = 0;  // entries [first, first + count)
         Ticket ticket;
         Pin pin;
         bool failed = false;
@@ -54,7 +54,9 @@ private:
     void refill(int64_t moeLayer, size_t window);
     void take(Work& work, int64_t layer, std::span<BatchRow> rows);
     void collect(int64_t layer, std::span<BatchRow> rows);
-    void computeGroup(const LayerWeights& w);
+    void computeGroup(const ExpertLayer& x);
+    void warmDown(const ExpertLayer& x) const;
+    void warmNextLayer(int64_t layer) const;
     void combine(std::span<BatchRow> rows, float* residual);
     void hintNextRouter(int64_t moeLayer, std::span<BatchRow> rows, const float* residual);
     void hintPreviousToken(int64_t moeLayer, std::span<BatchRow> rows);
@@ -86,16 +88,16 @@ private:
     std::vector<Ticket> m_tickets;
     std::vector<uint16_t> m_ids;
     std::vector<Residency> m_residency;
-    const std::byte* m_input = nullptr;  // normed rows, prepared for the experts' type
-    const std::byte* m_entryInput = nullptr;   // (entries) prepared rows, or nullptr: one row only
+    const std::byte* m_input = nullptr;       // normed rows, prepared for the experts' type
+    const std::byte* m_entryInput = nullptr;  // (entries) prepared rows, or nullptr: one row only
 
     ScratchBuffer m_normed, m_routerIn, m_logits, m_scratch, m_prepared, m_gathered;
     ScratchBuffer m_h, m_hPrepared, m_y;
     ScratchBuffer m_hintNormed, m_hintIn, m_hintLogits;
     bool m_hintsUseful = true;
     int64_t m_window = 1;
-    uint64_t m_stallNs = 0;              // this step
-    uint64_t m_routerNs = 0, m_waitNs = 0, m_computeNs = 0;   // this layer
+    uint64_t m_stallNs = 0;                                  // this step
+    uint64_t m_routerNs = 0, m_waitNs = 0, m_computeNs = 0;  // this layer
 };
 
 }  // namespace colibri

@@ -12,9 +12,8 @@ void MoeStage::hintCounted(int64_t moeLayer) {
     for (int64_t e = 0; e < m_experts; ++e) {
         if (m_counts[size_t(e)] > 0) m_ids.push_back(uint16_t(e));
     }
-    std::stable_sort(m_ids.begin(), m_ids.end(), [&](uint16_t a, uint16_t b) {
-        return m_counts[a] > m_counts[b];
-    });
+    std::stable_sort(m_ids.begin(), m_ids.end(),
+                     [&](uint16_t a, uint16_t b) { return m_counts[a] > m_counts[b]; });
     if (!m_ids.empty()) m_store.hint(moeLayer, m_ids);
     std::fill(m_counts.begin(), m_counts.end(), 0);
 }
@@ -35,9 +34,8 @@ void MoeStage::hintNextRouter(int64_t moeLayer, std::span<BatchRow> rows, const 
                       normed + r * m_hidden);
         });
         auto* logits = m_hintLogits.as<float>(n * m_experts);
-        const MatmulJob job{&w.router,
-                            m_compute.prepare(DType::F32, normed, n, m_hidden, m_hintIn), n,
-                            logits};
+        const MatmulJob job{&w.router, m_compute.prepare(DType::F32, normed, n, m_hidden, m_hintIn),
+                            n, logits};
         m_compute.matmuls({&job, 1});
         // Every score function is monotonic in the logit; only a selection bias is left out here.
         m_compute.forRows(n, [&](int64_t r) {

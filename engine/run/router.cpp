@@ -8,7 +8,9 @@ namespace colibri {
 
 namespace {
 
-float sigmoid(float x) { return 1.0f / (1.0f + std::exp(-x)); }
+float sigmoid(float x) {
+    return 1.0f / (1.0f + std::exp(-x));
+}
 
 }  // namespace
 
@@ -23,8 +25,11 @@ void Router::select(float* logits, const float* bias, float* scratch, int* exper
         for (int e = 0; e < m_experts; ++e) scores[e] = sigmoid(scores[e]);
     }
     switch (m_spec.weightSource) {
-        case WeightSource::Score: std::copy(scores, scores + m_experts, scratch); break;
-        case WeightSource::LogitSoftmax: break;
+        case WeightSource::Score:
+            std::copy(scores, scores + m_experts, scratch);
+            break;
+        case WeightSource::LogitSoftmax:
+            break;
         case WeightSource::SigmoidLogit:
             for (int e = 0; e < m_experts; ++e) scratch[e] = sigmoid(scratch[e]);
             break;

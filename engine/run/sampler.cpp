@@ -14,8 +14,7 @@ double uniformDraw(uint64_t seed, uint64_t index) {
     return double(z >> 11) * 0x1.0p-53;
 }
 
-Sampler::Sampler(const Sampling& sampling, std::span<const int32_t> prompt)
-    : m_sampling(sampling) {
+Sampler::Sampler(const Sampling& sampling, std::span<const int32_t> prompt) : m_sampling(sampling) {
     if (sampling.repetitionPenalty != 1) m_seen.insert(prompt.begin(), prompt.end());
 }
 
@@ -82,7 +81,7 @@ std::optional<int32_t> Sampler::draw() {
         total = sum;
     }
     if (m_sampling.minP > 0) {
-        total = 0;                         // weights are relative to the best one's, which is 1
+        total = 0;  // weights are relative to the best one's, which is 1
         for (double& w : m_weights) {
             if (w < double(m_sampling.minP)) w = 0;
             total += w;
@@ -92,7 +91,7 @@ std::optional<int32_t> Sampler::draw() {
     std::optional<int32_t> chosen;
     for (size_t i = 0; i < m_weights.size(); ++i) {
         if (m_weights[i] <= 0) continue;
-        chosen = m_candidates[i].id;       // the last one, should rounding leave a rest
+        chosen = m_candidates[i].id;  // the last one, should rounding leave a rest
         left -= m_weights[i];
         if (left < 0) break;
     }

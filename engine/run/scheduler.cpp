@@ -169,8 +169,8 @@ void Scheduler::dropCancelled() {
 // Blocks for the longest the request can become, so that an admitted one never runs dry. Earlier
 // turns in the cache give way, oldest first.
 bool Scheduler::reserve(Job& job) {
-    const int64_t longest = std::min(
-        m_setup.contextLength, int64_t(job.request.prompt.size()) + job.request.maxTokens);
+    const int64_t longest =
+        std::min(m_setup.contextLength, int64_t(job.request.prompt.size()) + job.request.maxTokens);
     const int64_t need = kvBlocksFor(longest);
     if (m_reservedBlocks + need > m_pool.maxBlocks()) return false;
     job.sequence = m_prefixes.take(job.request.prompt);
@@ -210,8 +210,8 @@ void Scheduler::admit() {
 
 bool Scheduler::growFor(Job& job, int64_t positions) {
     if (m_pool.grow(job.sequence, positions)) return true;
-    job.failure = Status(Code::OutOfMemory, "no memory for the KV cache of " +
-                                                formatCount(positions) + " tokens",
+    job.failure = Status(Code::OutOfMemory,
+                         "no memory for the KV cache of " + formatCount(positions) + " tokens",
                          "Load the model with a smaller context length or expert cache");
     return false;
 }
@@ -225,11 +225,11 @@ void Scheduler::formBatch() {
         job.rowCount = 0;
         if (job.cancelled) continue;
         const size_t length = size_t(job.sequence.length());
-        const size_t left = job.request.prompt.size() - std::min(job.prefilled,
-                                                                 job.request.prompt.size());
+        const size_t left =
+            job.request.prompt.size() - std::min(job.prefilled, job.request.prompt.size());
         size_t count = 1;
         if (left > 0) {
-            if (m_prefilling) continue;                  // one prompt chunk per step
+            if (m_prefilling) continue;  // one prompt chunk per step
             count = std::min(left, size_t(m_prefillChunk));
         }
         if (!growFor(job, int64_t(length + count))) continue;

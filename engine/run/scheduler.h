@@ -32,27 +32,27 @@ class Scheduler {
 public:
     struct Setup {
         const ContainerInfo* info;
-        const Tokenizer* tokenizer;              // may be nullptr
+        const Tokenizer* tokenizer;  // may be nullptr
         ExpertStore* store;
         Forward* forward;
-        EventRing* ring;                         // written by the scheduler thread only
+        EventRing* ring;  // written by the scheduler thread only
         int64_t contextLength;
-        std::function<void()> applyKnobs;        // called between steps
+        std::function<void()> applyKnobs;  // called between steps
     };
     explicit Scheduler(const Setup& setup);
-    ~Scheduler();                                // cancels everything, joins
+    ~Scheduler();  // cancels everything, joins
 
     Result<uint64_t> submit(Request request, RequestCallbacks callbacks);
     void cancel(uint64_t request);
     int activeRequests() const { return m_count.load(std::memory_order_relaxed); }
-    void wake();                                 // a knob waits to be applied
-    void setPrefillChunk(int64_t tokens) { m_prefillChunk = tokens; }   // scheduler thread
+    void wake();                                                       // a knob waits to be applied
+    void setPrefillChunk(int64_t tokens) { m_prefillChunk = tokens; }  // scheduler thread
     // Runs `body` on the caller's thread while no step runs.
     void runAlone(const std::function<void()>& body);
     int64_t kvBytes() const { return m_pool.allocatedBytes(); }
 
 private:
-    struct Job;                                  // one request from arrival to its end
+    struct Job;  // one request from arrival to its end
     using Jobs = std::list<std::unique_ptr<Job>>;
 
     Status check(const Request& request) const;
@@ -76,24 +76,24 @@ private:
     KvPool m_pool;
     PrefixCache m_prefixes;
     int64_t m_prefillChunk = 512;
-    Jobs m_waiting, m_active;                    // scheduler thread
+    Jobs m_waiting, m_active;  // scheduler thread
     int64_t m_reservedBlocks = 0;
     std::vector<BatchRow> m_rows;
-    Job* m_prefilling = nullptr;                 // whose prompt chunk is in m_rows
+    Job* m_prefilling = nullptr;  // whose prompt chunk is in m_rows
     uint64_t m_stepStartNs = 0;
 
     mutable std::mutex m_mutex;
     std::condition_variable m_wake;
     std::deque<std::unique_ptr<Job>> m_arrived;
     std::unordered_set<uint64_t> m_cancelled;
-    size_t m_queued = 0;                         // arrived or waiting, not admitted
+    size_t m_queued = 0;  // arrived or waiting, not admitted
     bool m_stop = false, m_woken = false;
 
     std::mutex m_stepMutex;
     std::condition_variable m_stepFree;
     std::atomic<int> m_aloneWaiting{0};
     std::atomic<uint64_t> m_prefillingId{0};
-    std::atomic<bool> m_abort{false};            // the running forward's prompt is not wanted
+    std::atomic<bool> m_abort{false};  // the running forward's prompt is not wanted
     std::atomic<int> m_count{0};
     std::atomic<uint64_t> m_nextId{1};
     std::thread m_thread;

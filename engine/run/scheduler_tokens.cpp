@@ -43,11 +43,10 @@ void Scheduler::writeRequestEvent(EventType type, const Job& job, uint64_t timeN
 
 void Scheduler::sample(Job& job, const BatchRow& row) {
     const ModelConfig& config = m_setup.info->config;
-    const std::optional<int32_t> id =
-        job.sampler.next({row.logits, size_t(config.vocabSize)});
+    const std::optional<int32_t> id = job.sampler.next({row.logits, size_t(config.vocabSize)});
     if (!id) {
-        job.failure = Status(Code::Internal, "no logit at position " +
-                                                 std::to_string(row.position) + " is finite",
+        job.failure = Status(Code::Internal,
+                             "no logit at position " + std::to_string(row.position) + " is finite",
                              "The model's weights are broken: verify or convert it again");
         return;
     }
@@ -76,13 +75,12 @@ void Scheduler::sample(Job& job, const BatchRow& row) {
     Event event{};
     event.timeNs = token.timeNs;
     event.type = EventType::Token;
-    event.token = {job.id,        token.index,   *id,           token.timeNs - m_stepStartNs,
-                   token.gapNs,   token.stallNs, token.lookups, token.hits};
+    event.token = {job.id,      token.index,   *id,           token.timeNs - m_stepStartNs,
+                   token.gapNs, token.stallNs, token.lookups, token.hits};
     m_setup.ring->write(event);
 
-    const bool eos = !job.request.ignoreEos &&
-                     std::find(config.eosIds.begin(), config.eosIds.end(), *id) !=
-                         config.eosIds.end();
+    const bool eos = !job.request.ignoreEos && std::find(config.eosIds.begin(), config.eosIds.end(),
+                                                         *id) != config.eosIds.end();
     if (m_setup.tokenizer && !eos) {
         token.text = job.text.push(m_setup.tokenizer->tokenBytes(*id, true));
     }

@@ -22,7 +22,7 @@ public:
     std::string finish();
 
     bool stopped() const { return m_stopped; }
-    const std::string& text() const { return m_text; }   // everything shown so far
+    const std::string& text() const { return m_text; }  // everything shown so far
 
 private:
     std::string show(std::string fresh);

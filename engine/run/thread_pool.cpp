@@ -21,9 +21,10 @@ namespace {
 // About 30 us of spinning on current processors: longer than the serial parts between two regions
 // of a decode step, shorter than anyone notices as load.
 constexpr int kSpins = 1500;
-// Chunks per thread: enough to even out threads that are slowed down by others.
-constexpr int64_t kChunksPerThread = 8;
-constexpr uint64_t kClosed = 0xffffffff;   // a chunk number that no region has
+// Fetched ahead: what memory delivers during the longest serial part.
+constexpr int64_t kWarmBytes = 128 << 10;
+constexpr int64_t kLine = 64;
+constexpr uint64_t kClosed = 0xffffffff;  // a chunk number that no region has
 
 inline void cpuRelax() {
 #if defined(__x86_64__)
@@ -33,60 +34,93 @@ inline void cpuRelax() {
 #endif
 }
 
+inline void fetchLine(const std::byte* address) {
+    __builtin_prefetch(address, 0, 2);
+}
+
 }  // namespace
 
 // The ticket packs the region's number (high half) and its next chunk (low half). A worker claims a
-// chunk by compare-and-swap on the whole word, so a claim can only succeed in the region whose job
-// fields it has read: until that chunk is reported done, the caller does not touch them. Between
-// two regions the ticket is closed while the job fields change.
+// chunk by compare-and-swap on the whole word, so a claim can only succeed while its region is
+// current. The claimed chunk is not done yet, so the job fields stay as they are: they are plain,
+// written before the ticket opens and read after a claim. Between two regions the ticket is closed.
 struct ThreadPool::Impl {
     alignas(64) std::atomic<uint64_t> ticket{0};
     alignas(64) std::atomic<uint32_t> done{0};
-    alignas(64) std::atomic<const IndexedBody*> body{nullptr};
-    std::atomic<int64_t> items{0}, chunk{1};
-    std::atomic<uint32_t> chunks{0};
-    std::atomic<int> sleepers{0};
+    alignas(64) std::atomic<uint32_t> chunks{0};
+    const IndexedBody* body = nullptr;
+    std::vector<int64_t> bounds;  // chunk i is [bounds[i], bounds[i + 1])
+    std::unique_ptr<std::atomic<const std::byte*>[]> streams;  // per thread
+    alignas(64) std::atomic<uint32_t> warmSerial{0};
+    alignas(64) std::atomic<int> sleepers{0};
     std::atomic<bool> stop{false};
 
-    std::mutex mutex;                 // only for sleeping
+    std::mutex mutex;  // only for sleeping
     std::condition_variable wake;
     std::vector<std::thread> workers;
 
+    int64_t nextCut(int64_t from, int64_t items, int64_t grain) const;
+    void cut(int64_t items, int64_t grain);
     bool runOne(int thread);
     bool idle(uint64_t seen) const { return ticket.load(std::memory_order_acquire) >> 32 == seen; }
     void work(int thread, uint64_t seen);
+    void fetch(int thread, uint64_t seen) const;
     void start(int threads);
     void join();
 };
 
+// Chunks that shrink: each thread's share of half of what is left. Few claims for the bulk, and
+// all threads end within one small chunk of each other.
+int64_t ThreadPool::Impl::nextCut(int64_t from, int64_t items, int64_t grain) const {
+    const auto parts = 2 * (int64_t(workers.size()) + 1);
+    const int64_t left = items - from;
+    return from + std::min(left, std::max(grain, (left + parts - 1) / parts));
+}
+
+void ThreadPool::Impl::cut(int64_t items, int64_t grain) {
+    bounds.assign(1, 0);
+    while (bounds.back() < items) bounds.push_back(nextCut(bounds.back(), items, grain));
+}
+
 // Claims and runs one chunk of the current region; false when none is left.
 bool ThreadPool::Impl::runOne(int thread) {
     uint64_t t = ticket.load(std::memory_order_acquire);
-    for (;;) {
-        const auto index = uint32_t(t);
-        // acquire: who sees the next region's count also sees the ticket closed, and fails below
-        if (index >= chunks.load(std::memory_order_acquire)) return false;
-        const IndexedBody* run = body.load(std::memory_order_relaxed);
-        const int64_t size = chunk.load(std::memory_order_relaxed);
-        const int64_t total = items.load(std::memory_order_relaxed);
+    // acquire: who sees the next region's count also sees the ticket closed, and fails below
+    while (uint32_t(t) < chunks.load(std::memory_order_acquire)) {
         if (!ticket.compare_exchange_weak(t, t + 1, std::memory_order_acq_rel,
                                           std::memory_order_acquire)) {
             continue;
         }
-        const int64_t begin = int64_t(index) * size;
-        (*run)(thread, begin, std::min(begin + size, total));
+        const size_t index = uint32_t(t);
+        (*body)(thread, bounds[index], bounds[index + 1]);
         done.fetch_add(1, std::memory_order_release);
         return true;
+    }
+    return false;
+}
+
+// Prefetches never fault, so a stream may end or be gone.
+void ThreadPool::Impl::fetch(int thread, uint64_t seen) const {
+    const std::byte* stream = streams[size_t(thread)].load(std::memory_order_relaxed);
+    if (!stream) return;
+    for (int64_t at = 0; at < kWarmBytes && idle(seen); at += 8 * kLine) {
+        for (int64_t line = at; line < at + 8 * kLine; line += kLine) fetchLine(stream + line);
     }
 }
 
 void ThreadPool::Impl::work(int thread, uint64_t seen) {
+    uint32_t fetched = warmSerial.load(std::memory_order_relaxed);
     while (!stop.load(std::memory_order_acquire)) {
         while (runOne(thread)) {
         }
         seen = ticket.load(std::memory_order_acquire) >> 32;
         int spins = 0;
         while (idle(seen) && !stop.load(std::memory_order_relaxed) && spins < kSpins) {
+            if (const uint32_t serial = warmSerial.load(std::memory_order_acquire);
+                serial != fetched) {
+                fetched = serial;
+                fetch(thread, seen);
+            }
             cpuRelax();
             ++spins;
         }
@@ -103,6 +137,7 @@ void ThreadPool::Impl::work(int thread, uint64_t seen) {
 
 void ThreadPool::Impl::start(int threads) {
     stop.store(false);
+    streams = std::make_unique<std::atomic<const std::byte*>[]>(size_t(threads));
     const uint64_t seen = ticket.load() >> 32;
     for (int i = 1; i < threads; ++i) {
         workers.emplace_back([this, i, seen] {
@@ -126,9 +161,13 @@ ThreadPool::ThreadPool(int threads) : m_impl(std::make_unique<Impl>()) {
     m_impl->start(std::max(1, threads));
 }
 
-ThreadPool::~ThreadPool() { m_impl->join(); }
+ThreadPool::~ThreadPool() {
+    m_impl->join();
+}
 
-int ThreadPool::threads() const { return int(m_impl->workers.size()) + 1; }
+int ThreadPool::threads() const {
+    return int(m_impl->workers.size()) + 1;
+}
 
 void ThreadPool::resize(int threads) {
     if (std::max(1, threads) == this->threads()) return;
@@ -136,40 +175,56 @@ void ThreadPool::resize(int threads) {
     m_impl->start(std::max(1, threads));
 }
 
+int64_t ThreadPool::chunkBegin(int64_t items, int64_t grain, int index) const {
+    int64_t at = 0;
+    for (int i = 0; i < index && at < items; ++i) at = m_impl->nextCut(at, items, grain);
+    return at;
+}
+
+void ThreadPool::warm(int thread, const std::byte* stream) {
+    m_impl->streams[size_t(thread)].store(stream, std::memory_order_relaxed);
+}
+
+void ThreadPool::warmed() {
+    m_impl->warmSerial.fetch_add(1, std::memory_order_release);
+}
+
 void ThreadPool::parallelFor(int64_t items, int64_t grain,
                              const std::function<void(int64_t, int64_t)>& body) {
-    parallelForIndexed(items, grain, [&body](int, int64_t begin, int64_t end) { body(begin, end); });
+    parallelForIndexed(items, grain,
+                       [&body](int, int64_t begin, int64_t end) { body(begin, end); });
 }
 
 void ThreadPool::parallelForIndexed(int64_t items, int64_t grain, const IndexedBody& body) {
     if (items <= 0) return;
     Impl& m = *m_impl;
-    const int64_t parts = threads() * kChunksPerThread;
-    const int64_t chunk = std::max<int64_t>(std::max<int64_t>(grain, 1), (items + parts - 1) / parts);
-    const int64_t chunks = (items + chunk - 1) / chunk;
-    if (m.workers.empty() || chunks == 1) {
+    grain = std::max<int64_t>(grain, 1);
+    if (m.workers.empty() || items <= grain) {
         body(0, 0, items);
         return;
     }
     const uint64_t region = (m.ticket.load(std::memory_order_relaxed) >> 32) + 1;
     m.ticket.store(region << 32 | kClosed, std::memory_order_release);
-    m.body.store(&body, std::memory_order_relaxed);
-    m.items.store(items, std::memory_order_relaxed);
-    m.chunk.store(chunk, std::memory_order_relaxed);
+    m.body = &body;
+    m.cut(items, grain);
+    const auto chunks = uint32_t(m.bounds.size() - 1);
     m.done.store(0, std::memory_order_relaxed);
-    m.chunks.store(uint32_t(chunks), std::memory_order_release);
-    m.ticket.store((region + 1) << 32, std::memory_order_seq_cst);
+    m.chunks.store(chunks, std::memory_order_release);
+    // The caller has the first chunk, so that workers start where their streams were warmed.
+    m.ticket.store((region + 1) << 32 | 1, std::memory_order_seq_cst);
     if (m.sleepers.load(std::memory_order_seq_cst) > 0) {
-        { std::lock_guard lock(m.mutex); }   // a worker between its check and its wait
+        { std::lock_guard lock(m.mutex); }  // a worker between its check and its wait
         m.wake.notify_all();
     }
+    body(0, 0, m.bounds[1]);
+    m.done.fetch_add(1, std::memory_order_release);
     while (m.runOne(0)) {
     }
-    for (int spins = 0; m.done.load(std::memory_order_acquire) != uint32_t(chunks); ++spins) {
+    for (int spins = 0; m.done.load(std::memory_order_acquire) != chunks; ++spins) {
         if (spins < kSpins) {
             cpuRelax();
         } else {
-            std::this_thread::yield();       // the worker was preempted: let it run
+            std::this_thread::yield();  // the worker was preempted: let it run
         }
     }
 }

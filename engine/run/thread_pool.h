@@ -4,6 +4,7 @@
 // so a sleeping or preempted worker costs parallelism, not time.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -12,20 +13,29 @@ namespace colibri {
 
 class ThreadPool {
 public:
-    explicit ThreadPool(int threads);    // >= 1, the caller counts as one
+    explicit ThreadPool(int threads);  // >= 1, the caller counts as one
     ~ThreadPool();
 
     int threads() const;
-    void resize(int threads);            // between regions, from the calling thread
+    void resize(int threads);  // between regions, from the calling thread
 
     // Runs body(begin, end) over [0, items) in chunks of at least `grain`, handed out dynamically;
     // returns when all are done. Called from one thread at a time; not reentrant.
-    void parallelFor(int64_t items, int64_t grain, const std::function<void(int64_t, int64_t)>& body);
+    void parallelFor(int64_t items, int64_t grain,
+                     const std::function<void(int64_t, int64_t)>& body);
 
     // The same with the index of the running thread, 0 (the caller) .. threads() - 1, for scratch
     // memory that each thread owns.
     using IndexedBody = std::function<void(int thread, int64_t begin, int64_t end)>;
     void parallelForIndexed(int64_t items, int64_t grain, const IndexedBody& body);
+
+    // First item of a region's chunk `index`: with the chunks handed out in order, where thread
+    // `index` most likely starts.
+    int64_t chunkBegin(int64_t items, int64_t grain, int index) const;
+    // Where a thread (from 1) will read first in the next region. Workers that idle while the
+    // caller is busy between regions fetch it into their caches; warmed() lets them go ahead.
+    void warm(int thread, const std::byte* stream);
+    void warmed();
 
 private:
     struct Impl;

@@ -15,8 +15,8 @@ Status misshaped(const std::string& name, int64_t rows, int64_t cols, const Tens
     }
     return {Code::BadInput,
             "model.json: tensor " + name + " is " + std::to_string(found->rows) + " x " +
-                std::to_string(found->cols) + (found->packed ? " packed" : " plain") + ", expected " +
-                want,
+                std::to_string(found->cols) + (found->packed ? " packed" : " plain") +
+                ", expected " + want,
             "Convert the model again"};
 }
 
@@ -52,12 +52,14 @@ private:
     Status m_status;
 };
 
-int64_t matrixBytes(const Matrix& m) { return m ? packedBytes(m.type, m.rows, m.cols) : 0; }
+int64_t matrixBytes(const Matrix& m) {
+    return m ? packedBytes(m.type, m.rows, m.cols) : 0;
+}
 
 }  // namespace
 
-Status ModelWeights::bindLayer(const ContainerInfo& info, const DenseWeights& dense,
-                               int64_t layer) {
+Status ModelWeights::bindLayer(const ContainerInfo& info, const DenseWeights& dense, int64_t layer,
+                               std::byte* routers) {
     const ModelConfig& c = info.config;
     const std::string p = std::to_string(layer) + ".";
     const int64_t qWidth = c.numHeads * c.headDim, kvWidth = c.numKvHeads * c.headDim;
@@ -87,12 +89,12 @@ Status ModelWeights::bindLayer(const ContainerInfo& info, const DenseWeights& de
         bind.vector(p + "router_bias", c.numExperts, c.routing.selectBias, &w.selectBias);
         COLIBRI_TRY(bind.status());
         if (w.moeIndex >= int64_t(info.expertLayers.size())) {
-            return {Code::BadInput, "model.json: no expert file for layer " + std::to_string(layer)};
+            return {Code::BadInput,
+                    "model.json: no expert file for layer " + std::to_string(layer)};
         }
         w.experts = &info.expertLayers[size_t(w.moeIndex)];
-        m_routers.emplace_back();
-        auto* packed =
-            m_routers.back().as<std::byte>(packedBytes(DType::F32, c.numExperts, c.hiddenSize));
+        std::byte* packed =
+            routers + w.moeIndex * packedBytes(DType::F32, c.numExperts, c.hiddenSize);
         packRows(DType::F32, router, c.numExperts, c.hiddenSize, packed);
         w.router = {DType::F32, packed, c.numExperts, c.hiddenSize};
         m_moeLayers.push_back(layer);
@@ -121,8 +123,9 @@ Status ModelWeights::bindLayer(const ContainerInfo& info, const DenseWeights& de
 Status ModelWeights::bind(const ContainerInfo& info, const DenseWeights& dense) {
     const ModelConfig& c = info.config;
     m_layers.reserve(size_t(c.numLayers));
-    m_routers.reserve(size_t(c.numLayers));
-    for (int64_t l = 0; l < c.numLayers; ++l) COLIBRI_TRY(bindLayer(info, dense, l));
+    auto* routers = m_routers.as<std::byte>(c.moeLayerCount() *
+                                            packedBytes(DType::F32, c.numExperts, c.hiddenSize));
+    for (int64_t l = 0; l < c.numLayers; ++l) COLIBRI_TRY(bindLayer(info, dense, l, routers));
     Binder bind(info, dense);
     bind.vector("norm", c.hiddenSize, true, &m_norm);
     const TensorInfo* embed = info.find("embed");
@@ -147,12 +150,6 @@ void ModelWeights::embed(int32_t token, float* out) const {
     } else {
         unpackRow(m_embed.type, m_embed.data, m_embed.cols, token, out);
     }
-}
-
-int64_t ModelWeights::routerBytes() const {
-    int64_t n = 0;
-    for (const ScratchBuffer& b : m_routers) n += b.bytes();
-    return n;
 }
 
 }  // namespace colibri

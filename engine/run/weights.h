@@ -14,7 +14,7 @@
 
 namespace colibri {
 
-struct Matrix {                          // [rows, cols], packed
+struct Matrix {  // [rows, cols], packed
     DType type = DType::F32;
     const std::byte* data = nullptr;
     int64_t rows = 0, cols = 0;
@@ -24,16 +24,16 @@ struct Matrix {                          // [rows, cols], packed
 };
 
 struct LayerWeights {
-    const float* attnNorm = nullptr;     // (H)
-    const float* ffnNorm = nullptr;      // (H)
-    const float *qNorm = nullptr, *kNorm = nullptr;   // (d) or the full width
+    const float* attnNorm = nullptr;                 // (H)
+    const float* ffnNorm = nullptr;                  // (H)
+    const float *qNorm = nullptr, *kNorm = nullptr;  // (d) or the full width
     const float *qBias = nullptr, *kBias = nullptr, *vBias = nullptr;
-    const float* oBias = nullptr;        // (H)
+    const float* oBias = nullptr;  // (H)
     Matrix q, k, v, o;
-    Matrix gate, up, down;               // dense FFN
-    Matrix router;                       // (E, H) f32
-    const float* selectBias = nullptr;   // (E)
-    int64_t moeIndex = -1;               // -1: dense FFN
+    Matrix gate, up, down;              // dense FFN
+    Matrix router;                      // (E, H) f32
+    const float* selectBias = nullptr;  // (E)
+    int64_t moeIndex = -1;              // -1: dense FFN
     const ExpertLayer* experts = nullptr;
 };
 
@@ -49,23 +49,24 @@ public:
     int64_t moeLayers() const { return int64_t(m_moeLayers.size()); }
     const float* norm() const { return m_norm; }
     const Matrix& head() const { return m_head; }
-    void embed(int32_t token, float* out) const;     // (H)
+    void embed(int32_t token, float* out) const;  // (H)
 
-    int64_t routerBytes() const;         // of the packed copies
+    int64_t routerBytes() const { return m_routers.bytes(); }  // of the packed copies
     // Bytes of weights one decoded token streams from memory: attention, norms, routers, chosen
     // experts or dense FFN, head (not the embedding table, of which it reads one row).
     int64_t bytesPerToken() const { return m_bytesPerToken; }
 
 private:
-    Status bindLayer(const ContainerInfo& info, const DenseWeights& dense, int64_t layer);
+    Status bindLayer(const ContainerInfo& info, const DenseWeights& dense, int64_t layer,
+                     std::byte* routers);
 
     std::vector<LayerWeights> m_layers;
     std::vector<int64_t> m_moeLayers;
-    std::vector<ScratchBuffer> m_routers;
+    ScratchBuffer m_routers;  // all packed routers, one after the other
     const float* m_norm = nullptr;
     Matrix m_head;
     Matrix m_embed;
-    const float* m_plainEmbed = nullptr; // an embedding table that is not packed
+    const float* m_plainEmbed = nullptr;  // an embedding table that is not packed
     int64_t m_bytesPerToken = 0;
 };
 

@@ -36,12 +36,15 @@ Run colibri(const QStringList& arguments, const QByteArray& input = {}) {
     return run;
 }
 
-QStringList keys(const QJsonObject& object) { return object.keys(); }
+QStringList keys(const QJsonObject& object) {
+    return object.keys();
+}
 
 bool hasKeys(const QJsonObject& object, const QStringList& wanted) {
     for (const QString& key : wanted) {
         if (!object.contains(key)) {
-            qWarning("key %s is missing in %s", qPrintable(key), qPrintable(keys(object).join(' ')));
+            qWarning("key %s is missing in %s", qPrintable(key),
+                     qPrintable(keys(object).join(' ')));
             return false;
         }
     }
@@ -56,7 +59,7 @@ class TestCli : public QObject {
     Q_OBJECT
 
     QTemporaryDir m_dir;
-    QString m_model;                     // qwen3moe, f32
+    QString m_model;  // qwen3moe, f32
     QJsonObject m_expected;
 
     QString write(const QString& name, const QByteArray& content) {
@@ -76,8 +79,8 @@ class TestCli : public QObject {
 private slots:
     void initTestCase() {
         m_model = m_dir.filePath("model");
-        const Run run = colibri({"convert", kGolden + "/models/qwen3moe", "-o", m_model, "--dtype",
-                                 "f32", "--json"});
+        const Run run = colibri(
+            {"convert", kGolden + "/models/qwen3moe", "-o", m_model, "--dtype", "f32", "--json"});
         QVERIFY2(run.code == 0, run.err);
         QVERIFY(hasKeys(run.json(), {"target", "name", "family", "dtype", "bytes"}));
         QFile file(kGolden + "/models/qwen3moe/expected.json");
@@ -102,27 +105,28 @@ private slots:
         QTest::newRow("no such verb") << QStringList{"fly"};
         QTest::newRow("no such option") << QStringList{"info", "M", "--loud"};
         QTest::newRow("no prompt") << QStringList{"generate", "M"};
-        QTest::newRow("two prompts") << QStringList{"generate", "M", "--prompt", "a", "--tokens", "1"};
-        QTest::newRow("no such knob") << QStringList{"generate", "M", "--prompt", "a",
-                                                     "--expert-cash-size", "3"};
-        QTest::newRow("knob not a number") << QStringList{"generate", "M", "--prompt", "a",
-                                                          "--expert-cache-size", "many"};
-        QTest::newRow("knob too large") << QStringList{"generate", "M", "--prompt", "a",
-                                                       "--expert-cache-size", "9"};
-        QTest::newRow("knob too small") << QStringList{"generate", "M", "--prompt", "a",
-                                                       "--compute-threads", "0"};
-        QTest::newRow("no such choice") << QStringList{"generate", "M", "--prompt", "a",
-                                                       "--cache-policy", "fifo"};
+        QTest::newRow("two prompts")
+            << QStringList{"generate", "M", "--prompt", "a", "--tokens", "1"};
+        QTest::newRow("no such knob")
+            << QStringList{"generate", "M", "--prompt", "a", "--expert-cash-size", "3"};
+        QTest::newRow("knob not a number")
+            << QStringList{"generate", "M", "--prompt", "a", "--expert-cache-size", "many"};
+        QTest::newRow("knob too large")
+            << QStringList{"generate", "M", "--prompt", "a", "--expert-cache-size", "9"};
+        QTest::newRow("knob too small")
+            << QStringList{"generate", "M", "--prompt", "a", "--compute-threads", "0"};
+        QTest::newRow("no such choice")
+            << QStringList{"generate", "M", "--prompt", "a", "--cache-policy", "fifo"};
         QTest::newRow("bad ids") << QStringList{"generate", "M", "--tokens", "1,two"};
         QTest::newRow("id outside") << QStringList{"generate", "M", "--tokens", "1,99999"};
         QTest::newRow("no tokens") << QStringList{"generate", "M", "--tokens", ""};
-        QTest::newRow("bad temperature") << QStringList{"generate", "M", "--prompt", "a",
-                                                        "--temperature", "-1"};
+        QTest::newRow("bad temperature")
+            << QStringList{"generate", "M", "--prompt", "a", "--temperature", "-1"};
         QTest::newRow("no such isa") << QStringList{"logits", "M", "--tokens", "1", "--isa", "mmx"};
         QTest::newRow("bad dtype") << QStringList{"convert", "x", "-o", "y", "--dtype", "f8"};
-        QTest::newRow("prompt over context") << QStringList{"generate", "M", "--tokens",
-                                                            QString("1,").repeated(40) + "1",
-                                                            "--context-length", "32"};
+        QTest::newRow("prompt over context")
+            << QStringList{"generate",         "M", "--tokens", QString("1,").repeated(40) + "1",
+                           "--context-length", "32"};
     }
     void usageErrors() {
         QFETCH(QStringList, arguments);
@@ -195,16 +199,16 @@ private slots:
         QCOMPARE(itl["n"].toInt(), 63);
         QVERIFY(itl["p50"].toDouble() <= itl["p99"].toDouble());
         const QJsonObject experts = stats["experts"].toObject();
-        QVERIFY(hasKeys(experts, {"lookups", "hits", "misses", "prefetch_useful", "bytes_loaded",
-                                  "load_ms"}));
+        QVERIFY(hasKeys(
+            experts, {"lookups", "hits", "misses", "prefetch_useful", "bytes_loaded", "load_ms"}));
         QCOMPARE(experts["hits"].toInt() + experts["misses"].toInt(), experts["lookups"].toInt());
         QVERIFY(experts["bytes_loaded"].toDouble() > 0);
         QVERIFY(hasKeys(experts["load_ms"].toObject(), {"p50", "p99"}));
     }
 
     void generateText() {
-        const QStringList common{"generate", m_model, "--prompt", "hello world", "--max-tokens",
-                                 "12", "--ignore-eos"};
+        const QStringList common{"generate",     m_model, "--prompt",    "hello world",
+                                 "--max-tokens", "12",    "--ignore-eos"};
         const Run text = colibri(common);
         QCOMPARE(text.code, 0);
         QVERIFY(text.err.contains("hit rate"));
@@ -271,8 +275,8 @@ private slots:
     }
 
     void renderTemplate() {
-        const QString messages = write(
-            "m.json", R"({"messages": [{"role": "user", "content": "hello"}]})");
+        const QString messages =
+            write("m.json", R"({"messages": [{"role": "user", "content": "hello"}]})");
         const Run run = colibri({"template", m_model, "--messages", messages});
         QVERIFY2(run.code == 0, run.err);
         QVERIFY(run.out.contains("hello"));
@@ -288,8 +292,8 @@ private slots:
     }
 
     void bench() {
-        const Run run = colibri({"bench", m_model, "-p", "20", "-n", "8", "-t", "1", "--repeat", "2",
-                                 "--json"});
+        const Run run = colibri(
+            {"bench", m_model, "-p", "20", "-n", "8", "-t", "1", "--repeat", "2", "--json"});
         QVERIFY2(run.code == 0, run.err);
         const QJsonObject json = run.json();
         QVERIFY(hasKeys(json, {"prompt_tok_s", "decode_tok_s", "bytes_per_token", "experts",
@@ -348,7 +352,8 @@ private slots:
         QCOMPARE(run.code, 0);
         QVERIFY(run.json()["disk"].toObject()["read_bytes_per_s"].toDouble() > 0);
         QVERIFY(run.json()["memory"].toObject()["read_bytes_per_s"].toDouble() > 0);
-        QVERIFY(QDir(folder.path()).isEmpty(QDir::AllEntries | QDir::Hidden | QDir::NoDotAndDotDot));
+        QVERIFY(
+            QDir(folder.path()).isEmpty(QDir::AllEntries | QDir::Hidden | QDir::NoDotAndDotDot));
         QCOMPARE(colibri({"diagnose", "--dir", "/nonexistent"}).code, 3);
     }
 
@@ -395,17 +400,16 @@ private slots:
                                            "--ignore-eos --context-length 256 --link-limit 1 "
                                            "--expert-cache-size 1 | head -c 1 >/dev/null; "
                                            "echo ${PIPESTATUS[0]}")
-                                        .arg(COLIBRI_BINARY, m_model)});
+                                       .arg(COLIBRI_BINARY, m_model)});
         QVERIFY(shell.waitForFinished(120000));
         QCOMPARE(shell.readAllStandardOutput().trimmed(), QByteArray("1"));
     }
 
     void interruptStopsGeneration() {
         QProcess process;
-        process.start(COLIBRI_BINARY,
-                      {"generate", m_model, "--prompt", "hello", "--max-tokens", "240",
-                       "--ignore-eos", "--context-length", "256", "--link-limit", "1",
-                       "--expert-cache-size", "1", "--json"});
+        process.start(COLIBRI_BINARY, {"generate", m_model, "--prompt", "hello", "--max-tokens",
+                                       "240", "--ignore-eos", "--context-length", "256",
+                                       "--link-limit", "1", "--expert-cache-size", "1", "--json"});
         QVERIFY(process.waitForStarted());
         QTest::qWait(700);
         QVERIFY(process.state() == QProcess::Running);
@@ -414,7 +418,7 @@ private slots:
         QCOMPARE(process.exitStatus(), QProcess::NormalExit);
         QCOMPARE(process.exitCode(), 1);
         const QByteArray out = process.readAllStandardOutput();
-        if (!out.isEmpty()) {                            // loaded by then
+        if (!out.isEmpty()) {  // loaded by then
             QCOMPARE(QJsonDocument::fromJson(out).object()["stop"].toString(),
                      QString("cancelled"));
         }
@@ -424,7 +428,7 @@ private slots:
         const Run run = colibri({"convert", kGolden + "/models/qwen3moe", "-o", m_model});
         QVERIFY(run.code == 2 || run.code == 3);
         QVERIFY(run.out.isEmpty());
-        QCOMPARE(colibri({"info", m_model}).code, 0);    // still there
+        QCOMPARE(colibri({"info", m_model}).code, 0);  // still there
     }
 };
 

@@ -157,8 +157,7 @@ fs::path randomModel(const RandomShape& shape) {
         for (int64_t e = 0; e < c.numExperts; ++e) {
             std::byte* record = bytes.data() + e * layer.recordBytes;
             const auto put = [&](int64_t offset, int64_t rows, int64_t cols) {
-                packRows(shape.type, random.matrix(rows, cols).data(), rows, cols,
-                         record + offset);
+                packRows(shape.type, random.matrix(rows, cols).data(), rows, cols, record + offset);
             };
             put(layer.w1Offset, c.expertSize, c.hiddenSize);
             put(layer.w3Offset, c.expertSize, c.hiddenSize);

@@ -41,8 +41,8 @@ public:
     uint64_t id() const { return m_id; }
     RequestResult& wait();
     bool done() const;
-    size_t tokens() const;               // so far
-    std::string streamed() const;        // text given out so far
+    size_t tokens() const;         // so far
+    std::string streamed() const;  // text given out so far
 
 private:
     struct State;

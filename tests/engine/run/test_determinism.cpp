@@ -15,7 +15,7 @@ class TestDeterminism : public QObject {
     static constexpr int kTokens = 24;
     std::filesystem::path m_model;
     std::vector<int32_t> m_prompt;
-    std::vector<int32_t> m_expected;     // of the best instruction set
+    std::vector<int32_t> m_expected;  // of the best instruction set
 
     void same(const Knobs& knobs, const char* what, std::optional<Isa> isa = {},
               const std::vector<int32_t>* expected = nullptr) {
@@ -56,7 +56,9 @@ private slots:
                           {KnobId::PrefetchDepth, depth},
                           {KnobId::PrefetchThreads, threads}},
                          qPrintable(QString("source %1 depth %2 threads %3")
-                                        .arg(source).arg(depth).arg(threads)));
+                                        .arg(source)
+                                        .arg(depth)
+                                        .arg(threads)));
                 }
             }
         }
@@ -65,7 +67,8 @@ private slots:
     void everyChunkAndThreadCount() {
         for (const int64_t threads : {1, 2}) {
             for (const int64_t chunk : {16, 17, 33, 512}) {
-                same({{KnobId::ComputeThreads, threads}, {KnobId::PrefillChunk, chunk},
+                same({{KnobId::ComputeThreads, threads},
+                      {KnobId::PrefillChunk, chunk},
                       {KnobId::ExpertCacheSize, 7}},
                      qPrintable(QString("threads %1 chunk %2").arg(threads).arg(chunk)));
             }
@@ -73,7 +76,8 @@ private slots:
     }
 
     void bufferedReadsAndLinkLimit() {
-        same({{KnobId::IoMode, int64_t(IoMode::Buffered)}, {KnobId::ExpertCacheSize, 4}}, "buffered");
+        same({{KnobId::IoMode, int64_t(IoMode::Buffered)}, {KnobId::ExpertCacheSize, 4}},
+             "buffered");
         same({{KnobId::LinkLimit, 200}, {KnobId::ExpertCacheSize, 8}}, "link limit");
     }
 
@@ -81,7 +85,8 @@ private slots:
         for (const Isa isa : availableIsas()) {
             const auto engine = load(m_model, {{KnobId::ComputeThreads, 1}}, isa);
             const std::vector<int32_t> expected = test::generate(*engine, m_prompt, kTokens);
-            same({{KnobId::ComputeThreads, 2}, {KnobId::ExpertCacheSize, 3},
+            same({{KnobId::ComputeThreads, 2},
+                  {KnobId::ExpertCacheSize, 3},
                   {KnobId::PrefillChunk, 16}},
                  "isa", isa, &expected);
         }
@@ -90,12 +95,14 @@ private slots:
     // Each of several requests gives the same alone and together with the others.
     void batchesDoNotMix() {
         std::vector<std::vector<int32_t>> prompts, alone;
-        for (int i = 0; i < 6; ++i) prompts.push_back(somePrompt(5 + 23 * i, 300, uint64_t(i + 10)));
+        for (int i = 0; i < 6; ++i)
+            prompts.push_back(somePrompt(5 + 23 * i, 300, uint64_t(i + 10)));
         {
             const auto engine = load(m_model);
             for (const auto& p : prompts) alone.push_back(test::generate(*engine, p, kTokens));
         }
-        const auto engine = load(m_model, {{KnobId::PrefillChunk, 32}, {KnobId::ExpertCacheSize, 9}});
+        const auto engine =
+            load(m_model, {{KnobId::PrefillChunk, 32}, {KnobId::ExpertCacheSize, 9}});
         std::vector<std::unique_ptr<Pending>> pending;
         for (const auto& p : prompts) {
             pending.push_back(std::make_unique<Pending>(*engine, greedyRequest(p, kTokens)));

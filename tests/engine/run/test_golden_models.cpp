@@ -39,8 +39,8 @@ class TestGoldenModels : public QObject {
             if (quantisable && !entry["q8_ok"].get<bool>()) continue;
             for (const Isa isa : availableIsas()) {
                 const QString name = QString::fromStdString(entry["name"]);
-                QTest::newRow(qPrintable(name + " " + QString::fromStdString(std::string(
-                                                          isaName(isa)))))
+                QTest::newRow(
+                    qPrintable(name + " " + QString::fromStdString(std::string(isaName(isa)))))
                     << name << int(isa);
             }
         }
@@ -99,7 +99,8 @@ private slots:
     }
 
     // Quantised weights: the error against f32 stays within what 8 or 4 bits can give. These
-    // random models are small and unforgiving; the bounds are half as much again as what was measured.
+    // random models are small and unforgiving; the bounds are half as much again as what was
+    // measured.
     void quantisedStaysClose_data() { addModels(true); }
     void quantisedStaysClose() {
         QFETCH(QString, name);

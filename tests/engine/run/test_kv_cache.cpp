@@ -72,7 +72,7 @@ private slots:
         KvSequence found = cache.take(prompt);
         QCOMPARE(found.tokens, range(0, 60));
         QCOMPARE(found.blocks.size(), size_t(2));
-        QCOMPARE(cache.blocks(), int64_t(2 + 3));        // the other two are still there
+        QCOMPARE(cache.blocks(), int64_t(2 + 3));  // the other two are still there
         pool.release(found);
     }
 

@@ -141,9 +141,9 @@ private slots:
 
     // A long prompt over a slow link is given up in its middle, not at the end of the chunk.
     void cancelledDuringPrefill() {
-        const auto engine =
-            load(m_model, {{KnobId::LinkLimit, 1}, {KnobId::ExpertCacheSize, 4},
-                           {KnobId::PrefillChunk, 2048}});
+        const auto engine = load(
+            m_model,
+            {{KnobId::LinkLimit, 1}, {KnobId::ExpertCacheSize, 4}, {KnobId::PrefillChunk, 2048}});
         Pending p(*engine, greedyRequest(somePrompt(1500, 300), 5));
         QTRY_VERIFY(engine->storeStats().lookups > 0);
         engine->cancel(p.id());
@@ -204,7 +204,7 @@ private slots:
         QVERIFY2(r.status.message().find("layer_") != std::string::npos,
                  r.status.message().c_str());
         for (const auto& [path, bytes] : saved) {
-            QFile file(QString::fromStdString(path));      // same file, not a new one
+            QFile file(QString::fromStdString(path));  // same file, not a new one
             QVERIFY(file.open(QIODevice::ReadWrite));
             QCOMPARE(file.write(bytes), qint64(bytes.size()));
         }
@@ -229,8 +229,8 @@ private slots:
             if (e.type == EventType::LayerStep) {
                 QCOMPARE(int(e.layerStep.count), 4);
                 lookups += uint64_t(qPopulationCount(uint32_t(e.layerStep.firstBits)));
-                hits += uint64_t(qPopulationCount(
-                    uint32_t(e.layerStep.firstBits & e.layerStep.hitBits)));
+                hits += uint64_t(
+                    qPopulationCount(uint32_t(e.layerStep.firstBits & e.layerStep.hitBits)));
             }
         }
         QCOMPARE(count[EventType::RequestArrived], 1);

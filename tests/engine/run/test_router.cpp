@@ -24,8 +24,12 @@ Choice select(const RoutingSpec& spec, std::vector<float> logits, int k,
     return c;
 }
 
-double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
-bool near(double a, double b) { return std::abs(a - b) < 1e-6; }
+double sigmoid(double x) {
+    return 1 / (1 + std::exp(-x));
+}
+bool near(double a, double b) {
+    return std::abs(a - b) < 1e-6;
+}
 
 }  // namespace
 

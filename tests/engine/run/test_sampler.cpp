@@ -45,7 +45,8 @@ class TestSampler : public QObject {
         std::vector<double> p(m_logits.size(), 0);
         double sum = 0;
         for (size_t i = 0; i < p.size(); ++i) {
-            if (!kept.empty() && std::find(kept.begin(), kept.end(), int(i)) == kept.end()) continue;
+            if (!kept.empty() && std::find(kept.begin(), kept.end(), int(i)) == kept.end())
+                continue;
             p[i] = std::exp(double(m_logits[i]) / temperature);
             sum += p[i];
         }
@@ -98,7 +99,7 @@ private slots:
         const std::vector<double> p = softmax(1);
         Sampling s;
         s.temperature = 1;
-        s.topP = float(p[1] + 0.5 * p[3]);               // 1 alone does not reach it, 1 and 3 do
+        s.topP = float(p[1] + 0.5 * p[3]);  // 1 alone does not reach it, 1 and 3 do
         QCOMPARE(draws(s, m_logits, 2000).size(), size_t(2));
         s.topP = float(0.5 * p[1]);
         QCOMPARE(draws(s, m_logits, 2000).size(), size_t(1));
@@ -106,7 +107,7 @@ private slots:
     void minPIsRelativeToTheBest() {
         Sampling s;
         s.temperature = 1;
-        s.minP = float(std::exp(-1.5));                  // keeps logits within 1.5 of the best
+        s.minP = float(std::exp(-1.5));  // keeps logits within 1.5 of the best
         const auto counts = draws(s, m_logits, 2000);
         QCOMPARE(counts.size(), size_t(2));
         QVERIFY(counts.contains(1) && counts.contains(3));
@@ -116,8 +117,8 @@ private slots:
         s.repetitionPenalty = 10;
         const std::vector<int32_t> prompt{1};
         Sampler sampler(s, prompt);
-        QCOMPARE(sampler.next(m_logits), std::optional<int32_t>(3));   // 1 was in the prompt
-        QCOMPARE(sampler.next(m_logits), std::optional<int32_t>(0));   // 3 has been generated
+        QCOMPARE(sampler.next(m_logits), std::optional<int32_t>(3));  // 1 was in the prompt
+        QCOMPARE(sampler.next(m_logits), std::optional<int32_t>(0));  // 3 has been generated
         // A negative logit is multiplied: it falls too.
         Sampler negative(s, std::vector<int32_t>{0});
         QCOMPARE(negative.next(std::vector<float>{-1, -2}), std::optional<int32_t>(1));

@@ -36,7 +36,7 @@ private slots:
 
     void resultsOfARegionAreVisible() {
         ThreadPool pool(4);
-        std::vector<int64_t> data(1000, 0);      // plain memory: TSan watches
+        std::vector<int64_t> data(1000, 0);  // plain memory: TSan watches
         for (int round = 1; round <= 2000; ++round) {
             pool.parallelFor(1000, 1, [&](int64_t begin, int64_t end) {
                 for (int64_t i = begin; i < end; ++i) data[size_t(i)] += i;
@@ -49,7 +49,7 @@ private slots:
         ThreadPool pool(3);
         std::set<int> threads;
         for (int round = 0; round < 20; ++round) {
-            std::this_thread::sleep_for(std::chrono::milliseconds(3));   // longer than they spin
+            std::this_thread::sleep_for(std::chrono::milliseconds(3));  // longer than they spin
             std::vector<int> by(3, -1);
             // Each item waits for the others, so three threads must take part.
             std::atomic<int> arrived{0};
