@@ -10,6 +10,8 @@ namespace {
 
 // Fewer entries than this are prepared faster by one thread than by a parallel region.
 constexpr int64_t kSerialEntries = 32;
+// Steps without a read after which prefetch hints pause.
+constexpr int64_t kQuietSteps = 64;
 
 }  // namespace
 
@@ -31,8 +33,12 @@ MoeStage::MoeStage(const ContainerInfo& info, const ModelWeights& weights, Exper
 void MoeStage::beginStep() {
     m_stallNs = 0;
     const StoreStats s = m_store.stats();
-    // With everything in memory a hint can only cost.
-    m_hintsUseful = s.slotsUsed < m_experts * m_moeLayers;
+    // With everything in memory, or all that is in use, a hint can only cost. The first read that
+    // happens all the same turns the hints on again.
+    const uint64_t reads = s.demandLoads + s.prefetchLoads;
+    m_quietSteps = reads == m_reads ? m_quietSteps + 1 : 0;
+    m_reads = reads;
+    m_hintsUseful = s.slotsUsed < m_experts * m_moeLayers && m_quietSteps < kQuietSteps;
     m_window = std::max<int64_t>(1, s.slotCount);
 }
 
