@@ -302,12 +302,12 @@ void Metrics::fill(Snapshot& snapshot) const {
     figures.itlP50Ms = m_itl.histogram().quantile(0.5) / 1e6;
     figures.itlP99Ms = m_itl.histogram().quantile(0.99) / 1e6;
     figures.itlCount = m_itl.histogram().count();
-    figures.hitRate = lookups[0] > 0 ? lookups[1] / lookups[0] : kNaN;
-    figures.prefetchHitRate = lookups[0] > 0 ? lookups[2] / lookups[0] : kNaN;
+    figures.hitRate = lookups[0] > 0 ? 100 * lookups[1] / lookups[0] : kNaN;
+    figures.prefetchHitRate = lookups[0] > 0 ? 100 * lookups[2] / lookups[0] : kNaN;
     figures.loadP50Ms = m_loads.histogram().quantile(0.5) / 1e6;
     figures.loadP99Ms = m_loads.histogram().quantile(0.99) / 1e6;
     figures.readBytesPerS = m_reads.empty() ? kNaN : m_reads.sums()[0] / kReadWindowSeconds;
-    figures.stallShare = decode[1] > 0 ? decode[2] / decode[1] : kNaN;
+    figures.stallShare = decode[1] > 0 ? 100 * decode[2] / decode[1] : kNaN;
 }
 
 Histogram Metrics::itlBetween(double t0, double t1) const { return between(m_rawItl, t0, t1); }

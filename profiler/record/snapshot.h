@@ -57,10 +57,11 @@ struct Marker {
     double change = 0, low = 0, high = 0;  // 0.18, 0.15, 0.21
 };
 
-// The figures over the plots: latest windowed values, NaN = n/a.
+// The figures over the plots: latest windowed values in the units of the series, NaN = n/a.
 struct Figures {
-    double decodeTokS, itlP50Ms, itlP99Ms, hitRate, prefetchHitRate, loadP50Ms, loadP99Ms;
-    double readBytesPerS, stallShare, recordingCost;   // recordingCost: share of time, measured
+    double decodeTokS, itlP50Ms, itlP99Ms, loadP50Ms, loadP99Ms, readBytesPerS;
+    double hitRate, prefetchHitRate, stallShare;       // %
+    double recordingCost;                              // CPU time of recording, 0..1 of all cores
     uint64_t itlCount;                                 // n in the window; P99 is grey under 200
 };
 

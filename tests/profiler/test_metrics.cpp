@@ -69,7 +69,7 @@ private slots:
         metrics.fill(snapshot);
         QCOMPARE(last(snapshot, SeriesId::HitRate), 100.0 * 2 / 3);
         QCOMPARE(last(snapshot, SeriesId::PrefetchHitRate), 100.0 / 3);
-        QCOMPARE(snapshot.figures.hitRate, 2.0 / 3);
+        QCOMPARE(snapshot.figures.hitRate, 200.0 / 3);
         QCOMPARE(snapshot.heat.size(), 16);
         QVERIFY(snapshot.heat[8] > 0.9 && snapshot.heat[0] == 0);
         QCOMPARE(snapshot.series[size_t(SeriesId::SmUtilisation)].unavailable, "no NVIDIA driver");
@@ -89,7 +89,7 @@ private slots:
         Snapshot snapshot;
         metrics.fill(snapshot);
         QCOMPARE(std::round(last(snapshot, SeriesId::TokensPerSecond)), 50.0);
-        QCOMPARE(snapshot.figures.stallShare, 0.25);
+        QCOMPARE(snapshot.figures.stallShare, 25.0);
         metrics.add(requestEvent(EventType::RequestDone, 1), 0.7);
         metrics.tick(0.8, 0, NAN, "none");
         metrics.fill(snapshot);

@@ -87,7 +87,7 @@ private slots:
             (*recorder)->note("here");
             QVERIFY((*recorder)->flush().ok());
             const auto snapshot = (*recorder)->snapshot();
-            QCOMPARE(snapshot->figures.hitRate, 2.0 / 3);
+            QCOMPARE(snapshot->figures.hitRate, 200.0 / 3);
             QCOMPARE(snapshot->sessionFile, path.string());
             QVERIFY(snapshot->sessionBytes > 0);
         }
