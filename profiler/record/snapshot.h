@@ -59,8 +59,10 @@ struct Marker {
 
 // The figures over the plots: latest windowed values in the units of the series, NaN = n/a.
 struct Figures {
-    double decodeTokS, itlP50Ms, itlP99Ms, loadP50Ms, loadP99Ms, readBytesPerS;
-    double hitRate, prefetchHitRate, stallShare;       // %
+    double decodeTokS, itlP50Ms, itlP99Ms;
+    double hitRate, prefetchHitRate;                   // %
+    double loadP50Ms, loadP99Ms, readBytesPerS;
+    double stallShare;                                 // %
     double recordingCost;                              // CPU time of recording, 0..1 of all cores
     uint64_t itlCount;                                 // n in the window; P99 is grey under 200
 };
