@@ -17,10 +17,10 @@ constexpr int kPaneWidth = 372;
 // Widths of list, chat, plots and knobs as drawn; 0 takes the rest.
 QList<int> drawnSizes(ChatPage::Mode mode, int width) {
     switch (mode) {
-        case ChatPage::Mode::Small: return {width - kPaneWidth - 1, kPaneWidth};
+        case ChatPage::Mode::Small: return {width - kPaneWidth, kPaneWidth - 1};
         case ChatPage::Mode::Compact: return {width * 46 / 100, width - width * 46 / 100 - 1};
-        case ChatPage::Mode::Normal: return {520, width - 520 - 304 - 2, 304};
-        case ChatPage::Mode::Large: return {264, 720, width - 264 - 720 - 376 - 3, 376};
+        case ChatPage::Mode::Normal: return {520, width - 520 - 304 - 1, 303};
+        case ChatPage::Mode::Large: return {264, 719, width - 264 - 720 - 376 - 1, 375};
     }
     return {};
 }

@@ -95,24 +95,12 @@ void FactsPage::setSections(const QVector<MachineSection>& sections) {
     for (qsizetype i = 0; i < sections.size(); ++i) {
         m_sections->addWidget(new PanelHead(sections[i].title, {}, i > 0));
         QVector<Fact> facts;
-        const auto flush = [&] {
-            if (facts.isEmpty()) return;
-            auto* list = new FactList;
-            list->setFacts(facts);
-            m_sections->addWidget(list);
-            facts.clear();
-        };
-        for (const MachineFact& fact : sections[i].facts) {
-            facts.push_back({fact.name, fact.value, fact.missing ? Tone::Text3 : Tone::Text1});
-            if (fact.advice.isEmpty()) continue;
-            flush();
-            auto* advice = new QWidget;
-            auto* row = new QHBoxLayout(advice);
-            row->setContentsMargins(168, 0, 16, 4);
-            row->addWidget(new TextBlock(fact.advice, type::dense(), Tone::Text2, 16));
-            m_sections->addWidget(advice);
-        }
-        flush();
+        for (const MachineFact& fact : sections[i].facts)
+            facts.push_back(
+                {fact.name, fact.value, fact.missing ? Tone::Text3 : Tone::Text1, fact.advice});
+        auto* list = new FactList;
+        list->setFacts(facts);
+        m_sections->addWidget(list);
     }
     m_sections->addStretch(1);
 }

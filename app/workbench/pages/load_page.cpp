@@ -117,8 +117,8 @@ QWidget* LoadPage::buildModelColumn() {
     column->addWidget(m_facts);
     column->addWidget(new PanelHead("Weights", {}, true));
     m_weights = new DataTable({{"Part", 0},
-                               {"Tensors", 92, true, true},
-                               {"Type", 84, false, true},
+                               {"Tensors", 72, true, true},
+                               {"Type", 76, false, true},
                                {"GiB", 72, true, true}},
                               false);
     m_weights->setPadding(16, 16);

@@ -23,6 +23,8 @@ namespace {
 constexpr int kFactPitch = 21, kFactPadX = 16, kFactPadY = 12, kFactName = 152;
 constexpr int kTagGap = 12;
 
+double factNameWidth(int width) { return std::min<double>(kFactName, width * 0.4); }
+
 }  // namespace
 
 // ---- TextLine
@@ -65,35 +67,6 @@ QSize TextLine::sizeHint() const {
 void TextLine::paintEvent(QPaintEvent*) {
     QPainter p(this);
     drawSpans(p, rect(), m_spans, m_gap);
-}
-
-// ---- TextBlock
-
-TextBlock::TextBlock(const QString& text, const QFont& font, Tone tone, int lineHeight,
-                     QWidget* parent)
-    : QWidget(parent), m_font(font), m_tone(tone), m_lineHeight(lineHeight) {
-    QSizePolicy policy(QSizePolicy::Preferred, QSizePolicy::Preferred);
-    policy.setHeightForWidth(true);
-    setSizePolicy(policy);
-    setText(text);
-}
-
-void TextBlock::setText(const QString& text) {
-    m_text = text;
-    setAccessibleName(text);
-    updateGeometry();
-    update();
-}
-
-int TextBlock::heightForWidth(int width) const {
-    if (m_text.isEmpty()) return 0;
-    return int(std::ceil(drawWrapped(nullptr, {}, width, m_text, m_font, m_lineHeight, {})));
-}
-
-void TextBlock::paintEvent(QPaintEvent*) {
-    if (m_text.isEmpty()) return;
-    QPainter p(this);
-    drawWrapped(&p, {0, 0}, width(), m_text, m_font, m_lineHeight, tone(m_tone));
 }
 
 // ---- PanelHead
@@ -141,41 +114,63 @@ void PanelHead::paintEvent(QPaintEvent*) {
 // ---- FactList
 
 FactList::FactList(QWidget* parent) : QWidget(parent) {
-    setSizePolicy(QSizePolicy::Preferred, QSizePolicy::Fixed);
+    QSizePolicy policy(QSizePolicy::Preferred, QSizePolicy::Fixed);
+    policy.setHeightForWidth(true);
+    setSizePolicy(policy);
 }
 
 void FactList::setFacts(const QVector<Fact>& facts) {
     m_facts = facts;
     QStringList lines;
-    for (const Fact& fact : facts) lines.push_back(fact.name + ": " + fact.value);
+    for (const Fact& fact : facts)
+        lines.push_back(fact.name + ": " + fact.value +
+                        (fact.advice.isEmpty() ? QString() : ". " + fact.advice));
     setAccessibleName(lines.join("; "));
     updateGeometry();
     update();
 }
 
-QSize FactList::sizeHint() const {
-    return {320, 2 * kFactPadY + int(m_facts.size()) * kFactPitch - (m_facts.isEmpty() ? 0 : 5)};
+QVector<int> FactList::heights(int width) const {
+    QVector<int> tops;
+    int y = kFactPadY;
+    for (const Fact& fact : m_facts) {
+        tops.push_back(y);
+        y += kFactPitch;
+        if (fact.advice.isEmpty()) continue;
+        const double room = width - 2 * kFactPadX - factNameWidth(width);
+        y += int(std::ceil(drawWrapped(nullptr, {}, room, fact.advice, type::dense(), 16, {}))) + 2;
+    }
+    tops.push_back(y + kFactPadY - (m_facts.isEmpty() ? 0 : 5));
+    return tops;
 }
 
 void FactList::paintEvent(QPaintEvent*) {
     QPainter p(this);
-    const double at = std::min<double>(kFactName, width() * 0.4);
+    const double at = factNameWidth(width()), room = width() - 2 * kFactPadX - at;
+    const QVector<int> tops = heights(width());
     for (qsizetype i = 0; i < m_facts.size(); ++i) {
         const Fact& fact = m_facts[i];
-        const double y = kFactPadY + double(i) * kFactPitch;
+        const double y = tops[i];
         drawElided(p, QRectF(kFactPadX, y, at - 8, 16), Qt::AlignVCenter, fact.name, type::dense(),
                    tone(Tone::Text2));
-        drawElided(p, QRectF(kFactPadX + at, y, width() - 2 * kFactPadX - at, 16), Qt::AlignVCenter,
-                   fact.value, type::mono(), tone(fact.tone));
+        drawElided(p, QRectF(kFactPadX + at, y, room, 16), Qt::AlignVCenter, fact.value,
+                   type::mono(), tone(fact.tone));
+        if (!fact.advice.isEmpty())
+            drawWrapped(&p, {kFactPadX + at, y + 18}, room, fact.advice, type::dense(), 16,
+                        tone(Tone::Text2));
     }
 }
 
 bool FactList::event(QEvent* event) {
     if (event->type() == QEvent::ToolTip) {
         auto* help = static_cast<QHelpEvent*>(event);
-        const int i = (help->pos().y() - kFactPadY) / kFactPitch;
-        const double room = width() - 2 * kFactPadX - std::min<double>(kFactName, width() * 0.4);
-        if (i >= 0 && i < m_facts.size() && textWidth(type::mono(), m_facts[i].value) > room) {
+        const double room = width() - 2 * kFactPadX - factNameWidth(width());
+        const QVector<int> tops = heights(width());
+        for (qsizetype i = 0; i < m_facts.size(); ++i) {
+            const int y = help->pos().y();
+            if (y < tops[i] || y >= tops[i] + kFactPitch ||
+                textWidth(type::mono(), m_facts[i].value) <= room)
+                continue;
             QToolTip::showText(help->globalPos(), m_facts[i].value, this);
             return true;
         }

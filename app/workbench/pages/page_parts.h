@@ -36,29 +36,6 @@ private:
     double m_gap = 0;
 };
 
-// Text that wraps to the width it gets.
-class TextBlock : public QWidget {
-    Q_OBJECT
-
-public:
-    TextBlock(const QString& text, const QFont& font, Tone tone, int lineHeight,
-              QWidget* parent = nullptr);
-    void setText(const QString& text);
-    bool hasHeightForWidth() const override { return true; }
-    int heightForWidth(int width) const override;
-    QSize sizeHint() const override { return {200, heightForWidth(width() > 40 ? width() : 400)}; }
-
-protected:
-    void paintEvent(QPaintEvent*) override;
-    void resizeEvent(QResizeEvent*) override { updateGeometry(); }
-
-private:
-    QString m_text;
-    QFont m_font;
-    Tone m_tone;
-    int m_lineHeight;
-};
-
 // Head of a section, 32 high: title, caption, hairline below (and above), widgets at the right.
 class PanelHead : public QWidget {
     Q_OBJECT
@@ -79,10 +56,11 @@ private:
     QHBoxLayout* m_row;
 };
 
-// Names and values in two columns.
+// Names and values in two columns; an advice wraps under its value.
 struct Fact {
     QString name, value;
     Tone tone = Tone::Text1;
+    QString advice;
 };
 class FactList : public QWidget {
     Q_OBJECT
@@ -91,13 +69,18 @@ public:
     explicit FactList(QWidget* parent = nullptr);
     void setFacts(const QVector<Fact>& facts);
     const QVector<Fact>& facts() const { return m_facts; }
-    QSize sizeHint() const override;
+    bool hasHeightForWidth() const override { return true; }
+    int heightForWidth(int width) const override { return heights(width).back(); }
+    QSize sizeHint() const override { return {320, heightForWidth(width() > 40 ? width() : 320)}; }
 
 protected:
     void paintEvent(QPaintEvent*) override;
+    void resizeEvent(QResizeEvent*) override { updateGeometry(); }
     bool event(QEvent*) override;
 
 private:
+    QVector<int> heights(int width) const;       // the top of each fact, and the end
+
     QVector<Fact> m_facts;
 };
 

@@ -109,6 +109,7 @@ void StartPages::setPage(QWidget* page) {
 void StartPages::showWelcome() {
     m_host.recent().checkFiles();
     setPage(m_welcome);
+    m_welcome->setFocus();
     emit wanted();
 }
 
