@@ -63,9 +63,10 @@ std::string grouped(const std::string& digits, char mark, size_t every) {
 std::string magnitude(Integer value, int base, bool upperCase) {
     unsigned __int128 rest =
         value < 0 ? -static_cast<unsigned __int128>(value) : static_cast<unsigned __int128>(value);
+    const char* digits = upperCase ? "0123456789ABCDEF" : "0123456789abcdef";
     std::string out;
     do {
-        out += (upperCase ? "0123456789ABCDEF" : "0123456789abcdef")[size_t(rest % unsigned(base))];
+        out += digits[int(rest % unsigned(base))];
         rest /= unsigned(base);
     } while (rest > 0);
     std::reverse(out.begin(), out.end());

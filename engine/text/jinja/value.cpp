@@ -48,6 +48,28 @@ Integer RangeObject::count() const {
     return start > stop ? (start - stop - 1) / -step + 1 : 0;
 }
 
+void Value::release() noexcept {
+    struct Waiting {
+        std::vector<std::shared_ptr<const void>> objects;
+        bool draining = false;
+    };
+    thread_local Waiting waiting;
+    if (m_object.use_count() > 1) return;  // somebody else frees it
+    try {
+        waiting.objects.push_back(std::move(m_object));
+    } catch (const std::bad_alloc&) {
+        return;  // freed in place
+    }
+    if (waiting.draining) return;
+    waiting.draining = true;
+    while (!waiting.objects.empty()) {
+        // Its own values come here again, and wait.
+        const std::shared_ptr<const void> object = std::move(waiting.objects.back());
+        waiting.objects.pop_back();
+    }
+    waiting.draining = false;
+}
+
 Value Value::undefined(std::string message) {
     return object(Type::Undefined,
                   std::make_shared<UndefinedObject>(UndefinedObject{std::move(message)}));

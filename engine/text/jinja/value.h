@@ -89,6 +89,13 @@ struct ViewObject {
 class Value {
 public:
     Value() = default;  // undefined
+    Value(const Value&) = default;
+    Value(Value&&) noexcept = default;
+    Value& operator=(const Value&) = default;
+    Value& operator=(Value&&) noexcept = default;
+    ~Value() {
+        if (m_object && mayHoldValues()) release();
+    }
     static Value none() { return Value(Type::None); }
     static Value undefined(std::string message);
     static Value string(std::string text, bool safe = false);
@@ -151,6 +158,12 @@ public:
     const void* identity() const { return m_object.get(); }
 
 private:
+    // Frees a chain of values that hold each other without recursion, however long it is.
+    void release() noexcept;
+    bool mayHoldValues() const {
+        return m_type != Type::String && m_type != Type::Undefined && m_type != Type::Range;
+    }
+
     explicit Value(Type type) : m_type(type) {}
     template <typename Object>
     const Object& get() const {
