@@ -51,8 +51,8 @@ class Maker:
         return text
 
     def story_turn(self, length=None):
-        ask, text, story = stories.make_story(self.rng, length, self.held_out)
-        return [user(self.casual(ask)), assistant(text)], story
+        ask, reply, _, story = stories.make_story(self.rng, length, self.held_out)
+        return [user(self.casual(ask)), assistant(reply)], story
 
     def follow_up(self, story):
         roll = self.rng.random()
@@ -63,7 +63,7 @@ class Maker:
         if roll < 0.8:
             question, answer = smalltalk.after_story(self.rng)
             return [user(self.casual(question)), assistant(answer)]
-        _, text, _ = stories.make_story(self.rng, self.rng.choice(("short", "normal")), self.held_out)
+        _, text, _, _ = stories.make_story(self.rng, self.rng.choice(("short", "normal")), self.held_out)
         ask = self.rng.choice(["Tell me another one.", "Another story, please.", "One more, please.", "Can you tell me another one?",
                                "Tell me another story.", "Again!"])
         return [user(self.casual(ask)), assistant(text)]
@@ -80,6 +80,10 @@ class Maker:
         question, answer = glosses.draw(self.rng, self.glosses, self.held_out)
         return [user(self.casual(question)), assistant(answer)]
 
+    def echo_turn(self):
+        question, answer = stories.echo(self.rng)
+        return [user(question), assistant(answer)]
+
     def chatter_turn(self):
         question, answer = self.rng.choice(self.chatter)
         return [user(question), assistant(answer)]
@@ -87,7 +91,7 @@ class Maker:
     def document(self, source):
         rng = self.rng
         if source == "plain story":
-            _, text, story = stories.make_story(rng, None, self.held_out)
+            _, _, text, story = stories.make_story(rng, None, self.held_out)
             if rng.random() < 0.3:
                 text = story.title() + "\n\n" + text
             return {"source": source, "text": text}
@@ -99,10 +103,11 @@ class Maker:
             messages = self.conversation()
         else:
             messages = {"answers": self.answer_turn, "small talk": self.small_turn, "glosses": self.gloss_turn,
-                        "chatterbot": self.chatter_turn}[source]()
+                        "chatterbot": self.chatter_turn, "echo": self.echo_turn}[source]()
             # Several questions in a row, as people do.
-            while source != "chatterbot" and rng.random() < 0.35:
-                messages += self.answer_turn() if source == "answers" else self.gloss_turn() if source == "glosses" else self.small_turn()
+            more = {"answers": self.answer_turn, "glosses": self.gloss_turn, "echo": self.echo_turn}.get(source, self.small_turn)
+            while source != "chatterbot" and rng.random() < (0.6 if source == "echo" else 0.35):
+                messages += more()
         return {"source": source, "messages": self.with_system(messages)}
 
     def conversation(self):
@@ -129,7 +134,7 @@ class Maker:
 
 # Documents of each source in the training text, in thousands.
 MIX = {"story": 13.0, "plain story": 2.0, "answers": 20.0, "conversation": 6.0, "small talk": 8.0, "glosses": 5.0,
-       "chatterbot": 0.4}
+       "chatterbot": 0.4, "echo": 4.0}
 
 
 def write(path, documents):
@@ -148,8 +153,9 @@ def make(out, seed=1, scale=1.0):
     maker.rng.shuffle(documents)
     write(out / "train.jsonl", documents)
     maker = Maker(seed, held_out=True)
-    # The chatterbot pairs and word meanings are facts: nothing of them can be held out but the phrasing.
-    held_out = [maker.document(source) for source in MIX if source != "chatterbot" for _ in range(80)]
+    # Of the chatterbot pairs nothing can be held out, and what is to be repeated is always new.
+    sources = [source for source in MIX if source not in ("chatterbot", "echo")]
+    held_out = [maker.document(source) for source in sources for _ in range(80)]
     write(out / "heldout.jsonl", held_out)
 
 

@@ -46,7 +46,7 @@ def hub_tensors(model):
             for e, down in enumerate(tensor):
                 out["model." + name.removesuffix("w2") + f"experts.{e}.down_proj.weight"] = down.clone()
         else:
-            out["model." + name] = tensor.clone()
+            out[name if name == "lm_head.weight" else "model." + name] = tensor.clone()
     return out
 
 
@@ -63,7 +63,7 @@ def hub_config(c, ids):
         "num_experts_per_tok": c.num_experts_per_tok, "num_hidden_layers": c.num_hidden_layers,
         "num_key_value_heads": c.num_key_value_heads, "output_router_logits": False, "rms_norm_eps": c.rms_norm_eps,
         "rope_scaling": None, "rope_theta": c.rope_theta, "router_aux_loss_coef": 0.001, "sliding_window": None,
-        "tie_word_embeddings": True, "torch_dtype": "float32", "use_cache": True, "use_sliding_window": False,
+        "tie_word_embeddings": False, "torch_dtype": "float32", "use_cache": True, "use_sliding_window": False,
         "vocab_size": c.vocab_size, "bos_token_id": None, "eos_token_id": ids[TURN_END], "pad_token_id": ids[END_OF_TEXT],
     }
 

@@ -65,7 +65,7 @@ def load():
 FRAMES = ["What is {a}?", "What is {a}?", "What does the word {w} mean?", "What does {w} mean?", "Define {w}.", "Do you know what {a} is?",
           "Can you tell me what {a} is?", "Explain the word {w}.", "Please tell me what {a} is.", "Tell me what {a} is.", "What's {a}?",
           "What do you call {a}?", "What is the meaning of {w}?"][:11]
-ANSWERS = ["{A} is {g}.", "{A} is {g}.", "{A} is {g}.", "It is {g}."]
+ANSWERS = ["{A} is {g}."]
 
 
 def draw(rng, meanings, held_out=False):

@@ -119,7 +119,7 @@ class ExpertFunction(torch.autograd.Function):
 
 
 class HeadLoss(torch.autograd.Function):
-    """Mean cross-entropy of the tied output head, in blocks that stay in cache.
+    """Mean cross-entropy of the output head, in blocks that stay in cache.
 
     The gradient is made along with the loss, so the logits of the whole batch
     never exist in memory.
@@ -265,6 +265,7 @@ class Model(nn.Module):
         self.embed_tokens = nn.Embedding(config.vocab_size, config.hidden_size)
         self.layers = nn.ModuleList(Layer(config) for _ in range(config.num_hidden_layers))
         self.norm = RMSNorm(config.hidden_size, config.rms_norm_eps)
+        self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
         cos, sin = rope_tables(config, config.max_position_embeddings)
         self.register_buffer("cos", cos, persistent=False)
         self.register_buffer("sin", sin, persistent=False)
@@ -275,7 +276,11 @@ class Model(nn.Module):
         for name, p in self.named_parameters():
             if p.dim() < 2:
                 continue
-            std = 0.02 if "embed" in name or "gate" in name else p.shape[-1] ** -0.5
+            std = 0.02 if "lm_head" in name or "gate" in name else p.shape[-1] ** -0.5
+            # Of the same size as what the layers add, or a word's identity is lost
+            # among their outputs and later layers cannot look back for it. A head
+            # tied to the embedding would need it small.
+            std = 1.0 if "embed" in name else std
             if "o_proj" in name or "w2" in name:
                 std *= residual
             nn.init.normal_(p, std=std)
@@ -289,7 +294,7 @@ class Model(nn.Module):
         return self.norm(x)
 
     def forward(self, ids, caches=None, start=0):
-        return F.linear(self.hidden(ids, caches, start), self.embed_tokens.weight)
+        return self.lm_head(self.hidden(ids, caches, start))
 
     def balance(self):
         if self.config.dense_intermediate_size:

@@ -134,4 +134,7 @@ def draw(rng, held_out=False):
         return introduction(rng)
     if roll < 0.3:
         return [outside(rng, held_out)]
-    return [pick(rng, EXCHANGES, held_out)]
+    ask, reply = pick(rng, EXCHANGES, held_out)
+    if ask.endswith("?") and rng.random() < 0.2:
+        ask = rng.choice(["Hello, ", "Hi, ", "Hello! ", "Hi! "]) + ask
+    return [(ask, reply)]

@@ -486,21 +486,39 @@ def story_text(story, length):
     return "\n\n".join(out)
 
 
-def request(story, length, rng):
+def request(story, length, rng, topic):
     if rng.random() < 0.05:
         return rng.choice(["Tell me {L}.", "Tell me {L}", "Can you tell me {L}?", "I would like {L}, please."]).format(
             L=rng.choice(LENGTHS[length]))
-    return rng.choice(ASK).format(L=rng.choice(LENGTHS[length]), T=story.topic())
+    return rng.choice(ASK).format(L=rng.choice(LENGTHS[length]), T=topic)
 
 
 def make_story(rng, length=None, held_out=False):
-    """(request, story text, Story)"""
+    """(request, reply, story text, Story)
+
+    The reply says first what the story is about. A small model then has its
+    hero and thing close by when it begins, and keeps to them.
+    """
     length = length or rng.choices(["short", "normal", "long"], [0.4, 0.33, 0.27])[0]
     while True:
         story = Story(rng)
         if story.held_out == held_out:
             break
-    return request(story, length, rng), re.sub(r" +", " ", story_text(story, length)), story
+    topic = story.topic()
+    text = re.sub(r" +", " ", story_text(story, length))
+    return request(story, length, rng, topic), f"This is a story about {topic}.\n\n{text}", text, story
+
+
+def echo(rng):
+    """Something to repeat word by word: teaches the model to look back and copy."""
+    if rng.random() < 0.3:
+        text = rng.choice(re.findall(r"[^.!?]+[.!?]", story_text(Story(rng), "short").replace('"', ""))).strip()
+    else:
+        words = GIRLS + BOYS + ANIMALS + list(PEOPLE) + list(OBJECTS) + list(BUILDS) + TRAITS
+        words = rng.sample(words, rng.randrange(3, 17))
+        text = rng.choice((", ", " ", " and ")).join(words)
+    ask = rng.choice(["Repeat after me: ", "Say this again: ", "Please repeat: ", "Repeat these words: ", "Say: "])
+    return ask + text, text
 
 
 def questions(story):

@@ -100,7 +100,7 @@ class Worker:
         self.parameters = list(names.values())
         part, others, fused = [], [], []
         for i, (name, p) in enumerate(names.items()):
-            if p.dim() < 2 or "embed" in name or name.endswith("gate.weight"):
+            if p.dim() < 2 or name.endswith(("embed_tokens.weight", "lm_head.weight", "gate.weight")):
                 others.append(i)
             elif p.dim() == 3:
                 # A share of the experts of every layer.
@@ -131,7 +131,9 @@ class Worker:
 
     def restore(self, state):
         self.step, self.tokens, self.elapsed = state["step"], state["tokens"], state["elapsed"]
-        self.decay_from, self.decay_length = state["decay"]
+        # When more time is given than before, the rate goes up again first.
+        if self.elapsed >= self.args.minutes * 60 * (1 - self.args.decay):
+            self.decay_from, self.decay_length = state["decay"]
         if self.rank == 0:
             with torch.no_grad():
                 self.model.load_state_dict(state["model"])
@@ -173,7 +175,7 @@ class Worker:
         ids, targets = mine[:, :-1], mine[:, 1:]
         with torch.autocast("cpu", dtype=torch.bfloat16):
             hidden = self.model.hidden(ids)
-        loss = HeadLoss.apply(hidden.flatten(0, 1), self.model.embed_tokens.weight, targets.flatten())
+        loss = HeadLoss.apply(hidden.flatten(0, 1), self.model.lm_head.weight, targets.flatten())
         balance = self.model.balance()
         (loss + self.args.balance * balance).backward()
         for p, buffer in zip(self.parameters, shared.grads[self.rank]):
