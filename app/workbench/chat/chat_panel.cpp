@@ -435,10 +435,13 @@ void ChatPanel::hover(int turn, int token) {
     content.slo = "SLO " + fixed(m_viewState->sloMs(), 0);
     content.slow = mark.gapMs > m_viewState->sloMs();
     content.t = mark.t;
-    content.reason = mark.layer >= 0
-                         ? QString("layer %1 waited %2 ms for expert %3").arg(mark.layer).arg(
-                               fixed(mark.waitMs, 1)).arg(mark.expert)
-                         : QString("no wait for an expert");
+    if (mark.layer >= 0) {
+        content.reason = {{QString("layer %1 waited ").arg(mark.layer), Tone::Text2, type::dense()},
+                          {fixed(mark.waitMs, 1) + " ms", Tone::Text2, type::monoSmall()},
+                          {QString(" for expert %1").arg(mark.expert), Tone::Text2, type::dense()}};
+    } else {
+        content.reason = {{"no wait for an expert", Tone::Text2, type::dense()}};
+    }
     m_readout->setContent(content);
     m_viewState->setCursor(mark.t);
 }

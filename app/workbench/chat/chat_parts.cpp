@@ -158,7 +158,7 @@ void FindBar::paintEvent(QPaintEvent*) {
 
 Readout::Readout(QWidget* parent)
     : QWidget(parent), m_show(new Button("Plots", Button::Kind::Quiet, Button::Size::Dense, this)) {
-    setFixedHeight(29);
+    setFixedHeight(28);
     m_show->setIconName("chart");
     m_show->setToolTip("Show this moment in the plots");
     m_show->hide();
@@ -169,7 +169,7 @@ Readout::Readout(QWidget* parent)
 void Readout::setContent(const Content& content) {
     m_content = content;
     m_show->setVisible(!content.token.isEmpty());
-    setAccessibleDescription(content.token + " " + content.gap + ", " + content.reason);
+    setAccessibleDescription(content.token + " " + content.gap + ", " + spansText(content.reason));
     update();
 }
 
@@ -181,7 +181,7 @@ void Readout::resizeEvent(QResizeEvent*) {
 void Readout::paintEvent(QPaintEvent*) {
     QPainter p(this);
     p.fillRect(QRectF(0, 0, width(), 1), tone(Tone::Line1));
-    const double h = 28;
+    const double h = 27;
     if (m_content.token.isEmpty()) {
         drawText(p, QRectF(16, 1, width() - 32, h), Qt::AlignVCenter,
                  "Point at a token to see what it waited for", type::dense(), tone(Tone::Text3));
@@ -189,16 +189,16 @@ void Readout::paintEvent(QPaintEvent*) {
     }
     double x = 16;
     const double w = std::min(160.0, std::ceil(textWidth(type::monoSmall(), m_content.token)) + 6);
-    const QRectF plate(x, 7, w, 16);
+    const QRectF plate(x, 6, w, 16);
     fillBox(p, plate, tone(Tone::Tint), tone(Tone::Accent), 2);
     drawElided(p, plate.adjusted(3, 0, -2, 0), Qt::AlignVCenter, m_content.token, type::monoSmall(),
                tone(Tone::Text1));
     x += w + 8;
     const double right = m_show->x() - 8;
-    drawSpans(p, QRectF(x, 1, right - x, h),
-              {{m_content.gap, m_content.slow ? Tone::Error : Tone::Text1, type::monoSmall()},
-               {"  " + m_content.slo + "  ", Tone::Text3, type::dense()},
-               {m_content.reason, Tone::Text2, type::dense()}});
+    x += 8 + drawSpans(p, QRectF(x, 1, right - x, h),
+                       {{m_content.gap, m_content.slow ? Tone::Error : Tone::Text1, type::monoSmall()}});
+    x += 8 + drawSpans(p, QRectF(x, 1, right - x, h), {{m_content.slo, Tone::Text3, type::dense()}});
+    drawSpans(p, QRectF(x, 1, right - x, h), m_content.reason);
 }
 
 }  // namespace colibri::ui

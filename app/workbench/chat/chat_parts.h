@@ -68,7 +68,8 @@ class Readout : public QWidget {
 public:
     explicit Readout(QWidget* parent = nullptr);
     struct Content {
-        QString token, gap, slo, reason;
+        QString token, gap, slo;
+        QVector<Span> reason;
         bool slow = false;
         double t = 0;
     };

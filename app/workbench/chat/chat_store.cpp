@@ -8,6 +8,7 @@
 #include <QSaveFile>
 #include <QStandardPaths>
 #include <algorithm>
+#include <utility>
 
 namespace colibri::ui {
 namespace {
@@ -20,6 +21,22 @@ std::optional<Conversation> readFile(const QString& path) {
     if (!file.open(QIODevice::ReadOnly) || file.size() > kLargestFile) return std::nullopt;
     const QJsonDocument document = QJsonDocument::fromJson(file.readAll());
     return document.isObject() ? Conversation::fromJson(document.object()) : std::nullopt;
+}
+
+// "" or the reason of the failure.
+QString writeFile(const QString& path, const Conversation& conversation) {
+    QSaveFile file(path);
+    const QByteArray bytes = QJsonDocument(conversation.toJson()).toJson(QJsonDocument::Compact);
+    const bool ok = file.open(QIODevice::WriteOnly) && file.write(bytes) == bytes.size() && file.commit();
+    return ok ? QString() : file.errorString();
+}
+
+// Says a failure on the GUI thread.
+void report(const QPointer<ChatStore>& store, const QString& path, const QString& reason) {
+    if (reason.isEmpty()) return;
+    QMetaObject::invokeMethod(store, [store, path, reason] {
+        if (store) emit store->failed(path, reason);
+    }, Qt::QueuedConnection);
 }
 
 // A file name made of an id that came from a file: only its harmless characters.
@@ -84,15 +101,7 @@ void ChatStore::save(const Conversation& conversation) {
     const QPointer<ChatStore> self(this);
     m_pool.start([folder, path, conversation, self] {
         QDir().mkpath(folder);
-        QSaveFile file(path);
-        const QByteArray bytes = QJsonDocument(conversation.toJson()).toJson(QJsonDocument::Compact);
-        const bool ok = file.open(QIODevice::WriteOnly) && file.write(bytes) == bytes.size() &&
-                        file.commit();
-        if (ok) return;
-        const QString reason = file.errorString();
-        QMetaObject::invokeMethod(self, [self, path, reason] {
-            if (self) emit self->failed(path, reason);
-        }, Qt::QueuedConnection);
+        report(self, path, writeFile(path, conversation));
     });
 }
 
@@ -108,8 +117,12 @@ void ChatStore::load(const QString& id, std::function<void(std::optional<Convers
 }
 
 void ChatStore::remove(const QString& id) {
+    m_removed.reset();
+    m_removing = true;
     load(id, [this](std::optional<Conversation> conversation) {
-        if (conversation) m_removed = std::move(conversation);
+        m_removing = false;
+        m_removed = std::move(conversation);
+        if (std::exchange(m_restoreWanted, false)) restore();
     });
     m_summaries.removeIf([&](const ChatSummary& s) { return s.id == id; });
     const QString path = pathOf(id);
@@ -118,6 +131,7 @@ void ChatStore::remove(const QString& id) {
 }
 
 bool ChatStore::restore() {
+    if (m_removing) return m_restoreWanted = true;   // its content is still being read
     if (!m_removed) return false;
     save(*m_removed);
     m_removed.reset();
@@ -128,10 +142,14 @@ void ChatStore::rename(const QString& id, const QString& title) {
     for (ChatSummary& summary : m_summaries)
         if (summary.id == id) summary.title = title;
     emit listed();
-    load(id, [this, title](std::optional<Conversation> conversation) {
+    // One task: a chat that is opened meanwhile has the old or the new title, never a stale copy.
+    const QString path = pathOf(id);
+    const QPointer<ChatStore> self(this);
+    m_pool.start([path, title, self] {
+        auto conversation = readFile(path);
         if (!conversation) return;
         conversation->title = title;
-        save(*conversation);
+        report(self, path, writeFile(path, *conversation));
     });
 }
 

@@ -50,6 +50,7 @@ private:
     QThreadPool m_pool;          // one thread: order is kept
     QVector<ChatSummary> m_summaries;
     std::optional<Conversation> m_removed;
+    bool m_removing = false, m_restoreWanted = false;   // undo may come before m_removed is read
 };
 
 }  // namespace colibri::ui

@@ -13,7 +13,7 @@
 namespace colibri::ui {
 namespace {
 
-constexpr int kTextWidth = 720, kUserGap = 12, kModelGap = 16, kFoldHeight = 26;
+constexpr int kTextWidth = 720, kUserGap = 12, kModelGap = 14, kLastGap = 2, kFoldHeight = 26;
 
 }  // namespace
 
@@ -130,7 +130,8 @@ void ChatView::layoutTurns() {
     m_laying = true;
     const bool stick = m_following;
     const int scroll = verticalScrollBar()->value();
-    const int room = viewport()->width();
+    // The scroll bar stands in the margin: the text keeps its width when it appears.
+    const int room = this->width();
     const int width = std::max(120, std::min(kTextWidth, room - 2 * m_left));
     int y = m_top;
     std::vector<std::pair<QWidget*, int>> placed;
@@ -145,10 +146,10 @@ void ChatView::layoutTurns() {
         placed.emplace_back(turn, height);
         y += height + (qobject_cast<UserTurn*>(turn) ? kUserGap : kModelGap);
     }
-    const int total = y;
+    const int total = y + kLastGap;
     // A short conversation stands at the bottom, next to where one writes.
     int top = m_top + std::max(0, viewport()->height() - total);
-    m_content->resize(room, std::max(total, viewport()->height()));
+    m_content->resize(viewport()->width(), std::max(total, viewport()->height()));
     for (const auto& [widget, height] : placed) {
         widget->setGeometry(m_left, top, width, height);
         const bool user = qobject_cast<UserTurn*>(widget) != nullptr;

@@ -14,7 +14,7 @@
 namespace colibri::ui {
 namespace {
 
-constexpr int kFoot = 34, kMinEdit = 36, kMaxEdit = 160;
+constexpr int kFoot = 32, kMinEdit = 36, kMaxEdit = 160;
 
 }  // namespace
 
@@ -91,7 +91,7 @@ Composer::Composer(QWidget* parent)
     m_edit->installEventFilter(this);
     m_edit->viewport()->setAutoFillBackground(false);
     m_sampling->setIconName("knob");
-    m_sampling->setPadding(6);
+    m_sampling->setPadding(7);
     m_stop->setIconName("stop");
     m_stop->setKey("Esc");
     m_send->setKey("Enter");
@@ -171,15 +171,15 @@ void Composer::grow() {
 }
 
 void Composer::place() {
-    m_edit->setGeometry(12, 9, width() - 24, height() - kFoot - 10);
-    const int y = height() - kFoot + 3;
+    m_edit->setGeometry(13, 10, width() - 26, height() - kFoot - 10);
+    const int y = height() - kFoot + 1;
     Button* action = m_generating ? m_stop : m_send;
     const int w = action->sizeHint().width();
     action->setGeometry(width() - 7 - w, y, w, 24);
     const int meter = m_meter->sizeHint().width();
     const int meterX = action->x() - 10 - meter;
     m_meter->setGeometry(meterX, y, meter, 24);
-    m_sampling->setGeometry(8, y, std::min(m_sampling->sizeHint().width(), meterX - 16), 24);
+    m_sampling->setGeometry(9, y, std::min(m_sampling->sizeHint().width(), meterX - 16), 24);
 }
 
 void Composer::resizeEvent(QResizeEvent*) {

@@ -40,7 +40,10 @@ bool TurnWidget::actionsShown() const {
 
 IconButton* TurnWidget::smallButton(const QString& icon, const QString& name) {
     auto* button = new IconButton(icon, name, 24, this);
-    if (icon == "left" || icon == "right") button->setIconSize(12);
+    if (icon == "left" || icon == "right") {
+        button->setIconSize(12);
+        button->setHitWidth(18);
+    }
     return button;
 }
 
@@ -81,9 +84,9 @@ int UserTurn::layoutFor(int width) {
     int x = width - 8 - 24;
     m_copy->move(x, kTop - 4);
     m_edit->move(x - 24, kTop - 4);
-    x -= 24 + 8;
-    m_right->move(x - 24, kTop - 4);
-    m_left->move(x - 24 - 24 - 24, kTop - 4);
+    x -= 24 + 7;
+    m_right->move(x - 18, kTop - 4);
+    m_left->move(x - 18 - 18 - 18, kTop - 4);
     const int top = kTop + 16 + 4;
     int height = 0;
     if (m_editor) {
@@ -309,8 +312,8 @@ QRectF ModelTurn::foldRect() const { return QRectF(0, m_foldTop, width(), kFold)
 int ModelTurn::layoutFor(int width) {
     m_copy->move(width - 20, -4);
     m_again->move(width - 44, -4);
-    m_right->move(width - 44 - 4 - 24, -4);
-    m_left->move(width - 44 - 4 - 24 - 24 - 24, -4);
+    m_right->move(width - 75, -4);
+    m_left->move(width - 75 - 18 - 18, -4);
     int y = 16 + 4;
     const bool reasoning = m_parts.reasoningTo > m_parts.reasoningFrom && !m_compact;
     m_reasoning->setVisible(reasoning && m_reasoningOpen);

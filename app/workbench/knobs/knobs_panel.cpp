@@ -4,6 +4,7 @@
 #include <QLabel>
 #include <QMenu>
 #include <QScrollArea>
+#include <QScrollBar>
 #include <QSet>
 #include <QVBoxLayout>
 #include <cmath>
@@ -27,6 +28,12 @@ public:
         m_head = new FoldButton(name);
         m_column->addWidget(m_head);
         m_column->addSpacing(3);
+    }
+    // The scroll bar stands in the margin: controls keep their width when it appears.
+    void setBarShown(bool on) {
+        QMargins margins = m_column->contentsMargins();
+        margins.setRight(on ? 2 : 12);
+        m_column->setContentsMargins(margins);
     }
     void add(QWidget* widget) {
         m_column->addWidget(widget);
@@ -86,6 +93,11 @@ KnobsPanel::KnobsPanel(QWidget* parent)
     column->addWidget(m_head = buildHead());
     column->addWidget(buildProfileRow());
     column->addWidget(m_scroll, 1);
+    m_empty = new QLabel("No model is loaded.\nIts knobs stand here while it runs.");
+    m_empty->setProperty("tone", "text3");
+    m_empty->setFont(type::dense());
+    m_empty->setAlignment(Qt::AlignCenter);
+    column->addWidget(m_empty, 1);
     column->addWidget(m_changes);
     auto* content = new QWidget;
     m_groups = new QVBoxLayout(content);
@@ -95,6 +107,11 @@ KnobsPanel::KnobsPanel(QWidget* parent)
     m_scroll->setWidgetResizable(true);
     m_scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
     m_scroll->setFocusPolicy(Qt::NoFocus);
+    connect(m_scroll->verticalScrollBar(), &QScrollBar::rangeChanged, this, [this](int, int max) {
+        for (int i = 0; i < m_groups->count(); ++i)
+            if (auto* group = dynamic_cast<KnobGroup*>(m_groups->itemAt(i)->widget()))
+                group->setBarShown(max > 0);
+    });
     build();
     connect(m_changes, &ChangesList::undoWanted, this,
             [this](KnobId knob, int64_t value) { request(knob, value); });
@@ -218,7 +235,8 @@ void KnobsPanel::setSource(SessionSource* source) {
         control->setEnabled(m_source != nullptr);
         if (m_source) control->setLimits(m_source->knobLimits(control->row().id), m_source->model());
     }
-    m_scroll->setEnabled(m_source != nullptr);
+    m_scroll->setVisible(m_source != nullptr);
+    m_empty->setVisible(m_source == nullptr);
     m_profile->setEnabled(m_source != nullptr);
     m_save->setEnabled(m_source != nullptr);
     m_reset->setEnabled(m_source != nullptr);

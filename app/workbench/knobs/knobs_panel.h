@@ -12,6 +12,7 @@
 #include "app/workbench/knobs/knob_history.h"
 #include "app/workbench/knobs/profiles.h"
 
+class QLabel;
 class QScrollArea;
 class QVBoxLayout;
 
@@ -72,6 +73,7 @@ private:
     Profiles m_profiles;
     QWidget* m_head = nullptr;
     QScrollArea* m_scroll;
+    QLabel* m_empty = nullptr;
     QVBoxLayout* m_groups;
     std::vector<KnobControl*> m_controls;
     std::vector<std::pair<KnobId, QWidget*>> m_atLoad;

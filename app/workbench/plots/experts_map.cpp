@@ -120,22 +120,16 @@ void ExpertsMap::paintCells(QPainter& p) {
         for (int e = 0; e < m_experts; ++e)
             p.fillRect(cellRect(l, e), cellColor(size_t(l) * size_t(m_experts) + size_t(e)));
     const double row = double(map.height()) / m_layers;
-    const int wanted = std::max(1, int(std::lround(m_layers / std::max(2.0, map.height() / 48.0))));
-    for (int l = 0; l < m_layers; l += wanted) {
-        const bool last = l + wanted >= m_layers;
-        const int shown = last && m_layers - 1 - l < wanted / 2 + 1 ? m_layers - 1 : l;
-        const double y = map.top() + row * shown + row / 2;
-        const int label = size_t(shown) < m_layerIndex.size() ? m_layerIndex[size_t(shown)] : shown;
+    const int intervals = std::max(2, map.height() / 48);
+    const int step = std::max(1, (m_layers + intervals - 1) / intervals);
+    std::vector<int> labelled{m_layers - 1};
+    for (int l = 0; l < m_layers - 1; l += step)
+        if (row * (m_layers - 1 - l) > 14) labelled.push_back(l);
+    for (const int l : labelled) {
+        const double y = map.top() + row * l + row / 2;
+        const int label = size_t(l) < m_layerIndex.size() ? m_layerIndex[size_t(l)] : l;
         drawText(p, QRectF(0, y - 8, kPlotLeft - 6, 16), Qt::AlignRight | Qt::AlignVCenter,
                  QString::number(label), type::monoSmall(), tone(Tone::Text3));
-        if (last && shown != m_layers - 1 && row * (m_layers - 1 - shown) > 16) {
-            const double end = map.top() + row * (m_layers - 1) + row / 2;
-            const int index = size_t(m_layers) <= m_layerIndex.size() ? m_layerIndex.back()
-                                                                     : m_layers - 1;
-            drawText(p, QRectF(0, end - 8, kPlotLeft - 6, 16),
-                     Qt::AlignRight | Qt::AlignVCenter, QString::number(index), type::monoSmall(),
-                     tone(Tone::Text3));
-        }
     }
     p.setBrush(Qt::NoBrush);
     if (m_pinLayer >= 0) {

@@ -5,6 +5,8 @@
 #include <QMouseEvent>
 #include <QToolTip>
 #include <QWheelEvent>
+#include <algorithm>
+#include <algorithm>
 #include <cmath>
 
 #include "app/workbench/plots/plot_margins.h"
@@ -108,45 +110,45 @@ std::vector<MarkerLane::Flag> MarkerLane::flags() const {
         out.push_back(flag);
     }
     // From the newest to the oldest: an older flag that would reach into the next gives up its
-    // effect first, then becomes a count on the next one.
+    // effect first; flags without room for their name share one plate with their number.
+    constexpr double kCountWidth = 30;
+    std::vector<Flag> shown;
     double limit = width();
-    int merged = 0;
+    bool counting = false;
     for (size_t i = out.size(); i-- > 0;) {
         Flag& flag = out[i];
         const QFont effectFont = flag.look.figure ? type::monoSmall() : type::caption();
         const double nameWidth = std::ceil(textWidth(type::caption(), flag.name)) + 14;
         double effectWidth = flag.effect.isEmpty()
                                  ? 0 : std::ceil(textWidth(effectFont, flag.effect)) + 10;
-        const bool newest = i + 1 == out.size();
-        if (newest && flag.x + nameWidth + effectWidth > limit) {   // keep the newest whole
-            flag.rect = QRectF(std::max(0.0, limit - nameWidth - effectWidth - 2), 26,
-                               nameWidth + effectWidth, 18);
-        } else {
-            if (flag.x + nameWidth + effectWidth > limit) {
-                effectWidth = 0;
-                flag.effect.clear();
-            }
-            if (flag.x + nameWidth > limit) {
-                ++merged;
-                flag.rect = {};
-                continue;
-            }
-            flag.rect = QRectF(flag.x, 26, nameWidth + effectWidth, 18);
+        double left = flag.x;
+        if (i + 1 == out.size()) {       // the newest stays whole: it moves in from the edge
+            left = std::max(0.0, std::min(left, limit - nameWidth - effectWidth - 2));
+        } else if (left + nameWidth + effectWidth > limit) {
+            effectWidth = 0;
+            flag.effect.clear();
         }
-        limit = flag.rect.left() - 2;
-    }
-    if (merged > 0) {
-        // The count stands on the oldest flag that is drawn.
-        for (Flag& flag : out) {
-            if (flag.rect.isNull()) continue;
-            flag.name += QString("  +%1").arg(merged);
-            flag.rect.setWidth(std::ceil(textWidth(type::caption(), flag.name)) + 14 +
-                               (flag.effect.isEmpty() ? 0 : flag.rect.width()));
-            break;
+        if (i + 1 < out.size() && left + nameWidth > limit) {
+            if (!counting) {
+                flag.rect = QRectF(limit - kCountWidth, 26, kCountWidth, 18);
+                flag.name = "+1";
+                limit = flag.rect.left() - 2;
+                shown.push_back(flag);
+                counting = true;
+            } else {
+                Flag& plate = shown.back();
+                plate.name = QString("+%1").arg(plate.name.mid(1).toInt() + 1);
+                plate.detail += "\n" + flag.detail;
+            }
+            continue;
         }
-        std::erase_if(out, [](const Flag& flag) { return flag.rect.isNull(); });
+        counting = false;
+        flag.rect = QRectF(left, 26, nameWidth + effectWidth, 18);
+        limit = left - 2;
+        shown.push_back(flag);
     }
-    return out;
+    std::reverse(shown.begin(), shown.end());
+    return shown;
 }
 
 void MarkerLane::paintTurns(QPainter& p) {

@@ -72,6 +72,12 @@ void PlotCanvas::setGreyed(bool on) {
     recolor();
 }
 
+void PlotCanvas::setBound(double value, const QString& label, bool hard) {
+    m_bound = value;
+    m_boundLabel = label;
+    m_boundHard = hard;
+}
+
 void PlotCanvas::recolor() {
     setBackground(QBrush(tone(Tone::Plot)));
     for (size_t i = 0; i < m_graphs.size(); ++i) {
@@ -122,6 +128,10 @@ void PlotCanvas::updateData() {
     double want = std::isfinite(m_spec.fixedMax) ? m_spec.fixedMax : max * 1.05;
     if (!std::isfinite(m_spec.fixedMax)) {
         if (!(want > 0)) want = m_spec.slo ? m_view->sloMs() * 1.5 : 1;
+        // A bound that is not far above the data is worth seeing.
+        if (m_bound > want && (m_boundHard || m_bound < 2 * want)) want = m_bound * 1.1;
+        const double step = niceStep(want), full = std::ceil(want / step) * step;
+        if (full <= want * 1.12) want = full;
         if (want <= m_top && want > 0.55 * m_top) want = m_top;
     }
     m_top = want;

@@ -25,6 +25,8 @@ public:
     void setSeriesHidden(int index, bool hidden);
     bool seriesHidden(int index) const { return m_hidden[size_t(index)]; }
     void setGreyed(bool on);             // too few samples for the first series
+    // A bound drawn across the plot: `hard` in error, else dotted. NaN: none.
+    void setBound(double value, const QString& label, bool hard);
     void setEmptyReason(const QString& reason) { m_emptyReason = reason; }
     void recolor();                      // the theme changed
     void refresh();                      // range or data changed
@@ -40,6 +42,9 @@ public:
     QRectF area() const { return axisRect()->rect(); }
     int hovered() const { return m_hovered; }
     bool greyed() const { return m_greyed; }
+    double bound() const { return m_bound; }
+    const QString& boundLabel() const { return m_boundLabel; }
+    bool boundHard() const { return m_boundHard; }
     const QString& emptyReason() const { return m_emptyReason; }
     bool hasVisibleData() const { return m_hasData; }
     bool drawingExport() const { return m_export; }
@@ -75,6 +80,9 @@ private:
     std::vector<bool> m_hidden;
     QString m_emptyReason;
     double m_top = 0;                    // of the y axis
+    double m_bound = std::numeric_limits<double>::quiet_NaN();
+    QString m_boundLabel;
+    bool m_boundHard = false;
     bool m_axis = false, m_greyed = false, m_hasData = false, m_export = false;
     int m_hovered = -1;
     Drag m_drag = Drag::None;

@@ -87,6 +87,13 @@ void BackLayer::draw(QCPPainter* p) {
             }
         }
     }
+    if (m_canvas->bound() < max) {
+        const double y = std::round(m_canvas->y(m_canvas->bound())) + 0.5;
+        if (m_canvas->boundHard())
+            dashed(p, {area.left(), y}, {area.right() + 1, y}, tone(Tone::Error), 6, 3);
+        else
+            dashed(p, {area.left(), y}, {area.right() + 1, y}, tone(Tone::Text3), 2, 3);
+    }
     for (const Marker& marker : snapshot->markers) {
         if (marker.kind == Marker::Kind::TurnStart || marker.kind == Marker::Kind::TurnEnd) continue;
         if (marker.t < view->lower() || marker.t > view->upper()) continue;
@@ -106,6 +113,10 @@ void FrontLayer::draw(QCPPainter* p) {
         plateText(p, area, area.right() - 6, std::round(m_canvas->y(view->sloMs())) - 4, text,
                   tone(Tone::Error), tone(Tone::Plot));
     }
+    if (m_canvas->hasVisibleData() && m_canvas->bound() < m_canvas->yAxis->range().upper)
+        plateText(p, area, area.right() - 6, std::round(m_canvas->y(m_canvas->bound())) - 4,
+                  m_canvas->boundLabel(), tone(m_canvas->boundHard() ? Tone::Error : Tone::Text3),
+                  tone(Tone::Plot));
     if (!m_canvas->hasVisibleData()) {
         const QString text = "No data: " + m_canvas->emptyReason();
         const double w = textWidth(type::caption(), text) + 16;
@@ -164,7 +175,7 @@ void OverlayLayer::drawCursor(QCPPainter* p) {
         const PlotSeries& series = m_canvas->spec().series[size_t(hovered)];
         const double v = valueAt(*m_canvas->data(hovered), t);
         const QString text = QString("%1 %2 %3, %4").arg(series.name,
-            QString::fromStdString(formatFixed(v, series.decimals)), m_canvas->spec().unit,
+            QString::fromStdString(formatFixed(v, series.decimals < 0 ? 3 : series.decimals)), m_canvas->spec().unit,
             clockText(t, 1));
         const double w = textWidth(type::monoSmall(), text) + 10;
         const double left = x - 10 - w > area.left() ? x - 10 - w : x + 10;
@@ -174,7 +185,7 @@ void OverlayLayer::drawCursor(QCPPainter* p) {
     }
     if (!m_canvas->axisVisible()) return;
     const QString text = clockText(t, 1);
-    const double w = std::max(50.0, textWidth(type::monoSmall(), text) + 10);
+    const double w = std::max(50.0, textWidth(type::monoSmall(), text) + 4);
     const double left = std::clamp(x - w / 2, 0.0, m_canvas->width() - w);
     const QRectF plate(std::round(left), base + 3, w, 16);
     fillBox(*p, plate, tone(Tone::Accent), Qt::transparent, 2);

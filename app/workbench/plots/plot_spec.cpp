@@ -25,7 +25,7 @@ const std::vector<PlotSpec>& plotSpecs() {
          .series = {{SeriesId::TokensPerSecond, "decode", 1, 1}}, .secondColumn = true},
         {.key = "disk", .title = "Disk", .unit = "GB/s",
          .definition = "bytes of experts read / wall time, 1 s",
-         .series = {{SeriesId::ReadRate, "read", 4, 3}}, .secondColumn = true},
+         .series = {{SeriesId::ReadRate, "read", 4, -1}}, .secondColumn = true},
         {.key = "memory", .title = "Memory", .unit = "GiB",
          .definition = "resident set of this process",
          .series = {{SeriesId::MemoryGiB, "resident", 6, 2}}, .secondColumn = true},

@@ -14,7 +14,7 @@ struct PlotSeries {
     SeriesId id;
     QString name;                // in the legend: "P99"
     int color;                   // 1..8, of the palette
-    int decimals = 1;            // in the legend
+    int decimals = 1;            // in the legend; -1: 2, or 3 under one unit
     double quantile = -1;        // of the pooled column; -1: the third column is the mean
 };
 

@@ -60,7 +60,9 @@ PlotsPanel::PlotsPanel(ViewState* view, QWidget* parent)
     for (const PlotSpec& spec : plotSpecs()) {
         auto* plot = new TimePlot(spec, view, this);
         connect(plot, &TimePlot::menuRequested, this, &PlotsPanel::showMenu);
-        connect(plot, &TimePlot::availabilityChanged, this, [this] { m_moved = true; });
+        // A source that came or went changes what is shown; not while the plots are being updated.
+        connect(plot, &TimePlot::availabilityChanged, this, [this] { m_moved = true; arrange(); },
+                Qt::QueuedConnection);
         m_plots.push_back(plot);
     }
     connect(view, &ViewState::rangeChanged, this, [this] {
@@ -86,6 +88,7 @@ void PlotsPanel::setSource(SessionSource* source) {
     m_source = source;
     for (TimePlot* plot : m_plots) plot->setSource(source);
     m_experts->setModel(source ? source->model() : nullptr);
+    m_moved = true;
 }
 
 void PlotsPanel::setDiagnose(std::function<void()> diagnose) {
@@ -198,7 +201,20 @@ void PlotsPanel::arrange() {
 void PlotsPanel::tick(const std::shared_ptr<const Snapshot>& snapshot) {
     const bool fresh = snapshot != m_snapshot;
     m_snapshot = snapshot;
-    if (!isVisible() || !snapshot) return;
+    if (!isVisible()) return;
+    if (!snapshot) {
+        if (!fresh && !m_moved) return;
+        m_moved = false;
+        for (TimePlot* plot : m_plots) plot->setSnapshot(nullptr, false);
+        for (MarkerLane* lane : m_lanes) lane->setSnapshot(nullptr);
+        m_experts->setSnapshot(nullptr);
+        QVector<FigureCard> cards;
+        for (const char* label : {"Decode", "ITL P99", "Hit rate", "Read", "Stall"})
+            cards << FigureCard{label, "n/a", "", {caption("no model is loaded")}, ""};
+        m_figures->setCards(cards);
+        m_drawnAt = m_pooledAt = m_figuresAt = -1;
+        return;
+    }
     // While following, a redraw is due when the range has moved by half a pixel, or every 100 ms.
     const double pixel = m_view->span() / std::max(100, width());
     const double since = std::abs(snapshot->now - m_drawnAt);
@@ -245,7 +261,7 @@ void PlotsPanel::updateFigures(const Snapshot& snapshot) {
     if (!std::isfinite(f.itlP99Ms)) {
         itl.detail = {caption("SLO " + slo + " ms")};
     } else if (few) {
-        itl.detail = {caption(QString("n = %1, too few to judge").arg(f.itlCount))};
+        itl.detail = {caption(QString("n = %1, under 200").arg(f.itlCount))};
     } else {
         const bool met = f.itlP99Ms <= m_view->sloMs();
         itl.detail = {caption("SLO " + slo + " ms, "),

@@ -36,6 +36,7 @@ TimePlot::TimePlot(const PlotSpec& spec, ViewState* view, QWidget* parent)
     column->setSpacing(0);
     column->addWidget(m_header);
     column->addWidget(m_canvas, 1);
+    column->addStretch(0);   // keeps the header on top while the canvas is hidden
     m_diagnose->setParent(m_header);
     m_diagnose->hide();
     setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Expanding);
@@ -68,7 +69,10 @@ void TimePlot::setSnapshot(const std::shared_ptr<const Snapshot>& snapshot, bool
         }
         if (any) reason.clear();
         if (snapshot->figures.itlCount > 0) m_samples = snapshot->figures.itlCount;
+    } else if (!m_spec.needs.isEmpty()) {
+        reason = "no model is loaded";
     }
+    m_canvas->setEmptyReason(snapshot ? "nothing was recorded in this range" : "no model is loaded");
     if (reason != m_unavailable) {
         m_unavailable = reason;
         m_canvas->setVisible(reason.isEmpty());
@@ -80,6 +84,7 @@ void TimePlot::setSnapshot(const std::shared_ptr<const Snapshot>& snapshot, bool
     if (!isVisible()) return;
     if (m_spec.pool == PlotSpec::Pool::Itl)
         m_canvas->setGreyed(m_samples > 0 && m_samples < kEnoughSamples);
+    updateBound();
     if (!unavailable()) m_canvas->setSnapshot(snapshot);
     if (pooled) updatePooled();
     updateLegend();
@@ -99,6 +104,19 @@ void TimePlot::refreshCursor() {
         m_canvas->refreshCursor();
     }
     updateLegend();
+}
+
+// Bounds that are known: the memory limit of the process, a paced link.
+void TimePlot::updateBound() {
+    if (!m_source || !m_source->model()) return;
+    if (m_spec.key == "memory") {
+        const double limit = double(m_source->memory().limit) / double(1 << 30);
+        m_canvas->setBound(limit > 0 ? limit : std::nan(""), "limit " + figure(limit, 2), true);
+    } else if (m_spec.key == "disk") {
+        const int64_t limit = m_source->knobState(KnobId::LinkLimit).effective;
+        m_canvas->setBound(limit > 0 ? double(limit) / 1000 : std::nan(""),
+                           QString("link limit %1 MB/s").arg(limit), false);
+    }
 }
 
 void TimePlot::updatePooled() {
@@ -139,11 +157,12 @@ void TimePlot::updateLegend() {
             const double third = m_spec.pool == PlotSpec::Pool::None ? stats.mean : m_pooled[i];
             const double cursor = m_view->hasCursor() ? valueAt(data, m_view->cursor())
                                                       : std::nan("");
-            entry.last = figure(stats.last, series.decimals);
-            entry.min = figure(stats.min, series.decimals);
-            entry.third = figure(third, series.decimals);
-            entry.max = figure(stats.max, series.decimals);
-            if (m_view->hasCursor()) entry.cursor = figure(cursor, series.decimals);
+            const int decimals = series.decimals >= 0 ? series.decimals : stats.max < 1 ? 3 : 2;
+            entry.last = figure(stats.last, decimals);
+            entry.min = figure(stats.min, decimals);
+            entry.third = figure(third, decimals);
+            entry.max = figure(stats.max, decimals);
+            if (m_view->hasCursor()) entry.cursor = figure(cursor, decimals);
             entry.over = limited && stats.last > slo;
             entry.minOver = limited && stats.min > slo;
             entry.thirdOver = limited && third > slo;

@@ -98,6 +98,7 @@ protected:
 private:
     void updateLegend();
     void updatePooled();
+    void updateBound();
     void toggle(int index);
     void isolate(int index);
 

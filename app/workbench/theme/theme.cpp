@@ -10,9 +10,32 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#ifdef Q_OS_LINUX
+#include <dlfcn.h>
+#endif
+
+// Resources of a static library are registered by hand; the macro works outside namespaces only.
+static void registerResources() {
+    Q_INIT_RESOURCE(icons);
+    Q_INIT_RESOURCE(themes);
+}
 
 namespace colibri::ui {
 namespace {
+
+// Qt has FreeType thicken the stems of CFF fonts such as Inter. That assumes gamma-correct blending;
+// the raster painter blends linearly, and light text on a dark ground would look bold. Both
+// functions belong to libraries that QtGui has loaded; where one is missing nothing changes.
+void plainStems() {
+#ifdef Q_OS_LINUX
+    using Library = void* (*)();
+    using SetProperty = int (*)(void*, const char*, const char*, const void*);
+    const auto library = reinterpret_cast<Library>(dlsym(RTLD_DEFAULT, "_Z14qt_getFreetypev"));
+    const auto set = reinterpret_cast<SetProperty>(dlsym(RTLD_DEFAULT, "FT_Property_Set"));
+    const unsigned char plain = 1;       // FT_Bool
+    if (library && set) set(library(), "cff", "no-stem-darkening", &plain);
+#endif
+}
 
 struct Row {
     Tone tone;
@@ -96,6 +119,8 @@ Theme& Theme::get() {
 void Theme::install() {
     if (m_installed) return;
     m_installed = true;
+    registerResources();
+    plainStems();
     QApplication::setStyle(QStyleFactory::create("Fusion"));
     QApplication::setFont(type::body());
     QToolTip::setFont(type::dense());

@@ -21,7 +21,7 @@ double iconGap(const QString& icon) { return icon.isEmpty() ? 0 : 6; }
 
 Button::Button(const QString& text, Kind kind, Size size, QWidget* parent)
     : QAbstractButton(parent), m_kind(kind), m_size(size),
-      m_padding(size == Size::Dense ? 8 : size == Size::Main ? 20 : 12) {
+      m_padding(size == Size::Dense ? 9 : size == Size::Main ? 21 : 13) {
     setText(text);
     setFocusPolicy(Qt::StrongFocus);
     setCursor(Qt::PointingHandCursor);
@@ -127,8 +127,9 @@ void IconButton::paintEvent(QPaintEvent*) {
     if (hasFocus()) focusRing(p, rect(), 4);
     const QColor ink = !isEnabled() ? tone(Tone::TextOff) : lit && m_rest == Tone::Text2
                                                                 ? tone(Tone::Text1) : tone(m_rest);
-    const double at = (width() - m_iconSize) / 2.0;
-    paintIcon(p, m_icon, QRectF(std::round(at), std::round(at), m_iconSize, m_iconSize), ink);
+    paintIcon(p, m_icon, QRectF(std::round((width() - m_iconSize) / 2.0),
+                                std::round((height() - m_iconSize) / 2.0), m_iconSize, m_iconSize),
+              ink);
     if (m_dot) {
         p.setRenderHint(QPainter::Antialiasing);
         p.setPen(Qt::NoPen);
@@ -314,12 +315,14 @@ Select::Select(QWidget* parent) : QComboBox(parent) {
     setFocusPolicy(Qt::StrongFocus);
     setFixedHeight(24);
     view()->setFont(type::dense());
+    connect(this, &QComboBox::currentIndexChanged, this, [this] { updateGeometry(); });
 }
 
 void Select::setPrefix(const QString& icon, const QString& label, bool monoValue) {
     m_icon = icon;
     m_label = label;
     m_mono = monoValue;
+    m_fitCurrent = true;     // the bar would else keep room for the longest choice
     updateGeometry();
     update();
 }
@@ -334,9 +337,10 @@ QSize Select::sizeHint() const {
     double width = 2 + 14 + 18;
     if (!m_icon.isEmpty()) width += 12 + iconGap(m_icon);
     if (!m_label.isEmpty()) width += textWidth(type::dense(), m_label) + 6;
-    double widest = 0;
     const QFont font = m_mono ? type::monoSmall() : type::dense();
-    for (int i = 0; i < count(); ++i) widest = std::max(widest, textWidth(font, itemText(i)));
+    double widest = textWidth(font, currentText());
+    for (int i = 0; i < count() && !m_fitCurrent; ++i)
+        widest = std::max(widest, textWidth(font, itemText(i)));
     return {int(std::ceil(width + widest)), 24};
 }
 

@@ -53,6 +53,7 @@ public:
     void setIconName(const QString& icon);
     void setIconSize(int px);                   // 16 in bars, 12 in text
     void setRestTone(Tone tone);
+    void setHitWidth(int px) { setFixedWidth(px); }
     void setDot(bool on);                       // warn dot: something new
     void describe(const QString& name, const QString& shortcut = {});
     QSize sizeHint() const override { return {m_size, m_size}; }
@@ -153,7 +154,7 @@ protected:
 
 private:
     QString m_icon, m_label, m_suffix;
-    bool m_mono = false;
+    bool m_mono = false, m_fitCurrent = false;
 };
 
 // Group head with a chevron that folds what is under it.

@@ -30,6 +30,12 @@ void drawElided(QPainter& p, const QRectF& rect, int flags, const QString& text,
              color);
 }
 
+QString spansText(const QVector<Span>& spans) {
+    QString text;
+    for (const Span& span : spans) text += span.text;
+    return text;
+}
+
 double spansWidth(const QVector<Span>& spans, double gap) {
     double width = 0;
     for (const Span& span : spans) width += textWidth(span.font, span.text);
@@ -111,7 +117,7 @@ QBrush hatchBrush() {
         tile.fill(Qt::transparent);
         QPainter p(&tile);
         p.setRenderHint(QPainter::Antialiasing);
-        p.setPen(QPen(color, 2));
+        p.setPen(QPen(color, 1.1));
         for (double x = -2 * kTile; x <= 2 * kTile; x += kTile / 2.0)
             p.drawLine(QPointF(x - 4, kTile + 4), QPointF(x + kTile + 4, -4));
     }

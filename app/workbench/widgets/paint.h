@@ -27,6 +27,7 @@ void drawElided(QPainter& p, const QRectF& rect, int flags, const QString& text,
                 const QColor& color);
 // Spans on a common baseline in `rect` (vertically centred), cut at its right edge. Returns width.
 double drawSpans(QPainter& p, const QRectF& rect, const QVector<Span>& spans, double gap = 0);
+QString spansText(const QVector<Span>& spans);
 double spansWidth(const QVector<Span>& spans, double gap = 0);
 // Wrapped text with a fixed line height; returns the height. A null painter only measures.
 double drawWrapped(QPainter* p, const QPointF& at, double width, const QString& text,

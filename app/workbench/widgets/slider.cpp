@@ -189,9 +189,9 @@ void Slider::paintScale(QPainter& p) {
     if (!m_range.defaultValue || !isEnabled()) return;
     const QString label = "default " + text(m_range.defaultText, *m_range.defaultValue);
     const double w = textWidth(type::caption(), label), at = xOf(*m_range.defaultValue);
-    const double left = textWidth(mono, low) + 6, right = width() - textWidth(mono, high) - 6;
+    const double left = textWidth(mono, low) + 10, right = width() - textWidth(mono, high) - 10;
     double x = at - w / 2;
-    if (x < left && at - 4 > left - 4) x = std::max(left, at - 4);   // beside the low end
+    if (x < left && at - 4 >= left) x = at - 4;   // beside its tick, clear of the low end
     if (x < left || x + w > right) return;
     drawText(p, QRectF(x, 19, w, 13), Qt::AlignVCenter, label, type::caption(), tone(Tone::Text3));
 }

@@ -46,7 +46,7 @@ void NumberField::setError(bool on) {
 
 QSize NumberField::sizeHint() const {
     const double unit = m_unit.isEmpty() ? 0 : textWidth(type::caption(), m_unit) + 4;
-    return {int(std::ceil(textWidth(type::mono(), text()) + unit)) + 17, 22};
+    return {int(std::ceil(textWidth(type::mono(), text()) + unit)) + 15, 22};
 }
 
 void NumberField::paintEvent(QPaintEvent* event) {

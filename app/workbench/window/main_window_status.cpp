@@ -34,7 +34,7 @@ void MainWindow::updateStatus(const Snapshot* snapshot) {
         m_status->cell(cell)->setContent(content);
     };
     const MemoryNow memory = m_source->memory();
-    StatusCell::Content gpu{.label = "GPU", .value = "n/a", .muted = true};
+    StatusCell::Content gpu{.label = "GPU", .value = "n/a"};
     if (snapshot) {
         const SeriesData& sm = snapshot->series[size_t(SeriesId::SmUtilisation)];
         if (sm.unavailable.empty() && !sm.y.empty())

@@ -247,8 +247,8 @@ MessageList::MessageList(MessageCenter* center, QWidget* window)
 
 QSize MessageList::sizeHint() const {
     const_cast<MessageList*>(this)->refresh();
-    m_content->adjustSize();
-    return {kListWidth, std::clamp(36 + m_content->sizeHint().height(), 96, 520)};
+    m_rows->activate();
+    return {kListWidth, std::clamp(36 + m_rows->sizeHint().height(), 96, 520)};
 }
 
 void MessageList::refresh() {

@@ -201,7 +201,7 @@ QRect CommandPalette::panelRect() const {
     const int foot = m_frame && !m_frame->footer.isEmpty() ? kFoot : 0;
     const int rows = m_answer ? 0 : m_list ? m_list->contentHeight() : 360;
     const int most = parentWidget()->height() - rect.top() - 40;
-    rect.setHeight(std::min(most, kInput + std::min(rows, 372) + foot + (m_answer ? 0 : 0)));
+    rect.setHeight(std::min(most, kInput + std::min(rows, 372) + foot + 2));
     return rect;
 }
 

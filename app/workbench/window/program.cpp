@@ -20,6 +20,11 @@ constexpr int kWatchMs = 100;
 constexpr int kQuietTicks = 8;
 constexpr int kLongestRunMs = 15 * 60 * 1000;
 
+// The pointer of a headless run stands somewhere over the window; nothing is hovered in a picture.
+void clearHover(QWidget* root) {
+    for (QWidget* widget : root->findChildren<QWidget*>()) widget->setAttribute(Qt::WA_UnderMouse, false);
+}
+
 QString optionName(const KnobRow& row) { return QString(row.name).replace('_', '-'); }
 
 }  // namespace
@@ -209,6 +214,7 @@ void Program::takeScreenshot() {
     const QFileInfo file(m_options.screenshot);
     QDir().mkpath(file.absolutePath());
     m_window->tick();
+    clearHover(m_window.get());
     const QPixmap picture = m_window->grab();
     if (!picture.save(file.absoluteFilePath(), "PNG")) {
         std::fprintf(stderr, "The picture %s could not be written.\n", qPrintable(file.absoluteFilePath()));

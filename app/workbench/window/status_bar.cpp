@@ -114,6 +114,7 @@ void StatusBar::arrange() {
     m_cells[Disk]->setVisible(m_loaded);
     m_cells[Gpu]->setVisible(!small);
     m_cells[Cost]->setVisible(m_loaded && !small);
+    m_cells[Dropped]->setLeftLine(small);
     m_cells[Dropped]->setVisible(m_loaded);
     m_cells[Session]->setVisible(m_loaded && !small);
     m_cells[Bell]->setVisible(m_loaded && !small);

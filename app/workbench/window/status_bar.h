@@ -26,6 +26,7 @@ public:
 
     StatusCell(bool leftLine, bool rightLine, QWidget* parent = nullptr);
     void setContent(const Content& content);
+    void setLeftLine(bool on) { m_leftLine = on; }
     const Content& content() const { return m_content; }
     QSize sizeHint() const override;
     QSize minimumSizeHint() const override { return sizeHint(); }

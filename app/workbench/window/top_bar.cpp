@@ -20,7 +20,7 @@ public:
 protected:
     void paintEvent(QPaintEvent*) override {
         QPainter p(this);
-        paintIcon(p, "logo", QRectF(4, 6, 16, 16), tone(Tone::Accent));
+        paintIcon(p, "logo", QRectF(4, 6, 16, 16), tone(Tone::Text2));
     }
 };
 
@@ -192,8 +192,11 @@ TopBar::TopBar(ViewState* view, QWidget* parent) : QWidget(parent), m_view(view)
     line->addLayout(m_tabsLayout);
     line->addStretch(1);
     for (QWidget* w : std::initializer_list<QWidget*>{m_pause, m_follow, m_followIcon, m_range,
-             m_lineA, m_recording, m_lineB, m_commands, m_search, m_theme, m_bell, m_help})
+             m_lineA, m_recording, m_lineB, m_commands, m_search, m_theme, m_bell, m_help}) {
+        if (w == m_follow) line->addSpacing(2);
         line->addWidget(w);
+        if (w == m_follow) line->addSpacing(2);
+    }
     line->setAlignment(m_chip, Qt::AlignVCenter);
 
     connect(m_pause, &QAbstractButton::clicked, m_view, &ViewState::setPaused);

@@ -74,6 +74,7 @@ void shoot(const QString& folder, const QString& name, Theme::Mode mode) {
         }
         settle(window);
     }
+    for (QWidget* widget : window.findChildren<QWidget*>()) widget->setAttribute(Qt::WA_UnderMouse, false);
     QImage image(size, QImage::Format_ARGB32);
     image.fill(Qt::magenta);     // anything the window leaves unpainted shows
     QPainter painter(&image);

@@ -1,0 +1,426 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include <QClipboard>
+#include <QDir>
+#include <QJsonDocument>
+#include <QPlainTextEdit>
+#include <QScrollBar>
+
+#include "app/workbench/chat/chat_list.h"
+#include "app/workbench/chat/chat_panel.h"
+#include "app/workbench/chat/chat_parts.h"
+#include "window_test.h"
+
+using namespace colibri;
+using namespace colibri::ui;
+
+class TestChat : public QObject {
+    Q_OBJECT
+
+    std::unique_ptr<Sandbox> m_sandbox;
+    std::unique_ptr<FakeSource> m_source;
+    std::unique_ptr<ViewState> m_view;
+    std::unique_ptr<ChatStore> m_store;
+    std::unique_ptr<QWidget> m_window;
+    ChatPanel* m_chat = nullptr;
+    int m_folder = 0;
+
+    QString folder() const { return m_sandbox->path(QString("chats%1").arg(m_folder)); }
+    void tick() {
+        m_chat->tick(m_source->snapshot());
+        QCoreApplication::processEvents();
+    }
+    void ask(const QString& text) {
+        QPlainTextEdit* edit = m_chat->composer()->editor();
+        edit->setFocus();
+        QTest::keyClicks(edit, text);
+        QTest::keyClick(edit, Qt::Key_Return);
+    }
+    void answer(const QStringList& tokens, StopReason stop = StopReason::Eos) {
+        m_source->feed(*m_source->lastRun, tokens);
+        m_source->finish(*m_source->lastRun, stop);
+        tick();
+    }
+    const Turn& lastTurn() { return m_chat->conversation().turns[m_chat->conversation().path().last()]; }
+    ModelTurn* lastWidget() { return m_chat->view()->modelTurn(m_chat->conversation().path().last()); }
+
+private slots:
+    void initTestCase() { m_sandbox = std::make_unique<Sandbox>(); }
+    void init() {
+        ++m_folder;
+        m_source = std::make_unique<FakeSource>();
+        m_view = std::make_unique<ViewState>();
+        m_store = std::make_unique<ChatStore>(folder());
+        m_window = std::make_unique<QWidget>();
+        m_window->resize(520, 836);
+        m_chat = new ChatPanel(m_store.get(), m_view.get(), m_window.get(), m_window.get());
+        m_chat->resize(520, 836);
+        m_chat->setSource(m_source.get());
+        m_window->show();
+        m_window->activateWindow();
+        QVERIFY(QTest::qWaitForWindowActive(m_window.get()));
+    }
+    void cleanup() {
+        m_window.reset();
+        m_store.reset();
+        m_view.reset();
+        m_source.reset();
+    }
+
+    // ---- markdown
+
+    void markdownBlocks() {
+        const QString text = "# Head\n\nPlain **bold** and `code`\nsecond line\n\n- one\n  more\n- two\n\n1. first\n"
+                             "```py\nx = 1\ny = 2\n```\n| a | b |\n|---|--:|\n| x | 3 |\n\n> said";
+        const auto blocks = parseMarkdown(text, 0, false);
+        using Kind = MarkdownBlock::Kind;
+        std::vector<Kind> kinds;
+        for (const auto& block : blocks) kinds.push_back(block.kind);
+        QCOMPARE(kinds, (std::vector<Kind>{Kind::Heading, Kind::Paragraph, Kind::Item, Kind::Item, Kind::Item,
+                                           Kind::Code, Kind::Table, Kind::Quote}));
+        QCOMPARE(blocks[1].text.text, QString("Plain bold and code") + QChar(QChar::LineSeparator) + "second line");
+        QCOMPARE(blocks[2].text.text, QString("one more"));
+        QCOMPARE(blocks[4].marker, QString("1."));
+        QCOMPARE(blocks[5].marker, QString("py"));
+        QCOMPARE(blocks[5].text.text, QString("x = 1\ny = 2"));
+        QCOMPARE(blocks[6].rows[1][1].text, QString("3"));
+        // Every visible character knows its source.
+        for (const auto& block : blocks) {
+            QCOMPARE(block.text.source.size(), block.text.text.isEmpty() ? block.text.source.size()
+                                                                         : block.text.text.size() + 1);
+            for (qsizetype i = 0; i < block.text.text.size(); ++i) {
+                const QChar shown = block.text.text[i], source = text[block.text.source[i]];
+                if (shown != QChar::LineSeparator && shown != ' ') QCOMPARE(shown, source);
+            }
+        }
+    }
+
+    void streamingShowsAnOpenMarkAsBold() {
+        const auto blocks = parseMarkdown("so **much", 0, true);
+        QCOMPARE(blocks[0].text.text, QString("so much"));
+        QCOMPARE(parseMarkdown("so **much", 0, false)[0].text.text, QString("so **much"));
+        QCOMPARE(parseMarkdown("2 * 3 * 4 and a_b_c", 0, false)[0].text.text, QString("2 * 3 * 4 and a_b_c"));
+        QVERIFY(parseMarkdown("```\nopen", 0, true)[0].open);
+    }
+
+    void growingTextGivesTheSameBlocksAsWholeText() {
+        const QString text = "One **two** three.\n\n- a\n- b `c`\n\n```sh\nls -l\n```\n\nEnd | of\n|---|---|\n| x | y |\n\nlast";
+        TextFlow grown, whole;
+        grown.layoutFor(400);
+        whole.layoutFor(400);
+        for (int i = 1; i <= text.size(); ++i) grown.setText(text.left(i), 0, i < text.size());
+        whole.setText(text, 0, false);
+        QCOMPARE(grown.visibleText(), whole.visibleText());
+        QCOMPARE(grown.layoutFor(400), whole.layoutFor(400));
+    }
+
+    void hostileTextIsShown() {
+        TextFlow flow;
+        for (const QString& text : {QString("****"), QString("[a](b"), QString("[](#)"), QString("| | |\n|-|"),
+                                    QString("```"), QString("> "), QString(5000, '*'), QString("\n\n\n"),
+                                    QString("- \n- "), QString("<b>no html</b>")}) {
+            flow.setText(text, 0, true);
+            QVERIFY(flow.layoutFor(200) >= 0);
+            flow.grab();
+        }
+        flow.setText("<b>no html</b>", 0, false);
+        QCOMPARE(flow.visibleText(), QString("<b>no html</b>"));
+    }
+
+    // ---- a reply
+
+    void replyStreamsAndIsSaved() {
+        ask("Why is it slow?");
+        QVERIFY(m_chat->generating());
+        QCOMPARE(m_chat->composer()->text(), QString());
+        QCOMPARE(QString::fromStdString(m_source->lastRequest.messages[0]["content"]), QString("Why is it slow?"));
+        m_source->feed(*m_source->lastRun, {"Because", " of", " misses"});
+        tick();
+        QCOMPARE(lastTurn().text, QString("Because of misses"));
+        QCOMPARE(lastWidget()->flow()->visibleText(), QString("Because of misses"));
+        QCOMPARE(m_chat->composer()->meter()->used(), 148 + 3);
+        QVERIFY(m_chat->composer()->stopButton()->isVisible());
+        m_source->feed(*m_source->lastRun, {"."});
+        m_source->finish(*m_source->lastRun);
+        tick();
+        QVERIFY(!m_chat->generating());
+        QCOMPARE(lastTurn().figures.stop, QString("eos"));
+        QCOMPARE(lastTurn().figures.tokS, 34.2);
+        QCOMPARE(lastTurn().figures.hitRate, 67.5);
+        QCOMPARE(lastTurn().tokens.size(), 4);
+        m_store->flush();
+        const QStringList files = QDir(folder()).entryList({"*.json"});
+        QCOMPARE(files.size(), 1);
+        QFile file(folder() + "/" + files[0]);
+        QVERIFY(file.open(QIODevice::ReadOnly));
+        const auto stored = Conversation::fromJson(QJsonDocument::fromJson(file.readAll()).object());
+        QVERIFY(stored.has_value());
+        QCOMPARE(stored->turns.size(), 2);
+        QCOMPARE(stored->turns[1].text, QString("Because of misses."));
+        QCOMPARE(stored->turns[1].tokens[3].layer, lastTurn().tokens[3].layer);
+        QCOMPARE(stored->turns[1].figures.bytesRead, lastTurn().figures.bytesRead);
+        QCOMPARE(stored->title, QString("Why is it slow?"));
+    }
+
+    void typingGoesOnWhileAReplyStreams() {
+        ask("One");
+        QTest::keyClicks(m_chat->composer()->editor(), "Two");
+        QTest::keyClick(m_chat->composer()->editor(), Qt::Key_Return);   // not sent yet
+        QCOMPARE(m_chat->composer()->text(), QString("Two"));
+        answer({"done"});
+        QTest::keyClick(m_chat->composer()->editor(), Qt::Key_Return);
+        QCOMPARE(m_source->lastRequest.messages.size(), size_t(3));
+    }
+
+    void escapeStopsAndKeepsThePart() {
+        ask("Tell me");
+        m_source->feed(*m_source->lastRun, {"Once", " upon"});
+        tick();
+        QTest::keyClick(m_chat->composer()->editor(), Qt::Key_Escape);
+        QCOMPARE(m_source->cancels, 1);
+        QVERIFY(m_source->lastRun->cancelled());
+        m_source->finish(*m_source->lastRun, StopReason::Cancelled);
+        tick();
+        QCOMPARE(lastTurn().text, QString("Once upon"));
+        QCOMPARE(lastTurn().figures.stop, QString("cancelled"));
+    }
+
+    void failureIsShownWithTryAgain() {
+        ask("Tell me");
+        m_source->lastRun->fail({Code::IoError, "layer_014.bin, byte 180043776: input/output error",
+                                 "Check the disk, then verify hashes"});
+        tick();
+        QVERIFY(lastTurn().error.contains("byte 180043776"));
+        auto* retry = lastWidget()->findChild<LinkButton*>();
+        QVERIFY(retry->isVisible());
+        QTest::mouseClick(retry, Qt::LeftButton);
+        QVERIFY(m_chat->generating());
+    }
+
+    void stopStringIsCutFromTheText() {
+        ask("List");
+        m_source->feed(*m_source->lastRun, {"a", "b", "END"});
+        tick();
+        RequestResult result;
+        result.stop = StopReason::StopString;
+        result.tokens = {1, 2, 3};
+        result.text = "ab";
+        m_source->lastRun->finish(result);
+        tick();
+        QCOMPARE(lastTurn().text, QString("ab"));
+        QCOMPARE(lastTurn().tokens.last().end, 2);
+    }
+
+    // ---- branches
+
+    void regenerateMakesABranchAndArrowsSwitch() {
+        ask("Pick");
+        answer({"first"});
+        m_chat->regenerate();
+        QCOMPARE(m_source->lastRequest.sampling.seed, ChatSettings().sampling.seed + 1);
+        answer({"second"});
+        QCOMPARE(lastTurn().text, QString("second"));
+        QCOMPARE(m_chat->conversation().turns.size(), 3);
+        IconButton* left = nullptr;
+        for (auto* button : lastWidget()->findChildren<IconButton*>())
+            if (button->accessibleName() == "Earlier branch") left = button;
+        QVERIFY(left && left->isVisible());
+        QTest::mouseClick(left, Qt::LeftButton);
+        QCOMPARE(lastTurn().text, QString("first"));
+    }
+
+    void editingAMessageBranchesTheConversation() {
+        ask("Teh question");
+        answer({"what?"});
+        m_chat->editLast();
+        auto* user = qobject_cast<UserTurn*>(m_chat->view()->turns()[0]);
+        QVERIFY(user->editing());
+        auto* editor = user->findChild<QPlainTextEdit*>();
+        editor->selectAll();
+        QTest::keyClicks(editor, "The question");
+        QTest::keyClick(editor, Qt::Key_Return);
+        QVERIFY(m_chat->generating());
+        QCOMPARE(QString::fromStdString(m_source->lastRequest.messages[0]["content"]), QString("The question"));
+        answer({"Ah."});
+        QCOMPARE(m_chat->conversation().path().size(), 2);
+        QCOMPARE(m_chat->conversation().turns.size(), 4);
+    }
+
+    void systemPromptAndReasoningInMessages() {
+        m_chat->editSystemPrompt();
+        QTest::keyClicks(m_chat->view()->systemFold()->editor(), "Be brief.");
+        ask("Q1");
+        answer({"<think>", "hm", "</think>", "A1"});
+        QCOMPARE(lastWidget()->flow()->visibleText(), QString("A1"));
+        ask("Q2");
+        const auto& messages = m_source->lastRequest.messages;
+        QCOMPARE(messages.size(), size_t(4));
+        QCOMPARE(messages[0]["role"].get<std::string>(), std::string("system"));
+        QCOMPARE(messages[2]["content"].get<std::string>(), std::string("A1"));
+    }
+
+    // ---- tokens
+
+    void hoveredTokenSaysWhatItWaitedFor() {
+        ask("Go");
+        m_source->feed(*m_source->lastRun, {"A", " fast", " one"}, 20);
+        m_source->feed(*m_source->lastRun, {" slow"}, 44.6);
+        m_source->feed(*m_source->lastRun, {" end"}, 20);
+        m_source->finish(*m_source->lastRun);
+        tick();
+        TextFlow* flow = lastWidget()->flow();
+        const QRect rect = flow->tokenRect(3);
+        QVERIFY(rect.width() > 10);
+        hover(flow, rect.center());
+        QCOMPARE(flow->hoveredToken(), 3);
+        const Readout::Content& content = m_chat->readout()->content();
+        QCOMPARE(content.token, QString("␣slow"));
+        QCOMPARE(content.gap, QString("44.6 ms"));
+        QVERIFY(content.slow);
+        QCOMPARE(spansText(content.reason), QString("layer 14 waited 12.6 ms for expert 37"));
+        QVERIFY(m_view->hasCursor());
+        // The slow one alone is underlined.
+        const QImage image = flow->grab().toImage();
+        QCOMPARE(image.pixelColor(rect.center().x(), rect.bottom() + 1), tone(Tone::Warn));
+        QVERIFY(image.pixelColor(flow->tokenRect(1).center().x(), rect.bottom() + 1) != tone(Tone::Warn));
+        flow->setFocus();
+        QTest::keyClick(flow, Qt::Key_Left);
+        QCOMPARE(flow->hoveredToken(), 2);
+    }
+
+    // ---- scrolling and finding
+
+    void followsOnlyAtTheBottom() {
+        ask("Long");
+        QStringList lines;
+        for (int i = 0; i < 120; ++i) lines << QString("line %1\n\n").arg(i);
+        m_source->feed(*m_source->lastRun, lines);
+        tick();
+        QVERIFY(m_chat->view()->atBottom());
+        m_chat->view()->verticalScrollBar()->setValue(100);
+        m_source->feed(*m_source->lastRun, {"more\n\n", "and more"});
+        tick();
+        QCOMPARE(m_chat->view()->verticalScrollBar()->value(), 100);
+        Button* pill = nullptr;
+        for (auto* button : m_chat->findChildren<Button*>())
+            if (button->text().startsWith("Newest")) pill = button;
+        QVERIFY(pill && pill->isVisible());
+        QCOMPARE(pill->text(), QString("Newest, 2 tokens below"));
+        QTest::mouseClick(pill, Qt::LeftButton);
+        QVERIFY(m_chat->view()->atBottom());
+        QVERIFY(!pill->isVisible());
+    }
+
+    void findMarksMatches() {
+        ask("apple pie");
+        answer({"An apple", " and an Apple."});
+        m_chat->openFind();
+        QTest::keyClicks(m_chat->findBar()->input(), "apple");
+        QCOMPARE(m_chat->view()->find("apple"), 3);
+        QTest::keyClick(m_chat->findBar()->input(), Qt::Key_Escape);
+        QVERIFY(!m_chat->findBar()->isVisible());
+    }
+
+    void copyGivesPlainText() {
+        ask("x");
+        answer({"Some **bold** text"});
+        TextFlow* flow = lastWidget()->flow();
+        flow->selectAll();
+        QCOMPARE(flow->selectedText(), QString("Some bold text"));
+        flow->setFocus();
+        QTest::keyClick(flow, Qt::Key_C, Qt::ControlModifier);
+        QCOMPARE(QApplication::clipboard()->text(), QString("Some bold text"));
+    }
+
+    // ---- history
+
+    void historyListsSearchesRenamesDeletesAndRestores() {
+        ask("About apples");
+        answer({"ok"});
+        m_chat->newChat();
+        ask("About pears");
+        answer({"fine"});
+        ChatList list(m_store.get());
+        QCOMPARE(list.rows()->rows().size(), 2);
+        list.search()->setText("apples");
+        QCOMPARE(list.rows()->rows().size(), 1);
+        const QString apples = list.rows()->rows()[0].id;
+        m_store->rename(apples, "Fruit");
+        m_store->flush();
+        QTRY_COMPARE(list.rows()->rows().size(), 1);
+        QCOMPARE(list.rows()->rows()[0].title, QString("Fruit"));
+        m_chat->openById(apples);
+        QTRY_COMPARE(m_chat->conversation().id, apples);
+        QTRY_COMPARE(m_chat->conversation().title, QString("Fruit"));
+        m_chat->deleteCurrent();
+        m_store->flush();
+        QVERIFY(list.rows()->rows().isEmpty());
+        QCOMPARE(QDir(folder()).entryList({"*.json"}).size(), 1);
+        QVERIFY(m_store->restore());   // also before the deleted chat has been read
+        QTRY_COMPARE(QDir(folder()).entryList({"*.json"}).size(), 2);
+        // A new program reads the same list.
+        ChatStore again(folder());
+        QSignalSpy listed(&again, &ChatStore::listed);
+        again.list();
+        QTRY_COMPARE(listed.size(), 1);
+        QCOMPARE(again.summaries().size(), 2);
+    }
+
+    void brokenFilesAreLeftOut() {
+        QDir().mkpath(folder());
+        for (const QByteArray& content : {QByteArray(""), QByteArray("{"), QByteArray("[]"),
+                 QByteArray(R"({"schema":1,"id":"x","roots":[5],"turns":[]})"),
+                 QByteArray(R"({"schema":1,"id":"x","roots":[0],"turns":[{"role":"user","children":[9]}]})"),
+                 QByteArray(R"({"schema":9,"id":"x","roots":[],"turns":[]})")}) {
+            QFile file(folder() + QString("/%1.json").arg(content.size()));
+            QVERIFY(file.open(QIODevice::WriteOnly));
+            file.write(content);
+        }
+        QSignalSpy listed(m_store.get(), &ChatStore::listed);
+        m_store->list();
+        QTRY_COMPARE(listed.size(), 1);
+        QVERIFY(m_store->summaries().isEmpty());
+    }
+
+    void exportAndImport() {
+        ask("Keep this");
+        answer({"Kept."});
+        QString error;
+        const QString json = m_sandbox->path("chat.json"), md = m_sandbox->path("chat.md");
+        QVERIFY(m_chat->exportTo(json, &error));
+        QVERIFY(m_chat->exportTo(md, &error));
+        QFile file(md);
+        QVERIFY(file.open(QIODevice::ReadOnly));
+        QVERIFY(file.readAll().contains("## You\n\nKeep this"));
+        const QString id = m_chat->conversation().id;
+        QVERIFY(m_chat->importFrom(json, &error));
+        QVERIFY(m_chat->conversation().id != id);
+        QCOMPARE(lastTurn().text, QString("Kept."));
+        QVERIFY(!m_chat->importFrom(md, &error));
+        QVERIFY(!error.isEmpty());
+    }
+
+    void withoutAModelNothingIsSent() {
+        m_source->setLoaded(false);
+        m_chat->setSource(m_source.get());
+        ask("Hello?");
+        QVERIFY(!m_chat->generating());
+        QCOMPARE(m_chat->composer()->text(), QString("Hello?"));   // what was typed stays
+    }
+
+    void samplingIsKept() {
+        m_chat->openSampling();
+        SliderRow* temperature = m_chat->samplingPanel()->temperature();
+        temperature->field()->setFocus();
+        temperature->field()->selectAll();
+        QTest::keyClicks(temperature->field(), "0");
+        QTest::keyClick(temperature->field(), Qt::Key_Return);
+        QVERIFY(m_chat->composer()->samplingButton()->text().startsWith("greedy"));
+        QCOMPARE(ChatSettings::load().sampling.temperature, 0.0f);
+        ask("x");
+        QCOMPARE(m_source->lastRequest.sampling.temperature, 0.0f);
+        ChatSettings().store();
+    }
+};
+
+QTEST_MAIN(TestChat)
+#include "test_workbench_chat.moc"

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include <QClipboard>
+#include <QJsonDocument>
+#include <QJsonObject>
+
+#include "app/workbench/knobs/changes_list.h"
+#include "app/workbench/knobs/knobs_panel.h"
+#include "window_test.h"
+
+using namespace colibri;
+using namespace colibri::ui;
+
+class TestKnobs : public QObject {
+    Q_OBJECT
+
+    std::unique_ptr<Sandbox> m_sandbox;
+    std::unique_ptr<FakeSource> m_source;
+    std::unique_ptr<KnobsPanel> m_panel;
+
+    SliderRow* row(KnobId id) { return m_panel->control(id)->sliderRow(); }
+    int64_t requested(KnobId id) { return m_source->knobState(id).requested; }
+    void tick() {
+        m_source->editable();
+        m_panel->tick(m_source->snapshot());
+    }
+
+private slots:
+    void initTestCase() { m_sandbox = std::make_unique<Sandbox>(); }
+    void init() {
+        m_source = std::make_unique<FakeSource>();
+        m_panel = std::make_unique<KnobsPanel>();
+        m_panel->setSource(m_source.get());
+        m_panel->resize(303, 836);
+        m_panel->show();
+        m_panel->activateWindow();
+        QVERIFY(QTest::qWaitForWindowActive(m_panel.get()));
+        tick();
+    }
+    void cleanup() {
+        m_panel.reset();
+        m_source.reset();
+    }
+
+    void everyLiveKnobOfTheTableHasAControl() {
+        for (const KnobRow& knob : knobTable()) {
+            KnobControl* control = m_panel->control(knob.id);
+            QCOMPARE(control != nullptr, knob.live);
+            if (!control) continue;
+            QCOMPARE(control->sliderRow() != nullptr, knob.choices.empty());
+            QCOMPARE(control->shownValue(), requested(knob.id));
+        }
+    }
+
+    void typingAppliesOnEnter() {
+        NumberField* field = row(KnobId::ExpertCacheSize)->field();
+        field->setFocus();
+        field->selectAll();
+        QTest::keyClicks(field, "20");
+        QCOMPARE(requested(KnobId::ExpertCacheSize), int64_t(12));
+        QTest::keyClick(field, Qt::Key_Return);
+        QCOMPARE(requested(KnobId::ExpertCacheSize), int64_t(20));
+        QCOMPARE(row(KnobId::ExpertCacheSize)->value(), int64_t(20));
+    }
+
+    void typedNonsenseIsAnErrorAndEscapeRestores() {
+        NumberField* field = row(KnobId::ExpertCacheSize)->field();
+        field->setFocus();
+        field->selectAll();
+        QTest::keyClicks(field, "80");
+        QTest::keyClick(field, Qt::Key_Return);
+        QCOMPARE(requested(KnobId::ExpertCacheSize), int64_t(12));
+        QVERIFY(field->property("error").toBool());
+        tick();                              // the error stays while the session goes on
+        QVERIFY(field->property("error").toBool());
+        QCOMPARE(field->text(), QString("80"));
+        QTest::keyClick(field, Qt::Key_Escape);
+        QCOMPARE(field->text(), QString("12"));
+        QVERIFY(!field->property("error").toBool());
+    }
+
+    void dragAppliesLiveAndCountsAsOneChange() {
+        Slider* slider = row(KnobId::ExpertCacheSize)->slider();
+        const size_t before = m_source->knobCalls.size();
+        drag(slider, QPoint(int(slider->xOf(12)), 11), QPoint(int(slider->xOf(40)), 11));
+        QCOMPARE(requested(KnobId::ExpertCacheSize), int64_t(40));
+        QVERIFY(m_source->knobCalls.size() > before);
+        // Paced: a drag of five mouse events at once gives at most the first and the last value.
+        QVERIFY(m_source->knobCalls.size() - before <= 2);
+        QVERIFY(m_panel->history()->canUndo());
+        m_panel->undo();
+        QCOMPARE(requested(KnobId::ExpertCacheSize), int64_t(12));
+        QVERIFY(!m_panel->history()->canUndo());
+        m_panel->redo();
+        QCOMPARE(requested(KnobId::ExpertCacheSize), int64_t(40));
+    }
+
+    void wheelNeedsTheFocus() {
+        Slider* slider = row(KnobId::PrefetchDepth)->slider();
+        slider->clearFocus();
+        wheel(slider, {100, 11}, 1);
+        QCOMPARE(requested(KnobId::PrefetchDepth), int64_t(1));
+        slider->setFocus();
+        wheel(slider, {100, 11}, 1);
+        QCOMPARE(requested(KnobId::PrefetchDepth), int64_t(2));
+        wheel(slider, {100, 11}, -1);
+        QCOMPARE(requested(KnobId::PrefetchDepth), int64_t(1));
+    }
+
+    void keysStepAndReachTheEndsAndTheDefault() {
+        Slider* slider = row(KnobId::ExpertCacheSize)->slider();
+        slider->setFocus();
+        QTest::keyClick(slider, Qt::Key_Right);
+        QCOMPARE(requested(KnobId::ExpertCacheSize), int64_t(13));
+        QTest::keyClick(slider, Qt::Key_Right, Qt::ShiftModifier);
+        QCOMPARE(requested(KnobId::ExpertCacheSize), int64_t(23));
+        QTest::keyClick(slider, Qt::Key_End);
+        QCOMPARE(requested(KnobId::ExpertCacheSize), int64_t(64));
+        QTest::keyClick(slider, Qt::Key_Home);
+        QCOMPARE(requested(KnobId::ExpertCacheSize), int64_t(1));
+        QTest::keyClick(slider, Qt::Key_0, Qt::ControlModifier);
+        QCOMPARE(requested(KnobId::ExpertCacheSize), int64_t(30));
+    }
+
+    void resetAppearsOnlyWhenChanged() {
+        auto* reset = row(KnobId::ExpertCacheSize)->findChild<IconButton*>();
+        QVERIFY(reset->isVisible());
+        QTest::mouseClick(reset, Qt::LeftButton);
+        QCOMPARE(requested(KnobId::ExpertCacheSize), int64_t(30));
+        QVERIFY(!reset->isVisible());
+    }
+
+    void segmentsAndListsChoose() {
+        Segment* policy = m_panel->control(KnobId::CachePolicy)->segment();
+        policy->setFocus();
+        QTest::keyClick(policy, Qt::Key_Right);
+        QCOMPARE(requested(KnobId::CachePolicy), int64_t(CachePolicyKind::Slru));
+        QTest::mouseClick(policy, Qt::LeftButton, {}, QPoint(policy->width() - 8, 12));
+        QCOMPARE(requested(KnobId::CachePolicy), int64_t(CachePolicyKind::Lfru));
+        Select* source = m_panel->control(KnobId::PrefetchSource)->select();
+        QCOMPARE(source->currentText(), QString("next_router"));
+        source->setFocus();
+        QTest::keyClick(source, Qt::Key_Up);
+        QCOMPARE(requested(KnobId::PrefetchSource), int64_t(PrefetchSource::PreviousToken));
+    }
+
+    void requestedThatIsNotEffectiveSaysWhy() {
+        const auto notes = m_panel->control(KnobId::PrefetchThreads)->findChildren<Note*>();
+        QCOMPARE(notes.size(), 1);
+        QCOMPARE(notes[0]->text(),
+                 QString("Effective 2: the process may use 10 cores, 8 of them compute."));
+        m_source->limitEffective(KnobId::PrefetchThreads, 4, "");
+        tick();
+        QVERIFY(!notes[0]->text().contains("Effective"));
+    }
+
+    void linkLimitReadsNoneAtZero() {
+        QCOMPARE(row(KnobId::LinkLimit)->field()->text(), QString("none"));
+        NumberField* field = row(KnobId::LinkLimit)->field();
+        field->setFocus();
+        field->selectAll();
+        QTest::keyClicks(field, "25");
+        QTest::keyClick(field, Qt::Key_Return);
+        QCOMPARE(requested(KnobId::LinkLimit), int64_t(25));
+        // The wide range is logarithmic: 25 of 100,000 stands well clear of the low end.
+        QVERIFY(row(KnobId::LinkLimit)->slider()->xOf(25) > 40);
+        field->selectAll();
+        QTest::keyClicks(field, "none");
+        QTest::keyClick(field, Qt::Key_Return);
+        QCOMPARE(requested(KnobId::LinkLimit), int64_t(0));
+    }
+
+    void changesListUndoesAChange() {
+        auto* list = m_panel->findChild<ChangesList*>();
+        QCOMPARE(list->shown(), 2);
+        auto* undo = list->findChildren<Button*>().first();
+        QTest::mouseClick(undo, Qt::LeftButton);
+        QCOMPARE(requested(KnobId::ExpertCacheSize), int64_t(8));
+    }
+
+    void configRoundTrip() {
+        const QString path = m_sandbox->path("config.json");
+        m_panel->request(KnobId::ExpertCacheSize, 17);
+        m_panel->request(KnobId::CachePolicy, 2);
+        QString error;
+        QVERIFY2(m_panel->saveConfig(path, &error), qPrintable(error));
+        const QJsonObject knobs = QJsonDocument::fromJson(m_panel->configJson().toUtf8())["knobs"].toObject();
+        QCOMPARE(knobs["expert_cache_size"].toInt(), 17);
+        QCOMPARE(knobs["cache_policy"].toString(), QString("lfru"));
+        m_panel->resetAll();
+        QCOMPARE(requested(KnobId::ExpertCacheSize), int64_t(30));
+        QVERIFY(m_panel->loadConfig(path, &error));
+        QCOMPARE(requested(KnobId::ExpertCacheSize), int64_t(17));
+        QCOMPARE(requested(KnobId::CachePolicy), int64_t(2));
+        QFile bad(m_sandbox->path("bad.json"));
+        QVERIFY(bad.open(QIODevice::WriteOnly));
+        bad.write(R"({"schema": 1, "knobs": {"cache_sise": 3}})");
+        bad.close();
+        QVERIFY(!m_panel->loadConfig(bad.fileName(), &error));
+        QVERIFY2(error.contains("cache_sise"), qPrintable(error));
+    }
+
+    void profilesAreSavedAndMarkedAsChanged() {
+        m_panel->saveProfile("desk-16gb");
+        QCOMPARE(m_panel->profiles()->names(), QStringList{"desk-16gb"});
+        QCOMPARE(m_panel->profiles()->current(), QString("desk-16gb"));
+        m_panel->request(KnobId::ExpertCacheSize, 9);
+        m_panel->applyProfile("desk-16gb");
+        QCOMPARE(requested(KnobId::ExpertCacheSize), int64_t(12));
+        QVERIFY(m_panel->profiles()->remove("desk-16gb").ok());
+        QVERIFY(m_panel->profiles()->names().isEmpty());
+        QSignalSpy failed(m_panel.get(), &KnobsPanel::failed);
+        m_panel->applyProfile("missing");
+        QCOMPARE(failed.size(), 1);
+    }
+
+    void commandLineNamesWhatDiffers() {
+        QCOMPARE(m_panel->commandLine(), QString("colibri chat wren-14b-a1.3b-q4_0 --expert-cache-size 12 "
+                                                 "--prefetch-threads 4"));
+    }
+
+    void withoutAModelThereAreNoKnobs() {
+        m_source->setLoaded(false);
+        m_panel->setSource(m_source.get());
+        QVERIFY(!m_panel->control(KnobId::ExpertCacheSize)->isVisible());
+        QVERIFY(!m_panel->history()->canUndo());
+        m_panel->request(KnobId::ExpertCacheSize, 5);   // nothing to change, nothing breaks
+        QCOMPARE(requested(KnobId::ExpertCacheSize), int64_t(12));
+    }
+};
+
+QTEST_MAIN(TestKnobs)
+#include "test_workbench_knobs.moc"

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include <QClipboard>
+#include <QSet>
+
+#include "app/workbench/window/main_window.h"
+#include "app/workbench/window/program.h"
+#include "window_test.h"
+
+using namespace colibri;
+using namespace colibri::ui;
+
+class TestWindow : public QObject {
+    Q_OBJECT
+
+    std::unique_ptr<Sandbox> m_sandbox;
+    std::unique_ptr<FakeSource> m_source;
+    std::unique_ptr<MainWindow> m_window;
+
+    void tick(int n = 9) {
+        for (int i = 0; i < n; ++i) m_window->tick();
+        QCoreApplication::processEvents();
+    }
+
+private slots:
+    void initTestCase() { m_sandbox = std::make_unique<Sandbox>(); }
+    void init() {
+        m_source = std::make_unique<FakeSource>();
+        m_window = std::make_unique<MainWindow>(m_source.get(), m_sandbox->path("chats"));
+        m_window->resize(1440, 900);
+        m_window->show();
+        m_window->activateWindow();
+        tick();
+    }
+    void cleanup() {
+        m_window.reset();
+        m_source.reset();
+        Theme::get().setMode(Theme::Mode::Dark);
+    }
+
+    void everyCommandHasItsOwnIdAndKey() {
+        QSet<QString> ids, keys;
+        for (const Command& command : m_window->commands()->all()) {
+            QVERIFY2(!ids.contains(command.id), qPrintable(command.id));
+            ids.insert(command.id);
+            const QString key = command.key.toString();
+            QVERIFY2(key.isEmpty() || !keys.contains(key), qPrintable(command.id + " " + key));
+            if (!key.isEmpty()) keys.insert(key);
+            QVERIFY2(bool(command.run), qPrintable(command.id));
+        }
+    }
+
+    void paletteFiltersAndRuns() {
+        QTest::keyClick(m_window.get(), Qt::Key_P, Qt::ControlModifier | Qt::ShiftModifier);
+        CommandPalette* palette = m_window->palette();
+        QVERIFY(palette->isOpen());
+        QTest::keyClicks(palette->input(), "cache policy slru");
+        QCOMPARE(palette->list()->rows().size(), size_t(1));
+        QTest::keyClick(palette->input(), Qt::Key_Return);
+        QVERIFY(!palette->isOpen());
+        QCOMPARE(m_source->knobState(KnobId::CachePolicy).requested, int64_t(CachePolicyKind::Slru));
+    }
+
+    void paletteCopiesTheCommandLineAndEscapeCloses() {
+        m_window->palette()->openCommands();
+        QTest::keyClick(m_window->palette()->input(), Qt::Key_C, Qt::ControlModifier);
+        QVERIFY(QApplication::clipboard()->text().startsWith("colibri chat"));
+        QTest::keyClick(m_window->palette()->input(), Qt::Key_Escape);
+        QVERIFY(!m_window->palette()->isOpen());
+    }
+
+    void helpKeyOpensTheKeyboardSheet() {
+        QTest::keyClick(m_window.get(), Qt::Key_F1);
+        QVERIFY(m_window->sheet()->isOpen());
+        QVERIFY(m_window->sheet()->plainText().contains("New chat: Ctrl+N"));
+        QTest::keyClick(m_window->sheet(), Qt::Key_Escape);
+        QVERIFY(!m_window->sheet()->isOpen());
+    }
+
+    void themeSwitchesLive() {
+        const QColor dark = m_window->grab().toImage().pixelColor(700, 20);
+        QTest::keyClick(m_window.get(), Qt::Key_L, Qt::ControlModifier | Qt::ShiftModifier);
+        QVERIFY(!Theme::get().dark());
+        QCoreApplication::processEvents();
+        const QColor light = m_window->grab().toImage().pixelColor(700, 20);
+        QCOMPARE(dark, QColor("#111518"));
+        QCOMPARE(light, QColor("#e9edf0"));
+    }
+
+    void nothingIsLeftUnpainted() {
+        for (const QSize size : {QSize(800, 500), QSize(1100, 700), QSize(1440, 900), QSize(2560, 1440)}) {
+            m_window->resize(size);
+            tick();
+            QImage image(size, QImage::Format_RGB32);
+            image.fill(Qt::magenta);
+            m_window->render(&image);
+            int bad = 0;
+            for (int y = 0; y < image.height(); ++y) {
+                const auto* line = reinterpret_cast<const QRgb*>(image.constScanLine(y));
+                bad += int(std::count(line, line + image.width(), QColor(Qt::magenta).rgb()));
+            }
+            QCOMPARE(bad, 0);
+        }
+    }
+
+    void layoutsFollowTheWidth() {
+        ChatPage* page = m_window->chatPage();
+        QVERIFY(page->knobs()->isVisible());
+        QVERIFY(page->plots()->experts()->isVisible());
+        m_window->resize(800, 500);
+        tick();
+        QCOMPARE(page->mode(), ChatPage::Mode::Small);
+        QVERIFY(page->plots()->isVisible());
+        QVERIFY(!page->knobs()->isVisible());
+        QVERIFY(!m_window->status()->cell(StatusBar::Gpu)->isVisible());
+        page->showPane("experts");
+        tick();
+        QVERIFY(page->plots()->experts()->isVisible());
+        page->showKnobs();
+        QVERIFY(page->knobs()->isVisible());
+        m_window->resize(1100, 700);
+        tick();
+        QVERIFY(!page->knobs()->isVisible());
+        QTest::keyClick(m_window.get(), Qt::Key_K, Qt::ControlModifier);
+        QVERIFY(page->knobs()->isVisible());   // as a drawer
+        QTest::keyClick(m_window.get(), Qt::Key_K, Qt::ControlModifier);
+        QVERIFY(!page->knobs()->isVisible());
+        m_window->resize(2560, 1440);
+        tick();
+        QVERIFY(page->list()->isVisible());
+        QVERIFY(page->plots()->plot("memory")->isVisible());
+        m_window->resize(1440, 900);
+        tick();
+        QVERIFY(page->knobs()->isVisible());
+        QVERIFY(page->plots()->experts()->isVisible());
+        QVERIFY(!page->list()->isVisible());
+    }
+
+    void statusBarShowsTheSession() {
+        StatusBar* status = m_window->status();
+        QCOMPARE(status->cell(StatusBar::State)->content().label, QString("Idle"));
+        QCOMPARE(status->cell(StatusBar::Memory)->content().value, QString("2.86 of 4.81 GiB"));
+        QCOMPARE(status->cell(StatusBar::Gpu)->content().value, QString("n/a: no NVIDIA driver"));
+        QCOMPARE(status->cell(StatusBar::Session)->content().value, QString("session 0412, 18.4 MiB"));
+        m_source->active = 1;
+        tick();
+        QCOMPARE(status->cell(StatusBar::State)->content().label, QString("Generating"));
+    }
+
+    void linkLimitBadgeLiftsWithOneClick() {
+        StatusCell* badge = m_window->status()->cell(StatusBar::LinkBadge);
+        QVERIFY(!badge->isVisible());
+        m_source->setKnob(KnobId::LinkLimit, 25);
+        tick();
+        QVERIFY(badge->isVisible());
+        QCOMPARE(badge->content().value, QString("25 MB/s"));
+        QTest::mouseClick(badge, Qt::LeftButton);
+        QCOMPARE(m_source->knobState(KnobId::LinkLimit).requested, int64_t(0));
+        tick();
+        QVERIFY(!badge->isVisible());
+    }
+
+    void messagesStayOrGo() {
+        MessageCenter* messages = m_window->messages();
+        QVERIFY(!messages->inBar());
+        bool acted = false;
+        messages->post({Message::Kind::Info, "Chat deleted.", "title", "Undo", [&] { acted = true; }});
+        QCOMPARE(messages->inBar()->text, QString("Chat deleted."));
+        messages->error("It broke.", "file, byte 3");
+        QCOMPARE(messages->inBar()->text, QString("It broke."));
+        QCOMPARE(messages->unread(), 2);
+        messages->close(messages->inBar()->id);
+        QCOMPARE(messages->inBar()->text, QString("Chat deleted."));
+        messages->inBar()->action();
+        QVERIFY(acted);
+        QTest::mouseClick(m_window->topBar()->bell(), Qt::LeftButton);
+        QCOMPARE(messages->unread(), 0);
+    }
+
+    void droppedEventsAndSessionErrorsAreSaid() {
+        m_source->editable()->eventsDropped = 1204;
+        tick();
+        QVERIFY(m_window->messages()->all().back().text.contains("1,204"));
+        QVERIFY(m_window->status()->cell(StatusBar::Dropped)->content().badge);
+        m_source->editable()->sessionError = "cannot write session: no space left on device";
+        tick();
+        QVERIFY(m_window->messages()->all().back().detail.contains("no space left"));
+    }
+
+    void endFollowsAndPauseKeepsRecording() {
+        m_window->view()->setRange(10, 30);
+        QTest::keyClick(m_window->chatPage()->plots()->plot("hit"), Qt::Key_End);
+        QVERIFY(m_window->view()->following());
+        QTest::keyClick(m_window.get(), Qt::Key_P, Qt::ControlModifier);
+        QVERIFY(m_window->view()->paused());
+        QTest::mouseClick(m_window->topBar()->followButton(), Qt::LeftButton);
+        QVERIFY(!m_window->view()->paused());
+    }
+
+    void rangeChoiceSetsTheSpan() {
+        Select* range = m_window->topBar()->range();
+        range->setFocus();
+        QTest::keyClick(range, Qt::Key_Up);
+        QCOMPARE(m_window->view()->span(), 30.0);
+        QVERIFY(m_window->view()->following());
+    }
+
+    void noteGoesToTheSession() {
+        QTest::keyClick(m_window.get(), Qt::Key_M, Qt::ControlModifier);
+        QTest::keyClicks(m_window->palette()->input(), "disk was busy");
+        QTest::keyClick(m_window->palette()->input(), Qt::Key_Return);
+        QCOMPARE(m_source->notes, QStringList{"disk was busy"});
+    }
+
+    void modelComesAndGoes() {
+        m_source->setLoaded(false);
+        tick();
+        QCOMPARE(m_window->status()->cell(StatusBar::State)->content().label, QString("No model"));
+        QVERIFY(!m_window->topBar()->followButton()->isVisible());
+        m_source->setLoaded(true);
+        tick();
+        QVERIFY(m_window->topBar()->followButton()->isVisible());
+        QVERIFY(m_window->topBar()->chip()->accessibleName().contains("Wren"));
+    }
+
+    void focusReachesEveryPartByTab() {
+        m_window->chatPage()->chat()->composer()->focusEditor();
+        QSet<QString> seen;
+        for (int i = 0; i < 120; ++i) {
+            QWidget* focus = QApplication::focusWidget();
+            QVERIFY(focus);
+            seen.insert(focus->metaObject()->className());
+            if (!focus->accessibleName().isEmpty()) seen.insert(focus->accessibleName());
+            QTest::keyClick(focus, Qt::Key_Tab);
+        }
+        for (const char* part : {"colibri::ui::PlotCanvas", "colibri::ui::Slider", "colibri::ui::NumberField",
+                                 "colibri::ui::Segment", "colibri::ui::ModelChip", "colibri::ui::StatusCell",
+                                 "colibri::ui::ExpertsMap"})
+            QVERIFY2(seen.contains(part), part);
+    }
+
+    void controlsHaveAccessibleNames() {
+        for (auto* button : m_window->findChildren<QAbstractButton*>()) {
+            if (!button->isVisible()) continue;
+            QVERIFY2(!button->accessibleName().isEmpty() || !button->text().isEmpty(),
+                     button->metaObject()->className());
+        }
+    }
+
+    void optionsAreChecked() {
+        QString text, error;
+        const auto parse = [&](QStringList arguments) {
+            text.clear();
+            error.clear();
+            arguments.prepend("colibri-workbench");
+            return ProgramOptions::parse(arguments, &text, &error);
+        };
+        const auto options = parse({"model", "--size", "800x500", "--theme", "light", "--expert-cache-size", "9"});
+        QVERIFY(options);
+        QCOMPARE(options->size, QSize(800, 500));
+        QCOMPARE(options->theme, Theme::Mode::Light);
+        QCOMPARE(options->knobs[size_t(KnobId::ExpertCacheSize)], int64_t(9));
+        QVERIFY(!parse({"--size", "big"}));
+        QVERIFY(error.contains("1440x900"));
+        QVERIFY(!parse({"--theme", "blue"}));
+        QVERIFY(!parse({"--cache-policy", "best"}));
+        QVERIFY(error.contains("cache_policy"));
+        QVERIFY(!parse({"a", "b"}));
+        QVERIFY(!parse({"--page", "nowhere"}));
+        QVERIFY(parse({"--help"}));
+        QVERIFY(text.contains("--screenshot"));
+    }
+};
+
+QTEST_MAIN(TestWindow)
+#include "test_workbench_window.moc"
