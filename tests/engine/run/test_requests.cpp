@@ -2,6 +2,7 @@
 // Life of a request: checks, ends, cancellation, failing reads, queue, events.
 #include <QtTest>
 #include <filesystem>
+#include <future>
 #include <map>
 #include <thread>
 
@@ -125,16 +126,12 @@ private slots:
 
     void callbackCancels() {
         const auto engine = load(m_model);
-        QSemaphore done;
-        RequestResult result;
+        std::promise<RequestResult> done;
         RequestCallbacks callbacks;
         callbacks.onToken = [](const GeneratedToken& t) { return t.index < 2; };
-        callbacks.onDone = [&](RequestResult r) {
-            result = std::move(r);
-            done.release();
-        };
+        callbacks.onDone = [&](RequestResult r) { done.set_value(std::move(r)); };
         QVERIFY(engine->submit(greedyRequest({1}, 50), callbacks).ok());
-        done.acquire();
+        const RequestResult result = done.get_future().get();
         QCOMPARE(result.stop, StopReason::Cancelled);
         QCOMPARE(result.tokens.size(), size_t(3));
     }
