@@ -33,7 +33,7 @@ QVector<Cell> cellsOf(const ModelRun& run) {
         {"Read per token", str(formatSig(megabytes)), "MB",
          str(formatPercent(run.missShare)) + " of look-ups miss"},
         {"Waiting for the disk", str(formatFixed(run.stallShare * 100, 0)), "%",
-         "share of decode time"},
+         "share of the replies' time"},
     };
 }
 

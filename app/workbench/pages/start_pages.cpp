@@ -267,6 +267,7 @@ void StartPages::refreshMachine() {
         this);
     connect(job, &Job::finished, this, [this, facts] {
         m_facts = *facts;
+        emit machineKnown();
         showRates({});
         m_load->setGpuReason(m_facts.gpuReason.isEmpty() ? "this build computes on the CPU"
                                                          : m_facts.gpuReason);

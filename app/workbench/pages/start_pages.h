@@ -36,6 +36,7 @@ public:
     QWidget* current() const;
     // Looks for a session that a killed program left; once, when the window is shown.
     void checkLastSession();
+    const MachineFacts& facts() const { return m_facts; }
 
     bool opening() const { return m_opening != nullptr; }
 
@@ -56,6 +57,7 @@ signals:
     void wanted();                           // show these pages: something of them was opened
     void modelReady();                       // show the chat
     void leave();                            // Back, while a model runs
+    void machineKnown();                     // facts() are there
     void keyboardSheetWanted();
     void guideWanted(const QString& path);
 

@@ -36,6 +36,9 @@ void RunTally::add(const RequestResult& result) {
     const std::lock_guard lock(m_mutex);
     m_gaps.insert(m_gaps.end(), result.gapsMs.begin(), result.gapsMs.end());
     m_tokens += result.gapsMs.size() + 1;
+    m_seconds += std::accumulate(result.gapsMs.begin(), result.gapsMs.end(),
+                                 std::max(0.0, result.ttftMs - result.queueMs)) /
+                 1000;
     m_experts.lookups += result.experts.lookups;
     m_experts.hits += result.experts.hits;
     m_experts.bytesLoaded += result.experts.bytesLoaded;
@@ -46,6 +49,7 @@ void RunTally::restart() {
     const std::lock_guard lock(m_mutex);
     m_gaps.clear();
     m_tokens = 0;
+    m_seconds = 0;
     m_experts = {};
 }
 
@@ -61,7 +65,7 @@ std::optional<ModelRun> RunTally::result() const {
     run.gaps = m_gaps.size();
     run.bytesPerToken = double(m_experts.bytesLoaded) / double(m_tokens);
     if (m_experts.lookups) run.missShare = 1 - double(m_experts.hits) / double(m_experts.lookups);
-    run.stallShare = std::min(1.0, double(m_experts.stallNs) / 1e9 / seconds);
+    if (m_seconds > 0) run.stallShare = std::min(1.0, double(m_experts.stallNs) / 1e9 / m_seconds);
     run.when = QDateTime::currentDateTime();
     return run;
 }

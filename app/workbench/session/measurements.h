@@ -30,7 +30,7 @@ struct ModelRun {
     uint64_t gaps = 0;               // inter-token gaps pooled; P99 means little under 200
     double bytesPerToken = 0;
     double missShare = 0;            // of look-ups
-    double stallShare = 0;           // of decode time
+    double stallShare = 0;           // of the time of the replies, prompt and decode
     QString knobs;                   // "cache 20, lru, link 25 MB/s"
     QDateTime when;
 };
@@ -46,6 +46,7 @@ private:
     mutable std::mutex m_mutex;
     std::vector<double> m_gaps;
     uint64_t m_tokens = 0;
+    double m_seconds = 0;            // from the start of each prompt to its last token
     StoreStats m_experts;
 };
 
