@@ -33,7 +33,6 @@ public:
     void save(const Conversation& conversation);
     void load(const QString& id, std::function<void(std::optional<Conversation>)> done);
     void remove(const QString& id);
-    bool canRestore() const { return m_removed.has_value(); }
     bool restore();              // the last removed one; false: none
     void rename(const QString& id, const QString& title);
     void flush();                // waits until everything queued is on disk

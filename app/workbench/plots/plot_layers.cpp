@@ -108,7 +108,8 @@ FrontLayer::FrontLayer(PlotCanvas* canvas, const QString& layer)
 void FrontLayer::draw(QCPPainter* p) {
     const QRectF area = m_canvas->area();
     const ViewState* view = m_canvas->view();
-    if (m_canvas->spec().slo && view->sloMs() < m_canvas->yAxis->range().upper) {
+    if (m_canvas->spec().slo && m_canvas->snapshot() &&
+        view->sloMs() < m_canvas->yAxis->range().upper) {
         const QString text = QString("SLO %1 ms").arg(formatFixed(view->sloMs(), 0).c_str());
         plateText(p, area, area.right() - 6, std::round(m_canvas->y(view->sloMs())) - 4, text,
                   tone(Tone::Error), tone(Tone::Plot));

@@ -3,9 +3,12 @@
 
 #include <QApplication>
 #include <QCloseEvent>
+#include <QDragEnterEvent>
 #include <QKeyEvent>
 #include <QMenu>
 #include <QMenuBar>
+#include <QMimeData>
+#include <QUrl>
 #include <QVBoxLayout>
 
 #include "app/workbench/session/settings.h"
@@ -23,6 +26,7 @@ MainWindow::MainWindow(SessionSource* source, const QString& chatFolder)
       m_commands(new Commands(this)), m_messages(new MessageCenter(this)) {
     setWindowTitle("Colibri Workbench");
     setMinimumSize(800, 500);
+    setAcceptDrops(true);
     m_view->setSlo(settings().value("slo_ms", 40).toDouble());
     build();
     m_chatPage = new ChatPage(m_chats, m_view, this);
@@ -36,6 +40,7 @@ MainWindow::MainWindow(SessionSource* source, const QString& chatFolder)
     connect(&m_timer, &QTimer::timeout, this, &MainWindow::tick);
     m_timer.start(kTickMs);
     m_chats->list();
+    m_chatPage->chat()->composer()->focusEditor();
     showPage("chat");
     sourceChanged();
     const QByteArray geometry = settings().value("layout/window").toByteArray();
@@ -214,6 +219,7 @@ void MainWindow::popupMenu(QWidget* anchor, const QStringList& groups) {
         QMenu* target = groups.size() == 1 ? &menu : menu.addMenu(group);
         m_commands->fillMenu(target, group);
     }
+    if (groups == QStringList{"Model"} && m_modelMenu) m_modelMenu(&menu);
     if (menu.isEmpty()) return;
     menu.exec(anchor->mapToGlobal(QPoint(0, anchor->height() + 2)));
 }
@@ -239,15 +245,35 @@ void MainWindow::keyPressEvent(QKeyEvent* event) {
         m_chatPage->chat()->stop();
         return;
     }
-    if (event->key() == Qt::Key_Alt && !event->isAutoRepeat()) {
+    m_altAlone = event->key() == Qt::Key_Alt;
+    QMainWindow::keyPressEvent(event);
+}
+
+// Alt pressed and released by itself shows or hides the menu bar.
+void MainWindow::keyReleaseEvent(QKeyEvent* event) {
+    if (event->key() == Qt::Key_Alt && std::exchange(m_altAlone, false)) {
         menuBar()->setVisible(!menuBar()->isVisible());
         placeOverlays();
         return;
     }
-    QMainWindow::keyPressEvent(event);
+    QMainWindow::keyReleaseEvent(event);
 }
 
-void MainWindow::changeEvent(QEvent* event) { QMainWindow::changeEvent(event); }
+void MainWindow::dragEnterEvent(QDragEnterEvent* event) {
+    const QList<QUrl> urls = event->mimeData()->urls();
+    if (urls.size() == 1 && urls[0].isLocalFile()) event->acceptProposedAction();
+}
+
+void MainWindow::dropEvent(QDropEvent* event) {
+    emit fileDropped(event->mimeData()->urls().value(0).toLocalFile());
+}
+
+void MainWindow::setMachine(const QString& device, const QString& gpu) {
+    m_device = device;
+    m_gpu = gpu;
+    m_statusTicks = 0;
+    tick();
+}
 
 void MainWindow::closeEvent(QCloseEvent* event) {
     settings().setValue("layout/window", saveGeometry());

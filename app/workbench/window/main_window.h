@@ -57,12 +57,21 @@ public:
     // Another page for the diagnosis than the built-in sheet.
     void setDiagnose(std::function<void()> diagnose) { m_diagnose = std::move(diagnose); }
     void rebuildMenus();
+    // What the status bar shows of the machine while no model runs.
+    void setMachine(const QString& device, const QString& gpu);
+    // More entries of the model chip's menu, such as recent models.
+    void setModelMenu(std::function<void(QMenu*)> fill) { m_modelMenu = std::move(fill); }
+
+signals:
+    void fileDropped(const QString& path);
 
 protected:
     void resizeEvent(QResizeEvent*) override;
     void closeEvent(QCloseEvent*) override;
     void keyPressEvent(QKeyEvent*) override;
-    void changeEvent(QEvent*) override;
+    void keyReleaseEvent(QKeyEvent*) override;
+    void dragEnterEvent(QDragEnterEvent*) override;
+    void dropEvent(QDropEvent*) override;
 
 private:
     void build();
@@ -103,6 +112,9 @@ private:
     uint64_t m_droppedSeen = 0;
     QString m_sessionErrorSeen;
     std::function<void()> m_diagnose;
+    std::function<void(QMenu*)> m_modelMenu;
+    QString m_device, m_gpu;             // of the machine
+    bool m_altAlone = false;
     int m_statusTicks = 0;
 };
 

@@ -48,8 +48,11 @@ void MainWindow::updateStatus(const Snapshot* snapshot) {
         const int64_t total = memoryTotal();
         set(Cell::Memory, {.icon = "mem", .label = "Free",
                            .value = gibNumber(memory.limit) + " / " + gibNumber(total) + " GiB"});
-        set(Cell::Device, {.label = "CPU", .value = QString("%1 threads").arg(logicalCpus())});
-        m_status->cell(Cell::Gpu)->setVisible(false);
+        set(Cell::Device, {.label = "CPU", .value = m_device.isEmpty()
+                               ? QString("%1 threads").arg(logicalCpus()) : m_device});
+        set(Cell::Gpu, {.label = "GPU", .value = m_gpu.isEmpty() ? QString("n/a") : m_gpu,
+                        .muted = m_gpu.startsWith("n/a")});
+        m_status->cell(Cell::Gpu)->setVisible(!m_gpu.isEmpty() && width() >= 1000);
         m_status->cell(Cell::LinkBadge)->hide();
         return;
     }

@@ -257,7 +257,11 @@ void MessageList::refresh() {
         delete item;
     }
     const auto& all = m_center->all();
-    for (size_t i = all.size(); i-- > 0;) m_rows->addWidget(new Card(all[i], m_center));
+    for (size_t i = all.size(); i-- > 0;) {
+        auto* card = new Card(all[i], m_center);
+        m_rows->addWidget(card);
+        card->show();    // a hidden one has no size in the layout
+    }
     if (all.empty()) {
         auto* empty = new QLabel("No messages");
         empty->setProperty("tone", "text3");

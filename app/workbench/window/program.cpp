@@ -6,6 +6,7 @@
 #include <QDesktopServices>
 #include <QDir>
 #include <QFileInfo>
+#include <QMenu>
 #include <QUrl>
 #include <cstdio>
 
@@ -116,6 +117,23 @@ Program::Program(const ProgramOptions& options)
     connect(m_start, &StartPages::keyboardSheetWanted, window, &MainWindow::openKeyboardSheet);
     connect(m_start, &StartPages::guideWanted, this, [](const QString& path) {
         QDesktopServices::openUrl(QUrl::fromLocalFile(path));
+    });
+    connect(m_start, &StartPages::machineKnown, window, [this, window] {
+        const MachineFacts& facts = m_start->facts();
+        window->setMachine(facts.isa, facts.gpuReason.isEmpty() ? facts.gpuName : "n/a: " + facts.gpuReason);
+    });
+    connect(window, &MainWindow::fileDropped, m_start, [this](const QString& path) {
+        if (!path.isEmpty()) m_start->openPath(path);
+    });
+    window->setModelMenu([this](QMenu* menu) {
+        bool first = true;
+        for (const RecentEntry& entry : m_host->recent().entries()) {
+            if (entry.kind != RecentEntry::Kind::Model || entry.path.isEmpty()) continue;
+            if (std::exchange(first, false)) menu->addSection("Recent");
+            QAction* action = menu->addAction(entry.name + "  " + entry.what, m_start,
+                                              [this, path = entry.path] { m_start->openPath(path); });
+            action->setEnabled(!entry.missing);
+        }
     });
     connect(m_host.get(), &EngineHost::loadFailed, window, [window](const Status& status) {
         window->messages()->post({Message::Kind::Error, "The model could not be loaded.",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Renders the window with the seeded story to PNG files, to be looked at beside the pictures of the
-// design: shots DIR [PAGE...]; pages: chat, chat-800x500, chat-1100x700, chat-2560x1440, palette,
-// keyboard, sampling, list, messages, empty.
+// design: workbench_shots DIR [PAGE...]; pages: chat, knobs, experts, palette, keyboard, diagnose,
+// sampling, list, messages, empty; a size may follow, as in chat-800x500.
 #include <QApplication>
 #include <QDir>
 #include <QPainter>
@@ -59,6 +59,8 @@ void shoot(const QString& folder, const QString& name, Theme::Mode mode) {
         if (name != "palette") chat->composer()->focusEditor();
         settle(window);
         if (name == "palette") window.palette()->openCommands("cache");
+        if (name.startsWith("knobs")) window.chatPage()->showKnobs();
+        if (name.startsWith("experts")) window.chatPage()->showPane("experts");
         if (name == "keyboard") window.openKeyboardSheet();
         if (name == "diagnose") window.openDiagnostics();
         if (name == "sampling") chat->openSampling();
