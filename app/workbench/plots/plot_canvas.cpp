@@ -129,7 +129,7 @@ void PlotCanvas::updateData() {
     if (!std::isfinite(m_spec.fixedMax)) {
         if (!(want > 0)) want = m_spec.slo ? m_view->sloMs() * 1.5 : 1;
         // A bound that is not far above the data is worth seeing.
-        if (m_bound > want && (m_boundHard || m_bound < 2 * want)) want = m_bound * 1.1;
+        if (m_bound > want && m_bound < 4 * want) want = m_bound * 1.1;
         const double step = niceStep(want), full = std::ceil(want / step) * step;
         if (full <= want * 1.12) want = full;
         if (want <= m_top && want > 0.55 * m_top) want = m_top;

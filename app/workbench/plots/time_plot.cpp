@@ -39,6 +39,8 @@ TimePlot::TimePlot(const PlotSpec& spec, ViewState* view, QWidget* parent)
     column->addStretch(0);   // keeps the header on top while the canvas is hidden
     m_diagnose->setParent(m_header);
     m_diagnose->hide();
+    m_header->setToolTip(QString("%1, %2\n%3\nSource: engine events of this session")
+                             .arg(spec.title, spec.unit, spec.definition));
     setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Expanding);
     connect(m_canvas, &PlotCanvas::menuRequested, this,
             [this](const QPoint& at) { emit menuRequested(this, at); });

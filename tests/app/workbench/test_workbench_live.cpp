@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The window on the bundled model: typed question, streamed reply, knobs moved on the way.
+#include <QClipboard>
+#include <QPlainTextEdit>
+
+#include "app/workbench/session/engine_host.h"
+#include "app/workbench/window/main_window.h"
+#include "window_test.h"
+
+using namespace colibri;
+using namespace colibri::ui;
+
+class TestWorkbenchLive : public QObject {
+    Q_OBJECT
+
+    std::unique_ptr<Sandbox> m_sandbox;
+    std::unique_ptr<EngineHost> m_host;
+    std::unique_ptr<MainWindow> m_window;
+
+    ChatPanel* chat() { return m_window->chatPage()->chat(); }
+    const Turn& lastTurn() {
+        const Conversation& c = chat()->conversation();
+        return c.turns[c.path().last()];
+    }
+    void ask(const QString& text) {
+        chat()->newChat();
+        QPlainTextEdit* edit = chat()->composer()->editor();
+        edit->setPlainText(text);
+        QTest::keyClick(edit, Qt::Key_Return);
+        QVERIFY(chat()->generating());
+    }
+    bool waitTokens(int n) {
+        return QTest::qWaitFor([&] { return lastTurn().tokens.size() >= n || !chat()->generating(); }, 60000);
+    }
+    bool waitDone() { return QTest::qWaitFor([&] { return !chat()->generating(); }, 60000); }
+
+private slots:
+    void initTestCase() {
+        m_sandbox = std::make_unique<Sandbox>();
+        ChatSettings settings;
+        settings.sampling.temperature = 0;
+        settings.maxTokens = 80;
+        settings.store();
+        m_host = std::make_unique<EngineHost>(m_sandbox->path("data"));
+        m_window = std::make_unique<MainWindow>(m_host.get(), m_sandbox->path("chats"));
+        m_window->resize(1440, 900);
+        m_window->show();
+        const QString model = QStringLiteral(COLIBRI_SOURCE_DIR "/resources/demo-model/container");
+        KnobValues knobs;
+        knobs[size_t(KnobId::ExpertCacheSize)] = 8;
+        knobs[size_t(KnobId::ComputeThreads)] = 1;
+        QSignalSpy failed(m_host.get(), &EngineHost::loadFailed);
+        m_host->load(model.toStdString(), knobs);
+        QVERIFY(QTest::qWaitFor([&] { return m_host->state() == SessionSource::State::Ready || failed.size(); },
+                                60000));
+        QVERIFY(m_host->model());
+        m_window->showPage("chat");
+    }
+
+    void cleanupTestCase() {
+        m_window.reset();
+        m_host.reset();
+    }
+
+    void movingTheCacheSliderWhileAReplyStreamsChangesNothingInTheText() {
+        ask("Tell me a story about a fox.");
+        QVERIFY(waitDone());
+        const QString alone = lastTurn().text;
+        QVERIFY(alone.size() > 40);
+        QCOMPARE(lastTurn().figures.tokens, int(lastTurn().tokens.size()));
+        QVERIFY(lastTurn().figures.hitRate >= 0);
+
+        // Paced reads, so that there is time to move things.
+        KnobsPanel* knobs = m_window->chatPage()->knobs();
+        knobs->request(KnobId::LinkLimit, 60);
+        ask("Tell me a story about a fox.");
+        QVERIFY(waitTokens(5));
+        SliderRow* cache = knobs->control(KnobId::ExpertCacheSize)->sliderRow();
+        drag(cache->slider(), QPoint(int(cache->slider()->xOf(8)), 11), QPoint(int(cache->slider()->xOf(24)), 11));
+        QVERIFY(QTest::qWaitFor([&] { return m_host->knobState(KnobId::ExpertCacheSize).effective == 24; }, 5000));
+        QVERIFY(waitTokens(20));
+        knobs->request(KnobId::ExpertCacheSize, 4);
+        knobs->request(KnobId::PrefetchSource, int64_t(PrefetchSource::PreviousToken));
+        QVERIFY(waitTokens(30));
+        knobs->request(KnobId::LinkLimit, 0);
+        QVERIFY(waitDone());
+        QCOMPARE(lastTurn().text, alone);
+
+        // Each change left a marker in the lane.
+        QVERIFY(QTest::qWaitFor([&] {
+            int found = 0;
+            for (const Marker& marker : m_host->snapshot()->markers)
+                found += marker.kind == Marker::Kind::Knob && marker.knob == KnobId::ExpertCacheSize;
+            return found >= 2;
+        }, 5000));
+        QVERIFY(!m_window->chatPage()->plots()->lane()->flags().empty());
+    }
+
+    void escapeEndsAReplyAndTheNextOneRuns() {
+        m_window->chatPage()->knobs()->request(KnobId::LinkLimit, 20);
+        ask("Tell me a long story about the sea.");
+        QVERIFY(waitTokens(3));
+        QTest::keyClick(chat()->composer()->editor(), Qt::Key_Escape);
+        QVERIFY(waitDone());
+        QCOMPARE(lastTurn().figures.stop, QString("cancelled"));
+        QVERIFY(!lastTurn().text.isEmpty());
+        m_window->chatPage()->knobs()->request(KnobId::LinkLimit, 0);
+        ask("What is an expert?");
+        QVERIFY(waitDone());
+        QVERIFY(lastTurn().error.isEmpty());
+    }
+
+    void closingTheModelEndsTheReplyThatRuns() {
+        m_window->chatPage()->knobs()->request(KnobId::LinkLimit, 20);
+        ask("Tell me a long story about the sea.");
+        QVERIFY(waitTokens(2));
+        m_host->close();
+        QVERIFY(QTest::qWaitFor([&] { return !chat()->generating(); }, 20000));
+        QVERIFY(!m_host->model());
+        m_window->tick();
+        QVERIFY(!m_window->topBar()->followButton()->isVisible());
+    }
+};
+
+QTEST_MAIN(TestWorkbenchLive)
+#include "test_workbench_live.moc"
