@@ -95,8 +95,8 @@ private:
     ScratchBuffer m_h, m_hPrepared, m_y;
     ScratchBuffer m_hintNormed, m_hintIn, m_hintLogits;
     bool m_hintsUseful = true;
-    uint64_t m_reads = 0;                // of the store so far
-    int64_t m_quietSteps = 0;            // in a row without a read
+    uint64_t m_reads = 0;      // of the store so far
+    int64_t m_quietSteps = 0;  // in a row without a read
     int64_t m_window = 1;
     uint64_t m_stallNs = 0;                                  // this step
     uint64_t m_routerNs = 0, m_waitNs = 0, m_computeNs = 0;  // this layer
