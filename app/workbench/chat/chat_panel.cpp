@@ -57,6 +57,10 @@ ChatPanel::ChatPanel(ChatStore* store, ViewState* view, QWidget* window, QWidget
         send(text);
     });
     connect(m_composer, &Composer::stopWanted, this, &ChatPanel::stop);
+    connect(m_composer, &Composer::pageWanted, this, [this](int direction) {
+        m_view->verticalScrollBar()->triggerAction(direction < 0 ? QAbstractSlider::SliderPageStepSub
+                                                                 : QAbstractSlider::SliderPageStepAdd);
+    });
     connect(m_composer, &Composer::samplingWanted, this, &ChatPanel::openSampling);
     connect(m_sampling, &SamplingPanel::changed, this, [this] {
         m_settings = m_sampling->settings();

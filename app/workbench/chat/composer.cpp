@@ -199,6 +199,10 @@ bool Composer::eventFilter(QObject* object, QEvent* event) {
     if (object == m_edit) {
         if (event->type() == QEvent::KeyPress) {
             auto* key = static_cast<QKeyEvent*>(event);
+            if (key->key() == Qt::Key_PageUp || key->key() == Qt::Key_PageDown) {
+                emit pageWanted(key->key() == Qt::Key_PageUp ? -1 : 1);
+                return true;
+            }
             const bool enter = key->key() == Qt::Key_Return || key->key() == Qt::Key_Enter;
             if (enter && !(key->modifiers() & Qt::ShiftModifier)) {
                 send();

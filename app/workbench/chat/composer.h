@@ -52,6 +52,7 @@ signals:
     void sendWanted(const QString& text);
     void stopWanted();
     void samplingWanted();
+    void pageWanted(int direction);               // scroll the conversation
 
 protected:
     void paintEvent(QPaintEvent*) override;

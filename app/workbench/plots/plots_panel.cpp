@@ -180,7 +180,8 @@ void PlotsPanel::arrange() {
         if (c == 0 && columns == 2) grid->addWidget(new ColumnLine, 0, 1);
     }
     m_layout->addWidget(m_figures);
-    m_figures->setLimits(small ? 3 : m_density == Density::Compact ? 4 : 5, !small);
+    m_figures->setLimits(small ? 3 : m_density == Density::Compact ? 4 : 5,
+                         !small && m_windowHeight >= 640);
     m_layout->addWidget(m_body, 1);
     m_body->show();
     TimePlot* gpu = plot("sm");

@@ -126,6 +126,14 @@ void Slider::keyPressEvent(QKeyEvent* event) {
 }
 
 bool Slider::event(QEvent* event) {
+    if (event->type() == QEvent::ShortcutOverride) {   // keys of ours that are shortcuts elsewhere
+        const int key = static_cast<QKeyEvent*>(event)->key();
+        if (key == Qt::Key_Home || key == Qt::Key_End || key == Qt::Key_PageUp ||
+            key == Qt::Key_PageDown || key == Qt::Key_0) {
+            event->accept();
+            return true;
+        }
+    }
     if (event->type() == QEvent::ToolTip) {
         auto* help = static_cast<QHelpEvent*>(event);
         for (qsizetype i = 0; i < m_history.size() && i < m_historyTexts.size(); ++i) {

@@ -148,6 +148,7 @@ void MainWindow::openKeyboardSheet() {
     row("In a reply", "Token by token", "Left, Right");
     row("While a reply streams", "Stop", "Esc");
     row("In the message field", "Send, new line", "Enter, Shift+Enter");
+    row("In the message field", "Scroll the conversation", "PageUp, PageDown");
     m_sheet->openSheet("Keyboard", std::move(rows));
 }
 

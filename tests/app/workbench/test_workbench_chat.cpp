@@ -310,6 +310,18 @@ private slots:
         QVERIFY(!pill->isVisible());
     }
 
+    void pageKeysScrollFromTheMessageField() {
+        ask("Long");
+        QStringList lines;
+        for (int i = 0; i < 120; ++i) lines << QString("line %1\n\n").arg(i);
+        answer(lines);
+        QScrollBar* bar = m_chat->view()->verticalScrollBar();
+        QTest::keyClick(m_chat->composer()->editor(), Qt::Key_PageUp);
+        QVERIFY(bar->value() < bar->maximum());
+        QTest::keyClick(m_chat->composer()->editor(), Qt::Key_PageDown);
+        QCOMPARE(bar->value(), bar->maximum());
+    }
+
     void findMarksMatches() {
         ask("apple pie");
         answer({"An apple", " and an Apple."});

@@ -196,6 +196,15 @@ private slots:
         QVERIFY(!m_window->view()->paused());
     }
 
+    void endOnASliderIsItsOwn() {
+        Slider* slider = m_window->chatPage()->knobs()->control(KnobId::ExpertCacheSize)->sliderRow()->slider();
+        m_window->view()->setRange(10, 30);
+        slider->setFocus();
+        QTest::keyClick(slider, Qt::Key_End);
+        QCOMPARE(m_source->knobState(KnobId::ExpertCacheSize).requested, int64_t(64));
+        QVERIFY(!m_window->view()->following());
+    }
+
     void rangeChoiceSetsTheSpan() {
         Select* range = m_window->topBar()->range();
         range->setFocus();
