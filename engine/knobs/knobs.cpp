@@ -41,6 +41,15 @@ const KnobRow kTable[kKnobCount] = {
      {}, true,
      "Threads that read guessed experts while the link is idle. Reads that a token is waiting for "
      "always go first. 0 turns prefetch off."},
+    {KnobId::BatchTimeout, "batch_timeout_ms", "Batch timeout", "Batching", "ms", 0, 200, 1, 10, {},
+     true,
+     "How long a request may wait for others to start with it. It starts sooner when it fills the "
+     "batch. Requests that start together share the reads of their experts; each waits at most "
+     "this long for it, also when nothing else runs. 0 starts every request at once."},
+    {KnobId::MaxBatch, "max_batch", "Batch size", "Batching", "rows", 1, 64, 1, 8, {}, true,
+     "How many requests run together, one row of the batch each while they decode. More rows give "
+     "more tokens per second in all and a longer step for each request; further requests wait in "
+     "the queue."},
     {KnobId::ComputeThreads, "compute_threads", "Threads", "Compute", "threads", 1, 1024, 1, -1,
      {}, true,
      "Threads that compute. More than the physical cores seldom helps: decoding waits for memory, "

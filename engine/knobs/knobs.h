@@ -20,6 +20,8 @@ enum class KnobId : uint8_t {
     PrefetchSource,
     PrefetchDepth,
     PrefetchThreads,
+    BatchTimeout,
+    MaxBatch,
     ComputeThreads,
     IoMode,
     LinkLimit,
@@ -36,7 +38,7 @@ struct KnobRow {
     KnobId id;
     const char* name;          // "expert_cache_size"; the option is --expert-cache-size
     const char* label;         // "Cache size"
-    const char* group;         // "Expert cache", "Prefetch", "Compute", "Reads", "At load"
+    const char* group;         // "Expert cache", "Prefetch", "Batching", "Compute", "Reads", "At load"
     const char* unit;          // "experts / layer"; "" for choices
     int64_t min, max;          // numbers; narrowed by KnobLimits at run time
     int64_t step;

@@ -44,6 +44,7 @@ struct Engine::Impl {
     void applyKnobs();
     void applyKnob(KnobId id, KnobState& state);
     KnobState prefetchState(KnobId id, KnobState state);
+    void setBatching(KnobId id, int64_t value);
     Result<LogitsResult> logits(const std::vector<int32_t>& tokens);
 };
 
@@ -103,8 +104,11 @@ void Engine::Impl::startThreads() {
     scheduler = std::make_unique<Scheduler>(Scheduler::Setup{&info, tokenizer.get(), store.get(),
                                                              forward.get(), ring, contextLength,
                                                              [this] { applyKnobs(); }});
-    scheduler->runAlone(
-        [this] { scheduler->setPrefillChunk(knobs->effective(KnobId::PrefillChunk)); });
+    scheduler->runAlone([this] {
+        for (const KnobId id : {KnobId::PrefillChunk, KnobId::BatchTimeout, KnobId::MaxBatch}) {
+            setBatching(id, knobs->effective(id));
+        }
+    });
 }
 
 Result<std::unique_ptr<Engine>> Engine::load(const EngineOptions& options,
@@ -165,6 +169,14 @@ KnobState Engine::Impl::prefetchState(KnobId id, KnobState state) {
     return state;
 }
 
+void Engine::Impl::setBatching(KnobId id, int64_t value) {
+    BatchLimits limits = scheduler->batchLimits();
+    if (id == KnobId::PrefillChunk) limits.prefillRows = value;
+    if (id == KnobId::BatchTimeout) limits.timeoutNs = uint64_t(value) * 1'000'000;
+    if (id == KnobId::MaxBatch) limits.requests = size_t(value);
+    scheduler->setBatchLimits(limits);
+}
+
 // Scheduler thread, between two steps. `state.effective` comes in range.
 void Engine::Impl::applyKnob(KnobId id, KnobState& state) {
     const auto use = [&](const KnobState& answer) {
@@ -197,7 +209,9 @@ void Engine::Impl::applyKnob(KnobId id, KnobState& state) {
             use(store->setLinkLimit(state.effective));
             break;
         case KnobId::PrefillChunk:
-            if (scheduler) scheduler->setPrefillChunk(state.effective);
+        case KnobId::BatchTimeout:
+        case KnobId::MaxBatch:
+            if (scheduler) setBatching(id, state.effective);
             break;
         default:
             break;  // at load
@@ -273,6 +287,9 @@ void Engine::cancel(uint64_t request) {
 }
 int Engine::activeRequests() const {
     return m_impl->scheduler->activeRequests();
+}
+BatchStats Engine::batchStats() const {
+    return m_impl->scheduler->stats();
 }
 
 Result<Engine::LogitsResult> Engine::logits(const std::vector<int32_t>& tokens) {

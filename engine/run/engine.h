@@ -79,6 +79,16 @@ struct RequestCallbacks {
     std::function<void(uint32_t done, uint32_t total)> onPrefill;  // optional
 };
 
+// The queue now, and the batches since the engine was loaded.
+struct BatchStats {
+    int queued = 0, active = 0;  // requests waiting and in the batch
+    uint64_t steps = 0;          // forward passes
+    uint64_t requests = 0;       // in them, summed: requests / steps is the mean batch
+    uint64_t rows = 0;           // tokens that went through them
+
+    double meanBatch() const { return steps ? double(requests) / double(steps) : 0; }
+};
+
 struct EngineMemory {  // actual bytes now, by the parts of MemoryEstimate
     MemoryEstimate parts;
     int64_t processRss = 0;
@@ -109,6 +119,7 @@ public:
     Result<uint64_t> submit(Request request, RequestCallbacks callbacks);
     void cancel(uint64_t request);  // takes effect within one token
     int activeRequests() const;     // queued and running
+    BatchStats batchStats() const;
 
     // Knobs. Live ones are applied between two steps (at once when idle); the effective value
     // comes back by knobState and as a KnobChanged event. Others answer with the reason.

@@ -2,6 +2,7 @@
 // A request in the scheduler's hands. Only the scheduler thread touches it after its arrival.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 
 #include "engine/run/scheduler.h"
@@ -14,6 +15,11 @@ struct Scheduler::Job {
           callbacks(std::move(c)),
           sampler(request.sampling, request.prompt),
           text(request.stops) {}
+
+    // Tokens of the prompt that are not computed yet.
+    size_t promptLeft() const {
+        return request.prompt.size() - std::min(prefilled, request.prompt.size());
+    }
 
     uint64_t id = 0;
     Request request;

@@ -88,7 +88,9 @@ void Scheduler::cancel(uint64_t request) {
     {
         std::lock_guard lock(m_mutex);
         m_cancelled.insert(request);
-        if (m_prefillingId.load() == request) m_abort.store(true);
+        if (std::count(m_prefillingIds.begin(), m_prefillingIds.end(), request)) {
+            m_abort.store(true);
+        }
     }
     m_wake.notify_all();
 }
@@ -125,16 +127,35 @@ void Scheduler::loop() {
         if (!m_rows.empty()) afterForward();
         m_rows.clear();
         removeFinished();
+        m_activeCount.store(int(m_active.size()), std::memory_order_relaxed);
     }
     finishAll();
+}
+
+BatchStats Scheduler::stats() const {
+    BatchStats s;
+    s.active = m_activeCount.load(std::memory_order_relaxed);
+    s.steps = m_steps.load(std::memory_order_relaxed);
+    s.requests = m_stepRequests.load(std::memory_order_relaxed);
+    s.rows = m_stepRows.load(std::memory_order_relaxed);
+    std::lock_guard lock(m_mutex);
+    s.queued = int(m_queued);
+    return s;
 }
 
 // False: time to end.
 bool Scheduler::waitForWork() {
     std::unique_lock lock(m_mutex);
-    m_wake.wait(lock, [this] {
-        return m_stop || m_woken || !m_arrived.empty() || !m_active.empty() || !m_waiting.empty();
-    });
+    const auto ready = [this] {
+        return m_stop || m_woken || !m_arrived.empty() || !m_cancelled.empty() || !m_active.empty();
+    };
+    if (m_waiting.empty()) {
+        m_wake.wait(lock, ready);
+    } else {
+        const uint64_t due = admissionDueNs();
+        m_wake.wait_until(lock, std::chrono::steady_clock::time_point(std::chrono::nanoseconds(due)),
+                          ready);
+    }
     m_woken = false;
     return !m_stop;
 }
@@ -166,111 +187,6 @@ void Scheduler::dropCancelled() {
     }
 }
 
-// Blocks for the longest the request can become, so that an admitted one never runs dry. Earlier
-// turns in the cache give way, oldest first.
-bool Scheduler::reserve(Job& job) {
-    const int64_t longest =
-        std::min(m_setup.contextLength, int64_t(job.request.prompt.size()) + job.request.maxTokens);
-    const int64_t need = kvBlocksFor(longest);
-    if (m_reservedBlocks + need > m_pool.maxBlocks()) return false;
-    job.sequence = m_prefixes.take(job.request.prompt);
-    while (m_reservedBlocks + m_prefixes.blocks() + need > m_pool.maxBlocks()) {
-        m_prefixes.evictOldest();
-    }
-    job.reservedBlocks = need;
-    m_reservedBlocks += need;
-    return true;
-}
-
-// First come, first served: the head of the queue is never overtaken. Cancelled requests pass
-// through to their end at once.
-void Scheduler::admit() {
-    bool blocked = false;
-    for (auto it = m_waiting.begin(); it != m_waiting.end();) {
-        Job& job = **it;
-        if (!job.cancelled) {
-            blocked = blocked || m_active.size() >= kMaxActive || !reserve(job);
-            if (blocked) {
-                ++it;
-                continue;
-            }
-        }
-        job.admittedNs = monotonicNs();
-        job.prefilled = size_t(job.sequence.length());
-        job.result.cachedTokens = uint32_t(job.prefilled);
-        job.result.queueMs = double(job.admittedNs - job.arrivedNs) * 1e-6;
-        job.storeBefore = m_setup.store->stats();
-        writeRequestEvent(EventType::RequestAdmitted, job, job.admittedNs);
-        m_active.push_back(std::move(*it));
-        it = m_waiting.erase(it);
-        std::lock_guard lock(m_mutex);
-        --m_queued;
-    }
-}
-
-bool Scheduler::growFor(Job& job, int64_t positions) {
-    if (m_pool.grow(job.sequence, positions)) return true;
-    job.failure = Status(Code::OutOfMemory,
-                         "no memory for the KV cache of " + formatCount(positions) + " tokens",
-                         "Load the model with a smaller context length or expert cache");
-    return false;
-}
-
-void Scheduler::formBatch() {
-    m_rows.clear();
-    m_prefilling = nullptr;
-    for (const std::unique_ptr<Job>& owned : m_active) {
-        Job& job = *owned;
-        job.firstRow = m_rows.size();
-        job.rowCount = 0;
-        if (job.cancelled) continue;
-        const size_t length = size_t(job.sequence.length());
-        const size_t left =
-            job.request.prompt.size() - std::min(job.prefilled, job.request.prompt.size());
-        size_t count = 1;
-        if (left > 0) {
-            if (m_prefilling) continue;  // one prompt chunk per step
-            count = std::min(left, size_t(m_prefillChunk));
-        }
-        if (!growFor(job, int64_t(length + count))) continue;
-        if (left > 0) m_prefilling = &job;
-        for (size_t i = 0; i < count; ++i) {
-            BatchRow row;
-            row.sequence = &job.sequence;
-            row.token = left > 0 ? job.request.prompt[job.prefilled + i] : job.result.tokens.back();
-            row.position = int64_t(length + i);
-            row.prefill = left > 0;
-            row.wantLogits = left == 0 || (i + 1 == left);
-            row.request = job.id;
-            m_rows.push_back(std::move(row));
-        }
-        job.rowCount = count;
-    }
-}
-
-// Runs one forward pass; its results are dealt with outside the step lock (afterForward).
-void Scheduler::step() {
-    formBatch();
-    if (m_rows.empty()) return;
-    {
-        std::lock_guard lock(m_mutex);
-        m_prefillingId.store(m_prefilling ? m_prefilling->id : 0);
-        // A cancellation that came while the batch was formed.
-        if (m_prefilling && m_cancelled.count(m_prefilling->id)) m_abort.store(true);
-    }
-    Event event{};
-    event.type = EventType::BatchFormed;
-    event.batch = {};
-    event.batch.rows = uint16_t(m_rows.size());
-    for (const std::unique_ptr<Job>& job : m_active) event.batch.requests += job->rowCount > 0;
-    event.batch.prefillRows = uint16_t(m_prefilling ? m_prefilling->rowCount : 0);
-    event.batch.queued = uint32_t(m_waiting.size());
-    m_setup.ring->write(event);
-    m_stepStartNs = monotonicNs();
-    if (!m_setup.forward->run(m_rows, &m_abort)) m_rows.clear();
-    m_prefillingId.store(0);
-}
-
 void Scheduler::afterForward() {
     for (const std::unique_ptr<Job>& owned : m_active) {
         Job& job = *owned;
@@ -289,6 +205,7 @@ void Scheduler::afterForward() {
         }
         if (last.logits) sample(job, last);
     }
+    rotate();
 }
 
 void Scheduler::removeFinished() {

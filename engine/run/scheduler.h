@@ -1,7 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine's scheduler thread: admits queued requests, forms one batch per step (a row of every
-// decoding request and at most one chunk of one prompt), runs the forward pass, samples, and tells
-// the requests' owners. Finished conversations stay in the KV pool for their next turn.
+// The engine's scheduler thread: admits queued requests, forms one batch per step, runs the forward
+// pass, samples, and tells the requests' owners. Finished conversations stay in the KV pool for
+// their next turn.
+//
+// Admission: waiting requests join when, with those that run, they fill the batch, or when the
+// oldest has waited for the batch timeout, whether or not a step runs meanwhile; then all join that
+// the batch and the KV pool have room for, first come, first served.
+// A step holds one row of every decoding request, and prompt rows up to the prefill chunk. Prompts
+// take turns to go first, so neither a long prompt nor a long reply holds up another request for
+// more than one step. After the batch was made smaller, requests take turns until enough have
+// ended.
 //
 // Locks: m_mutex guards queue, cancellations and flags and is never held during a step or a
 // callback; m_stepMutex is held during a step, and by runAlone.
@@ -26,7 +34,12 @@
 namespace colibri {
 
 constexpr size_t kQueueLimit = 64;
-constexpr size_t kMaxActive = 8;
+
+struct BatchLimits {
+    size_t requests = 8;       // in one step
+    int64_t prefillRows = 512;  // of all prompts in one step
+    uint64_t timeoutNs = 10'000'000;
+};
 
 class Scheduler {
 public:
@@ -45,8 +58,11 @@ public:
     Result<uint64_t> submit(Request request, RequestCallbacks callbacks);
     void cancel(uint64_t request);
     int activeRequests() const { return m_count.load(std::memory_order_relaxed); }
-    void wake();                                                       // a knob waits to be applied
-    void setPrefillChunk(int64_t tokens) { m_prefillChunk = tokens; }  // scheduler thread
+    void wake();  // a knob waits to be applied
+    BatchStats stats() const;
+    // Scheduler thread, or alone.
+    const BatchLimits& batchLimits() const { return m_limits; }
+    void setBatchLimits(const BatchLimits& limits) { m_limits = limits; }
     // Runs `body` on the caller's thread while no step runs.
     void runAlone(const std::function<void()>& body);
     int64_t kvBytes() const { return m_pool.allocatedBytes(); }
@@ -58,12 +74,16 @@ private:
     Status check(const Request& request) const;
     void loop();
     bool waitForWork();
+    uint64_t admissionDueNs() const;
     void takeArrivals();
     void dropCancelled();
     void admit();
     bool reserve(Job& job);
     void step();
     void formBatch();
+    void addRows(Job& job, size_t count);
+    void startStep();
+    void rotate();
     bool growFor(Job& job, int64_t positions);
     void afterForward();
     void sample(Job& job, const BatchRow& row);
@@ -75,26 +95,27 @@ private:
     const Setup m_setup;
     KvPool m_pool;
     PrefixCache m_prefixes;
-    int64_t m_prefillChunk = 512;
-    Jobs m_waiting, m_active;  // scheduler thread
+    BatchLimits m_limits;
+    Jobs m_waiting, m_active;  // scheduler thread; the active ones in the order of their turns
     int64_t m_reservedBlocks = 0;
     std::vector<BatchRow> m_rows;
-    Job* m_prefilling = nullptr;  // whose prompt chunk is in m_rows
     uint64_t m_stepStartNs = 0;
 
     mutable std::mutex m_mutex;
     std::condition_variable m_wake;
     std::deque<std::unique_ptr<Job>> m_arrived;
     std::unordered_set<uint64_t> m_cancelled;
-    size_t m_queued = 0;  // arrived or waiting, not admitted
+    size_t m_queued = 0;                  // arrived or waiting, not admitted
+    std::vector<uint64_t> m_prefillingIds;  // whose prompt rows are in the running step
     bool m_stop = false, m_woken = false;
 
     std::mutex m_stepMutex;
     std::condition_variable m_stepFree;
     std::atomic<int> m_aloneWaiting{0};
-    std::atomic<uint64_t> m_prefillingId{0};
-    std::atomic<bool> m_abort{false};  // the running forward's prompt is not wanted
+    std::atomic<bool> m_abort{false};  // a prompt of the running forward is not wanted
     std::atomic<int> m_count{0};
+    std::atomic<int> m_activeCount{0};
+    std::atomic<uint64_t> m_steps{0}, m_stepRequests{0}, m_stepRows{0};
     std::atomic<uint64_t> m_nextId{1};
     std::thread m_thread;
 };
