@@ -70,6 +70,8 @@ void addTokenize(Verbs& verbs);
 void addDetokenize(Verbs& verbs);
 void addTemplate(Verbs& verbs);
 void addBench(Verbs& verbs);
+void addPerplexity(Verbs& verbs);
+void addCompare(Verbs& verbs);
 void addConfig(Verbs& verbs);
 void addDiagnose(Verbs& verbs);
 

@@ -26,6 +26,8 @@ int run(int argc, char** argv) {
     addDetokenize(verbs);
     addTemplate(verbs);
     addBench(verbs);
+    addPerplexity(verbs);
+    addCompare(verbs);
     addConfig(verbs);
     addDiagnose(verbs);
     try {

@@ -92,7 +92,8 @@ private slots:
         const Run help = colibri({"--help"});
         QCOMPARE(help.code, 0);
         for (const char* verb : {"convert", "info", "chat", "generate", "logits", "tokenize",
-                                 "detokenize", "template", "bench", "config", "diagnose"}) {
+                                 "detokenize", "template", "bench", "perplexity", "compare",
+                                 "config", "diagnose"}) {
             QVERIFY2(help.out.contains(verb), verb);
         }
         QCOMPARE(colibri({"--version"}).code, 0);
@@ -289,6 +290,23 @@ private slots:
         QCOMPARE(colibri({"template", jinja, "--messages", more}).out, QByteArray("é|<s>"));
         QCOMPARE(colibri({"template", jinja, "--messages", write("x.json", "{")}).code, 3);
         QCOMPARE(colibri({"template", write("x.jinja", "{% if %}"), "--messages", more}).code, 3);
+    }
+
+    void perplexityAndCompare() {
+        const QString text = write("text.txt", "Once upon a time there was a fox. The fox found a key.");
+        const QString demo = COLIBRI_SOURCE_DIR "/resources/demo-model/container";
+        const Run one = colibri({"perplexity", demo, "--file", text, "--json"});
+        QVERIFY2(one.code == 0, one.err);
+        QVERIFY(hasKeys(one.json(), {"tokens", "perplexity", "mean_nll", "standard_error", "window"}));
+        QVERIFY(one.json()["perplexity"].toDouble() > 1);
+        const Run same = colibri({"compare", demo, demo, "--file", text, "--json"});
+        QVERIFY2(same.code == 0, same.err);
+        QCOMPARE(same.json()["top1_agreement"].toDouble(), 1.0);
+        QCOMPARE(same.json()["kl"].toObject()["max"].toDouble(), 0.0);
+        QCOMPARE(same.json()["a"].toObject()["perplexity"], one.json()["perplexity"]);
+        QCOMPARE(colibri({"perplexity", m_model, "--file", text}).code, 3);   // no tokenizer
+        QCOMPARE(colibri({"perplexity", demo, "--file", write("one.txt", "")}).code, 2);
+        QCOMPARE(colibri({"perplexity", demo, "--file", text, "--window", "9999"}).code, 2);
     }
 
     void bench() {
