@@ -9,10 +9,17 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 
+#include "engine/base/file.h"
 #include "engine/base/format.h"
 
 namespace colibri::cli {
+
+namespace {
+constexpr size_t kInputLimit = 256 << 20;  // as readTextFile
+}
 
 int exitCodeOf(Code code) {
     switch (code) {
@@ -76,7 +83,6 @@ void installSignals() {
     sigemptyset(&action.sa_mask);  // no SA_RESTART: a wait for input ends
     sigaction(SIGINT, &action, nullptr);
     sigaction(SIGTERM, &action, nullptr);
-    std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is a failed write (see out)
 }
 
 void ProgressLine::show(const Progress& p) {
@@ -102,6 +108,28 @@ void ProgressLine::show(const Progress& p) {
 void ProgressLine::finish() {
     if (m_open) std::fprintf(stderr, "\r\x1b[K");
     m_open = false;
+}
+
+Result<std::string> readInput(const std::string& path) {
+    std::error_code ignored;
+    const bool pipe = std::filesystem::is_fifo(path, ignored) ||
+                      std::filesystem::is_character_file(path, ignored);
+    if (path != "-" && !pipe) return readTextFile(path);
+    const std::string source = path == "-" ? "/dev/stdin" : path;
+    std::ifstream stream(source, std::ios::binary);
+    std::string text;
+    char block[1 << 16];
+    while (stream && text.size() <= kInputLimit) {
+        stream.read(block, sizeof block);
+        text.append(block, size_t(stream.gcount()));
+    }
+    if (stream.bad() || (!stream.eof() && text.empty()))
+        return systemError("cannot read", source, errno);
+    if (text.size() > kInputLimit) {
+        return Status(Code::BadInput,
+                      source + " holds more than " + formatCount(kInputLimit) + " bytes");
+    }
+    return text;
 }
 
 Result<std::vector<int32_t>> parseIds(std::string_view text) {

@@ -50,6 +50,9 @@ private:
     bool m_open = false;
 };
 
+// A whole text file, or standard input for "-" and for pipes.
+Result<std::string> readInput(const std::string& path);
+
 // "1,2,3" (white space is fine) -> ids. Errors: InvalidArgument.
 Result<std::vector<int32_t>> parseIds(std::string_view text);
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <filesystem>
 #include <mutex>
 
 #include "engine/base/file.h"
@@ -74,7 +75,7 @@ Result<KnobValues> KnobOptions::values(const ContainerInfo& info) const {
         const std::string& text = m_texts[size_t(row.id)];
         if (text.empty()) continue;
         Result<int64_t> value = parseKnobValue(row, text, knobLimitsFor(row.id, info));
-        if (!value.ok()) return value.status().in(optionName(row));
+        if (!value.ok()) return value.status();
         values[size_t(row.id)] = *value;
     }
     return values;
@@ -117,8 +118,28 @@ Result<LoadedEngine> loadEngine(const EngineArgs& args) {
     return loaded;
 }
 
+int refuse(LoadedEngine& loaded, const EngineArgs& args, const Status& status) {
+    loaded.recorder.reset();
+    if (!args.session.empty()) {
+        for (const char* suffix : {"", "-wal", "-shm"}) {
+            std::error_code ignored;
+            std::filesystem::remove(args.session + suffix, ignored);
+        }
+    }
+    return fail(status);
+}
+
+Status missingText(const Engine& engine, const std::string& what, const std::string& hint) {
+    const std::string& reason = engine.textReason();
+    return {Code::Unsupported,
+            reason.empty() ? "this model has no " + what
+                           : "the " + what + " of this model cannot be used: " + reason,
+            hint};
+}
+
 Result<RequestResult> runRequest(Engine& engine, Request request,
-                                 const std::function<bool(const std::string&)>& onText) {
+                                 const std::function<bool(const std::string&)>& onText,
+                                 const std::function<void(const GeneratedToken&)>& onToken) {
     struct Waiter {
         std::mutex mutex;
         std::condition_variable done;
@@ -131,6 +152,7 @@ Result<RequestResult> runRequest(Engine& engine, Request request,
     RequestCallbacks callbacks;
     callbacks.onToken = [&](const GeneratedToken& token) {
         shown += token.text.size();
+        if (onToken) onToken(token);
         if (onText && !token.text.empty() && !onText(token.text)) return false;
         return !interrupted().load();
     };

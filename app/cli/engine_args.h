@@ -45,14 +45,22 @@ struct LoadedEngine {
     std::unique_ptr<Recorder> recorder;
 };
 
+// Ends with `status` what was refused before any work: no session file stays behind, so that the
+// same command can be given again.
+int refuse(LoadedEngine& loaded, const EngineArgs& args, const Status& status);
+
+// What `chat` and text prompts need and the model lacks: "tokenizer", "chat template".
+Status missingText(const Engine& engine, const std::string& what, const std::string& hint);
+
 // Loads with progress on standard error; Ctrl-C cancels. Knobs whose effective value differs are
 // told.
 Result<LoadedEngine> loadEngine(const EngineArgs& args);
 
 // Runs one request to its end on the engine's thread while this thread waits; Ctrl-C cancels it.
-// onText gets every piece of text as it comes; false cancels.
+// onText gets every piece of text as it comes; false cancels. onToken sees every token.
 Result<RequestResult> runRequest(Engine& engine, Request request,
-                                 const std::function<bool(const std::string&)>& onText = {});
+                                 const std::function<bool(const std::string&)>& onText = {},
+                                 const std::function<void(const GeneratedToken&)>& onToken = {});
 
 // The "experts" object of generate and bench.
 Json expertsJson(const StoreStats& stats, const Histogram& loads);

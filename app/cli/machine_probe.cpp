@@ -2,6 +2,7 @@
 #include "app/cli/machine_probe.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -45,6 +46,10 @@ fs::path largestFile(const fs::path& folder) {
         std::error_code ignored;
         if (!it->is_regular_file(ignored)) continue;
         const uintmax_t bytes = it->file_size(ignored);
+        // A file of the kernel's has a size but no blocks.
+        struct stat info {};
+        if (stat(it->path().c_str(), &info) != 0 || uintmax_t(info.st_blocks) * 512 < bytes / 2)
+            continue;
         if (!ignored && bytes > size) {
             size = bytes;
             best = it->path();

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include <cstdlib>
+#include <algorithm>
 #include <exception>
+#include <new>
+#include <sstream>
 
 #include "app/cli/cli.h"
+#include "engine/base/process.h"
 
 namespace {
 
@@ -10,7 +13,24 @@ constexpr const char* kFooter =
     "Results go to standard output, progress and messages to standard error.\n"
     "Exit codes: 0 ok, 1 failed, 2 usage, 3 bad input, 4 unsupported.";
 
+// In the order CLI11 takes: last first. "--option=" gives an empty value, not the next argument.
+std::vector<std::string> argumentsOf(int argc, char** argv) {
+    std::vector<std::string> arguments;
+    for (int i = 1; i < argc; ++i) {
+        const std::string_view a = argv[i];
+        if (a.size() > 3 && a.substr(0, 2) == "--" && a.find('=') == a.size() - 1) {
+            arguments.emplace_back(a.substr(0, a.size() - 1));
+            arguments.emplace_back();
+        } else {
+            arguments.emplace_back(a);
+        }
+    }
+    std::reverse(arguments.begin(), arguments.end());
+    return arguments;
+}
+
 int run(int argc, char** argv) {
+    using namespace colibri;
     using namespace colibri::cli;
     CLI::App app("Runs Mixture-of-Experts models and shows where the time goes.", "colibri");
     app.set_version_flag("--version", std::string("colibri ") + COLIBRI_VERSION);
@@ -31,9 +51,17 @@ int run(int argc, char** argv) {
     addConfig(verbs);
     addDiagnose(verbs);
     try {
-        app.parse(argc, argv);
-    } catch (const CLI::ParseError& error) {
+        app.parse(argumentsOf(argc, argv));
+    } catch (const CLI::RequiredError& error) {
+        if (app.get_subcommands().empty() && argc > 1 && argv[1][0] != '-') {
+            return fail({Code::InvalidArgument, "there is no verb \"" + std::string(argv[1]) + "\"",
+                         "colibri --help lists them"});
+        }
         return app.exit(error, std::cout, std::cerr) == 0 ? kOk : kUsage;
+    } catch (const CLI::ParseError& error) {
+        std::ostringstream text;
+        if (app.exit(error, text, std::cerr) != 0) return kUsage;
+        return out(text.str()) ? kOk : kFailed;  // --help, --version
     }
     return verbs.chosen();
 }
@@ -41,10 +69,15 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+    colibri::prepareProcess();
     colibri::cli::installSignals();
     try {
         return run(argc, argv);
-    } catch (const std::exception& error) {  // out of memory, most likely
+    } catch (const std::bad_alloc&) {
+        return colibri::cli::fail({colibri::Code::OutOfMemory, "out of memory",
+                                   "Close other programs, or choose a smaller --expert-cache-size "
+                                   "or --context-length"});
+    } catch (const std::exception& error) {
         colibri::cli::message(std::string("colibri: ") + error.what());
         return colibri::cli::kFailed;
     }

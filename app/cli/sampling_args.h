@@ -19,6 +19,9 @@ struct SamplingArgs {
     Request request(std::vector<int32_t> prompt) const;
 };
 
+// The "stats" object of a request; loads: of its expert loads.
+Json statsJson(const RequestResult& result, const Histogram& loads);
+
 // The figures of one request in one line.
 std::string statsLine(const RequestResult& result);
 

@@ -94,6 +94,13 @@ private:
         if (!result.ok()) return result.status();
         COLIBRI_TRY(result->status);
         if (result->stop == StopReason::Cancelled) return {Code::Cancelled, "stopped"};
+        if (int(result->tokens.size()) < tokens) {
+            return {Code::InvalidArgument,
+                    "the context of " + formatCount(m_loaded.engine->contextLength()) +
+                        " tokens was full after " + formatCount(int64_t(result->tokens.size())) +
+                        " of " + formatCount(tokens) + " tokens",
+                    "Choose a smaller -n or a larger --context-length"};
+        }
         m_result = std::move(*result);
         if (measured) add(experts, m_result.experts);
         return {};
@@ -159,22 +166,24 @@ int run(Args args) {
         const Status status = bench.round(i + 1, i >= 0);
         if (!status.ok()) {
             progress.finish();
-            return fail(status);
+            return i < 0 ? refuse(*loaded, args.engine, status) : fail(status);
         }
     }
     progress.finish();
-    if (const Status status = loaded->recorder->flush(); !status.ok()) return fail(status);
+    const Status recorded = loaded->recorder->flush();
     const Histogram loads =
         loaded->recorder->loadsBetween(from, loaded->recorder->sessionTime(monotonicNs()));
-    return report(args, bench, *loaded, loads);
+    const int code = report(args, bench, *loaded, loads);
+    return recorded.ok() ? code : fail(recorded);
 }
 
 }  // namespace
 
 void addBench(Verbs& verbs) {
     auto args = std::make_shared<Args>();
-    CLI::App* verb = verbs.add("bench", "Measure prompt and decode speed: random prompts, text sampled at temperature 1",
-                               [args] { return run(*args); });
+    CLI::App* verb = verbs.add(
+        "bench", "Measure prompt and decode speed: random prompts, text sampled at temperature 1",
+        [args] { return run(*args); });
     args->engine.addTo(*verb);
     verb->add_option("-p,--prompt", args->prompt, "Prompt tokens; 0: none")
         ->check(CLI::Range(0, 1 << 20))

@@ -26,6 +26,35 @@ struct Args {
     EngineArgs engine;
     SamplingArgs sampling;
     std::string system;
+    int figuresEvery = 0;  // tokens; 0: only at the end of a reply
+};
+
+// A line of figures while the reply streams.
+class Figures {
+public:
+    explicit Figures(int every) : m_every(every) {}
+
+    void operator()(const GeneratedToken& token) {
+        if (token.gapNs == 0) return;  // the first: its wait is the prompt's
+        ++m_tokens;
+        m_gapsNs += token.gapNs;
+        m_stallNs += token.stallNs;
+        m_lookups += token.lookups;
+        m_hits += token.hits;
+        if (m_every == 0 || (token.index + 1) % uint32_t(m_every) != 0) return;
+        const double nan = std::numeric_limits<double>::quiet_NaN();
+        message("\n  [token " + formatCount(token.index + 1) + "  " +
+                formatSig(double(m_tokens) * 1e9 / double(m_gapsNs)) + " tok/s  hit rate " +
+                formatPercent(m_lookups ? double(m_hits) / m_lookups : nan) +
+                "  waiting for experts " + formatPercent(double(m_stallNs) / double(m_gapsNs), 0) +
+                "]");
+        *this = Figures(m_every);
+    }
+
+private:
+    int m_every, m_tokens = 0;
+    uint64_t m_gapsNs = 0, m_stallNs = 0;
+    uint32_t m_lookups = 0, m_hits = 0;
 };
 
 class Chat {
@@ -54,10 +83,10 @@ public:
                 continue;
             }
             interruptions = 0;
-            if (!got) return kOk;
+            if (!got) return end();
             if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
             if (line[0] == '/') {
-                if (!command(line)) return kOk;
+                if (!command(line)) return end();
             } else if (const int code = turn(line); code != kOk) {
                 return code;
             }
@@ -65,6 +94,17 @@ public:
     }
 
 private:
+    int end() {
+        if (m_args.engine.json) {
+            if (const int code = outJson({{"turns", m_turns}}); code != kOk) return code;
+        }
+        if (const Status recorded = m_loaded.recorder->flush(); !recorded.ok()) {
+            return fail(recorded);
+        }
+        // Nobody sits before a pipe to see that a turn failed.
+        return m_failed && !isatty(STDIN_FILENO) ? kFailed : kOk;
+    }
+
     void clear(const std::string& system) {
         m_messages = Json::array();
         m_system = system;
@@ -102,6 +142,8 @@ private:
         const KnobRow* row = findKnob(rest.substr(0, space));
         if (!row || space == std::string::npos) {
             message(row ? "Give a value: /set " + std::string(row->name) + " VALUE"
+                    : rest.empty()
+                        ? "Write /set KNOB VALUE. /knobs lists the knobs."
                         : "No knob \"" + rest.substr(0, space) + "\". /knobs lists them.");
             return;
         }
@@ -162,21 +204,38 @@ private:
             m_messages.erase(m_messages.size() - 1);
             return fail(prompt.status());
         }
-        Result<RequestResult> result =
-            runRequest(m_engine, m_args.sampling.request(std::move(*prompt)),
-                       [](const std::string& text) { return out(text); });
+        const double from = m_loaded.recorder->sessionTime(monotonicNs());
+        Result<RequestResult> result = runRequest(
+            m_engine, m_args.sampling.request(std::move(*prompt)),
+            [this](const std::string& text) { return show(text); }, Figures{m_args.figuresEvery});
         const bool stopped = interrupted().exchange(false);
         const Status status = result.ok() ? result->status : result.status();
         if (!status.ok()) {
             // The conversation goes on without this turn.
             m_messages.erase(m_messages.size() - 1);
+            m_turns.push_back({{"user", line}, {"error", status.text()}});
+            m_failed = true;
             fail(status);
             return kOk;
         }
-        if (!out("\n")) return kFailed;
+        if (!show("\n")) return kFailed;
+        (void)m_loaded.recorder->flush();  // told at the end
+        const double to = m_loaded.recorder->sessionTime(monotonicNs());
+        m_turns.push_back(
+            {{"user", line},
+             {"text", result->text},
+             {"stop", stopReasonName(result->stop)},
+             {"stats", statsJson(*result, m_loaded.recorder->loadsBetween(from, to))}});
         m_messages.push_back({{"role", "assistant"}, {"content", result->text}});
         message((stopped ? "Stopped. " : "") + statsLine(*result));
         return kOk;
+    }
+
+    // The reply; with --json standard output is for the object at the end.
+    bool show(const std::string& text) {
+        if (!m_args.engine.json) return out(text);
+        std::fwrite(text.data(), 1, text.size(), stderr);
+        return true;
     }
 
     const Args& m_args;
@@ -184,16 +243,17 @@ private:
     Engine& m_engine;
     std::string m_system;
     Json m_messages;
+    Json m_turns = Json::array();  // for --json
+    bool m_failed = false;         // a turn
 };
 
 int run(const Args& args) {
     Result<LoadedEngine> loaded = loadEngine(args.engine);
     if (!loaded.ok()) return fail(loaded.status());
     if (!loaded->engine->tokenizer() || !loaded->engine->chatTemplate()) {
-        return fail({Code::Unsupported,
-                     "this model has no " +
-                         std::string(loaded->engine->tokenizer() ? "chat template" : "tokenizer"),
-                     "Use colibri generate"});
+        const char* what = loaded->engine->tokenizer() ? "chat template" : "tokenizer";
+        return refuse(*loaded, args.engine,
+                      missingText(*loaded->engine, what, "Use colibri generate"));
     }
     return Chat(args, *loaded).run();
 }
@@ -205,6 +265,9 @@ void addChat(Verbs& verbs) {
     CLI::App* verb = verbs.add("chat", "Chat in the terminal", [args] { return run(*args); });
     args->engine.addTo(*verb);
     verb->add_option("--system", args->system, "System message");
+    verb->add_option("--figures", args->figuresEvery, "A line of figures every N tokens; 0: none")
+        ->type_name("N")
+        ->check(CLI::NonNegativeNumber);
     args->sampling.maxTokens = 1024;
     args->sampling.addTo(*verb);
 }

@@ -20,7 +20,7 @@ Result<std::vector<int32_t>> promptIds(const Args& args, const Engine& engine) {
     if (args.tokensOption->count()) return parseIds(args.tokens);
     std::string text = args.prompt;
     if (args.fileOption->count()) {
-        Result<std::string> read = readTextFile(args.file);
+        Result<std::string> read = readInput(args.file);
         if (!read.ok()) return read.status();
         text = std::move(*read);
     }
@@ -32,27 +32,9 @@ Result<std::vector<int32_t>> promptIds(const Args& args, const Engine& engine) {
         return engine.encodeChat(messages);
     }
     if (!engine.tokenizer()) {
-        return Status(Code::Unsupported, "this model has no tokenizer", "Use --tokens 1,2,3");
+        return missingText(engine, "tokenizer", "Use --tokens 1,2,3");
     }
     return engine.tokenizer()->encode(text, {.special = true, .bos = !args.noBos});
-}
-
-Json statsJson(const RequestResult& r, const Histogram& loads) {
-    Histogram itl;
-    for (const double ms : r.gapsMs) itl.add(uint64_t(ms * 1e6));
-    return {{"prompt_tokens", r.promptTokens},
-            {"cached_tokens", r.cachedTokens},
-            {"generated_tokens", r.tokens.size()},
-            {"ttft_ms", r.ttftMs},
-            {"prompt_tok_s", jsonNumber(r.promptTokS)},
-            {"decode_tok_s", r.gapsMs.empty() ? Json(nullptr) : jsonNumber(r.decodeTokS)},
-            {"itl_ms",
-             {{"p50", jsonNumber(itl.quantile(0.5) * 1e-6)},
-              {"p99", jsonNumber(itl.quantile(0.99) * 1e-6)},
-              {"max", jsonNumber(itl.max() * 1e-6)},
-              {"n", itl.count()}}},
-            {"experts", expertsJson(r.experts, loads)},
-            {"peak_rss_bytes", processPeakRss()}};
 }
 
 int run(const Args& args) {
@@ -60,15 +42,14 @@ int run(const Args& args) {
     if (!loaded.ok()) return fail(loaded.status());
     Engine& engine = *loaded->engine;
     Result<std::vector<int32_t>> ids = promptIds(args, engine);
-    if (!ids.ok()) return fail(ids.status());
+    if (!ids.ok()) return refuse(*loaded, args.engine, ids.status());
     const bool json = args.engine.json;
     const auto show = [&](const std::string& text) { return json || out(text); };
     const double from = loaded->recorder->sessionTime(monotonicNs());
     Result<RequestResult> result = runRequest(engine, args.sampling.request(std::move(*ids)), show);
-    if (!result.ok()) return fail(result.status());
+    if (!result.ok()) return refuse(*loaded, args.engine, result.status());
     const Status recorded = loaded->recorder->flush();
     if (!result->status.ok()) return fail(result->status);
-    if (!recorded.ok()) return fail(recorded);
     const Histogram loads =
         loaded->recorder->loadsBetween(from, loaded->recorder->sessionTime(monotonicNs()));
     if (json) {
@@ -88,10 +69,29 @@ int run(const Args& args) {
         if (!out("\n")) return kFailed;
         message(statsLine(*result));
     }
+    if (!recorded.ok()) return fail(recorded);  // the result is told all the same
     return interrupted().load() ? kFailed : kOk;
 }
 
 }  // namespace
+
+Json statsJson(const RequestResult& r, const Histogram& loads) {
+    Histogram itl;
+    for (const double ms : r.gapsMs) itl.add(uint64_t(ms * 1e6));
+    return {{"prompt_tokens", r.promptTokens},
+            {"cached_tokens", r.cachedTokens},
+            {"generated_tokens", r.tokens.size()},
+            {"ttft_ms", r.ttftMs},
+            {"prompt_tok_s", jsonNumber(r.promptTokS)},
+            {"decode_tok_s", r.gapsMs.empty() ? Json(nullptr) : jsonNumber(r.decodeTokS)},
+            {"itl_ms",
+             {{"p50", jsonNumber(itl.quantile(0.5) * 1e-6)},
+              {"p99", jsonNumber(itl.quantile(0.99) * 1e-6)},
+              {"max", jsonNumber(itl.max() * 1e-6)},
+              {"n", itl.count()}}},
+            {"experts", expertsJson(r.experts, loads)},
+            {"peak_rss_bytes", processPeakRss()}};
+}
 
 std::string statsLine(const RequestResult& r) {
     const StoreStats& e = r.experts;
@@ -135,7 +135,8 @@ void addGenerate(Verbs& verbs) {
     args->engine.addTo(*verb);
     args->promptOption = verb->add_option("--prompt", args->prompt, "The prompt");
     args->fileOption =
-        verb->add_option("--file", args->file, "The prompt from a file")->type_name("FILE");
+        verb->add_option("--file", args->file, "The prompt from a file; - is standard input")
+            ->type_name("FILE");
     args->tokensOption =
         verb->add_option("--tokens", args->tokens, "The prompt as token ids")->type_name("1,2,3");
     args->promptOption->excludes(args->fileOption)->excludes(args->tokensOption);

@@ -14,7 +14,9 @@ struct TextArgs {
     CLI::Option* window = nullptr;
 
     void addTo(CLI::App& verb) {
-        verb.add_option("--file", file, "The text")->type_name("FILE")->required();
+        verb.add_option("--file", file, "The text; - is standard input")
+            ->type_name("FILE")
+            ->required();
         window = verb.add_option("--window", options.window,
                                  "Tokens of context, half of them new (default: 512, or the "
                                  "context length where that is less)")
@@ -26,10 +28,9 @@ struct TextArgs {
 
 Result<std::vector<int32_t>> encodeFile(const Engine& engine, const std::string& file) {
     if (!engine.tokenizer()) {
-        return Status(Code::BadInput, engine.info().dir.string() + ": the model has no tokenizer",
-                      "Put its tokenizer.json into the folder");
+        return missingText(engine, "tokenizer", "Put its tokenizer.json into the folder");
     }
-    Result<std::string> text = readTextFile(file);
+    Result<std::string> text = readInput(file);
     if (!text.ok()) return text.status();
     return engine.tokenizer()->encode(*text);
 }
@@ -97,17 +98,18 @@ int runCompare(CompareArgs& args) {
     Result<std::vector<int32_t>> ids = encodeFile(*a->engine, args.text.file);
     if (!ids.ok()) return fail(ids.status());
     ProgressLine progress;
-    Result<Comparison> c = compareModels(*a->engine, *b->engine, *ids, options,
-                                         progress.function(), &interrupted());
+    Result<Comparison> c =
+        compareModels(*a->engine, *b->engine, *ids, options, progress.function(), &interrupted());
     progress.finish();
     if (!c.ok()) return fail(c.status());
     if (args.engine.json) {
         return outJson({{"a", perplexityJson(c->a)},
                         {"b", perplexityJson(c->b)},
                         {"window", options.window},
-                        {"kl", {{"mean", jsonNumber(c->meanKl)},
-                                {"p99", jsonNumber(c->p99Kl)},
-                                {"max", jsonNumber(c->maxKl)}}},
+                        {"kl",
+                         {{"mean", jsonNumber(c->meanKl)},
+                          {"p99", jsonNumber(c->p99Kl)},
+                          {"max", jsonNumber(c->maxKl)}}},
                         {"top1_agreement", c->top1Agreement}});
     }
     char line[200];

@@ -16,7 +16,7 @@ struct EncodeArgs {
 int encode(const EncodeArgs& args) {
     std::string text = args.text;
     if (args.fileOption->count()) {
-        Result<std::string> read = readTextFile(args.file);
+        Result<std::string> read = readInput(args.file);
         if (!read.ok()) return fail(read.status());
         text = std::move(*read);
     }
@@ -36,6 +36,12 @@ int decode(const DecodeArgs& args) {
     if (!ids.ok()) return fail(ids.status());
     Result<std::unique_ptr<Tokenizer>> tokenizer = Tokenizer::load(args.path);
     if (!tokenizer.ok()) return fail(tokenizer.status());
+    for (const int32_t id : *ids) {
+        if (id >= 0 && id < (*tokenizer)->vocabSize()) continue;
+        return fail({Code::InvalidArgument,
+                     "token " + std::to_string(id) + " is not in the vocabulary",
+                     "Ids are 0.." + std::to_string((*tokenizer)->vocabSize() - 1)});
+    }
     return out((*tokenizer)->decode(*ids, args.skipSpecial)) ? kOk : kFailed;
 }
 
@@ -48,7 +54,8 @@ void addTokenize(Verbs& verbs) {
     verb->add_option("PATH", args->path, "Model folder or tokenizer.json")->required();
     args->textOption = verb->add_option("--text", args->text, "The text");
     args->fileOption =
-        verb->add_option("--file", args->file, "The text from a file")->type_name("FILE");
+        verb->add_option("--file", args->file, "The text from a file; - is standard input")
+            ->type_name("FILE");
     args->textOption->excludes(args->fileOption);
     verb->add_flag("--no-special", args->noSpecial, "Special tokens in the text stay text");
     verb->add_flag("--bos", args->bos, "A beginning-of-sequence token, where the model has one");

@@ -4,9 +4,11 @@
 
 #include "app/workbench/session/settings.h"
 #include "app/workbench/window/program.h"
+#include "engine/base/process.h"
 
 int main(int argc, char** argv) {
     using namespace colibri::ui;
+    colibri::prepareProcess();
     QCoreApplication::setApplicationName("colibri-workbench");
     QCoreApplication::setOrganizationName("colibri");
     QCoreApplication::setApplicationVersion(COLIBRI_VERSION);
@@ -31,8 +33,9 @@ int main(int argc, char** argv) {
         qputenv("QT_QPA_PLATFORM", "offscreen");
     QApplication app(argc, argv);
     const QString stored = settings().value("theme", "system").toString();
-    Theme::get().setMode(stored == "light" ? Theme::Mode::Light
-                         : stored == "dark" ? Theme::Mode::Dark : Theme::Mode::System);
+    Theme::get().setMode(stored == "light"  ? Theme::Mode::Light
+                         : stored == "dark" ? Theme::Mode::Dark
+                                            : Theme::Mode::System);
     Theme::get().setHighContrast(settings().value("high_contrast").toBool());
     Theme::get().install();
     Program program(*options);

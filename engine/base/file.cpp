@@ -26,6 +26,17 @@ Status systemError(std::string_view what, const std::filesystem::path& path, int
         case EACCES:
         case EPERM:
             return {Code::IoError, message, "Check the permissions of the file and its folder"};
+        case EROFS:
+            return {Code::IoError, message, "The file system is read-only: choose another folder"};
+        case EISDIR:
+            return {Code::BadInput, message, "A file is needed here, not a folder"};
+        case ENAMETOOLONG:
+            return {Code::BadInput, message, "Choose a shorter name"};
+        case ELOOP:
+            return {Code::BadInput, message, "Its symbolic links lead in a circle"};
+        case EMFILE:
+        case ENFILE:
+            return {Code::IoError, message, "Too many files are open: raise the limit (ulimit -n)"};
         case ENOMEM:
             return {Code::OutOfMemory, message, "Close other programs"};
         default:
@@ -50,7 +61,8 @@ File::~File() {
 Result<File> File::open(const std::filesystem::path& path, Mode mode) {
     File file;
     file.m_path = path;
-    const int flags = mode == Mode::Create ? O_RDWR | O_CREAT | O_TRUNC : O_RDONLY;
+    // Without O_NONBLOCK a named pipe would wait for a writer here, before it can be refused.
+    const int flags = mode == Mode::Create ? O_RDWR | O_CREAT | O_TRUNC : O_RDONLY | O_NONBLOCK;
     if (mode == Mode::ReadDirect) {
         file.m_fd = ::open(path.c_str(), flags | O_CLOEXEC | O_DIRECT);
         file.m_direct = file.m_fd >= 0;
@@ -129,8 +141,7 @@ Result<std::string> readTextFile(const std::filesystem::path& path, int64_t limi
 }
 
 Status writeFileAtomically(const std::filesystem::path& path, std::string_view content) {
-    const std::filesystem::path temporary =
-        path.string() + ".new-" + std::to_string(::getpid());
+    const std::filesystem::path temporary = path.string() + ".new-" + std::to_string(::getpid());
     const auto write = [&]() -> Status {
         auto file = File::open(temporary, File::Mode::Create);
         if (!file) return file.status();

@@ -14,6 +14,8 @@
 #include "engine/model/hasher.h"
 #include "engine/model/layout.h"
 #include "engine/model/model_json.h"
+#include "engine/text/chat_template.h"
+#include "engine/text/tokenizer.h"
 
 namespace colibri {
 
@@ -21,7 +23,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int kRevision = 1;             // of what a conversion writes; another one starts over
+constexpr int kRevision = 1;               // of what a conversion writes; another one starts over
 constexpr int64_t kSpareBytes = 16 << 20;  // tables, tokenizer, file system overhead
 
 // What must be the same for an interrupted conversion to go on.
@@ -52,6 +54,20 @@ Status checkTarget(const fs::path& target) {
     if (!parent.empty() && !fs::is_directory(parent, error)) {
         return Status(Code::InvalidArgument, parent.string() + ": no such folder",
                       "Create it first");
+    }
+    return {};
+}
+
+// A broken tokenizer or template would make a container that cannot be loaded. What is only not
+// supported is copied with a note: the model still takes token ids.
+Status checkTexts(const fs::path& path, OpenedSource& source) {
+    for (const auto& [name, content] : source.extraFiles) {
+        const Status status = name == "tokenizer.json"
+                                  ? Tokenizer::parse(content, name).status()
+                                  : ChatTemplate::parse(content, name).status();
+        if (status.ok()) continue;
+        if (status.code() != Code::Unsupported) return status.in(path.string());
+        source.notes.push_back("Copied, but not usable yet: " + status.message());
     }
     return {};
 }
@@ -103,13 +119,15 @@ Status finish(const fs::path& partial, const fs::path& target, const OpenedSourc
     for (auto& [name, content] : source.extraFiles) {
         COLIBRI_TRY(writeTextFile(partial / name, content, hooks));
     }
-    COLIBRI_TRY(writeTextFile(partial / kModelFile, writeModelJson(containerOf(source, plan)),
-                              hooks));
+    COLIBRI_TRY(
+        writeTextFile(partial / kModelFile, writeModelJson(containerOf(source, plan)), hooks));
     COLIBRI_TRY(syncFolder(partial / "experts"));
     std::error_code error;
     fs::path parent = target.parent_path().empty() ? fs::path(".") : target.parent_path();
     if (fs::exists(target, error)) {
-        return Status(Code::InvalidArgument, target.string() + " was created in the meantime");
+        return Status(Code::InvalidArgument, target.string() + " was created in the meantime",
+                      "The finished conversion is in " + partial.string() +
+                          ": move the other away and run the same command again");
     }
     COLIBRI_TRY(syncFolder(partial));
     if (::rename(partial.c_str(), target.c_str()) != 0) {
@@ -135,12 +153,13 @@ Status withSpace(const Status& status, const fs::path& folder, int64_t missing,
 Result<ContainerInfo> convertModel(const ConvertOptions& options, const ProgressFn& progress,
                                    const CancelFlag* cancel, const DiskHooks& hooks) {
     fs::path target = options.target.lexically_normal();
-    if (!target.has_filename()) target = target.parent_path();   // "dir/"
+    if (!target.has_filename()) target = target.parent_path();  // "dir/"
     COLIBRI_TRY(checkTarget(target));
     if (progress) progress({"Reading the checkpoint", 0, 0});
     Result<OpenedSource> source = openSource(options.source);
     if (!source) return source.status();
     if (!options.name.empty()) source->config.name = options.name;
+    COLIBRI_TRY(checkTexts(options.source, *source));
     Result<Plan> plan = makePlan(*source, options.dtype);
     if (!plan) return plan.status();
 
@@ -152,14 +171,17 @@ Result<ContainerInfo> convertModel(const ConvertOptions& options, const Progress
     const int64_t total = plan->denseBytes + plan->expertBytes;
     const bool fresh = writer.bytesDone() == 0;
     Status status = checkSpace(partial, total - writer.bytesDone(), hooks);
-    if (!status.ok() && !fresh) return status;   // the earlier work stays for when there is room
+    if (!status.ok() && !fresh) return status;  // the earlier work stays for when there is room
     if (status.ok()) {
         status = writer.write();
         if (status.ok()) status = finish(partial, target, *source, *plan, *journal, hooks);
         status = withSpace(status, partial, total - writer.bytesDone(), hooks);
     }
     if (!status.ok()) {
-        if (status.code() == Code::Cancelled) return status;
+        // What was stopped, or is finished and only lacks its name, goes on with the next run.
+        if (status.code() == Code::Cancelled || status.code() == Code::InvalidArgument) {
+            return status;
+        }
         std::error_code error;
         fs::remove_all(partial, error);
         return status;

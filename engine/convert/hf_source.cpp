@@ -42,9 +42,8 @@ std::pair<int, int> shardNumbers(const std::string& name) {
     if (dash == std::string::npos) return {0, 0};
     std::string number = stem.substr(dash + 1, of - dash - 1), count = stem.substr(of + 4);
     auto digits = [](const std::string& s) {
-        return !s.empty() && s.size() <= 6 && std::all_of(s.begin(), s.end(), [](char c) {
-            return c >= '0' && c <= '9';
-        });
+        return !s.empty() && s.size() <= 6 &&
+               std::all_of(s.begin(), s.end(), [](char c) { return c >= '0' && c <= '9'; });
     };
     if (!digits(number) || !digits(count)) return {0, 0};
     return {std::stoi(number), std::stoi(count)};
@@ -74,10 +73,10 @@ Result<std::vector<std::pair<std::string, std::string>>> readIndex(const fs::pat
 Status missingFiles(const fs::path& folder, const std::vector<std::string>& names) {
     std::string list;
     for (size_t i = 0; i < names.size() && i < 20; ++i) list += "\n  " + names[i];
-    return Status(Code::BadInput,
-                  folder.string() + ": " + std::to_string(names.size()) +
-                      " weight files are missing" + list,
-                  "The download is incomplete");
+    return Status(
+        Code::BadInput,
+        folder.string() + ": " + std::to_string(names.size()) + " weight files are missing" + list,
+        "The download is incomplete");
 }
 
 // Weight files of a folder without an index: one model.safetensors, a complete set of shards, or
@@ -147,17 +146,23 @@ Status addIndexed(const fs::path& folder, Checkpoint& checkpoint) {
     return {};
 }
 
+// Also a link that leads nowhere: reading it then says so.
+bool isThere(const fs::path& path) {
+    std::error_code error;
+    return fs::exists(fs::symlink_status(path, error));
+}
+
 // The template: its own file, else the key of tokenizer_config.json (a text, or a list of named
 // ones of which "default" counts).
 Status addTextFiles(const fs::path& folder, OpenedSource& out) {
-    if (isFile(folder / "tokenizer.json")) {
+    if (isThere(folder / "tokenizer.json")) {
         Result<std::string> text = readTextFile(folder / "tokenizer.json", kSmallFile);
         if (!text) return text.status();
         out.extraFiles.emplace_back("tokenizer.json", std::move(*text));
     } else {
         out.notes.push_back("The source has no tokenizer.json");
     }
-    if (isFile(folder / "chat_template.jinja")) {
+    if (isThere(folder / "chat_template.jinja")) {
         Result<std::string> text = readTextFile(folder / "chat_template.jinja", kSmallFile);
         if (!text) return text.status();
         out.extraFiles.emplace_back("chat_template.jinja", std::move(*text));
@@ -230,8 +235,7 @@ Result<OpenedSource> openHfSource(const fs::path& path) {
         }
     }
     COLIBRI_TRY(addTextFiles(folder, out));
-    Result<std::string> fingerprint =
-        out.checkpoint.fingerprint(*configText + generation.dump());
+    Result<std::string> fingerprint = out.checkpoint.fingerprint(*configText + generation.dump());
     if (!fingerprint) return fingerprint.status();
     out.fingerprint = *fingerprint;
     return out;

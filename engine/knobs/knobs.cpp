@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <vector>
 
 #include "engine/base/format.h"
 
@@ -19,8 +21,17 @@ constexpr const char* kDevices[] = {"cpu"};
 constexpr int kConfigSchema = 1;
 
 const KnobRow kTable[kKnobCount] = {
-    {KnobId::ExpertCacheSize, "expert_cache_size", "Cache size", "Expert cache",
-     "experts / layer", 1, 65536, 1, -1, {}, true,
+    {KnobId::ExpertCacheSize,
+     "expert_cache_size",
+     "Cache size",
+     "Expert cache",
+     "experts / layer",
+     1,
+     65536,
+     1,
+     -1,
+     {},
+     true,
      "How many experts of each MoE layer are kept in memory, on average over the layers. More "
      "means fewer reads and more memory. Below the experts that one token uses (top-k) an LRU "
      "cache reuses nothing: every look-up is a miss."},
@@ -33,39 +44,113 @@ const KnobRow kTable[kKnobCount] = {
      "Where the guess comes from which experts are needed next. next_router: the next layer's "
      "router applied to this layer's state. previous_token: the experts of the previous token. "
      "router_table: a table from token to experts, where the model has one. off: no guess."},
-    {KnobId::PrefetchDepth, "prefetch_depth", "Depth", "Prefetch", "layers ahead", 0, 4, 1, 1, {},
+    {KnobId::PrefetchDepth,
+     "prefetch_depth",
+     "Depth",
+     "Prefetch",
+     "layers ahead",
+     0,
+     4,
+     1,
+     1,
+     {},
      true,
      "How many layers ahead experts are guessed and read. Deeper guesses are less often right; 0 "
      "turns prefetch off."},
-    {KnobId::PrefetchThreads, "prefetch_threads", "Threads", "Prefetch", "threads", 0, 1024, 1, 1,
-     {}, true,
+    {KnobId::PrefetchThreads,
+     "prefetch_threads",
+     "Threads",
+     "Prefetch",
+     "threads",
+     0,
+     1024,
+     1,
+     1,
+     {},
+     true,
      "Threads that read guessed experts while the link is idle. Reads that a token is waiting for "
      "always go first. 0 turns prefetch off."},
-    {KnobId::BatchTimeout, "batch_timeout_ms", "Batch timeout", "Batching", "ms", 0, 200, 1, 10, {},
+    {KnobId::BatchTimeout,
+     "batch_timeout_ms",
+     "Batch timeout",
+     "Batching",
+     "ms",
+     0,
+     200,
+     1,
+     10,
+     {},
      true,
      "How long a request may wait for others to start with it. It starts sooner when it fills the "
      "batch. Requests that start together share the reads of their experts; each waits at most "
      "this long for it, also when nothing else runs. 0 starts every request at once."},
-    {KnobId::MaxBatch, "max_batch", "Batch size", "Batching", "rows", 1, 64, 1, 8, {}, true,
+    {KnobId::MaxBatch,
+     "max_batch",
+     "Batch size",
+     "Batching",
+     "rows",
+     1,
+     64,
+     1,
+     8,
+     {},
+     true,
      "How many requests run together, one row of the batch each while they decode. More rows give "
      "more tokens per second in all and a longer step for each request; further requests wait in "
      "the queue."},
-    {KnobId::ComputeThreads, "compute_threads", "Threads", "Compute", "threads", 1, 1024, 1, -1,
-     {}, true,
+    {KnobId::ComputeThreads,
+     "compute_threads",
+     "Threads",
+     "Compute",
+     "threads",
+     1,
+     1024,
+     1,
+     -1,
+     {},
+     true,
      "Threads that compute. More than the physical cores seldom helps: decoding waits for memory, "
      "not for arithmetic."},
     {KnobId::IoMode, "io_mode", "Reads", "Reads", "", 0, 1, 1, 0, kIoModes, true,
      "direct: experts are read past the system's page cache into the engine's own memory. "
      "buffered: through the page cache, which keeps a second copy while memory lasts."},
-    {KnobId::LinkLimit, "link_limit", "Link limit", "Reads", "MB/s", 0, 100000, 1, 0, {}, true,
+    {KnobId::LinkLimit,
+     "link_limit",
+     "Link limit",
+     "Reads",
+     "MB/s",
+     0,
+     100000,
+     1,
+     0,
+     {},
+     true,
      "Paces expert reads to this rate, to see how the model would run from a slower disk or bus. "
      "0 is no limit. A badge is shown while a limit is on."},
-    {KnobId::PrefillChunk, "prefill_chunk", "Prefill chunk", "Compute", "tokens", 16, 4096, 16,
-     512, {}, true,
+    {KnobId::PrefillChunk,
+     "prefill_chunk",
+     "Prefill chunk",
+     "Compute",
+     "tokens",
+     16,
+     4096,
+     16,
+     512,
+     {},
+     true,
      "How many tokens of a prompt go through the model together. Larger chunks read each expert "
      "fewer times and need more buffer memory."},
-    {KnobId::ContextLength, "context_length", "Context length", "At load", "tokens", 16, 1 << 24,
-     256, -1, {}, false,
+    {KnobId::ContextLength,
+     "context_length",
+     "Context length",
+     "At load",
+     "tokens",
+     16,
+     1 << 24,
+     256,
+     -1,
+     {},
+     false,
      "The most tokens, prompt and reply together, that one conversation may hold. The KV cache "
      "grows with it."},
     {KnobId::KvDtype, "kv_dtype", "KV type", "At load", "", 0, 1, 1, 1, kKvDtypes, false,
@@ -86,9 +171,13 @@ std::string quotedChoices(const KnobRow& row) {
 
 }  // namespace
 
-std::span<const KnobRow> knobTable() { return kTable; }
+std::span<const KnobRow> knobTable() {
+    return kTable;
+}
 
-const KnobRow& knobRow(KnobId id) { return kTable[size_t(id)]; }
+const KnobRow& knobRow(KnobId id) {
+    return kTable[size_t(id)];
+}
 
 const KnobRow* findKnob(std::string_view name) {
     std::string plain(name);
@@ -109,8 +198,8 @@ Result<int64_t> parseKnobValue(const KnobRow& row, std::string_view text,
         return Status(Code::InvalidArgument, where + " is not a choice",
                       "Use " + quotedChoices(row));
     }
-    const std::string range = formatCount(limits.min) + ".." + formatCount(limits.max) + " " +
-                              row.unit;
+    const std::string range =
+        formatCount(limits.min) + ".." + formatCount(limits.max) + " " + row.unit;
     int64_t value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error != std::errc() || end != text.data() + text.size()) {
@@ -133,11 +222,22 @@ Result<KnobValues> knobsFromJson(std::string_view text) {
         return Status(Code::BadInput, "config: " + what, hint);
     };
     json config;
+    std::vector<std::set<std::string>> keys;  // of the objects that are open
+    std::string twice;
+    const auto noKeyTwice = [&](int, json::parse_event_t event, json& parsed) {
+        if (event == json::parse_event_t::object_start) keys.emplace_back();
+        if (event == json::parse_event_t::object_end) keys.pop_back();
+        if (event == json::parse_event_t::key && !keys.back().insert(parsed).second) {
+            twice = parsed.get<std::string>();
+        }
+        return true;
+    };
     try {
-        config = json::parse(text);
+        config = json::parse(text, noKeyTwice);
     } catch (const json::parse_error& error) {
         return bad("not JSON at byte " + std::to_string(error.byte));
     }
+    if (!twice.empty()) return bad("\"" + twice + "\" stands there twice", "Leave one");
     if (!config.is_object()) return bad("the file holds no JSON object");
     for (const auto& [key, value] : config.items()) {
         if (key != "schema" && key != "knobs" && key != "comment" && key != "model" &&
@@ -150,9 +250,9 @@ Result<KnobValues> knobsFromJson(std::string_view text) {
         return bad("\"schema\" is missing or not a whole number", "Add \"schema\": 1");
     }
     if (config["schema"] != kConfigSchema) {
-        return Status(Code::Unsupported,
-                      "config: schema " + config["schema"].dump() + ", this program reads " +
-                          std::to_string(kConfigSchema));
+        return Status(Code::Unsupported, "config: schema " + config["schema"].dump() +
+                                             ", this program reads " +
+                                             std::to_string(kConfigSchema));
     }
     if (!config.contains("knobs") || !config["knobs"].is_object()) {
         return bad("\"knobs\" is missing or not an object");

@@ -18,14 +18,13 @@ namespace {
 using Json = nlohmann::json;
 using OrderedJson = nlohmann::ordered_json;
 
-constexpr int64_t kAny = int64_t(1) << 40;   // ranges proper are checkConfig's
+constexpr int64_t kAny = int64_t(1) << 40;  // ranges proper are checkConfig's
 
 template <typename T>
 using Names = std::vector<std::pair<T, const char*>>;
 
-const Names<QkNorm> kQkNorms = {{QkNorm::None, "none"},
-                                {QkNorm::PerHead, "per_head"},
-                                {QkNorm::FullWidth, "full_width"}};
+const Names<QkNorm> kQkNorms = {
+    {QkNorm::None, "none"}, {QkNorm::PerHead, "per_head"}, {QkNorm::FullWidth, "full_width"}};
 const Names<ScoreFn> kScoreFns = {{ScoreFn::Softmax, "softmax"}, {ScoreFn::Sigmoid, "sigmoid"}};
 const Names<WeightSource> kWeightSources = {{WeightSource::Score, "score"},
                                             {WeightSource::LogitSoftmax, "logit_softmax"},
@@ -45,8 +44,9 @@ T choice(Fields& fields, const char* key, const Names<T>& names) {
     for (auto& [v, name] : names) {
         if (text == name) return v;
     }
-    fields.fail(std::string("\"") + key + "\" is \"" + text + "\", which this version does not know",
-                Code::Unsupported);
+    fields.fail(
+        std::string("\"") + key + "\" is \"" + text + "\", which this version does not know",
+        Code::Unsupported);
     return names.front().first;
 }
 
@@ -156,8 +156,10 @@ TensorInfo readTensor(Fields& parent, const Json& json, const std::string& where
     t.file = f.text("file");
     t.offset = f.integer("offset", 0, INT64_MAX);
     t.bytes = f.integer("bytes", 1, INT64_MAX);
-    if (const Json* hash = f.find("xxh3")) t.hash = hashField(f, *hash);
-    else f.fail("\"xxh3\" is missing");
+    if (const Json* hash = f.find("xxh3"))
+        t.hash = hashField(f, *hash);
+    else
+        f.fail("\"xxh3\" is missing");
     if (!f.status().ok()) {
         parent.fail("tensor \"" + t.name + "\": " + f.status().message(), f.status().code());
     }
@@ -388,8 +390,8 @@ Result<ContainerInfo> parseModelJson(std::string_view text, const std::string& w
 }
 
 std::string writeModelJson(const ContainerInfo& info) {
-    std::string out = configJson(info).dump(1);
-    out.pop_back();                      // "}" : the tables follow, one entry per line
+    std::string out = configJson(info).dump(1, ' ', false, Json::error_handler_t::replace);
+    out.pop_back();  // "}" : the tables follow, one entry per line
     while (!out.empty() && (out.back() == '\n' || out.back() == ' ')) out.pop_back();
     out += ",\n \"tensors\": [";
     const char* comma = "\n  ";
@@ -403,7 +405,7 @@ std::string writeModelJson(const ContainerInfo& info) {
         j["offset"] = t.offset;
         j["bytes"] = t.bytes;
         j["xxh3"] = hexHash(t.hash);
-        out += comma + j.dump();
+        out += comma + j.dump(-1, ' ', false, Json::error_handler_t::replace);
         comma = ",\n  ";
     }
     out += "\n ],\n \"experts\": [";
@@ -420,7 +422,7 @@ std::string writeModelJson(const ContainerInfo& info) {
         OrderedJson hashes = OrderedJson::array();
         for (uint64_t h : e.hashes) hashes.push_back(hexHash(h));
         j["xxh3"] = hashes;
-        out += comma + j.dump();
+        out += comma + j.dump(-1, ' ', false, Json::error_handler_t::replace);
         comma = ",\n  ";
     }
     out += "\n ]\n}";

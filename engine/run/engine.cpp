@@ -31,6 +31,7 @@ struct Engine::Impl {
     std::unique_ptr<ExpertStore> store;
     std::unique_ptr<Tokenizer> tokenizer;
     std::unique_ptr<ChatTemplate> chatTemplate;
+    std::string textReason;  // why one of them is not there
     const KernelSet* kernels = nullptr;
     int64_t contextLength = 0;
     std::unique_ptr<ThreadPool> pool;
@@ -56,8 +57,13 @@ Engine::~Engine() = default;
 Status Engine::Impl::loadText() {
     if (info.hasTokenizer) {
         Result<std::unique_ptr<Tokenizer>> loaded = Tokenizer::load(info.dir);
-        if (!loaded.ok()) return loaded.status();
-        tokenizer = std::move(*loaded);
+        if (loaded.ok()) {
+            tokenizer = std::move(*loaded);
+        } else if (loaded.status().code() == Code::Unsupported) {
+            textReason = loaded.status().message();  // token ids still work
+        } else {
+            return loaded.status();
+        }
     }
     if (info.hasTemplate) {
         const std::filesystem::path path = info.dir / "chat_template.jinja";
@@ -65,8 +71,13 @@ Status Engine::Impl::loadText() {
         if (!source.ok()) return source.status();
         Result<std::unique_ptr<ChatTemplate>> parsed =
             ChatTemplate::parse(*source, path.filename().string());
-        if (!parsed.ok()) return parsed.status();
-        chatTemplate = std::move(*parsed);
+        if (parsed.ok()) {
+            chatTemplate = std::move(*parsed);
+        } else if (parsed.status().code() == Code::Unsupported) {
+            textReason = parsed.status().message();
+        } else {
+            return parsed.status();
+        }
     }
     return {};
 }
@@ -356,6 +367,10 @@ const Tokenizer* Engine::tokenizer() const {
 }
 const ChatTemplate* Engine::chatTemplate() const {
     return m_impl->chatTemplate.get();
+}
+
+const std::string& Engine::textReason() const {
+    return m_impl->textReason;
 }
 Isa Engine::isa() const {
     return m_impl->kernels->isa;

@@ -104,8 +104,9 @@ public:
 
     const ContainerInfo& info() const;
     const ModelConfig& config() const;
-    const Tokenizer* tokenizer() const;        // nullptr: the model has none
-    const ChatTemplate* chatTemplate() const;  // nullptr: the model has none
+    const Tokenizer* tokenizer() const;        // nullptr: none, or one that is not supported
+    const ChatTemplate* chatTemplate() const;  // nullptr: none, or one that is not supported
+    const std::string& textReason() const;     // what is not supported; "" when the model has none
     Isa isa() const;
     int64_t contextLength() const;
     // Bytes of weights that one decoded token streams from memory (its share of the roofline).

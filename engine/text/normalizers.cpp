@@ -184,6 +184,8 @@ public:
         text = std::move(out);
     }
 
+    double growth() const override { return double(m_content.size()) + 1; }
+
 private:
     Regex m_pattern;
     std::string m_content;
@@ -194,6 +196,11 @@ public:
     explicit Chain(std::vector<std::unique_ptr<Normalizer>> steps) : m_steps(std::move(steps)) {}
     void apply(std::string& text) const override {
         for (const auto& step : m_steps) step->apply(text);
+    }
+    double growth() const override {
+        double product = 1;
+        for (const auto& step : m_steps) product *= step->growth();
+        return product;
     }
 
 private:
@@ -247,6 +254,9 @@ MadeNormalizer makeChain(const JsonNode& node, int depth) {
     return {std::make_unique<Chain>(std::move(steps))};
 }
 
+// Real ones replace a character by another: a factor of four.
+constexpr double kMostGrowth = 65536;
+
 struct Kind {
     std::string_view type;
     MadeNormalizer (*make)(const JsonNode&, int depth);
@@ -287,7 +297,13 @@ Result<std::unique_ptr<Normalizer>> makeNormalizer(const JsonNode& node, int dep
     Result<std::string> type = node.text("type");
     if (!type) return type.status();
     for (const Kind& kind : kKinds) {
-        if (kind.type == *type) return kind.make(node, depth);
+        if (kind.type != *type) continue;
+        MadeNormalizer made = kind.make(node, depth);
+        if (made && *made && (*made)->growth() > kMostGrowth) {
+            return node.unsupported("replacements that may make a text " +
+                                    std::to_string(int64_t(kMostGrowth)) + " times as long");
+        }
+        return made;
     }
     return node.unsupported("type \"" + *type + "\"");
 }

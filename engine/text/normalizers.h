@@ -16,6 +16,7 @@ public:
     virtual ~Normalizer() = default;
     // REQUIRES: valid UTF-8, and leaves it so.
     virtual void apply(std::string& text) const = 0;
+    virtual double growth() const { return 1; }  // bytes out for one byte in, at most
 };
 
 // Null for a null node. Errors: BadInput; Unsupported with the type's name.

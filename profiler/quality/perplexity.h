@@ -19,15 +19,15 @@ namespace colibri {
 class Engine;
 
 struct PerplexityOptions {
-    int64_t window = 512;     // tokens, 2..the engine's context
-    int64_t maxTokens = 0;    // of the text; 0: all
+    int64_t window = 512;   // tokens, 2..the engine's context
+    int64_t maxTokens = 0;  // of the text; 0: all
 };
 
 struct Perplexity {
-    int64_t tokens = 0;           // scored
-    double meanNll = 0;           // nats per token
-    double standardError = 0;     // of meanNll, tokens taken as independent
-    double perplexity() const;    // exp(meanNll)
+    int64_t tokens = 0;         // scored
+    double meanNll = 0;         // nats per token
+    double standardError = 0;   // of meanNll, tokens taken as independent
+    double perplexity() const;  // exp(meanNll)
 };
 
 // Errors: InvalidArgument for fewer than two tokens, ids out of range or a window the context
@@ -38,8 +38,8 @@ Result<Perplexity> measurePerplexity(Engine& engine, const std::vector<int32_t>&
 
 struct Comparison {
     Perplexity a, b;
-    double meanKl = 0, p99Kl = 0, maxKl = 0;   // KL(a || b) of the next token, nats
-    double top1Agreement = 0;                  // share of positions with the same likeliest token
+    double meanKl = 0, p99Kl = 0, maxKl = 0;  // KL(a || b) of the next token, nats
+    double top1Agreement = 0;                 // share of positions with the same likeliest token
 };
 
 // Both models read the same ids; their vocabularies must be of one size.

@@ -51,9 +51,11 @@ private slots:
         for (size_t scored = 1; scored < m_ids.size();) {
             const size_t begin = scored == 1 ? 0 : scored - 8;
             const size_t end = std::min(m_ids.size(), begin + 16);
-            const auto rows = m_exact->logits({m_ids.begin() + long(begin), m_ids.begin() + long(end)});
+            const auto rows =
+                m_exact->logits({m_ids.begin() + long(begin), m_ids.begin() + long(end)});
             QVERIFY(rows.ok());
-            for (; scored < end; ++scored) sum += nll(rows->logits[scored - 1 - begin], m_ids[scored]);
+            for (; scored < end; ++scored)
+                sum += nll(rows->logits[scored - 1 - begin], m_ids[scored]);
         }
         const auto p = measurePerplexity(*m_exact, m_ids, {.window = 16}, {}, nullptr);
         QVERIFY(p.ok());

@@ -108,6 +108,14 @@ private slots:
             "normalizers[1] type \"Rot13\"");
         row("/normalizer", "{\"type\": \"Replace\", \"pattern\": {}, \"content\": \"\"}",
             "pattern");
+        std::string doubling;  // seventeen times twice as long
+        for (int i = 0; i < 17; ++i) {
+            doubling += std::string(i ? "," : "") + "{\"type\": \"Replace\", \"pattern\": " +
+                        "{\"String\": \"a\"}, \"content\": \"aa\"}";
+        }
+        row("/normalizer",
+            ("{\"type\": \"Sequence\", \"normalizers\": [" + doubling + "]}").c_str(),
+            "times as long");
         row("/pre_tokenizer", "{\"type\": \"Foo\"}", "pre_tokenizer type \"Foo\"");
         row("/pre_tokenizer",
             "{\"type\": \"Split\", \"pattern\": {\"Regex\": \"(\"}, \"behavior\": \"Isolated\"}",
