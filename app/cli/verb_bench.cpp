@@ -132,6 +132,7 @@ int report(const Args& args, const Bench& bench, const LoadedEngine& loaded,
                         {"decode_tok_s", bench.decode.json()},
                         {"bytes_per_token", engine.bytesPerToken()},
                         {"weight_bytes_per_s", jsonNumber(rate)},
+                        {"reads", engine.readPath()},
                         {"experts", expertsJson(bench.experts, loads)},
                         {"knobs", std::move(knobs)},
                         {"peak_rss_bytes", processPeakRss()}});

@@ -9,6 +9,7 @@
 #include "engine/base/format.h"
 #include "engine/base/machine.h"
 #include "engine/model/container.h"
+#include "engine/store/ring.h"
 #include "kernels/kernels.h"
 #include "profiler/gpu/gpu_source.h"
 
@@ -45,6 +46,7 @@ Json probe(const Args& args) {
     for (const Isa isa : availableIsas()) isas.push_back(isaName(isa));
     const std::unique_ptr<GpuSource> gpu = GpuSource::probe();
     const std::string cuda = cudaReason();
+    const Result<std::unique_ptr<Ring>> ring = Ring::open();
     Json json = {{"version", COLIBRI_VERSION},
                  {"container_schema", kContainerSchema},
                  {"compiler", __VERSION__},
@@ -61,6 +63,9 @@ Json probe(const Args& args) {
                    {"free_bytes", memoryFreeNow()},
                    {"read_bytes_per_s", nullptr}}},
                  {"disk", {{"folder", args.folder}}},
+                 {"io_uring",
+                  {{"available", ring.ok()},
+                   {"reason", ring.ok() ? Json("") : Json(ring.status().message())}}},
                  {"gpu",
                   {{"available", gpu->available()},
                    {"name", gpu->available() ? Json(gpu->name()) : Json(nullptr)},
@@ -97,6 +102,9 @@ std::string text(const Json& j) {
     } else {
         line("Disk reads", "n/a: " + disk.value("reason", std::string("not measured")));
     }
+    const std::string refused = j["io_uring"]["reason"].get<std::string>();
+    line("Expert reads",
+         refused.empty() ? "io_uring" : "pread on threads (no io_uring: " + refused + ")");
     if (gpu["available"].get<bool>()) {
         line("GPU", gpu["name"].get<std::string>());
     } else {

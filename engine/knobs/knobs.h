@@ -24,6 +24,7 @@ enum class KnobId : uint8_t {
     MaxBatch,
     ComputeThreads,
     IoMode,
+    IoDepth,
     LinkLimit,
     PrefillChunk,
     ContextLength,

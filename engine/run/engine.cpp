@@ -90,6 +90,7 @@ Status Engine::Impl::openStore() {
     o.prefetchDepth = knobs->effective(KnobId::PrefetchDepth);
     o.prefetchThreads = knobs->effective(KnobId::PrefetchThreads);
     o.ioMode = IoMode(knobs->effective(KnobId::IoMode));
+    o.ioDepth = knobs->effective(KnobId::IoDepth);
     o.linkLimit = knobs->effective(KnobId::LinkLimit);
     Result<std::unique_ptr<ExpertStore>> opened = ExpertStore::open(info, o, &telemetry);
     if (!opened.ok()) return opened.status();
@@ -215,6 +216,9 @@ void Engine::Impl::applyKnob(KnobId id, KnobState& state) {
             break;
         case KnobId::IoMode:
             use(store->setIoMode(IoMode(state.effective)));
+            break;
+        case KnobId::IoDepth:
+            use(store->setIoDepth(state.effective));
             break;
         case KnobId::LinkLimit:
             use(store->setLinkLimit(state.effective));
@@ -383,6 +387,9 @@ int64_t Engine::bytesPerToken() const {
 }
 StoreStats Engine::storeStats() const {
     return m_impl->store->stats();
+}
+std::string Engine::readPath() const {
+    return m_impl->store->readPath();
 }
 void Engine::residency(std::vector<Residency>& out) const {
     m_impl->store->residency(out);

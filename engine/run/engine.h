@@ -129,6 +129,7 @@ public:
     KnobState knobState(KnobId id) const;
 
     StoreStats storeStats() const;
+    std::string readPath() const;  // how experts are read and why (ExpertStore::readPath)
     void residency(std::vector<Residency>& out) const;
     EngineMemory memory() const;
     Telemetry& telemetry();

@@ -25,6 +25,7 @@ StoreCore::StoreCore(StoreShape shape, const StoreOptions& options, Telemetry* t
       m_source(options.prefetchSource),
       m_depth(std::clamp<int64_t>(options.prefetchDepth, 0, 4)),
       m_prefetchThreads(std::clamp<int64_t>(options.prefetchThreads, 0, kMaxPrefetchThreads)),
+      m_ioDepth(std::clamp<int64_t>(options.ioDepth, 1, kMaxDepth)),
       m_ioMode(options.ioMode),
       m_workers(kMaxPrefetchThreads) {
     for (int64_t bytes : m_shape.recordBytes) m_slotBytes = std::max(m_slotBytes, bytes);
@@ -46,17 +47,15 @@ Status StoreCore::start() {
                 "Choose a smaller cache size"};
     if (m_entries.empty()) return {};
     if (m_telemetry != nullptr) m_ring = m_telemetry->addRing("expert-store");
+    const auto done = [this](uint32_t key, const ReadOutcome& outcome) { landed(key, outcome); };
+    COLIBRI_TRY(m_parts.queue->start(m_shape, *m_parts.clock, m_ioDepth, done));
     try {
-        for (int i = 0; i < m_parts.ioThreads; ++i) {
-            EventRing* const ring = m_telemetry == nullptr
-                                        ? nullptr
-                                        : m_telemetry->addRing("expert-io-" + std::to_string(i));
-            m_ioThreads.emplace_back([this, i, ring] { demandLoop(i, ring); });
-        }
+        m_linkThread = std::thread([this] { linkLoop(); });
     } catch (const std::system_error& error) {
         return {Code::OutOfMemory, std::string("Cannot start a thread: ") + error.what()};
     }
     std::lock_guard start(m_startMutex);
+    COLIBRI_TRY(openLanes(m_ioDepth));
     return startWorkers(m_prefetchThreads);
 }
 
@@ -65,13 +64,13 @@ StoreCore::~StoreCore() {
         Lock lock(m_mutex);
         m_stopping = true;
         flushOutcome(m_parts.clock->now(), true);
-        m_demandCv.notify_all();
         m_prefetchCv.notify_all();
         m_linkCv.notify_all();
     }
-    for (std::thread& thread : m_ioThreads) thread.join();
     for (Worker& worker : m_workers)
         if (worker.thread.joinable()) worker.thread.join();
+    if (m_linkThread.joinable()) m_linkThread.join();
+    m_parts.queue->stop();
     for (Entry& e : m_entries)
         if (e.memory != nullptr) m_parts.memory->free(e.memory, m_slotBytes);
     for (std::byte* memory : m_freed) m_parts.memory->free(memory, m_slotBytes);
@@ -90,13 +89,38 @@ KnobState StoreCore::setPolicy(CachePolicyKind policy) {
 
 KnobState StoreCore::setIoMode(IoMode mode) {
     KnobState state{int64_t(mode), int64_t(mode), {}};
-    if (mode == IoMode::Direct && !m_parts.reader->directWorks()) {
+    if (mode == IoMode::Direct && !m_parts.directWorks) {
         state.effective = int64_t(IoMode::Buffered);
         state.reason = "the file system does not offer direct reads";
     }
     Lock lock(m_mutex);
     m_ioMode = IoMode(state.effective);
     return state;
+}
+
+KnobState StoreCore::setIoDepth(int64_t reads) {
+    std::lock_guard start(m_startMutex);
+    KnobState state{reads, std::clamp<int64_t>(reads, 1, kMaxDepth), {}};
+    if (state.effective != reads)
+        state.reason = "the range is 1 to " + std::to_string(kMaxDepth) + " reads";
+    if (m_entries.empty()) return state;
+    const Status status = openLanes(state.effective);
+    Lock lock(m_mutex);
+    if (!status.ok()) {
+        state.effective = m_ioDepth;
+        state.reason = status.message();
+    }
+    m_ioDepth = state.effective;
+    startReads();
+    return state;
+}
+
+std::string StoreCore::readPath() {
+    Lock lock(m_mutex);
+    const bool direct = m_ioMode == IoMode::Direct;
+    const char* const why =
+        m_parts.directWorks ? "" : ": the file system does not offer direct reads";
+    return m_parts.queue->text() + ", " + (direct ? "direct" : "buffered") + (direct ? "" : why);
 }
 
 KnobState StoreCore::setLinkLimit(int64_t megabytesPerSecond) {
@@ -158,6 +182,15 @@ ExpertStore::~ExpertStore() = default;
 Result<std::unique_ptr<ExpertStore>> ExpertStore::open(const ContainerInfo& info,
                                                        const StoreOptions& options,
                                                        Telemetry* telemetry) {
+    auto reader = FileReader::open(info);
+    if (!reader) return reader.status();
+    StoreParts parts;
+    parts.directWorks = (*reader)->directWorks();
+    parts.queue = makeReadQueue(std::move(*reader));
+    return StoreFactory::open(StoreFactory::shapeOf(info), options, telemetry, std::move(parts));
+}
+
+StoreShape StoreFactory::shapeOf(const ContainerInfo& info) {
     StoreShape shape;
     shape.experts = info.config.numExperts;
     for (const ExpertLayer& layer : info.expertLayers) {
@@ -165,11 +198,7 @@ Result<std::unique_ptr<ExpertStore>> ExpertStore::open(const ContainerInfo& info
         shape.recordBytes.push_back(layer.recordBytes);
         shape.files.push_back(layer.file);
     }
-    auto reader = FileReader::open(info);
-    if (!reader) return reader.status();
-    StoreParts parts;
-    parts.reader = std::move(*reader);
-    return StoreFactory::open(std::move(shape), options, telemetry, std::move(parts));
+    return shape;
 }
 
 Result<std::unique_ptr<ExpertStore>> StoreFactory::open(StoreShape shape,
@@ -184,7 +213,7 @@ Result<std::unique_ptr<ExpertStore>> StoreFactory::open(StoreShape shape,
     if (parts.memory == nullptr) parts.memory = std::make_unique<SlotMemory>();
     if (parts.clock == nullptr) parts.clock = std::make_unique<Clock>();
     StoreOptions effective = options;
-    if (!parts.reader->directWorks()) effective.ioMode = IoMode::Buffered;
+    if (!parts.directWorks) effective.ioMode = IoMode::Buffered;
     auto core =
         std::make_unique<StoreCore>(std::move(shape), effective, telemetry, std::move(parts));
     COLIBRI_TRY(core->start());
@@ -239,11 +268,17 @@ KnobState ExpertStore::setPrefetch(PrefetchSource source, int64_t depth) {
 KnobState ExpertStore::setIoMode(IoMode mode) {
     return m_core->setIoMode(mode);
 }
+KnobState ExpertStore::setIoDepth(int64_t reads) {
+    return m_core->setIoDepth(reads);
+}
 KnobState ExpertStore::setLinkLimit(int64_t rate) {
     return m_core->setLinkLimit(rate);
 }
 StoreStats ExpertStore::stats() const {
     return m_core->stats();
+}
+std::string ExpertStore::readPath() const {
+    return m_core->readPath();
 }
 void ExpertStore::residency(std::vector<Residency>& out) const {
     m_core->residency(out);

@@ -12,7 +12,8 @@
 // lives on.
 //
 // Threads: request, wait, hint and Pin belong to the engine's thread(s); setters and stats may be
-// called from any thread. Reads run on the store's own I/O and prefetch threads.
+// called from any thread. Reads run on the store's own I/O and prefetch threads: through io_uring
+// where the kernel offers it, else by pread on threads (readPath() tells).
 //
 // Any size works, down to one slot: request() gives slots to as many misses as fit, in order; the
 // rest start as pins are released. So the caller works through its tickets in order (those with
@@ -34,6 +35,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "engine/base/status.h"
@@ -68,36 +70,37 @@ private:
 // What request() found for one expert.
 struct Ticket {
     uint16_t moeLayer = 0, expert = 0;
-    bool hit = false;          // resident at first touch (a late prefetch is a miss)
-    bool byPrefetch = false;   // hit, and a prefetch had brought it since its last use
+    bool hit = false;         // resident at first touch (a late prefetch is a miss)
+    bool byPrefetch = false;  // hit, and a prefetch had brought it since its last use
     uint64_t askedNs = 0;
 };
 
 struct StoreOptions {
-    int64_t cacheSize = 0;               // experts per MoE layer
+    int64_t cacheSize = 0;  // experts per MoE layer
     CachePolicyKind policy = CachePolicyKind::Lru;
     PrefetchSource prefetchSource = PrefetchSource::NextRouter;
-    int64_t prefetchDepth = 1;           // layers ahead, 0..4
-    int64_t prefetchThreads = 1;         // 0: no prefetch
+    int64_t prefetchDepth = 1;    // layers ahead, 0..4
+    int64_t prefetchThreads = 1;  // 0: no prefetch
     IoMode ioMode = IoMode::Direct;
-    int64_t linkLimit = 0;               // MB/s (10^6), 0 = none
+    int64_t ioDepth = 8;    // demand reads in flight, 1..64
+    int64_t linkLimit = 0;  // MB/s (10^6), 0 = none
 };
 
 // Where every expert is, for the experts map: one byte per (MoE layer, expert).
 enum class Residency : uint8_t { OnDisk, Loading, Resident };
 
 struct StoreStats {
-    uint64_t lookups = 0, hits = 0;      // misses = lookups - hits
-    uint64_t demandLoads = 0, prefetchLoads = 0;   // reads that ended well, by who began them
+    uint64_t lookups = 0, hits = 0;               // misses = lookups - hits
+    uint64_t demandLoads = 0, prefetchLoads = 0;  // reads that ended well, by who began them
     uint64_t evictions = 0;
-    uint64_t failedReads = 0;            // every attempt counts
+    uint64_t failedReads = 0;  // every attempt counts
     uint64_t bytesLoaded = 0;
     // Issued: reads begun. Useful: resident at first touch. Late: asked for while being read.
     // Wasted: evicted or failed before use. The rest is being read or not used yet.
     uint64_t prefetchIssued = 0, prefetchUseful = 0, prefetchLate = 0, prefetchWasted = 0;
-    uint64_t stallNs = 0;                // wait() blocked
-    int64_t slotCount = 0, slotsUsed = 0;   // now; more are used while pins delay a shrink
-    int64_t slotBytes = 0;               // memory of all slots now
+    uint64_t stallNs = 0;                  // wait() blocked
+    int64_t slotCount = 0, slotsUsed = 0;  // now; more are used while pins delay a shrink
+    int64_t slotBytes = 0;                 // memory of all slots now
 };
 
 class ExpertStore {
@@ -112,7 +115,7 @@ public:
     // is cleared first and gets one ticket per expert, in order. A ticket holds its expert like a
     // pin. Prefetches of this or earlier layers that have not started are cancelled.
     void request(int64_t moeLayer, std::span<const uint16_t> experts, std::vector<Ticket>& out);
-    bool ready(const Ticket& ticket) const;          // wait() would not block
+    bool ready(const Ticket& ticket) const;  // wait() would not block
     // Blocks until usable. The pin holds the slot. Each ticket is waited for or dropped, once.
     Result<Pin> wait(const Ticket& ticket);
     // Gives a ticket up (a step that ends early). A read under way is finished for the cache.
@@ -126,21 +129,25 @@ public:
     // really returns memory to the system; it never blocks a token for more than one read.
     // Returns the effective value and, when it differs, why.
     KnobState setCacheSize(int64_t expertsPerLayer);
-    KnobState cacheSizeState() const;                    // now, as a shrink converges
+    KnobState cacheSizeState() const;  // now, as a shrink converges
     KnobState setPolicy(CachePolicyKind policy);
     KnobState setPrefetchThreads(int64_t threads);
     KnobState setPrefetch(PrefetchSource source, int64_t depth);
     KnobState setIoMode(IoMode mode);
+    KnobState setIoDepth(int64_t reads);
     KnobState setLinkLimit(int64_t megabytesPerSecond);
 
     StoreStats stats() const;
-    void residency(std::vector<Residency>& out) const;   // (MoE layers * E)
-    int64_t experts() const;                             // per layer
+    // How reads are done and why: "io_uring, registered buffers, direct", "pread on threads
+    // (no io_uring: Operation not permitted), buffered".
+    std::string readPath() const;
+    void residency(std::vector<Residency>& out) const;  // (MoE layers * E)
+    int64_t experts() const;                            // per layer
     int64_t moeLayers() const;
 
 private:
     friend class Pin;
-    friend struct StoreFactory;                          // engine/store/reader.h
+    friend struct StoreFactory;  // engine/store/store_parts.h
     explicit ExpertStore(std::unique_ptr<StoreCore> core);
     std::unique_ptr<StoreCore> m_core;
 };

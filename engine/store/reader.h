@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where expert records come from, and how a store is put together from its parts. The product
-// uses FileReader; tests hand in readers that fail, stall or return short counts.
+// Where expert records come from. The product uses FileReader; tests hand in readers that fail,
+// stall or return short counts.
 #pragma once
 
 #include <cstddef>
@@ -15,9 +15,6 @@
 #include "engine/base/status.h"
 #include "engine/knobs/knobs.h"
 #include "engine/model/container.h"
-#include "engine/store/clock.h"
-#include "engine/store/expert_store.h"
-#include "engine/store/slot_memory.h"
 
 namespace colibri {
 
@@ -37,6 +34,8 @@ public:
     // offset, size and memory are multiples of 4096.
     virtual int64_t readAt(int64_t moeLayer, int64_t offset, std::span<std::byte> out,
                            IoMode mode) = 0;
+    // The open file to read by other means (io_uring); -1: only readAt() works.
+    virtual int descriptor(int64_t /*moeLayer*/, IoMode /*mode*/) const { return -1; }
     // Direct reads bypass the page cache; false when the file system cannot.
     virtual bool directWorks() const { return true; }
 };
@@ -48,32 +47,13 @@ public:
     static Result<std::unique_ptr<Reader>> open(const ContainerInfo& info);
     int64_t readAt(int64_t moeLayer, int64_t offset, std::span<std::byte> out,
                    IoMode mode) override;
+    int descriptor(int64_t moeLayer, IoMode mode) const override;
     bool directWorks() const override { return m_directWorks; }
 
 private:
+    const File& file(int64_t moeLayer, IoMode mode) const;
     std::vector<File> m_direct, m_buffered;  // (MoE layers)
     bool m_directWorks = true;
-};
-
-// Reads one whole record through short reads. Errors name file, expert, layer, byte and reason.
-Status readRecord(Reader& reader, const StoreShape& shape, int64_t moeLayer, int64_t expert,
-                  std::span<std::byte> out, IoMode mode);
-
-// Parts of a store that tests replace.
-struct StoreParts {
-    std::unique_ptr<Reader> reader;
-    std::unique_ptr<SlotMemory> memory;
-    std::unique_ptr<Clock> clock;
-    int ioThreads = 8;  // demand reads in flight
-};
-
-struct StoreFactory {
-    static Result<std::unique_ptr<ExpertStore>> open(StoreShape shape, const StoreOptions& options,
-                                                     Telemetry* telemetry, StoreParts parts);
-    // Waits until no read is under way and no prefetch can start.
-    static void settle(ExpertStore& store);
-    // Records in the policy's order, coldest first: moeLayer * experts + expert.
-    static std::vector<uint32_t> order(const ExpertStore& store);
 };
 
 }  // namespace colibri

@@ -265,7 +265,7 @@ void StoreCore::queueRead(uint32_t key, std::byte* memory) {
     m_policy->insert(key);
     setState(key, State::Queued);
     m_demand.push_back(key);
-    m_demandCv.notify_one();
+    startReads();
 }
 
 std::byte* StoreCore::takeSlot(uint32_t key) {
@@ -389,7 +389,10 @@ void StoreCore::unlockAndFree(Lock& lock) {
     }
     const std::vector<std::byte*> freed = std::exchange(m_freed, {});
     lock.unlock();
-    for (std::byte* memory : freed) m_parts.memory->free(memory, m_slotBytes);
+    for (std::byte* memory : freed) {
+        m_parts.queue->forget(memory);
+        m_parts.memory->free(memory, m_slotBytes);
+    }
 }
 
 // ---- size ----

@@ -23,7 +23,7 @@
 #include "engine/store/expert_store.h"
 #include "engine/store/link.h"
 #include "engine/store/policy.h"
-#include "engine/store/reader.h"
+#include "engine/store/store_parts.h"
 
 namespace colibri {
 
@@ -32,7 +32,7 @@ public:
     StoreCore(StoreShape shape, const StoreOptions& options, Telemetry* telemetry,
               StoreParts parts);
     ~StoreCore();
-    Status start();                       // checks memory, starts the threads
+    Status start();  // checks memory, starts the threads
 
     void request(int64_t moeLayer, std::span<const uint16_t> experts, std::vector<Ticket>& out);
     bool ready(const Ticket& ticket);
@@ -48,9 +48,11 @@ public:
     KnobState setPrefetchThreads(int64_t threads);
     KnobState setPrefetch(PrefetchSource source, int64_t depth);
     KnobState setIoMode(IoMode mode);
+    KnobState setIoDepth(int64_t reads);
     KnobState setLinkLimit(int64_t megabytesPerSecond);
 
     StoreStats stats();
+    std::string readPath();
     void residency(std::vector<Residency>& out) const;
     int64_t experts() const { return m_shape.experts; }
     int64_t moeLayers() const { return int64_t(m_shape.layers.size()); }
@@ -63,33 +65,36 @@ private:
     enum class State : uint8_t { OnDisk, NeedsSlot, Queued, Reading, Resident, Failed };
     enum class Place : uint8_t { Nowhere, Policy, Pending };
 
-    struct Entry {                        // one expert of one MoE layer
+    struct Entry {  // one expert of one MoE layer
         State state = State::OnDisk;
         Place place = Place::Nowhere;
-        bool byPrefetch = false;          // the read was begun by a prefetch
-        bool unused = false;              // ... and nobody has asked for it yet
-        bool demanded = false;            // being read, and asked for
+        bool byPrefetch = false;  // the read was begun by a prefetch
+        bool unused = false;      // ... and nobody has asked for it yet
+        bool demanded = false;    // being read, and asked for
         bool retried = false;
-        bool lined = false;               // in m_needSlot
-        uint32_t tickets = 0, pins = 0;   // neither: may be evicted
-        uint32_t waiting = 0;             // threads in wait()
-        uint32_t uses = 0;                // lookups since it became resident
-        uint32_t epoch = 0;               // of its layer when the prefetch began
+        bool lined = false;              // in m_needSlot
+        uint32_t tickets = 0, pins = 0;  // neither: may be evicted
+        uint32_t waiting = 0;            // threads in wait()
+        uint32_t uses = 0;               // lookups since it became resident
+        uint32_t epoch = 0;              // of its layer when the prefetch began
+        uint8_t lane = 0;                // of a demand read under way
         LinkLimiter::Transfer transfer = 0;
-        std::byte* memory = nullptr;      // its slot
-        uint64_t order = 0;               // of its oldest ticket
-        uint64_t askedNs = 0;             // first asked for, or prefetch hinted
+        std::byte* memory = nullptr;  // its slot
+        uint64_t order = 0;           // of its oldest ticket
+        uint64_t askedNs = 0;         // first asked for, or prefetch hinted
+        uint64_t submittedNs = 0;     // the read under way began
         uint64_t residentNs = 0;
     };
-    struct Worker {                       // a prefetch thread
+    struct Worker {  // a prefetch thread
         std::thread thread;
         EventRing* ring = nullptr;
-        bool running = false;             // false: has ended or is about to
-        uint64_t seen = 0;                // m_wakes when it last found nothing to do
+        bool running = false;  // false: has ended or is about to
+        uint64_t seen = 0;     // m_wakes when it last found nothing to do
     };
 
     static constexpr int64_t kMaxPrefetchThreads = 64;
-    static constexpr int64_t kTrimBatch = 8;    // slots let go per hold of the lock
+    static constexpr int64_t kMaxDepth = 64;
+    static constexpr int64_t kTrimBatch = 8;  // slots let go per hold of the lock
 
     // store_cache.cpp: slots, eviction, tickets. All REQUIRE the lock.
     uint32_t keyOf(int64_t moeLayer, int64_t expert) const {
@@ -112,65 +117,74 @@ private:
     static bool usable(const Entry& e) {
         return e.state == State::Resident || e.state == State::Failed;
     }
-    int64_t ahead(int64_t moeLayer) const;   // layers from the current one, 1..M
-    std::byte* newSlot();                 // nullptr: at capacity or no memory
-    std::byte* slotForDemand();           // new or evicted; nullptr: all held
+    int64_t ahead(int64_t moeLayer) const;  // layers from the current one, 1..M
+    std::byte* newSlot();                   // nullptr: at capacity or no memory
+    std::byte* slotForDemand();             // new or evicted; nullptr: all held
     std::byte* slotForPrefetch(uint32_t key);
     void queueRead(uint32_t key, std::byte* memory);
-    std::byte* evict(uint32_t key, State next);   // returns its slot
-    std::byte* takeSlot(uint32_t key);    // out of policy, pending list and entry
-    void dropSlot(uint32_t key);          // after a failed read
-    void letGo(uint32_t key);             // the last ticket or pin has gone
-    void feedWaiting();                   // slots to records that need one
-    void forceSlot(uint32_t key);         // for a waiting thread, when nothing is evictable
+    std::byte* evict(uint32_t key, State next);  // returns its slot
+    std::byte* takeSlot(uint32_t key);           // out of policy, pending list and entry
+    void dropSlot(uint32_t key);                 // after a failed read
+    void letGo(uint32_t key);                    // the last ticket or pin has gone
+    void feedWaiting();                          // slots to records that need one
+    void forceSlot(uint32_t key);                // for a waiting thread, when nothing is evictable
     int64_t stealable(uint32_t key) const;
     void fail(uint32_t key, Status status);
     void endTicket(uint32_t key);
-    void trim(int64_t most);              // evicts down to capacity
-    void unlockAndFree(Lock& lock);       // unmaps what trim() let go
+    void trim(int64_t most);         // evicts down to capacity
+    void unlockAndFree(Lock& lock);  // unmaps what trim() let go
     KnobState sizeState() const;
 
-    // store_reads.cpp: threads.
-    void demandLoop(int index, EventRing* ring);
+    // store_reads.cpp: reads and threads.
+    void startReads();               // demand reads, as many as the depth allows
+    RecordRead begin(uint32_t key);  // now Reading, on the link
+    void landed(uint32_t key, const ReadOutcome& outcome);  // of a demand read; takes the lock
+    void linkLoop();  // ends demand reads when the link has carried them
     void prefetchLoop(int index);
-    void read(Lock& lock, uint32_t key, EventRing* ring);
+    void prefetch(Lock& lock, uint32_t key, EventRing* ring);
+    void report(uint32_t key, const Status& status, uint64_t now, EventRing* ring);
+    void endDemand(Lock& lock, uint32_t key, const Status& status);
     void finishRead(uint32_t key, const Status& status, uint64_t now);
-    void keepRecord(uint32_t key, uint64_t now);            // of finishRead, after a good read
-    void loseRecord(uint32_t key, const Status& status);    // ... after a failed one
-    int64_t nextPrefetch();               // a key with its slot taken, or -1
+    void keepRecord(uint32_t key, uint64_t now);          // of finishRead, after a good read
+    void loseRecord(uint32_t key, const Status& status);  // ... after a failed one
+    int64_t nextPrefetch();                               // a key with its slot taken, or -1
     bool mayPrefetch(uint64_t now);
     void wakePrefetch();
-    Status startWorkers(int64_t threads);   // REQUIRES m_startMutex, without the lock
+    Status openLanes(int64_t depth);       // REQUIRES m_startMutex, without the lock
+    Status startWorkers(int64_t threads);  // REQUIRES m_startMutex, without the lock
     void flushOutcome(uint64_t now, bool force);
 
     const StoreShape m_shape;
     const StoreParts m_parts;
     Telemetry* const m_telemetry;
-    int64_t m_slotBytes = 0;              // the largest record
+    int64_t m_slotBytes = 0;  // the largest record
 
-    mutable std::mutex m_mutex;           // guards all below, but m_residency
-    std::vector<Entry> m_entries;         // (MoE layers * E)
-    std::unique_ptr<std::atomic<uint8_t>[]> m_residency;   // (MoE layers * E) read without lock
+    mutable std::mutex m_mutex;                           // guards all below, but m_residency
+    std::vector<Entry> m_entries;                         // (MoE layers * E)
+    std::unique_ptr<std::atomic<uint8_t>[]> m_residency;  // (MoE layers * E) read without lock
     std::unique_ptr<CachePolicy> m_policy;
     CachePolicyKind m_policyKind;
-    std::vector<uint32_t> m_pending;      // prefetched for a layer still to come, oldest first
+    std::vector<uint32_t> m_pending;  // prefetched for a layer still to come, oldest first
     std::unordered_map<uint32_t, Status> m_errors;
-    std::vector<std::byte*> m_freed;      // to unmap after unlocking
+    std::vector<std::byte*> m_freed;  // to unmap after unlocking
 
-    int64_t m_capacity = 0;               // slots allowed
-    int64_t m_used = 0;                   // slots taken, = slots allocated
-    int64_t m_requestedSize = 0;          // experts per layer
-    std::string m_sizeReason;             // why the capacity is less than requested
-    uint64_t m_tickets = 0;               // given out, to order them
+    int64_t m_capacity = 0;       // slots allowed
+    int64_t m_used = 0;           // slots taken, = slots allocated
+    int64_t m_requestedSize = 0;  // experts per layer
+    std::string m_sizeReason;     // why the capacity is less than requested
+    uint64_t m_tickets = 0;       // given out, to order them
 
-    int64_t m_layer = -1;                 // requested last
-    std::vector<uint32_t> m_epochs;       // (MoE layers) requests so far
-    std::vector<std::vector<uint32_t>> m_hints;   // (MoE layers) keys, most likely last
-    std::vector<uint64_t> m_hintNs;       // (MoE layers) time of the last hint
-    int64_t m_hinted = 0;                 // keys in m_hints
+    int64_t m_layer = -1;                        // requested last
+    std::vector<uint32_t> m_epochs;              // (MoE layers) requests so far
+    std::vector<std::vector<uint32_t>> m_hints;  // (MoE layers) keys, most likely last
+    std::vector<uint64_t> m_hintNs;              // (MoE layers) time of the last hint
+    int64_t m_hinted = 0;                        // keys in m_hints
 
     std::deque<uint32_t> m_needSlot;      // in ticket order
     std::deque<uint32_t> m_demand;        // Queued
+    std::vector<uint32_t> m_landed;       // read, waiting for the link; in order of arrival
+    uint64_t m_lanes = 0;                 // bits: demand reads begun and not ended
+    std::vector<EventRing*> m_laneRings;  // (depth so far) one lane per read in flight
     int64_t m_demandReading = 0;          // Reading and asked for
     int64_t m_prefetchReading = 0;        // Reading and not asked for
     int64_t m_unusedPrefetches = 0;       // being read or resident, not asked for
@@ -178,24 +192,24 @@ private:
     PrefetchSource m_source;
     int64_t m_depth = 0;
     int64_t m_prefetchThreads = 0;
+    int64_t m_ioDepth = 0;
     IoMode m_ioMode;
     LinkLimiter m_link;
     StoreStats m_stats;
-    StoreStats m_outcome;                 // prefetch counters at the last PrefetchOutcome
+    StoreStats m_outcome;  // prefetch counters at the last PrefetchOutcome
     uint64_t m_outcomeNs = 0;
-    EventRing* m_ring = nullptr;          // evictions, outcomes; written under the lock
+    EventRing* m_ring = nullptr;  // evictions, outcomes; written under the lock
     bool m_stopping = false;
 
-    std::condition_variable m_demandCv;   // I/O threads: a read is queued
-    std::condition_variable m_prefetchCv; // prefetch threads: one may begin
-    std::condition_variable m_linkCv;     // transfers: the link changed
-    std::condition_variable m_doneCv;     // wait(), settle(): a read ended or a slot moved
+    std::condition_variable m_prefetchCv;  // prefetch threads: one may begin
+    std::condition_variable m_linkCv;      // transfers: the link changed
+    std::condition_variable m_doneCv;      // wait(), settle(): a read ended or a slot moved
     int64_t m_doneWaiters = 0;
 
-    std::vector<std::thread> m_ioThreads;
-    std::vector<Worker> m_workers;        // (kMaxPrefetchThreads)
-    uint64_t m_wakes = 0;                 // times prefetch threads were told to look
-    std::mutex m_startMutex;              // starting, joining prefetch threads; before m_mutex
+    std::thread m_linkThread;
+    std::vector<Worker> m_workers;  // (kMaxPrefetchThreads)
+    uint64_t m_wakes = 0;           // times prefetch threads were told to look
+    std::mutex m_startMutex;        // starting, joining threads; before m_mutex
 };
 
 }  // namespace colibri

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The threads that read: demand reads on I/O threads, prefetches on their own.
+// Reads: demand reads go to the queue, as many as the depth allows; prefetches are read one per
+// prefetch thread; the link thread ends demand reads that a limited link still carries.
 #include <pthread.h>
 
 #include <algorithm>
+#include <bit>
 #include <system_error>
 
 #include "engine/store/store_core.h"
@@ -11,25 +13,120 @@ namespace colibri {
 
 namespace {
 
+constexpr size_t kLaneEvents = 1 << 12;
+
 void nameThread(const std::string& name) {
     pthread_setname_np(pthread_self(), name.c_str());
 }
 
 }  // namespace
 
-void StoreCore::demandLoop(int index, EventRing* ring) {
-    nameThread("expert-io-" + std::to_string(index));
-    Lock lock(m_mutex);
-    for (;;) {
-        m_demandCv.wait(lock, [&] { return m_stopping || !m_demand.empty(); });
-        if (m_stopping) return;
+// ---- demand ----
+
+Status StoreCore::openLanes(int64_t depth) {
+    COLIBRI_TRY(m_parts.queue->setDepth(depth));
+    for (auto i = int64_t(m_laneRings.size()); i < depth; ++i) {
+        EventRing* const ring =
+            m_telemetry == nullptr
+                ? nullptr
+                : m_telemetry->addRing("expert-io-" + std::to_string(i), kLaneEvents);
+        Lock lock(m_mutex);
+        m_laneRings.push_back(ring);
+    }
+    return {};
+}
+
+void StoreCore::startReads() {
+    while (!m_demand.empty() && std::popcount(m_lanes) < m_ioDepth && !m_stopping) {
         const uint32_t key = m_demand.front();
         m_demand.pop_front();
-        m_entries[key].demanded = true;
+        Entry& e = m_entries[key];
+        e.demanded = true;
+        e.lane = uint8_t(std::countr_one(m_lanes));
+        m_lanes |= uint64_t(1) << e.lane;
         ++m_demandReading;
-        read(lock, key, ring);
+        m_parts.queue->submit(begin(key));
     }
 }
+
+// The slot's bytes belong to the read from here on.
+RecordRead StoreCore::begin(uint32_t key) {
+    Entry& e = m_entries[key];
+    const int64_t layer = layerOf(key);
+    const int64_t bytes = m_shape.recordBytes[size_t(layer)];
+    setState(key, State::Reading);
+    e.transfer = m_link.begin(bytes, e.demanded, m_parts.clock->now());
+    return {key, layer, key % m_shape.experts, {e.memory, size_t(bytes)}, m_ioMode};
+}
+
+void StoreCore::landed(uint32_t key, const ReadOutcome& outcome) {
+    Lock lock(m_mutex);
+    Entry& e = m_entries[key];
+    e.submittedNs = outcome.submittedNs;
+    if (outcome.status.ok() && !m_link.done(e.transfer, m_parts.clock->now())) {
+        m_landed.push_back(key);
+        m_linkCv.notify_all();
+        return;
+    }
+    endDemand(lock, key, outcome.status);
+}
+
+void StoreCore::linkLoop() {
+    nameThread("expert-link");
+    Lock lock(m_mutex);
+    while (!m_stopping) {
+        if (m_landed.empty()) {
+            m_linkCv.wait(lock);
+            continue;
+        }
+        const uint64_t now = m_parts.clock->now();
+        const auto finish = [&](uint32_t key) {
+            return m_link.finishAt(m_entries[key].transfer, now);
+        };
+        const auto next =
+            std::min_element(m_landed.begin(), m_landed.end(),
+                             [&](uint32_t a, uint32_t b) { return finish(a) < finish(b); });
+        if (!m_link.done(m_entries[*next].transfer, now)) {
+            m_parts.clock->waitUntil(m_linkCv, lock, finish(*next));
+            continue;
+        }
+        const uint32_t key = *next;
+        m_landed.erase(next);
+        endDemand(lock, key, {});
+    }
+}
+
+void StoreCore::endDemand(Lock& lock, uint32_t key, const Status& status) {
+    const uint64_t now = m_parts.clock->now();
+    const uint8_t lane = m_entries[key].lane;
+    report(key, status, now, m_laneRings[lane]);
+    m_lanes &= ~(uint64_t(1) << lane);
+    finishRead(key, status, now);
+    startReads();
+    if (m_freed.empty()) return;
+    unlockAndFree(lock);
+    lock.lock();
+}
+
+void StoreCore::report(uint32_t key, const Status& status, uint64_t now, EventRing* ring) {
+    if (ring == nullptr) return;
+    const Entry& e = m_entries[key];
+    const int64_t layer = layerOf(key);
+    Event event{};
+    event.timeNs = now;
+    event.type = EventType::ExpertLoad;
+    event.load.layer = uint16_t(m_shape.layers[size_t(layer)]);
+    event.load.expert = uint16_t(key % m_shape.experts);
+    event.load.reason = e.byPrefetch ? LoadReason::Prefetch : LoadReason::Demand;
+    event.load.failed = !status.ok();
+    event.load.bytes = uint32_t(m_shape.recordBytes[size_t(layer)]);
+    event.load.queueNs = e.submittedNs - std::min(e.submittedNs, e.askedNs);
+    event.load.readNs = now - std::min(now, e.submittedNs);
+    event.load.needNs = e.demanded ? now - std::min(now, e.askedNs) : 0;
+    ring->write(event);
+}
+
+// ---- prefetch threads ----
 
 void StoreCore::prefetchLoop(int index) {
     nameThread("prefetch-" + std::to_string(index));
@@ -38,7 +135,7 @@ void StoreCore::prefetchLoop(int index) {
     while (!m_stopping && index < m_prefetchThreads) {
         const int64_t key = nextPrefetch();
         if (key >= 0) {
-            read(lock, uint32_t(key), me.ring);
+            prefetch(lock, uint32_t(key), me.ring);
             continue;
         }
         me.seen = m_wakes;
@@ -49,47 +146,28 @@ void StoreCore::prefetchLoop(int index) {
     if (m_doneWaiters > 0) m_doneCv.notify_all();
 }
 
-// Reads one record into its slot; holds the lock before and after, not between.
-void StoreCore::read(Lock& lock, uint32_t key, EventRing* ring) {
+// Reads one record on this thread; holds the lock before and after, not between.
+void StoreCore::prefetch(Lock& lock, uint32_t key, EventRing* ring) {
     Entry& e = m_entries[key];
-    const int64_t layer = layerOf(key);
-    const int64_t expert = key % m_shape.experts;
-    const int64_t bytes = m_shape.recordBytes[size_t(layer)];
-    const IoMode mode = m_ioMode;
-    setState(key, State::Reading);
-    const uint64_t start = m_parts.clock->now();
-    e.transfer = m_link.begin(bytes, e.demanded, start);
-    const uint64_t queueNs = start - std::min(start, e.askedNs);
-    const std::span<std::byte> out(e.memory, size_t(bytes));
-
+    const RecordRead record = begin(key);
     lock.unlock();
-    const Status status = readRecord(*m_parts.reader, m_shape, layer, expert, out, mode);
+    const ReadOutcome outcome = m_parts.queue->read(record);
     lock.lock();
-
+    e.submittedNs = outcome.submittedNs;
     uint64_t now = m_parts.clock->now();
-    while (status.ok() && !m_stopping && !m_link.done(e.transfer, now)) {
+    while (outcome.status.ok() && !m_stopping && !m_link.done(e.transfer, now)) {
         m_parts.clock->waitUntil(m_linkCv, lock, m_link.finishAt(e.transfer, now));
         now = m_parts.clock->now();
     }
-    if (ring != nullptr) {
-        Event event{};
-        event.timeNs = now;
-        event.type = EventType::ExpertLoad;
-        event.load.layer = uint16_t(m_shape.layers[size_t(layer)]);
-        event.load.expert = uint16_t(expert);
-        event.load.reason = e.byPrefetch ? LoadReason::Prefetch : LoadReason::Demand;
-        event.load.failed = !status.ok();
-        event.load.bytes = uint32_t(bytes);
-        event.load.queueNs = queueNs;
-        event.load.readNs = now - start;
-        event.load.needNs = e.demanded ? now - std::min(now, e.askedNs) : 0;
-        ring->write(event);
-    }
-    finishRead(key, status, now);
+    report(key, outcome.status, now, ring);
+    finishRead(key, outcome.status, now);
+    startReads();
     if (m_freed.empty()) return;
     unlockAndFree(lock);
     lock.lock();
 }
+
+// ---- the end of a read ----
 
 void StoreCore::finishRead(uint32_t key, const Status& status, uint64_t now) {
     Entry& e = m_entries[key];
@@ -131,7 +209,6 @@ void StoreCore::loseRecord(uint32_t key, const Status& status) {
         e.byPrefetch = false;
         setState(key, State::Queued);
         m_demand.push_front(key);
-        m_demandCv.notify_one();
         return;
     }
     dropSlot(key);
@@ -161,7 +238,7 @@ void StoreCore::hint(int64_t moeLayer, std::span<const uint16_t> experts) {
 
 bool StoreCore::mayPrefetch(uint64_t now) {
     return m_hinted > 0 && m_demand.empty() && m_demandReading == 0 && m_needSlot.empty() &&
-           m_unusedPrefetches < m_capacity / 4 && m_link.idle(now);
+           m_prefetchReading < m_ioDepth && m_unusedPrefetches < m_capacity / 4 && m_link.idle(now);
 }
 
 int64_t StoreCore::nextPrefetch() {

@@ -13,7 +13,7 @@
 #include <mutex>
 #include <set>
 
-#include "engine/store/reader.h"
+#include "engine/store/store_parts.h"
 
 namespace colibri::test {
 
@@ -164,7 +164,7 @@ struct RigOptions {
     CachePolicyKind policy = CachePolicyKind::Lru;
     PrefetchSource source = PrefetchSource::Off;
     int64_t depth = 1, prefetchThreads = 0, linkLimit = 0, recordBytes = kRecord;
-    int ioThreads = 4;
+    int ioDepth = 4;
     bool manualClock = false;
     Telemetry* telemetry = nullptr;
 };
@@ -181,12 +181,11 @@ inline Rig makeRig(const RigOptions& o) {
         shape.files.push_back("experts/layer_" + std::to_string(i + 1) + ".bin");
     }
     StoreParts parts;
-    parts.ioThreads = o.ioThreads;
     auto reader = std::make_unique<FakeReader>(o.experts, o.recordBytes);
     auto memory = std::make_unique<LimitedMemory>();
     rig.reader = reader.get();
     rig.memory = memory.get();
-    parts.reader = std::move(reader);
+    parts.queue = makeReadQueue(std::move(reader));
     parts.memory = std::move(memory);
     if (o.manualClock) {
         auto clock = std::make_unique<ManualClock>();
@@ -199,6 +198,7 @@ inline Rig makeRig(const RigOptions& o) {
     options.prefetchSource = o.source;
     options.prefetchDepth = o.depth;
     options.prefetchThreads = o.prefetchThreads;
+    options.ioDepth = o.ioDepth;
     options.linkLimit = o.linkLimit;
     auto store = StoreFactory::open(std::move(shape), options, o.telemetry, std::move(parts));
     if (store) rig.store = std::move(*store);

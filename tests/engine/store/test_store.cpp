@@ -360,7 +360,7 @@ private slots:
         RigOptions options;
         options.manualClock = true;
         options.linkLimit = 8;
-        options.ioThreads = 1;
+        options.ioDepth = 1;
         options.telemetry = &telemetry;
         Rig rig = makeRig(options);
         QCOMPARE(useLayer(rig, 0, {0, 1, 2}), 0);

@@ -70,7 +70,7 @@ private slots:
     // One I/O thread, three demand reads: the prefetch comes after the last of them.
     void demandGoesFirst() {
         RigOptions options = nextRouter();
-        options.ioThreads = 1;
+        options.ioDepth = 1;
         Rig rig = makeRig(options);
         rig.reader->hold();
         std::vector<Ticket> tickets;

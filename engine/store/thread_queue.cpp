@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <pthread.h>
+
+#include <cstring>
+#include <system_error>
+
+#include "engine/base/format.h"
+#include "engine/store/read_queue.h"
+
+namespace colibri {
+
+// ---- RecordCursor ----
+
+int64_t RecordCursor::offset() const {
+    return m_read.expert * int64_t(m_read.out.size()) + m_done;
+}
+
+std::span<std::byte> RecordCursor::rest() const {
+    return m_read.out.subspan(size_t(m_done));
+}
+
+std::string RecordCursor::place(int64_t byte) const {
+    const auto layer = size_t(m_read.moeLayer);
+    return m_shape->files[layer] + ": expert " + formatCount(m_read.expert) + " of layer " +
+           formatCount(m_shape->layers[layer]) + " could not be read at byte " + formatCount(byte);
+}
+
+bool RecordCursor::take(int64_t result) {
+    if (result < 0) {
+        m_status = {Code::IoError, place(offset()) + ": " + std::strerror(int(-result)),
+                    "Check the disk and the system log"};
+        return true;
+    }
+    const auto size = int64_t(m_read.out.size());
+    const int64_t reached = m_done + result;
+    // A direct read that ends inside a block goes on from the block's start.
+    const int64_t next = m_read.mode == IoMode::Direct && reached < size
+                             ? reached / kRecordAlign * kRecordAlign
+                             : reached;
+    if (next <= m_done) {
+        m_status = {Code::BadInput, place(offset() + result) + ": the file ends there",
+                    "The file was cut short; copy or convert the model again"};
+        return true;
+    }
+    m_done = next;
+    return m_done == size;
+}
+
+// ---- ThreadQueue ----
+
+Status ThreadQueue::start(const StoreShape& shape, Clock& clock, int64_t depth, Done done) {
+    m_shape = &shape;
+    m_clock = &clock;
+    m_done = std::move(done);
+    return setDepth(depth);
+}
+
+Status ThreadQueue::setDepth(int64_t depth) {
+    try {
+        while (int64_t(m_threads.size()) < depth) {
+            const int index = int(m_threads.size());
+            m_threads.emplace_back([this, index] { loop(index); });
+        }
+    } catch (const std::system_error& error) {
+        return {Code::OutOfMemory, std::string("Cannot start a thread: ") + error.what()};
+    }
+    return {};
+}
+
+void ThreadQueue::submit(const RecordRead& read) {
+    {
+        std::lock_guard lock(m_mutex);
+        m_submitted.push_back(read);
+    }
+    m_cv.notify_one();
+}
+
+void ThreadQueue::loop(int index) {
+    pthread_setname_np(pthread_self(), ("expert-io-" + std::to_string(index)).c_str());
+    for (;;) {
+        RecordRead next;
+        {
+            std::unique_lock lock(m_mutex);
+            m_cv.wait(lock, [&] { return m_stopping || !m_submitted.empty(); });
+            if (m_stopping) return;
+            next = m_submitted.front();
+            m_submitted.pop_front();
+        }
+        m_done(next.key, read(next));
+    }
+}
+
+ReadOutcome ThreadQueue::read(const RecordRead& read) {
+    const uint64_t begin = m_clock->now();
+    RecordCursor cursor(*m_shape, read);
+    while (
+        !cursor.take(m_reader->readAt(read.moeLayer, cursor.offset(), cursor.rest(), read.mode))) {
+    }
+    return {cursor.status(), begin};
+}
+
+void ThreadQueue::stop() {
+    {
+        std::lock_guard lock(m_mutex);
+        m_stopping = true;
+    }
+    m_cv.notify_all();
+    for (std::thread& thread : m_threads) thread.join();
+    m_threads.clear();
+}
+
+std::string ThreadQueue::text() const {
+    return "pread on threads" + (m_why.empty() ? "" : " (no io_uring: " + m_why + ")");
+}
+
+}  // namespace colibri

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <pthread.h>
+#include <sys/resource.h>
+
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+
+#include "engine/base/format.h"
+#include "engine/store/read_queue.h"
+
+namespace colibri {
+
+namespace {
+
+// Why the kernel does not register more memory.
+std::string refusalText(int error) {
+    rlimit limit{};
+    if (error == ENOMEM && getrlimit(RLIMIT_MEMLOCK, &limit) == 0 &&
+        limit.rlim_cur != RLIM_INFINITY)
+        return "RLIMIT_MEMLOCK is " + formatGiB(double(limit.rlim_cur));
+    if (error == ENOSPC) return "the kernel registers no more than 16,384";
+    return std::strerror(error);
+}
+
+}  // namespace
+
+Status UringQueue::start(const StoreShape& shape, Clock& clock, int64_t /*depth*/, Done done) {
+    m_shape = &shape;
+    m_clock = &clock;
+    m_done = std::move(done);
+    try {
+        m_thread = std::thread([this] { loop(); });
+    } catch (const std::system_error& error) {
+        return {Code::OutOfMemory, std::string("Cannot start a thread: ") + error.what()};
+    }
+    return {};
+}
+
+void UringQueue::enqueue(const RecordRead& read, Waiter* waiter) {
+    bool wake = false;
+    {
+        std::lock_guard lock(m_mutex);
+        wake = m_submitted.empty();  // else the thread has been told and has not looked yet
+        m_submitted.push_back({RecordCursor(*m_shape, read), waiter});
+    }
+    if (wake) m_ring->wake();
+}
+
+void UringQueue::submit(const RecordRead& read) {
+    enqueue(read, nullptr);
+}
+
+ReadOutcome UringQueue::read(const RecordRead& read) {
+    Waiter waiter;
+    enqueue(read, &waiter);
+    std::unique_lock lock(m_mutex);
+    m_cv.wait(lock, [&] { return waiter.done; });
+    return waiter.outcome;
+}
+
+void UringQueue::loop() {
+    pthread_setname_np(pthread_self(), "expert-io");
+    std::vector<Operation> fresh;
+    std::vector<Ring::Read> reads;
+    std::vector<Ring::Landed> landed;
+    for (;;) {
+        bool stopping = false;
+        {
+            std::lock_guard lock(m_mutex);
+            fresh.swap(m_submitted);
+            stopping = m_stopping;
+        }
+        reads.clear();
+        for (const uint64_t tag : m_again) reads.push_back(request(tag));
+        m_again.clear();
+        for (Operation& operation : fresh) {
+            if (stopping && operation.waiter == nullptr) continue;
+            operation.submittedNs = m_clock->now();
+            m_flying.emplace(m_nextTag, std::move(operation));
+            reads.push_back(request(m_nextTag++));
+        }
+        fresh.clear();
+        m_ring->submit(reads);
+        if (stopping && m_flying.empty()) return;
+        landed.clear();
+        m_ring->wait(landed);
+        for (const Ring::Landed& one : landed) land(one);
+    }
+}
+
+Ring::Read UringQueue::request(uint64_t tag) {
+    const RecordCursor& cursor = m_flying.at(tag).cursor;
+    const RecordRead& read = cursor.read();
+    return {m_reader->descriptor(read.moeLayer, read.mode), cursor.offset(), cursor.rest(), tag,
+            bufferOf(read.out)};
+}
+
+void UringQueue::land(const Ring::Landed& landed) {
+    const auto it = m_flying.find(landed.tag);
+    const bool again = landed.result == -EINTR || landed.result == -EAGAIN;
+    if (again || !it->second.cursor.take(landed.result)) {
+        m_again.push_back(landed.tag);
+        return;
+    }
+    Waiter* const waiter = it->second.waiter;
+    const uint32_t key = it->second.cursor.read().key;
+    ReadOutcome outcome{it->second.cursor.status(), it->second.submittedNs};
+    m_flying.erase(it);
+    if (waiter == nullptr) {
+        m_done(key, outcome);
+        return;
+    }
+    std::lock_guard lock(m_mutex);
+    waiter->outcome = std::move(outcome);
+    waiter->done = true;
+    m_cv.notify_all();
+}
+
+// Registers the memory at its first read. Its pages are taken from the system by that, as they
+// would be by the read.
+int UringQueue::bufferOf(std::span<std::byte> memory) {
+    {
+        std::lock_guard lock(m_mutex);
+        if (const auto it = m_buffers.find(memory.data()); it != m_buffers.end()) return it->second;
+        if (!m_refusal.empty()) return -1;
+    }
+    const int index = m_ring->addBuffer(memory);
+    std::lock_guard lock(m_mutex);
+    if (index >= 0)
+        m_buffers.emplace(memory.data(), index);
+    else
+        m_refusal = refusalText(-index);
+    return std::max(index, -1);
+}
+
+void UringQueue::forget(std::byte* memory) {
+    int index = -1;
+    {
+        std::lock_guard lock(m_mutex);
+        const auto it = m_buffers.find(memory);
+        if (it == m_buffers.end()) return;
+        index = it->second;
+        m_buffers.erase(it);
+    }
+    m_ring->removeBuffer(index);
+}
+
+void UringQueue::stop() {
+    if (!m_thread.joinable()) return;
+    {
+        std::lock_guard lock(m_mutex);
+        m_stopping = true;
+    }
+    m_ring->wake();
+    m_thread.join();
+}
+
+std::string UringQueue::text() const {
+    std::lock_guard lock(m_mutex);
+    if (m_refusal.empty()) return "io_uring, registered buffers";
+    return "io_uring, " +
+           (m_buffers.empty() ? "unregistered buffers"
+                              : formatCount(int64_t(m_buffers.size())) + " registered buffers") +
+           " (" + m_refusal + ")";
+}
+
+std::unique_ptr<ReadQueue> makeReadQueue(std::unique_ptr<Reader> reader) {
+    if (reader->descriptor(0, IoMode::Direct) < 0)
+        return std::make_unique<ThreadQueue>(std::move(reader), "");
+    auto ring = Ring::open();
+    if (!ring) return std::make_unique<ThreadQueue>(std::move(reader), ring.status().message());
+    return std::make_unique<UringQueue>(std::move(reader), std::move(*ring));
+}
+
+}  // namespace colibri
