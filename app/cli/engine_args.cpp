@@ -86,6 +86,8 @@ void EngineArgs::addTo(CLI::App& verb, bool withSession) {
     verb.add_flag("--json", json, "One JSON object on standard output");
     verb.add_option("--isa", isa, "Instruction set: scalar, avx2, avx512 (default: the best)")
         ->check(CLI::IsMember({"scalar", "avx2", "avx512"}));
+    verb.add_flag("--cold-start", coldStart,
+                  "Neither read the experts of earlier runs ahead nor remember those of this run");
     if (withSession) {
         verb.add_option("--session", session, "Record a session file")->type_name("FILE");
     }
@@ -104,8 +106,11 @@ Result<LoadedEngine> loadEngine(const EngineArgs& args) {
             std::clamp(std::max(limits.defaultValue, args.contextAtLeast), limits.min, limits.max);
     }
     ProgressLine progress;
-    Result<std::unique_ptr<Engine>> engine = Engine::load(
-        {args.model, *values, isaFromName(args.isa)}, progress.function(), &interrupted());
+    EngineOptions options{args.model, *values, isaFromName(args.isa)};
+    options.warmStart = !args.coldStart;
+    options.calibrate = true;
+    Result<std::unique_ptr<Engine>> engine =
+        Engine::load(options, progress.function(), &interrupted());
     progress.finish();
     if (!engine.ok()) return engine.status();
     LoadedEngine loaded;
@@ -115,6 +120,8 @@ Result<LoadedEngine> loadEngine(const EngineArgs& args) {
     if (!recorder.ok()) return recorder.status();
     loaded.recorder = std::move(*recorder);
     tellKnobs(*loaded.engine);
+    if (const std::string warning = loaded.engine->storeWarning(); !warning.empty())
+        message(warning);
     return loaded;
 }
 

@@ -33,6 +33,7 @@ struct EngineArgs {
     std::string isa;
     std::string session;
     bool json = false;
+    bool coldStart = false;
     // Tokens the context must hold where no context length is asked for; 0: any.
     int64_t contextAtLeast = 0;
 

@@ -8,8 +8,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
-#include <cstring>
-#include <memory>
 #include <thread>
 #include <vector>
 
@@ -117,36 +115,6 @@ Result<ReadRate> measureDisk(const fs::path& folder, const CancelFlag* cancel) {
     fs::remove(temporary, error);
     if (rate.ok()) rate->file.clear();
     return rate;
-}
-
-double measureMemory(int threads) {
-    constexpr int64_t kWords = (256 << 20) / 8;
-    std::vector<std::unique_ptr<Aligned>> buffers;
-    for (int i = 0; i < threads; ++i) {
-        buffers.push_back(std::make_unique<Aligned>(kWords * 8));
-        if (!buffers.back()->data) return 0;
-        std::memset(buffers.back()->data, i + 1, size_t(kWords * 8));
-    }
-    std::atomic<uint64_t> sink{0};
-    const auto pass = [&] {
-        const uint64_t start = monotonicNs();
-        std::vector<std::thread> readers;
-        for (int i = 0; i < threads; ++i) {
-            readers.emplace_back([&, i] {
-                const auto* words = reinterpret_cast<const uint64_t*>(buffers[size_t(i)]->data);
-                uint64_t sums[8] = {};
-                for (int64_t w = 0; w < kWords; w += 8) {
-                    for (int j = 0; j < 8; ++j) sums[j] ^= words[w + j];
-                }
-                for (const uint64_t s : sums) sink.fetch_xor(s);
-            });
-        }
-        for (std::thread& reader : readers) reader.join();
-        return double(threads) * double(kWords) * 8 / (double(monotonicNs() - start) * 1e-9);
-    };
-    double best = 0;
-    for (int i = 0; i < 5; ++i) best = std::max(best, pass());
-    return best;
 }
 
 }  // namespace colibri::cli

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Short measurements of what bounds an engine here: how fast a disk and the memory can be read.
+// A short measurement of how fast a disk can be read.
 #pragma once
 
 #include <filesystem>
@@ -19,8 +19,5 @@ struct ReadRate {
 // Reads the largest file below `folder` (two levels) for at most about a second; where none is
 // large enough, a temporary one of 128 MiB is written first and removed.
 Result<ReadRate> measureDisk(const std::filesystem::path& folder, const CancelFlag* cancel);
-
-// Sequential reads of a buffer much larger than the caches by `threads` threads; bytes per second.
-double measureMemory(int threads);
 
 }  // namespace colibri::cli

@@ -116,6 +116,8 @@ int report(const Args& args, const Bench& bench, const LoadedEngine& loaded,
     const Engine& engine = *loaded.engine;
     const double perToken = double(engine.bytesPerToken());
     const double rate = bench.decode.mean() * perToken;
+    const Calibration machine = engine.calibration();
+    const auto rateJson = [](double rate) { return rate > 0 ? Json(rate) : Json(nullptr); };
     if (args.engine.json) {
         Json knobs;
         for (const KnobRow& row : knobTable()) {
@@ -133,6 +135,11 @@ int report(const Args& args, const Bench& bench, const LoadedEngine& loaded,
                         {"bytes_per_token", engine.bytesPerToken()},
                         {"weight_bytes_per_s", jsonNumber(rate)},
                         {"reads", engine.readPath()},
+                        {"calibration",
+                         {{"disk_bytes_per_s", rateJson(machine.diskBytesPerSecond)},
+                          {"memory_bytes_per_s", rateJson(machine.memoryBytesPerSecond)},
+                          {"direct", machine.direct},
+                          {"reason", machine.reason}}},
                         {"experts", expertsJson(bench.experts, loads)},
                         {"knobs", std::move(knobs)},
                         {"peak_rss_bytes", processPeakRss()}});

@@ -117,7 +117,7 @@ int run(const Args& args) {
     Json json = probe(args);
     Status diskStatus;
     if (!args.quick) {
-        json["memory"]["read_bytes_per_s"] = jsonNumber(measureMemory(physicalCores()));
+        json["memory"]["read_bytes_per_s"] = jsonNumber(measureMemoryRead(physicalCores(), 0.5));
         Result<ReadRate> disk = measureDisk(args.folder, &interrupted());
         diskStatus = disk.status();
         if (disk.ok()) {

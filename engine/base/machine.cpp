@@ -6,12 +6,17 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <limits>
 #include <set>
 #include <sstream>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "engine/base/format.h"
 
@@ -64,8 +69,8 @@ CgroupMemory cgroupMemory() {
         const std::filesystem::path root = v2 ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory";
         std::filesystem::path group = root.string() + line.substr(b + 1);
         for (int depth = 0; depth < 64; ++depth) {
-            const int64_t limit = number(
-                firstLine((group / (v2 ? "memory.max" : "memory.limit_in_bytes")).string()));
+            const int64_t limit =
+                number(firstLine((group / (v2 ? "memory.max" : "memory.limit_in_bytes")).string()));
             const int64_t used = number(
                 firstLine((group / (v2 ? "memory.current" : "memory.usage_in_bytes")).string()));
             // Version 1 writes "no limit" as a number near 2^63.
@@ -150,6 +155,43 @@ int64_t processPeakRss() {
     rusage usage{};
     getrusage(RUSAGE_SELF, &usage);
     return int64_t(usage.ru_maxrss) * 1024;
+}
+
+std::filesystem::path cacheDirectory() {
+    const auto folder = [](const char* name) {
+        const char* value = std::getenv(name);
+        return std::filesystem::path(value == nullptr ? "" : value);
+    };
+    if (const auto cache = folder("XDG_CACHE_HOME"); cache.is_absolute()) return cache / "colibri";
+    const auto home = folder("HOME");
+    return home.is_absolute() ? home / ".cache" / "colibri" : std::filesystem::path();
+}
+
+double measureMemoryRead(int threads, double seconds) {
+    constexpr size_t kWords = (64 << 20) / 8;  // per thread: larger than its share of the caches
+    std::vector<std::vector<uint64_t>> buffers;
+    try {
+        for (int i = 0; i < threads; ++i) buffers.emplace_back(kWords, uint64_t(i) + 1);
+    } catch (const std::bad_alloc&) {
+        return 0;
+    }
+    using Clock = std::chrono::steady_clock;
+    const Clock::time_point start = Clock::now();
+    const auto spent = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
+    std::atomic<uint64_t> sink{0}, words{0};
+    const auto read = [&](const std::vector<uint64_t>& buffer) {
+        do {
+            uint64_t sums[8] = {};
+            for (size_t w = 0; w < kWords; w += 8)
+                for (size_t j = 0; j < 8; ++j) sums[j] ^= buffer[w + j];
+            for (const uint64_t s : sums) sink.fetch_xor(s);
+            words.fetch_add(kWords);
+        } while (spent() < seconds);
+    };
+    std::vector<std::thread> readers;
+    for (const auto& buffer : buffers) readers.emplace_back(read, std::cref(buffer));
+    for (std::thread& reader : readers) reader.join();
+    return double(words.load()) * 8 / spent();
 }
 
 std::string machineFingerprint() {

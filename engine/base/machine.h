@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 
 namespace colibri {
@@ -15,6 +16,11 @@ int64_t memoryTotal();          // bytes, the smaller of the machine's and the c
 int64_t memoryFreeNow();        // bytes it could take now without swapping; 0 when unknown
 int64_t processRss();           // bytes
 int64_t processPeakRss();       // bytes
+// The folder for what may be made anew at any time: XDG_CACHE_HOME/colibri or ~/.cache/colibri.
+// Not made here; empty when the user has no home.
+std::filesystem::path cacheDirectory();
+// Bytes per second that `threads` threads read from memory together, measured for about `seconds`.
+double measureMemoryRead(int threads, double seconds);
 std::string machineFingerprint();  // processor, cores, memory: "AMD EPYC, 2 cores, 23.4 GiB"
 
 }  // namespace colibri

@@ -15,6 +15,7 @@ namespace {
 constexpr const char* kPolicies[] = {"lru", "slru", "lfru"};
 constexpr const char* kSources[] = {"off", "router_table", "previous_token", "next_router"};
 constexpr const char* kIoModes[] = {"direct", "buffered"};
+constexpr const char* kNumaModes[] = {"off", "bind", "interleave"};
 constexpr const char* kKvDtypes[] = {"f32", "f16"};
 constexpr const char* kDevices[] = {"cpu"};
 
@@ -140,6 +141,22 @@ const KnobRow kTable[kKnobCount] = {
      true,
      "Paces expert reads to this rate, to see how the model would run from a slower disk or bus. "
      "0 is no limit. A badge is shown while a limit is on."},
+    {KnobId::NumaMode, "numa_mode", "NUMA", "Reads", "", 0, 2, 1, 0, kNumaModes, true,
+     "On which memory of a machine with several processors experts are kept. off: where the system "
+     "puts them. bind: all on one node, best when the computing threads run there. interleave: "
+     "spread over all nodes. Experts in memory are moved in the background."},
+    {KnobId::NumaNode,
+     "numa_node",
+     "NUMA node",
+     "Reads",
+     "node",
+     0,
+     1023,
+     1,
+     0,
+     {},
+     true,
+     "The node that experts are kept on while the NUMA mode is bind."},
     {KnobId::PrefillChunk,
      "prefill_chunk",
      "Prefill chunk",

@@ -26,6 +26,8 @@ enum class KnobId : uint8_t {
     IoMode,
     IoDepth,
     LinkLimit,
+    NumaMode,
+    NumaNode,
     PrefillChunk,
     ContextLength,
     KvDtype,
@@ -79,6 +81,7 @@ std::string knobsToJson(const KnobValues& values, std::string_view model, std::s
 
 enum class CachePolicyKind : int64_t { Lru, Slru, Lfru };
 enum class PrefetchSource : int64_t { Off, RouterTable, PreviousToken, NextRouter };
+enum class NumaMode : int64_t { Off, Bind, Interleave };
 enum class IoMode : int64_t { Direct, Buffered };
 enum class KvDtype : int64_t { F32, F16 };
 

@@ -10,6 +10,7 @@
 #include "engine/run/engine_knobs.h"
 #include "engine/run/forward.h"
 #include "engine/run/scheduler.h"
+#include "engine/run/start_work.h"
 
 namespace colibri {
 
@@ -37,11 +38,14 @@ struct Engine::Impl {
     std::unique_ptr<ThreadPool> pool;
     std::unique_ptr<Forward> forward;
     std::atomic<int64_t> scratchBytes{0};
+    std::atomic<bool> coresChanged{false};  // prefetch threads were bound to cores
+    std::unique_ptr<StartWork> startWork;
     std::unique_ptr<Scheduler> scheduler;
 
     Status loadText();
     Status openStore();
     void startThreads();
+    void note(const std::string& text);
     void applyKnobs();
     void applyKnob(KnobId id, KnobState& state);
     KnobState prefetchState(KnobId id, KnobState state);
@@ -98,6 +102,15 @@ Status Engine::Impl::openStore() {
     return {};
 }
 
+void Engine::Impl::note(const std::string& text) {
+    if (text.empty()) return;
+    Event event{};
+    event.type = EventType::Note;
+    event.note = {};
+    std::strncpy(event.note.text, text.c_str(), sizeof event.note.text - 1);
+    ring->write(event);
+}
+
 void Engine::Impl::startThreads() {
     contextLength = knobs->effective(KnobId::ContextLength);
     pool = std::make_unique<ThreadPool>(int(knobs->effective(KnobId::ComputeThreads)));
@@ -113,6 +126,8 @@ void Engine::Impl::startThreads() {
         if (row.live) applyKnob(row.id, state);
         knobs->setState(row.id, state);
     }
+    note(startWork->note());
+    note(store->warning());
     scheduler = std::make_unique<Scheduler>(Scheduler::Setup{&info, tokenizer.get(), store.get(),
                                                              forward.get(), ring, contextLength,
                                                              [this] { applyKnobs(); }});
@@ -156,6 +171,10 @@ Result<std::unique_ptr<Engine>> Engine::load(const EngineOptions& options,
     COLIBRI_TRY(m.weights.bind(m.info, *m.dense));
     COLIBRI_TRY(stage("Expert store"));
     COLIBRI_TRY(m.openStore());
+    COLIBRI_TRY(stage("Rates of disk and memory"));
+    m.startWork = std::make_unique<StartWork>(m.info, *m.store, options.warmStart,
+                                              options.calibrate, cancel);
+    COLIBRI_TRY(stage("Threads"));
     m.startThreads();
     return engine;
 }
@@ -205,6 +224,7 @@ void Engine::Impl::applyKnob(KnobId id, KnobState& state) {
             break;
         case KnobId::PrefetchThreads:
             use(store->setPrefetchThreads(state.effective));
+            coresChanged = true;
             state = prefetchState(id, state);
             break;
         case KnobId::PrefetchSource:
@@ -223,6 +243,14 @@ void Engine::Impl::applyKnob(KnobId id, KnobState& state) {
         case KnobId::LinkLimit:
             use(store->setLinkLimit(state.effective));
             break;
+        case KnobId::NumaMode:
+            store->setNuma(NumaMode(state.effective), knobs->effective(KnobId::NumaNode));
+            use(store->numaModeState());
+            break;
+        case KnobId::NumaNode:
+            store->setNuma(NumaMode(knobs->effective(KnobId::NumaMode)), state.effective);
+            use(store->numaNodeState());
+            break;
         case KnobId::PrefillChunk:
         case KnobId::BatchTimeout:
         case KnobId::MaxBatch:
@@ -234,6 +262,7 @@ void Engine::Impl::applyKnob(KnobId id, KnobState& state) {
 }
 
 void Engine::Impl::applyKnobs() {
+    if (coresChanged.exchange(false)) pool->keepOff(store->boundCores());
     knobs->applyPending([this](KnobId id, KnobState& state) {
         if (knobRow(id).live) applyKnob(id, state);
         Event event{};
@@ -259,13 +288,35 @@ void Engine::setKnob(KnobId id, int64_t value) {
 
 KnobState Engine::knobState(KnobId id) const {
     KnobState state = m_impl->knobs->state(id);
-    if (id == KnobId::ExpertCacheSize && !m_impl->knobs->waiting(id)) {
-        // A shrink goes on after it was asked for, as pins are released.
-        const KnobState now = m_impl->store->cacheSizeState();
-        state.effective = now.effective;
-        if (!now.reason.empty()) state.reason = now.reason;
-    }
+    if (m_impl->knobs->waiting(id)) return state;
+    // Some go on changing after they were applied: a shrink as pins are released, slots as they
+    // are moved.
+    const ExpertStore& store = *m_impl->store;
+    KnobState now;
+    if (id == KnobId::ExpertCacheSize)
+        now = store.cacheSizeState();
+    else if (id == KnobId::NumaMode)
+        now = store.numaModeState();
+    else if (id == KnobId::NumaNode)
+        now = store.numaNodeState();
+    else if (id == KnobId::PrefetchSource && store.prefetchState().effective == 0)
+        now = store.prefetchState();  // backed off
+    else
+        return state;
+    state.effective = now.effective;
+    if (!now.reason.empty()) state.reason = now.reason;
     return state;
+}
+
+KnobState Engine::setPrefetchThreadCore(int thread, int core) {
+    KnobState state = m_impl->store->setPrefetchThreadCore(thread, core);
+    m_impl->coresChanged = true;
+    m_impl->scheduler->wake();
+    return state;
+}
+
+KnobState Engine::prefetchThreadCore(int thread) const {
+    return m_impl->store->prefetchThreadCore(thread);
 }
 
 // --- requests --------------------------------------------------------------------------------
@@ -387,6 +438,12 @@ int64_t Engine::bytesPerToken() const {
 }
 StoreStats Engine::storeStats() const {
     return m_impl->store->stats();
+}
+std::string Engine::storeWarning() const {
+    return m_impl->store->warning();
+}
+Calibration Engine::calibration() const {
+    return m_impl->startWork->calibration();
 }
 std::string Engine::readPath() const {
     return m_impl->store->readPath();

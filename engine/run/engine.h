@@ -16,6 +16,7 @@
 #include "engine/base/status.h"
 #include "engine/knobs/knobs.h"
 #include "engine/model/container.h"
+#include "engine/store/calibration.h"
 #include "engine/store/expert_store.h"
 #include "engine/telemetry/telemetry.h"
 #include "engine/text/chat_template.h"
@@ -28,6 +29,9 @@ struct EngineOptions {
     std::filesystem::path model;  // container folder
     KnobValues knobs;             // requested values; unset = default
     std::optional<Isa> isa;       // forced instruction set; default: the best
+    // In the user's cache folder: the experts used most, read ahead of need at the next start, and
+    // the rates of disk and memory, measured once per machine.
+    bool warmStart = false, calibrate = false;
 };
 
 struct Sampling {
@@ -128,7 +132,14 @@ public:
     void setKnob(KnobId id, int64_t value);
     KnobState knobState(KnobId id) const;
 
+    // Binds a prefetch thread (from 0) to a processor core, -1: any. Compute threads are kept off
+    // such cores while enough others are left for them. Effective: as the kernel answers.
+    KnobState setPrefetchThreadCore(int thread, int core);
+    KnobState prefetchThreadCore(int thread) const;
+
     StoreStats storeStats() const;
+    std::string storeWarning() const;     // ExpertStore::warning(), e.g. a cache that is too small
+    Calibration calibration() const;      // how fast this machine could read
     std::string readPath() const;  // how experts are read and why (ExpertStore::readPath)
     void residency(std::vector<Residency>& out) const;
     EngineMemory memory() const;

@@ -52,6 +52,7 @@ KnobDefaults::KnobDefaults(const ContainerInfo& info) {
     at(KnobId::ExpertCacheSize) = expertLimits(info, free);
     at(KnobId::ContextLength) = contextLimits(info, free);
     at(KnobId::ComputeThreads) = {1, logicalCpus(), physicalCores()};
+    at(KnobId::NumaNode).max = numaNodes() - 1;
     at(KnobId::PrefetchThreads).max = physicalCores();
 }
 

@@ -2,6 +2,7 @@
 #include "engine/run/thread_pool.h"
 
 #include <pthread.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <atomic>
@@ -58,6 +59,8 @@ struct ThreadPool::Impl {
     std::mutex mutex;  // only for sleeping
     std::condition_variable wake;
     std::vector<std::thread> workers;
+    std::vector<int> avoided;  // cores
+    cpu_set_t allowed;         // of the process, before any were avoided
 
     int64_t nextCut(int64_t from, int64_t items, int64_t grain) const;
     void cut(int64_t items, int64_t grain);
@@ -66,6 +69,7 @@ struct ThreadPool::Impl {
     void work(int thread, uint64_t seen);
     void fetch(int thread, uint64_t seen) const;
     void start(int threads);
+    void place();
     void join();
 };
 
@@ -157,7 +161,24 @@ void ThreadPool::Impl::join() {
     workers.clear();
 }
 
+// Affinity of the caller and the workers, by `avoided`.
+void ThreadPool::Impl::place() {
+    cpu_set_t cores = allowed;
+    for (const int core : avoided) CPU_CLR(size_t(core), &cores);
+    if (CPU_COUNT(&cores) <= int(workers.size())) cores = allowed;
+    pthread_setaffinity_np(pthread_self(), sizeof cores, &cores);
+    for (std::thread& t : workers) pthread_setaffinity_np(t.native_handle(), sizeof cores, &cores);
+}
+
+void ThreadPool::keepOff(const std::vector<int>& cores) {
+    if (cores == m_impl->avoided) return;
+    m_impl->avoided = cores;
+    m_impl->place();
+}
+
 ThreadPool::ThreadPool(int threads) : m_impl(std::make_unique<Impl>()) {
+    CPU_ZERO(&m_impl->allowed);
+    sched_getaffinity(0, sizeof m_impl->allowed, &m_impl->allowed);
     m_impl->start(std::max(1, threads));
 }
 
@@ -173,6 +194,7 @@ void ThreadPool::resize(int threads) {
     if (std::max(1, threads) == this->threads()) return;
     m_impl->join();
     m_impl->start(std::max(1, threads));
+    if (!m_impl->avoided.empty()) m_impl->place();
 }
 
 int64_t ThreadPool::chunkBegin(int64_t items, int64_t grain, int index) const {

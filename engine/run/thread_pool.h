@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <vector>
 
 namespace colibri {
 
@@ -18,6 +19,10 @@ public:
 
     int threads() const;
     void resize(int threads);  // between regions, from the calling thread
+
+    // Keeps all threads off these processor cores, unless too few others are left for as many
+    // threads. Between regions, from the calling thread.
+    void keepOff(const std::vector<int>& cores);
 
     // Runs body(begin, end) over [0, items) in chunks of at least `grain`, handed out dynamically;
     // returns when all are done. Called from one thread at a time; not reentrant.

@@ -35,6 +35,9 @@ StoreCore::StoreCore(StoreShape shape, const StoreOptions& options, Telemetry* t
         m_sizeReason = "the range is 1 to " + formatCount(experts()) + " experts per layer";
     m_capacity = size * moeLayers();
     m_policy = makePolicy(m_policyKind, int64_t(m_entries.size()), m_capacity);
+    m_lookups.resize(m_entries.size());
+    endPause();
+    sched_getaffinity(0, sizeof m_allowedCores, &m_allowedCores);
     m_link.setRate(std::max<int64_t>(0, options.linkLimit) * 1'000'000, m_parts.clock->now());
 }
 
@@ -66,10 +69,14 @@ StoreCore::~StoreCore() {
         flushOutcome(m_parts.clock->now(), true);
         m_prefetchCv.notify_all();
         m_linkCv.notify_all();
+        m_moverCv.notify_all();
+        m_doneCv.notify_all();
     }
     for (Worker& worker : m_workers)
         if (worker.thread.joinable()) worker.thread.join();
     if (m_linkThread.joinable()) m_linkThread.join();
+    if (m_moverThread.joinable()) m_moverThread.join();
+    if (m_warmThread.joinable()) m_warmThread.join();
     m_parts.queue->stop();
     for (Entry& e : m_entries)
         if (e.memory != nullptr) m_parts.memory->free(e.memory, m_slotBytes);
@@ -115,6 +122,16 @@ KnobState StoreCore::setIoDepth(int64_t reads) {
     return state;
 }
 
+std::string StoreCore::warning() {
+    Lock lock(m_mutex);
+    const int64_t token = moeLayers() * m_shape.topK;
+    if (m_capacity >= token) return {};
+    return formatCount(m_capacity) + " expert slots hold less than the " + formatCount(token) +
+           " experts that one token uses (" + formatCount(moeLayers()) + " layers of " +
+           formatCount(m_shape.topK) + "): with lru nearly every look-up misses. " +
+           "Choose a cache size of at least " + formatCount(m_shape.topK);
+}
+
 std::string StoreCore::readPath() {
     Lock lock(m_mutex);
     const bool direct = m_ioMode == IoMode::Direct;
@@ -137,6 +154,12 @@ StoreStats StoreCore::stats() {
     Lock lock(m_mutex);
     flushOutcome(m_parts.clock->now(), false);
     StoreStats stats = m_stats;
+    for (const PrefetchCounts& counts : stats.bySource) {
+        stats.prefetchIssued += counts.issued;
+        stats.prefetchUseful += counts.useful;
+        stats.prefetchLate += counts.late;
+        stats.prefetchWasted += counts.wasted;
+    }
     stats.slotCount = m_capacity;
     stats.slotsUsed = m_used;
     stats.slotBytes = m_used * m_slotBytes;
@@ -193,6 +216,7 @@ Result<std::unique_ptr<ExpertStore>> ExpertStore::open(const ContainerInfo& info
 StoreShape StoreFactory::shapeOf(const ContainerInfo& info) {
     StoreShape shape;
     shape.experts = info.config.numExperts;
+    shape.topK = info.config.topK;
     for (const ExpertLayer& layer : info.expertLayers) {
         shape.layers.push_back(layer.layer);
         shape.recordBytes.push_back(layer.recordBytes);
@@ -211,6 +235,7 @@ Result<std::unique_ptr<ExpertStore>> StoreFactory::open(StoreShape shape,
                                               " bytes; a multiple of " + formatCount(kRecordAlign) +
                                               " is needed");
     if (parts.memory == nullptr) parts.memory = std::make_unique<SlotMemory>();
+    if (parts.numa == nullptr) parts.numa = Numa::system();
     if (parts.clock == nullptr) parts.clock = std::make_unique<Clock>();
     StoreOptions effective = options;
     if (!parts.directWorks) effective.ioMode = IoMode::Buffered;
@@ -276,6 +301,36 @@ KnobState ExpertStore::setLinkLimit(int64_t rate) {
 }
 StoreStats ExpertStore::stats() const {
     return m_core->stats();
+}
+KnobState ExpertStore::prefetchState() const {
+    return m_core->prefetchState();
+}
+std::string ExpertStore::warning() const {
+    return m_core->warning();
+}
+Status ExpertStore::warm(std::vector<uint32_t> keys) {
+    return m_core->warm(std::move(keys));
+}
+std::vector<uint32_t> ExpertStore::lookupCounts() const {
+    return m_core->lookupCounts();
+}
+void ExpertStore::setNuma(NumaMode mode, int64_t node) {
+    m_core->setNuma(mode, node);
+}
+KnobState ExpertStore::numaModeState() const {
+    return m_core->numaModeState();
+}
+KnobState ExpertStore::numaNodeState() const {
+    return m_core->numaNodeState();
+}
+KnobState ExpertStore::setPrefetchThreadCore(int64_t thread, int64_t core) {
+    return m_core->setPrefetchThreadCore(thread, core);
+}
+KnobState ExpertStore::prefetchThreadCore(int64_t thread) const {
+    return m_core->prefetchThreadCore(thread);
+}
+std::vector<int> ExpertStore::boundCores() const {
+    return m_core->boundCores();
 }
 std::string ExpertStore::readPath() const {
     return m_core->readPath();

@@ -27,10 +27,13 @@
 // unread or unused prefetches hold at most a quarter of the slots. A prefetched record keeps its
 // slot until its layer is requested; not asked for then, it becomes the next to be evicted.
 //
+// Prefetch is judged by its outcomes: see prefetchState().
+//
 // Files are held open: a model folder renamed or deleted is still read. A file cut short is an
 // error of the tickets that need what is missing.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -89,15 +92,22 @@ struct StoreOptions {
 // Where every expert is, for the experts map: one byte per (MoE layer, expert).
 enum class Residency : uint8_t { OnDisk, Loading, Resident };
 
+struct PrefetchCounts {
+    // Issued: reads begun. Useful: resident at first touch. Late: asked for while being read.
+    // Wasted: evicted or failed before use. The rest is being read or not used yet.
+    uint64_t issued = 0, useful = 0, late = 0, wasted = 0;
+};
+constexpr size_t kPrefetchSources = 4;  // of PrefetchSource
+
 struct StoreStats {
     uint64_t lookups = 0, hits = 0;               // misses = lookups - hits
     uint64_t demandLoads = 0, prefetchLoads = 0;  // reads that ended well, by who began them
+    uint64_t warmLoads = 0;                       // experts of earlier runs, read ahead of need
     uint64_t evictions = 0;
     uint64_t failedReads = 0;  // every attempt counts
     uint64_t bytesLoaded = 0;
-    // Issued: reads begun. Useful: resident at first touch. Late: asked for while being read.
-    // Wasted: evicted or failed before use. The rest is being read or not used yet.
-    uint64_t prefetchIssued = 0, prefetchUseful = 0, prefetchLate = 0, prefetchWasted = 0;
+    uint64_t prefetchIssued = 0, prefetchUseful = 0, prefetchLate = 0, prefetchWasted = 0;  // sums
+    std::array<PrefetchCounts, kPrefetchSources> bySource;
     uint64_t stallNs = 0;                  // wait() blocked
     int64_t slotCount = 0, slotsUsed = 0;  // now; more are used while pins delay a shrink
     int64_t slotBytes = 0;                 // memory of all slots now
@@ -133,11 +143,34 @@ public:
     KnobState setPolicy(CachePolicyKind policy);
     KnobState setPrefetchThreads(int64_t threads);
     KnobState setPrefetch(PrefetchSource source, int64_t depth);
+    // The source in force. Prefetch that mostly comes late or is wasted suspends itself for a
+    // while and then tries again: off meanwhile, with the share as the reason. Each change is
+    // also told as a KnobChanged event.
+    KnobState prefetchState() const;
     KnobState setIoMode(IoMode mode);
     KnobState setIoDepth(int64_t reads);
     KnobState setLinkLimit(int64_t megabytesPerSecond);
 
+    // Where slots lie: new ones are taken there, those in use are moved in the background. The
+    // states tell what the kernel answers, and why it differs from what was asked for.
+    void setNuma(NumaMode mode, int64_t node);
+    KnobState numaModeState() const;
+    KnobState numaNodeState() const;
+
+    // Binds a prefetch thread (from 0) to a processor core; -1: any. Kept for threads that do not
+    // run yet. Effective is what the kernel answers, -1 when not bound.
+    KnobState setPrefetchThreadCore(int64_t thread, int64_t core);
+    KnobState prefetchThreadCore(int64_t thread) const;
+    std::vector<int> boundCores() const;  // that running prefetch threads hold
+
+    // Reads these experts (moeLayer * experts + expert, most wanted first) in idle link time into
+    // slots that are free; displaces nothing and counts as WarmStart. Does not wait.
+    Status warm(std::vector<uint32_t> keys);
+    std::vector<uint32_t> lookupCounts() const;  // (MoE layers * E) so far
+
     StoreStats stats() const;
+    // What is wrong with the settings: a cache smaller than what one token uses. "" when nothing.
+    std::string warning() const;
     // How reads are done and why: "io_uring, registered buffers, direct", "pread on threads
     // (no io_uring: Operation not permitted), buffered".
     std::string readPath() const;

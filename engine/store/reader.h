@@ -21,6 +21,7 @@ namespace colibri {
 // What the store must know of a model.
 struct StoreShape {
     int64_t experts = 0;               // per layer
+    int64_t topK = 0;                  // experts a token uses per layer; 0: not known
     std::vector<int64_t> layers;       // (MoE layers) model layer index
     std::vector<int64_t> recordBytes;  // (MoE layers) multiple of 4096
     std::vector<std::string> files;    // (MoE layers) for messages

@@ -34,9 +34,9 @@ std::byte* SlotMemory::allocate(int64_t bytes) {
     std::byte* const slot = wide + head;
     if (head > 0) munmap(wide, head);
     if (head < kHugePage) munmap(slot + size, kHugePage - head);
-    // Only an advice: fewer page faults and TLB misses; the last part stays in small pages so
-    // that a slot never takes more than its record.
-    madvise(slot, size / kHugePage * kHugePage, MADV_HUGEPAGE);
+    // Only an advice: fewer page faults and TLB misses. A last part that is no whole huge page
+    // stays in small pages, so that a slot never takes more than its record.
+    madvise(slot, size, MADV_HUGEPAGE);
     return slot;
 }
 

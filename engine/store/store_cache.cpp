@@ -28,6 +28,7 @@ void StoreCore::request(int64_t moeLayer, std::span<const uint16_t> experts,
     Lock lock(m_mutex);
     const bool known = moeLayer >= 0 && moeLayer < moeLayers();
     if (known) passLayers(moeLayer);
+    passPause();
     // First all are held, so that no miss evicts what this very request needs.
     for (uint16_t expert : experts) {
         Ticket& ticket = out.emplace_back();
@@ -64,6 +65,7 @@ void StoreCore::passLayers(int64_t moeLayer) {
 void StoreCore::lookUp(uint32_t key, uint64_t now, Ticket& ticket) {
     Entry& e = m_entries[key];
     ++m_stats.lookups;
+    ++m_lookups[key];
     ++e.uses;
     if (e.tickets++ == 0) e.order = ++m_tickets;
     switch (e.state) {
@@ -72,7 +74,8 @@ void StoreCore::lookUp(uint32_t key, uint64_t now, Ticket& ticket) {
             ticket.hit = true;
             if (!e.unused) return;
             ticket.byPrefetch = true;
-            ++m_stats.prefetchUseful;
+            count(&PrefetchCounts::useful, e.source);
+            judge(false);
             e.unused = false;
             --m_unusedPrefetches;
             if (e.place == Place::Pending) {
@@ -81,14 +84,14 @@ void StoreCore::lookUp(uint32_t key, uint64_t now, Ticket& ticket) {
             }
             return;
         case State::Reading:
-            if (e.unused) join(e, now);
+            if (!e.demanded) join(e, now);
             return;
         case State::OnDisk:
         case State::Failed:
             m_errors.erase(key);
             e.uses = 1;
             e.askedNs = now;
-            e.byPrefetch = false;
+            e.reason = LoadReason::Demand;
             setState(key, State::NeedsSlot);
             return;
         case State::NeedsSlot:
@@ -98,9 +101,12 @@ void StoreCore::lookUp(uint32_t key, uint64_t now, Ticket& ticket) {
 }
 
 void StoreCore::join(Entry& e, uint64_t now) {
-    ++m_stats.prefetchLate;
-    e.unused = false;
-    --m_unusedPrefetches;
+    if (e.unused) {
+        count(&PrefetchCounts::late, e.source);
+        e.unused = false;
+        e.joined = true;
+        --m_unusedPrefetches;
+    }
     e.demanded = true;
     --m_prefetchReading;
     ++m_demandReading;
@@ -215,6 +221,7 @@ std::byte* StoreCore::newSlot() {
     std::byte* const memory = m_parts.memory->allocate(m_slotBytes);
     if (memory != nullptr) {
         ++m_used;
+        placeNew(memory);
         return memory;
     }
     const int64_t wanted = m_capacity / std::max<int64_t>(1, moeLayers());
@@ -274,7 +281,8 @@ std::byte* StoreCore::takeSlot(uint32_t key) {
     if (e.place == Place::Pending) std::erase(m_pending, key);
     e.place = Place::Nowhere;
     if (e.unused) {
-        ++m_stats.prefetchWasted;
+        count(&PrefetchCounts::wasted, e.source);
+        judge(true);
         --m_unusedPrefetches;
         e.unused = false;
     }
@@ -298,8 +306,7 @@ std::byte* StoreCore::evict(uint32_t key, State next) {
 }
 
 void StoreCore::dropSlot(uint32_t key) {
-    m_freed.push_back(takeSlot(key));
-    --m_used;
+    giveBack(takeSlot(key));
 }
 
 void StoreCore::feedWaiting() {
@@ -377,9 +384,16 @@ void StoreCore::trim(int64_t most) {
             m_policy->coldest(m_policy->size(), [&](uint32_t key) { return evictable(key); });
         if (victim < 0 && !m_pending.empty()) victim = m_pending.front();
         if (victim < 0) return;
-        m_freed.push_back(evict(uint32_t(victim), State::OnDisk));
-        --m_used;
+        giveBack(evict(uint32_t(victim), State::OnDisk));
     }
+}
+
+void StoreCore::giveBack(std::byte* memory) {
+    --m_used;
+    const auto slot = m_placed.find(memory);
+    if (slot->second != m_placeSerial) --m_misplaced;
+    m_placed.erase(slot);
+    m_freed.push_back(memory);
 }
 
 void StoreCore::unlockAndFree(Lock& lock) {

@@ -10,6 +10,9 @@
 // not depend on how fast reads end.
 #pragma once
 
+#include <sched.h>
+
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <deque>
@@ -50,6 +53,18 @@ public:
     KnobState setIoMode(IoMode mode);
     KnobState setIoDepth(int64_t reads);
     KnobState setLinkLimit(int64_t megabytesPerSecond);
+    KnobState prefetchState();
+    Status warm(std::vector<uint32_t> keys);
+    std::vector<uint32_t> lookupCounts();
+    std::string warning();
+
+    // store_placement.cpp
+    void setNuma(NumaMode mode, int64_t node);
+    KnobState numaModeState();
+    KnobState numaNodeState();
+    KnobState setPrefetchThreadCore(int64_t thread, int64_t core);
+    KnobState prefetchThreadCore(int64_t thread);
+    std::vector<int> boundCores();
 
     StoreStats stats();
     std::string readPath();
@@ -68,9 +83,11 @@ private:
     struct Entry {  // one expert of one MoE layer
         State state = State::OnDisk;
         Place place = Place::Nowhere;
-        bool byPrefetch = false;  // the read was begun by a prefetch
-        bool unused = false;      // ... and nobody has asked for it yet
-        bool demanded = false;    // being read, and asked for
+        LoadReason reason = LoadReason::Demand;       // who began the read
+        PrefetchSource source = PrefetchSource::Off;  // ... of a prefetch
+        bool unused = false;                          // ... and nobody has asked for it yet
+        bool joined = false;                          // a prefetch being read that was asked for
+        bool demanded = false;                        // being read, and asked for
         bool retried = false;
         bool lined = false;              // in m_needSlot
         uint32_t tickets = 0, pins = 0;  // neither: may be evicted
@@ -88,6 +105,8 @@ private:
     struct Worker {  // a prefetch thread
         std::thread thread;
         EventRing* ring = nullptr;
+        int core = -1;  // to run on; -1: any. This and the next: of m_startMutex
+        std::string coreReason;
         bool running = false;  // false: has ended or is about to
         uint64_t seen = 0;     // m_wakes when it last found nothing to do
     };
@@ -131,9 +150,17 @@ private:
     int64_t stealable(uint32_t key) const;
     void fail(uint32_t key, Status status);
     void endTicket(uint32_t key);
-    void trim(int64_t most);         // evicts down to capacity
-    void unlockAndFree(Lock& lock);  // unmaps what trim() let go
+    void trim(int64_t most);           // evicts down to capacity
+    void giveBack(std::byte* memory);  // a slot, to be unmapped after unlocking
+    void unlockAndFree(Lock& lock);    // unmaps what trim() let go
     KnobState sizeState() const;
+
+    // store_placement.cpp
+    void placeNew(std::byte* memory);
+    int64_t misplaced(size_t& from) const;
+    void moverLoop();
+    void bindToCore(Worker& worker, int64_t index);  // REQUIRES m_startMutex
+    KnobState coreState(int64_t thread);             // ... without the lock
 
     // store_reads.cpp: reads and threads.
     void startReads();               // demand reads, as many as the depth allows
@@ -141,7 +168,7 @@ private:
     void landed(uint32_t key, const ReadOutcome& outcome);  // of a demand read; takes the lock
     void linkLoop();  // ends demand reads when the link has carried them
     void prefetchLoop(int index);
-    void prefetch(Lock& lock, uint32_t key, EventRing* ring);
+    void readHere(Lock& lock, uint32_t key, EventRing* ring);  // on this thread
     void report(uint32_t key, const Status& status, uint64_t now, EventRing* ring);
     void endDemand(Lock& lock, uint32_t key, const Status& status);
     void finishRead(uint32_t key, const Status& status, uint64_t now);
@@ -149,6 +176,16 @@ private:
     void loseRecord(uint32_t key, const Status& status);  // ... after a failed one
     int64_t nextPrefetch();                               // a key with its slot taken, or -1
     bool mayPrefetch(uint64_t now);
+    bool idle();  // nothing to read for anybody
+    void warmLoop();
+    void count(uint64_t PrefetchCounts::*what, PrefetchSource source) {
+        ++(m_stats.bySource[size_t(source)].*what);
+    }
+    void judge(bool bad);  // one prefetch outcome, for the back-off
+    void passPause();      // one layer request of a pause
+    void endPause();
+    KnobState prefetchSourceNow() const;
+    void tellPrefetch();
     void wakePrefetch();
     Status openLanes(int64_t depth);       // REQUIRES m_startMutex, without the lock
     Status startWorkers(int64_t threads);  // REQUIRES m_startMutex, without the lock
@@ -180,6 +217,10 @@ private:
     std::vector<uint64_t> m_hintNs;              // (MoE layers) time of the last hint
     int64_t m_hinted = 0;                        // keys in m_hints
 
+    std::vector<uint32_t> m_lookups;  // (MoE layers * E) since the start
+    std::vector<uint32_t> m_warm;     // still to be read ahead of need, hottest last
+    bool m_warming = false;
+
     std::deque<uint32_t> m_needSlot;      // in ticket order
     std::deque<uint32_t> m_demand;        // Queued
     std::vector<uint32_t> m_landed;       // read, waiting for the link; in order of arrival
@@ -189,14 +230,25 @@ private:
     int64_t m_prefetchReading = 0;        // Reading and not asked for
     int64_t m_unusedPrefetches = 0;       // being read or resident, not asked for
 
+    NumaPlace m_numaRequested, m_place;                 // asked for, and in force for new slots
+    std::string m_numaReason;                           // why it is not
+    uint32_t m_placeSerial = 0;                         // of m_place
+    std::unordered_map<std::byte*, uint32_t> m_placed;  // (slots) serial they were placed with
+    int64_t m_misplaced = 0;                            // slots with an older serial
+
     PrefetchSource m_source;
     int64_t m_depth = 0;
+    int64_t m_window = 0, m_nextPause = 0;  // back-off: outcomes judged, requests paused
+    int64_t m_judged = 0, m_judgedBad = 0;  // outcomes in the window
+    int64_t m_pauseLeft = 0;                // layer requests until the next probe
+    std::string m_backOff;                  // why prefetch pauses
     int64_t m_prefetchThreads = 0;
     int64_t m_ioDepth = 0;
     IoMode m_ioMode;
     LinkLimiter m_link;
     StoreStats m_stats;
-    StoreStats m_outcome;  // prefetch counters at the last PrefetchOutcome
+    std::array<PrefetchCounts, kPrefetchSources>
+        m_outcome;  // prefetch counters at the last PrefetchOutcome
     uint64_t m_outcomeNs = 0;
     EventRing* m_ring = nullptr;  // evictions, outcomes; written under the lock
     bool m_stopping = false;
@@ -206,7 +258,10 @@ private:
     std::condition_variable m_doneCv;      // wait(), settle(): a read ended or a slot moved
     int64_t m_doneWaiters = 0;
 
-    std::thread m_linkThread;
+    std::condition_variable m_moverCv;  // the slots' place changed
+    cpu_set_t m_allowedCores{};         // of this process
+    std::thread m_linkThread, m_moverThread, m_warmThread;
+    EventRing* m_warmRing = nullptr;
     std::vector<Worker> m_workers;  // (kMaxPrefetchThreads)
     uint64_t m_wakes = 0;           // times prefetch threads were told to look
     std::mutex m_startMutex;        // starting, joining threads; before m_mutex

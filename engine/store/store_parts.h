@@ -7,6 +7,7 @@
 
 #include "engine/store/clock.h"
 #include "engine/store/expert_store.h"
+#include "engine/store/numa.h"
 #include "engine/store/read_queue.h"
 #include "engine/store/slot_memory.h"
 
@@ -17,6 +18,7 @@ struct StoreParts {
     std::unique_ptr<ReadQueue> queue;
     bool directWorks = true;  // of the queue's reader
     std::unique_ptr<SlotMemory> memory;
+    std::unique_ptr<Numa> numa;
     std::unique_ptr<Clock> clock;
 };
 

@@ -15,10 +15,6 @@ namespace {
 
 constexpr size_t kLaneEvents = 1 << 12;
 
-void nameThread(const std::string& name) {
-    pthread_setname_np(pthread_self(), name.c_str());
-}
-
 }  // namespace
 
 // ---- demand ----
@@ -72,7 +68,7 @@ void StoreCore::landed(uint32_t key, const ReadOutcome& outcome) {
 }
 
 void StoreCore::linkLoop() {
-    nameThread("expert-link");
+    pthread_setname_np(pthread_self(), "expert-link");
     Lock lock(m_mutex);
     while (!m_stopping) {
         if (m_landed.empty()) {
@@ -117,54 +113,13 @@ void StoreCore::report(uint32_t key, const Status& status, uint64_t now, EventRi
     event.type = EventType::ExpertLoad;
     event.load.layer = uint16_t(m_shape.layers[size_t(layer)]);
     event.load.expert = uint16_t(key % m_shape.experts);
-    event.load.reason = e.byPrefetch ? LoadReason::Prefetch : LoadReason::Demand;
+    event.load.reason = e.reason;
     event.load.failed = !status.ok();
     event.load.bytes = uint32_t(m_shape.recordBytes[size_t(layer)]);
     event.load.queueNs = e.submittedNs - std::min(e.submittedNs, e.askedNs);
     event.load.readNs = now - std::min(now, e.submittedNs);
     event.load.needNs = e.demanded ? now - std::min(now, e.askedNs) : 0;
     ring->write(event);
-}
-
-// ---- prefetch threads ----
-
-void StoreCore::prefetchLoop(int index) {
-    nameThread("prefetch-" + std::to_string(index));
-    Worker& me = m_workers[size_t(index)];
-    Lock lock(m_mutex);
-    while (!m_stopping && index < m_prefetchThreads) {
-        const int64_t key = nextPrefetch();
-        if (key >= 0) {
-            prefetch(lock, uint32_t(key), me.ring);
-            continue;
-        }
-        me.seen = m_wakes;
-        if (m_doneWaiters > 0) m_doneCv.notify_all();
-        m_prefetchCv.wait(lock);
-    }
-    me.running = false;
-    if (m_doneWaiters > 0) m_doneCv.notify_all();
-}
-
-// Reads one record on this thread; holds the lock before and after, not between.
-void StoreCore::prefetch(Lock& lock, uint32_t key, EventRing* ring) {
-    Entry& e = m_entries[key];
-    const RecordRead record = begin(key);
-    lock.unlock();
-    const ReadOutcome outcome = m_parts.queue->read(record);
-    lock.lock();
-    e.submittedNs = outcome.submittedNs;
-    uint64_t now = m_parts.clock->now();
-    while (outcome.status.ok() && !m_stopping && !m_link.done(e.transfer, now)) {
-        m_parts.clock->waitUntil(m_linkCv, lock, m_link.finishAt(e.transfer, now));
-        now = m_parts.clock->now();
-    }
-    report(key, outcome.status, now, ring);
-    finishRead(key, outcome.status, now);
-    startReads();
-    if (m_freed.empty()) return;
-    unlockAndFree(lock);
-    lock.lock();
 }
 
 // ---- the end of a read ----
@@ -174,6 +129,11 @@ void StoreCore::finishRead(uint32_t key, const Status& status, uint64_t now) {
     m_link.end(e.transfer, now);
     --(e.demanded ? m_demandReading : m_prefetchReading);
     e.demanded = false;
+    // A prefetch asked for before half of its read was done saved little.
+    if (std::exchange(e.joined, false)) {
+        const uint64_t ahead = e.askedNs - std::min(e.askedNs, e.submittedNs);
+        judge(2 * ahead < now - std::min(now, e.submittedNs));
+    }
     if (status.ok())
         keepRecord(key, now);
     else
@@ -189,7 +149,9 @@ void StoreCore::keepRecord(uint32_t key, uint64_t now) {
     const int64_t layer = layerOf(key);
     setState(key, State::Resident);
     e.residentNs = now;
-    ++(e.byPrefetch ? m_stats.prefetchLoads : m_stats.demandLoads);
+    ++(e.reason == LoadReason::Prefetch    ? m_stats.prefetchLoads
+       : e.reason == LoadReason::WarmStart ? m_stats.warmLoads
+                                           : m_stats.demandLoads);
     m_stats.bytesLoaded += uint64_t(m_shape.recordBytes[size_t(layer)]);
     if (e.place == Place::Nowhere && e.epoch == m_epochs[size_t(layer)]) {
         e.place = Place::Pending;
@@ -206,7 +168,7 @@ void StoreCore::loseRecord(uint32_t key, const Status& status) {
     ++m_stats.failedReads;
     if (held(e) && !e.retried && !m_stopping) {
         e.retried = true;
-        e.byPrefetch = false;
+        e.reason = LoadReason::Demand;
         setState(key, State::Queued);
         m_demand.push_front(key);
         return;
@@ -218,136 +180,6 @@ void StoreCore::loseRecord(uint32_t key, const Status& status) {
         setState(key, State::OnDisk);
 }
 
-// ---- prefetch ----
-
-void StoreCore::hint(int64_t moeLayer, std::span<const uint16_t> experts) {
-    if (moeLayer < 0 || moeLayer >= moeLayers()) return;
-    Lock lock(m_mutex);
-    clearHints(moeLayer);
-    if (m_source == PrefetchSource::Off || m_depth == 0 || m_prefetchThreads == 0) return;
-    std::vector<uint32_t>& hints = m_hints[size_t(moeLayer)];
-    for (auto expert = experts.rbegin(); expert != experts.rend(); ++expert) {
-        if (*expert >= m_shape.experts) continue;
-        const uint32_t key = keyOf(moeLayer, *expert);
-        if (m_entries[key].state == State::OnDisk) hints.push_back(key);
-    }
-    m_hinted += int64_t(hints.size());
-    m_hintNs[size_t(moeLayer)] = hints.empty() ? 0 : m_parts.clock->now();
-    wakePrefetch();
-}
-
-bool StoreCore::mayPrefetch(uint64_t now) {
-    return m_hinted > 0 && m_demand.empty() && m_demandReading == 0 && m_needSlot.empty() &&
-           m_prefetchReading < m_ioDepth && m_unusedPrefetches < m_capacity / 4 && m_link.idle(now);
-}
-
-int64_t StoreCore::nextPrefetch() {
-    if (m_hinted == 0 || !mayPrefetch(m_parts.clock->now())) return -1;
-    for (int64_t step = 1; step <= std::min(m_depth, moeLayers()); ++step) {
-        const int64_t layer = (m_layer + step) % moeLayers();
-        std::vector<uint32_t>& hints = m_hints[size_t(layer)];
-        while (!hints.empty()) {
-            const uint32_t key = hints.back();
-            Entry& e = m_entries[key];
-            const bool absent = e.state == State::OnDisk;
-            std::byte* const memory = absent ? slotForPrefetch(key) : nullptr;
-            if (absent && memory == nullptr) return -1;
-            hints.pop_back();
-            --m_hinted;
-            if (!absent) continue;
-            e.memory = memory;
-            e.byPrefetch = e.unused = true;
-            e.retried = e.demanded = false;
-            e.uses = 0;
-            e.epoch = m_epochs[size_t(layer)];
-            e.askedNs = m_hintNs[size_t(layer)];
-            ++m_unusedPrefetches;
-            ++m_prefetchReading;
-            ++m_stats.prefetchIssued;
-            return key;
-        }
-    }
-    return -1;
-}
-
-void StoreCore::wakePrefetch() {
-    if (m_hinted == 0 || m_prefetchThreads == 0) return;
-    ++m_wakes;
-    m_prefetchCv.notify_all();
-}
-
-Status StoreCore::startWorkers(int64_t threads) {
-    for (int64_t i = 0; i < threads; ++i) {
-        Worker& worker = m_workers[size_t(i)];
-        {
-            Lock lock(m_mutex);
-            if (std::exchange(worker.running, true)) continue;
-        }
-        if (worker.thread.joinable()) worker.thread.join();  // it has left its loop
-        if (worker.ring == nullptr && m_telemetry != nullptr)
-            worker.ring = m_telemetry->addRing("prefetch-" + std::to_string(i));
-        try {
-            worker.thread = std::thread([this, i] { prefetchLoop(int(i)); });
-        } catch (const std::system_error& error) {
-            Lock lock(m_mutex);
-            worker.running = false;
-            m_prefetchThreads = i;
-            return {Code::OutOfMemory, std::string("Cannot start a thread: ") + error.what()};
-        }
-    }
-    return {};
-}
-
-KnobState StoreCore::setPrefetchThreads(int64_t threads) {
-    std::lock_guard start(m_startMutex);
-    KnobState state{threads, std::clamp<int64_t>(threads, 0, kMaxPrefetchThreads), {}};
-    if (state.effective != threads)
-        state.reason = "the range is 0 to " + std::to_string(kMaxPrefetchThreads) + " threads";
-    {
-        Lock lock(m_mutex);
-        m_prefetchThreads = state.effective;
-        if (m_prefetchThreads == 0)
-            for (int64_t layer = 0; layer < moeLayers(); ++layer) clearHints(layer);
-        m_prefetchCv.notify_all();
-    }
-    if (Status status = startWorkers(state.effective); !status.ok()) {
-        Lock lock(m_mutex);
-        state.effective = m_prefetchThreads;
-        state.reason = status.message();
-    }
-    return state;
-}
-
-KnobState StoreCore::setPrefetch(PrefetchSource source, int64_t depth) {
-    KnobState state{depth, std::clamp<int64_t>(depth, 0, 4), {}};
-    if (state.effective != depth) state.reason = "the range is 0 to 4 layers";
-    Lock lock(m_mutex);
-    flushOutcome(m_parts.clock->now(), true);  // counted for the source they came from
-    m_source = source;
-    m_depth = state.effective;
-    if (m_source == PrefetchSource::Off || m_depth == 0)
-        for (int64_t layer = 0; layer < moeLayers(); ++layer) clearHints(layer);
-    wakePrefetch();
-    return state;
-}
-
-void StoreCore::flushOutcome(uint64_t now, bool force) {
-    constexpr uint64_t kIntervalNs = 100'000'000;
-    if (m_ring == nullptr || (!force && now < m_outcomeNs + kIntervalNs)) return;
-    m_outcomeNs = now;
-    Event event{};
-    event.type = EventType::PrefetchOutcome;
-    event.timeNs = now;
-    event.prefetch.issued = uint32_t(m_stats.prefetchIssued - m_outcome.prefetchIssued);
-    event.prefetch.useful = uint32_t(m_stats.prefetchUseful - m_outcome.prefetchUseful);
-    event.prefetch.late = uint32_t(m_stats.prefetchLate - m_outcome.prefetchLate);
-    event.prefetch.wasted = uint32_t(m_stats.prefetchWasted - m_outcome.prefetchWasted);
-    event.prefetch.source = uint8_t(m_source);
-    const PrefetchEvent& p = event.prefetch;
-    if (p.issued + p.useful + p.late + p.wasted == 0) return;
-    if (m_ring->write(event)) m_outcome = m_stats;  // a full ring: told next time
-}
-
 void StoreCore::settle() {
     Lock lock(m_mutex);
     ++m_wakes;
@@ -357,7 +189,7 @@ void StoreCore::settle() {
         const bool looked = std::all_of(m_workers.begin(), m_workers.end(), [&](const Worker& w) {
             return !w.running || w.seen == m_wakes;
         });
-        return looked && m_demand.empty() && m_demandReading + m_prefetchReading == 0;
+        return looked && !m_warming && m_demand.empty() && m_demandReading + m_prefetchReading == 0;
     });
     --m_doneWaiters;
 }

@@ -102,7 +102,9 @@ void EngineHost::load(const std::filesystem::path& model, const KnobValues& knob
         [model, knobs, result, sessions, sessionFile](const ProgressFn& progress,
                                                       const CancelFlag* cancel) {
             auto loaded = std::make_shared<Loaded>();
-            auto engine = Engine::load({model, knobs, {}}, progress, cancel);
+            EngineOptions how{model, knobs, {}};
+            how.warmStart = how.calibrate = true;
+            auto engine = Engine::load(how, progress, cancel);
             if (!engine) return engine.status();
             loaded->engine = std::move(*engine);
             loaded->facts = factsOf(*loaded->engine);

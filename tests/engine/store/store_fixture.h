@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <set>
@@ -151,9 +152,39 @@ public:
     std::atomic<int64_t> m_freeBytes{0};
 };
 
+// A folder with real expert files, and what the store reads of a container.
+class ExpertFolder {
+public:
+    ExpertFolder(int64_t layers, int64_t experts, int64_t recordBytes)
+        : m_dir(QDir::current().filePath("store-XXXXXX")) {
+        info.dir = m_dir.path().toStdString();
+        info.config.numExperts = experts;
+        info.config.numLayers = layers;
+        std::filesystem::create_directories(info.dir / "experts");
+        for (int64_t i = 0; i < layers; ++i) {
+            ExpertLayer layer;
+            layer.layer = i;
+            layer.file = "experts/layer_" + std::to_string(i) + ".bin";
+            layer.recordBytes = recordBytes;
+            std::vector<uint64_t> words(size_t(experts * recordBytes / 8));
+            for (size_t w = 0; w < words.size(); ++w) words[w] = wordAt(i, int64_t(w) * 8);
+            std::ofstream out(info.dir / layer.file, std::ios::binary);
+            out.write(reinterpret_cast<const char*>(words.data()),
+                      std::streamsize(words.size() * 8));
+            info.expertLayers.push_back(layer);
+            info.config.moeLayer.push_back(true);
+        }
+    }
+    ContainerInfo info;
+
+private:
+    QTemporaryDir m_dir;  // beside the test: on a disk, where direct reads work
+};
+
 struct Rig {
+    std::unique_ptr<ExpertFolder> folder;  // when read through io_uring
     std::unique_ptr<ExpertStore> store;
-    FakeReader* reader = nullptr;
+    FakeReader* reader = nullptr;  // ... and when not
     ManualClock* clock = nullptr;  // when asked for
     LimitedMemory* memory = nullptr;
     int64_t layers = 0, experts = 0;
@@ -164,8 +195,10 @@ struct RigOptions {
     CachePolicyKind policy = CachePolicyKind::Lru;
     PrefetchSource source = PrefetchSource::Off;
     int64_t depth = 1, prefetchThreads = 0, linkLimit = 0, recordBytes = kRecord;
-    int ioDepth = 4;
+    int ioDepth = 4, topK = 0;
     bool manualClock = false;
+    bool uring = false;  // real files; no store when this machine has no io_uring
+    std::function<std::unique_ptr<Numa>()> numa;  // makes one; none: this machine's
     Telemetry* telemetry = nullptr;
 };
 
@@ -175,18 +208,28 @@ inline Rig makeRig(const RigOptions& o) {
     rig.experts = o.experts;
     StoreShape shape;
     shape.experts = o.experts;
+    shape.topK = o.topK;
     for (int64_t i = 0; i < o.layers; ++i) {
         shape.layers.push_back(i + 1);  // as if layer 0 were dense
         shape.recordBytes.push_back(o.recordBytes);
         shape.files.push_back("experts/layer_" + std::to_string(i + 1) + ".bin");
     }
     StoreParts parts;
-    auto reader = std::make_unique<FakeReader>(o.experts, o.recordBytes);
     auto memory = std::make_unique<LimitedMemory>();
-    rig.reader = reader.get();
     rig.memory = memory.get();
-    parts.queue = makeReadQueue(std::move(reader));
+    if (o.uring) {
+        rig.folder = std::make_unique<ExpertFolder>(o.layers, o.experts, o.recordBytes);
+        auto files = FileReader::open(rig.folder->info);
+        auto ring = Ring::open();
+        if (!files || !ring) return rig;
+        parts.queue = std::make_unique<UringQueue>(std::move(*files), std::move(*ring));
+    } else {
+        auto reader = std::make_unique<FakeReader>(o.experts, o.recordBytes);
+        rig.reader = reader.get();
+        parts.queue = makeReadQueue(std::move(reader));
+    }
     parts.memory = std::move(memory);
+    if (o.numa) parts.numa = o.numa();
     if (o.manualClock) {
         auto clock = std::make_unique<ManualClock>();
         rig.clock = clock.get();
@@ -219,34 +262,5 @@ inline int useLayer(Rig& rig, int64_t layer, const std::vector<uint16_t>& expert
     }
     return good ? hits : -1;
 }
-
-// A folder with real expert files, and what the store reads of a container.
-class ExpertFolder {
-public:
-    ExpertFolder(int64_t layers, int64_t experts, int64_t recordBytes)
-        : m_dir(QDir::current().filePath("store-XXXXXX")) {
-        info.dir = m_dir.path().toStdString();
-        info.config.numExperts = experts;
-        info.config.numLayers = layers;
-        std::filesystem::create_directories(info.dir / "experts");
-        for (int64_t i = 0; i < layers; ++i) {
-            ExpertLayer layer;
-            layer.layer = i;
-            layer.file = "experts/layer_" + std::to_string(i) + ".bin";
-            layer.recordBytes = recordBytes;
-            std::vector<uint64_t> words(size_t(experts * recordBytes / 8));
-            for (size_t w = 0; w < words.size(); ++w) words[w] = wordAt(i, int64_t(w) * 8);
-            std::ofstream out(info.dir / layer.file, std::ios::binary);
-            out.write(reinterpret_cast<const char*>(words.data()),
-                      std::streamsize(words.size() * 8));
-            info.expertLayers.push_back(layer);
-            info.config.moeLayer.push_back(true);
-        }
-    }
-    ContainerInfo info;
-
-private:
-    QTemporaryDir m_dir;  // beside the test: on a disk, where direct reads work
-};
 
 }  // namespace colibri::test

@@ -160,6 +160,32 @@ private slots:
         QVERIFY(right(store->wait(tickets[0]), 0, 1));
     }
 
+    // No memory for more slots: the store keeps the size it has, says so, and reads on.
+    void noMemoryToGrow_data() { paths(); }
+    void noMemoryToGrow() {
+        QFETCH(bool, uring);
+        const ExpertFolder folder(2, 8, kBytes);
+        auto limited = std::make_unique<LimitedMemory>();
+        LimitedMemory* const memory = limited.get();
+        StoreParts parts;
+        parts.queue = faultyQueue(folder, uring, std::make_shared<Faults>());
+        if (parts.queue == nullptr) QSKIP("no io_uring here");
+        parts.memory = std::move(limited);
+        auto store = StoreFactory::open(StoreFactory::shapeOf(folder.info), sized(2), nullptr,
+                                        std::move(parts));
+        QVERIFY(store.ok() && all(**store));
+        memory->m_slots = 3;
+        (*store)->setCacheSize(8);
+        QVERIFY(all(**store));
+        const KnobState state = (*store)->cacheSizeState();
+        QCOMPARE(state.requested, int64_t(8));
+        QCOMPARE(state.effective, int64_t(3));
+        QVERIFY(state.reason.find("could not be allocated") != std::string::npos);
+        memory->m_slots = 100;
+        QCOMPARE((*store)->setCacheSize(8).effective, int64_t(8));
+        QVERIFY(all(**store));
+    }
+
     // A prefetch that hangs in the system holds neither demand reads nor the store's end up.
     void blockedPrefetchHoldsNobodyUp_data() { paths(); }
     void blockedPrefetchHoldsNobodyUp() {

@@ -194,27 +194,32 @@ class TestStoreRandom : public QObject {
 private slots:
     void likeTheModel_data() {
         QTest::addColumn<int>("policyKind");
-        QTest::newRow("lru") << int(CachePolicyKind::Lru);
-        QTest::newRow("slru") << int(CachePolicyKind::Slru);
-        QTest::newRow("lfru") << int(CachePolicyKind::Lfru);
+        QTest::addColumn<bool>("uring");
+        QTest::newRow("lru") << int(CachePolicyKind::Lru) << false;
+        QTest::newRow("slru") << int(CachePolicyKind::Slru) << false;
+        QTest::newRow("lfru") << int(CachePolicyKind::Lfru) << false;
+        QTest::newRow("lru, io_uring") << int(CachePolicyKind::Lru) << true;
     }
 
     void likeTheModel() {
         QFETCH(int, policyKind);
+        QFETCH(bool, uring);
         CachePolicyKind kind = CachePolicyKind(policyKind);
         RigOptions options;
         options.layers = kLayers;
         options.experts = kExperts;
         options.cacheSize = 4;
         options.policy = kind;
+        options.uring = uring;
         Rig rig = makeRig(options);
+        if (uring && !rig.store) QSKIP("no io_uring here");
         QVERIFY(rig.store);
         Model model(kind, kLayers, kExperts, 4 * kLayers);
         std::mt19937 random(11 + uint32_t(kind));
         std::vector<Held> tickets, pins;
         std::vector<Ticket> got;
         size_t pinsAllowed = 1;  // now few, now more than there are slots
-        for (int step = 0; step < 6000; ++step) {
+        for (int step = 0; step < 10'000; ++step) {
             const uint32_t what = random() % 100;
             if (step % 50 == 0) pinsAllowed = 1 + random() % (random() % 8 == 0 ? 24 : 4);
             if (what < 30 && tickets.size() < 8) {
@@ -281,7 +286,14 @@ private slots:
 
     // Whatever the cache, the prefetcher and the order of reads do, the records are right and the
     // counters add up.
+    void prefetchChangesNoRecord_data() {
+        QTest::addColumn<bool>("uring");
+        QTest::newRow("threads") << false;
+        QTest::newRow("io_uring") << true;
+    }
+
     void prefetchChangesNoRecord() {
+        QFETCH(bool, uring);
         Telemetry telemetry;
         RigOptions options;
         options.layers = kLayers;
@@ -290,7 +302,9 @@ private slots:
         options.source = PrefetchSource::NextRouter;
         options.prefetchThreads = 2;
         options.telemetry = &telemetry;
+        options.uring = uring;
         Rig rig = makeRig(options);
+        if (!rig.store) QSKIP("no io_uring here");
         std::mt19937 random(5);
         uint64_t hits = 0, byPrefetch = 0, lookups = 0;
         for (int step = 0; step < 3000; ++step) {

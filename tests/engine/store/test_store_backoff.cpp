@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Prefetch that costs more than it brings suspends itself, says so, and tries again; and the other
+// warnings of the store.
+#include <QtTest>
+
+#include "store_fixture.h"
+
+using namespace colibri;
+using namespace colibri::test;
+
+class TestStoreBackoff : public QObject {
+    Q_OBJECT
+
+    static RigOptions prefetching(Telemetry* telemetry = nullptr) {
+        RigOptions options;
+        options.layers = 4;
+        options.experts = 32;
+        options.cacheSize = 5;
+        options.source = PrefetchSource::NextRouter;
+        options.prefetchThreads = 1;
+        options.telemetry = telemetry;
+        return options;
+    }
+    // One layer with two hints for it, right or wrong, waited for before it is asked for.
+    static bool layer(Rig& rig, int64_t step, bool right) {
+        const int64_t layer = step % rig.layers;
+        const auto base = uint16_t(step % 8 * 4);
+        const std::vector<uint16_t> used{base, uint16_t(base + 1)};
+        const std::vector<uint16_t> other{uint16_t(base + 2), uint16_t(base + 3)};
+        rig.store->hint(layer, right ? used : other);
+        StoreFactory::settle(*rig.store);
+        return useLayer(rig, layer, used) >= 0;
+    }
+    // Steps until prefetch is suspended (or is not any more); -1: not within the limit.
+    static int64_t stepsUntil(Rig& rig, int64_t& step, bool suspended, bool right, int64_t limit) {
+        for (int64_t i = 0; i < limit; ++i) {
+            if ((rig.store->prefetchState().effective == 0) == suspended) return i;
+            if (!layer(rig, step++, right)) return -1;
+        }
+        return -1;
+    }
+
+private slots:
+    void wrongGuessesSuspendAndProbe() {
+        Telemetry telemetry;
+        Rig rig = makeRig(prefetching(&telemetry));
+        int64_t step = 0;
+        QVERIFY(stepsUntil(rig, step, true, false, 2000) > 0);
+        const KnobState state = rig.store->prefetchState();
+        QCOMPARE(state.requested, int64_t(PrefetchSource::NextRouter));
+        QCOMPARE(state.effective, int64_t(PrefetchSource::Off));
+        QCOMPARE(state.reason, std::string("backed off: 100 % late or wasted in the last 400"));
+        const uint64_t issued = rig.store->stats().prefetchIssued;
+        for (int i = 0; i < 100; ++i) QVERIFY(layer(rig, step++, false));
+        QCOMPARE(rig.store->stats().prefetchIssued, issued);
+
+        // It comes back by itself, is wrong again, and pauses for longer.
+        const int64_t pause = stepsUntil(rig, step, false, false, 10'000);
+        QVERIFY(pause > 0);
+        QVERIFY(stepsUntil(rig, step, true, false, 2000) > 0);
+        QVERIFY(rig.store->prefetchState().reason.find("in the last 100") != std::string::npos);
+        const int64_t longer = stepsUntil(rig, step, false, false, 20'000);
+        QVERIFY2(longer > pause + pause / 2, std::to_string(longer).c_str());
+
+        std::vector<Event> events;
+        telemetry.drain(events);
+        std::vector<int64_t> told;
+        for (const Event& e : events)
+            if (e.type == EventType::KnobChanged && e.knob.knob == uint8_t(KnobId::PrefetchSource))
+                told.push_back(e.knob.effective);
+        const auto on = int64_t(PrefetchSource::NextRouter);
+        QCOMPARE(told, (std::vector<int64_t>{0, on, 0, on}));
+    }
+
+    void rightGuessesGoOn() {
+        Rig rig = makeRig(prefetching());
+        for (int64_t step = 0; step < 1500; ++step) QVERIFY(layer(rig, step, true));
+        QCOMPARE(rig.store->prefetchState().effective, int64_t(PrefetchSource::NextRouter));
+        QVERIFY(rig.store->prefetchState().reason.empty());
+    }
+
+    void aChangeOfTheSettingEndsThePause() {
+        Rig rig = makeRig(prefetching());
+        int64_t step = 0;
+        QVERIFY(stepsUntil(rig, step, true, false, 2000) > 0);
+        rig.store->setPrefetch(PrefetchSource::NextRouter, 1);  // the same: goes on pausing
+        QCOMPARE(rig.store->prefetchState().effective, int64_t(PrefetchSource::Off));
+        rig.store->setPrefetch(PrefetchSource::PreviousToken, 1);
+        QCOMPARE(rig.store->prefetchState().effective, int64_t(PrefetchSource::PreviousToken));
+        QVERIFY(rig.store->prefetchState().reason.empty());
+    }
+
+    void countedBySource() {
+        Rig rig = makeRig(prefetching());
+        for (int64_t step = 0; step < 8; ++step) QVERIFY(layer(rig, step, true));
+        rig.store->setPrefetch(PrefetchSource::PreviousToken, 1);
+        for (int64_t step = 8; step < 20; ++step) QVERIFY(layer(rig, step, step % 2 == 0));
+        const StoreStats stats = rig.store->stats();
+        const PrefetchCounts& router = stats.bySource[size_t(PrefetchSource::NextRouter)];
+        const PrefetchCounts& token = stats.bySource[size_t(PrefetchSource::PreviousToken)];
+        QVERIFY(router.issued > 0 && token.issued > 0);
+        QCOMPARE(router.useful, router.issued);
+        QVERIFY(token.useful < token.issued);
+        QCOMPARE(router.issued + token.issued, stats.prefetchIssued);
+        QCOMPARE(router.useful + token.useful, stats.prefetchUseful);
+    }
+
+    void cacheBelowOneTokenIsWarnedOf() {
+        RigOptions options;
+        options.layers = 4;
+        options.experts = 16;
+        options.cacheSize = 2;
+        options.topK = 4;
+        Rig rig = makeRig(options);
+        const std::string warning = rig.store->warning();
+        QVERIFY2(
+            warning.find("8 expert slots hold less than the 16 experts that one token uses") == 0,
+            warning.c_str());
+        rig.store->setCacheSize(4);
+        QCOMPARE(rig.store->warning(), std::string());
+    }
+};
+
+QTEST_GUILESS_MAIN(TestStoreBackoff)
+#include "test_store_backoff.moc"
