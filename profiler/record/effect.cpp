@@ -5,6 +5,8 @@
 #include <numeric>
 #include <random>
 
+#include "engine/base/format.h"
+
 namespace colibri {
 namespace {
 
@@ -42,6 +44,20 @@ EffectEstimate estimateEffect(const std::vector<double>& before,
     effect.low = changes[size_t(kResamples * 0.025)];
     effect.high = changes[size_t(kResamples * 0.975) - 1];
     return effect;
+}
+
+std::string knobChangeText(KnobId knob, int64_t from, int64_t to) {
+    const auto value = [&](int64_t v) {
+        return knob == KnobId::LinkLimit && v == 0 ? "none" : knobValueText(knobRow(knob), v);
+    };
+    return value(from) + " \u2192 " + value(to);
+}
+
+std::string effectText(const Marker& marker) {
+    if (marker.effect == Marker::Effect::NotMeasured) return "not measured: " + marker.reason;
+    const auto percent = [](double share) { return formatFixed(100 * share, 1); };
+    return (marker.change > 0 ? "+" : "") + percent(marker.change) + " % tok/s (95 %: " +
+           percent(marker.low) + ".." + percent(marker.high) + ")";
 }
 
 }  // namespace colibri

@@ -2,7 +2,10 @@
 // The measured effect of a knob change: decode speed after against before, with an interval.
 #pragma once
 
+#include <string>
 #include <vector>
+
+#include "profiler/record/snapshot.h"
 
 namespace colibri {
 
@@ -15,5 +18,10 @@ struct EffectEstimate {
 // gaps. The interval is a moving-block bootstrap (blocks of 8 gaps, since neighbouring tokens
 // resemble each other), 600 resamples, fixed seed. REQUIRES: both hold at least 8 gaps.
 EffectEstimate estimateEffect(const std::vector<double>& before, const std::vector<double>& after);
+
+// "8 → 16", "25 → none": how a change of this knob is written everywhere.
+std::string knobChangeText(KnobId knob, int64_t from, int64_t to);
+// "+18.2 % tok/s (95 %: 15.1..21.4)", "not measured: ...": the outcome as the session file has it.
+std::string effectText(const Marker& marker);
 
 }  // namespace colibri

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "profiler/record/effect.h"
 
@@ -18,6 +19,7 @@ constexpr size_t kMarkers = 2000;
 constexpr int kEffectTokens = 64;        // on each side of a knob change
 constexpr int kEffectMinimum = 24;       // tokens before a change, or it is not measured
 constexpr int kEffectSkip = 8;           // tokens right after it, while the cache settles
+constexpr double kSameChangeSeconds = 1; // steps of one knob closer than this are one change
 constexpr double kHeatHalfLife = 5;      // seconds
 
 const SeriesInfo kInfos[kSeriesCount] = {
@@ -41,6 +43,13 @@ Histogram between(const std::deque<std::pair<double, uint64_t>>& values, double 
                                [](const auto& v, double t) { return v.first < t; });
     for (; it != values.end() && it->first <= t1; ++it) histogram.add(it->second);
     return histogram;
+}
+
+std::string knobLabel(const KnobRow& row, int64_t from, int64_t to) {
+    const std::string subject = std::string(row.group) == "Prefetch"
+                                    ? "prefetch " + std::string(row.label)
+                                    : std::string(row.label);
+    return subject + " " + knobChangeText(row.id, from, to);
 }
 
 }  // namespace
@@ -82,6 +91,7 @@ void WindowedSums::expire(double before) {
 Metrics::Metrics(int64_t moeLayers, int64_t experts, const std::vector<int64_t>& moeLayerIndices)
     : m_experts(experts), m_heat(size_t(moeLayers * experts)) {
     m_knobValue.fill(-1);
+    m_knobRequested.fill(-1);
     for (size_t i = 0; i < moeLayerIndices.size(); ++i) {
         const size_t layer = size_t(moeLayerIndices[i]);
         if (layer >= m_moeOfLayer.size()) m_moeOfLayer.resize(layer + 1, -1);
@@ -185,36 +195,119 @@ void Metrics::addLoad(const ExpertLoadEvent& load, double t) {
     if (m_rawLoads.size() > kRawValues) m_rawLoads.pop_front();
 }
 
+void Metrics::hold(KnobId knob) {
+    Held& held = m_held[size_t(knob)];
+    if (!held.on) {             // what came before this drag is a change of its own
+        settleNewest();
+        m_newest.reset();
+    }
+    held = {.on = true};
+}
+
+void Metrics::release(KnobId knob, int64_t requested) {
+    Held& held = m_held[size_t(knob)];
+    if (!held.on) return;
+    if (m_knobRequested[size_t(knob)] == requested) {
+        held = {};
+    } else {
+        held.until = requested;
+    }
+}
+
+bool Metrics::isHeld(const Marker& marker) const {
+    return marker.kind == Marker::Kind::Knob && marker.knob != KnobId::Count &&
+           m_held[size_t(marker.knob)].on && m_newest && &m_markers[*m_newest] == &marker;
+}
+
+bool Metrics::joins(const KnobEvent& knob, double t) const {
+    if (!m_newest || m_markers[*m_newest].knob != KnobId(knob.knob)) return false;
+    return isHeld(m_markers[*m_newest]) || t - m_newestStep < kSameChangeSeconds;
+}
+
+void Metrics::decide(Marker& marker, Marker::Effect effect, std::string reason) {
+    marker.effect = effect;
+    marker.reason = std::move(reason);
+    if (marker.from != marker.to) m_decided.push_back(marker);   // else put back: no change at all
+}
+
+// A change too soon after the session's start is written when no further step can join it.
+void Metrics::settleNewest() {
+    if (std::exchange(m_undecided, false) && m_newest)
+        decide(m_markers[*m_newest], Marker::Effect::NotMeasured, m_markers[*m_newest].reason);
+}
+
+std::vector<Marker> Metrics::takeDecided() { return std::exchange(m_decided, {}); }
+
+void Metrics::finish() {
+    settleNewest();
+    for (const Change& change : m_changes) {
+        Marker& marker = m_markers[change.marker];
+        decide(marker, Marker::Effect::NotMeasured,
+               "the session ended after " + std::to_string(marker.measured) + " of " +
+                   std::to_string(marker.needed) + " tokens");
+    }
+    m_changes.clear();
+}
+
 void Metrics::addKnob(const KnobEvent& knob, double t) {
     if (knob.knob >= kKnobCount) return;
-    const KnobRow& row = knobRow(KnobId(knob.knob));
     int64_t& value = m_knobValue[knob.knob];
     const int64_t from = value;
     value = knob.effective;
-    if (from < 0 || from == knob.effective) return;  // the initial values of a load
-    Marker marker{.t = t, .kind = Marker::Kind::Knob, .knob = row.id, .from = from,
-                  .to = knob.effective};
-    const std::string subject = std::string(row.group) == "Prefetch"
-                                    ? "prefetch " + std::string(row.label)
-                                    : std::string(row.label);
-    marker.label = subject + " " + knobValueText(row, from) + " \u2192 " +
-                   knobValueText(row, knob.effective);
-    // Tokens that came under this change no longer tell of the ones still being measured.
-    for (Change& change : m_changes) {
-        if (m_markers[change.marker].effect == Marker::Effect::Measuring) {
-            m_markers[change.marker].effect = Marker::Effect::None;
+    m_knobRequested[knob.knob] = knob.requested;
+    if (from >= 0 && from != knob.effective) {  // else the initial value of a load, or no change
+        if (joins(knob, t)) {
+            joinChange(knob);
+        } else {
+            beginChange(knob, from, t);
         }
+        m_newestStep = t;
+    }
+    Held& held = m_held[knob.knob];
+    if (held.on && held.until == knob.requested) held = {};
+}
+
+void Metrics::beginChange(const KnobEvent& knob, int64_t from, double t) {
+    const KnobRow& row = knobRow(KnobId(knob.knob));
+    Marker marker{.t = t, .label = knobLabel(row, from, knob.effective), .kind = Marker::Kind::Knob,
+                  .knob = row.id, .from = from, .to = knob.effective};
+    settleNewest();
+    // Tokens that come under this change no longer tell of the one being measured.
+    for (const Change& change : m_changes) {
+        Marker& earlier = m_markers[change.marker];
+        decide(earlier, Marker::Effect::NotMeasured,
+               "a further change came after " + std::to_string(earlier.measured) + " of " +
+                   std::to_string(earlier.needed) + " tokens");
     }
     m_changes.clear();
-    const bool measurable = m_recentGaps.size() >= kEffectMinimum;
+    const size_t before = m_recentGaps.size();
+    const bool measurable = before >= kEffectMinimum;
     if (measurable) {
         marker.effect = Marker::Effect::Measuring;
         marker.needed = kEffectTokens;
+    } else {
+        marker.effect = Marker::Effect::NotMeasured;
+        marker.reason = std::to_string(before) + " tokens before it, " +
+                        std::to_string(kEffectMinimum) + " are needed";
     }
     addMarker(marker);
-    if (measurable) {
-        m_changes.push_back({m_markers.size() - 1,
-                             {m_recentGaps.begin(), m_recentGaps.end()}, {}, t});
+    m_undecided = !measurable;
+    m_newest = m_markers.size() - 1;
+    if (measurable)
+        m_changes.push_back({*m_newest, {m_recentGaps.begin(), m_recentGaps.end()}, {}});
+    m_recentGaps.clear();
+}
+
+// A further step of the newest change: it is measured from here, against what was before its first.
+void Metrics::joinChange(const KnobEvent& knob) {
+    Marker& marker = m_markers[*m_newest];
+    marker.to = knob.effective;
+    marker.label = knobLabel(knobRow(marker.knob), marker.from, marker.to);
+    for (Change& change : m_changes) {
+        if (change.marker != *m_newest) continue;
+        change.after.clear();
+        change.skipped = 0;
+        marker.measured = 0;
     }
     m_recentGaps.clear();
 }
@@ -223,19 +316,20 @@ void Metrics::measureEffects(double gapNs) {
     m_recentGaps.push_back(gapNs);
     if (m_recentGaps.size() > kEffectTokens) m_recentGaps.pop_front();
     for (Change& change : m_changes) {
+        Marker& marker = m_markers[change.marker];
+        if (isHeld(marker)) continue;
         if (change.skipped < kEffectSkip) {
             ++change.skipped;
             continue;
         }
         change.after.push_back(gapNs);
-        Marker& marker = m_markers[change.marker];
         marker.measured = int(change.after.size());
         if (marker.measured < kEffectTokens) continue;
         const EffectEstimate estimate = estimateEffect(change.before, change.after);
-        marker.effect = Marker::Effect::Known;
         marker.change = estimate.change;
         marker.low = estimate.low;
         marker.high = estimate.high;
+        decide(marker, Marker::Effect::Known);
     }
     std::erase_if(m_changes, [](const Change& c) { return c.after.size() >= kEffectTokens; });
 }
@@ -246,6 +340,8 @@ void Metrics::addMarker(Marker marker) {
         m_markers.erase(m_markers.begin(), m_markers.begin() + std::ptrdiff_t(drop));
         std::erase_if(m_changes, [&](const Change& c) { return c.marker < drop; });
         for (Change& change : m_changes) change.marker -= drop;
+        if (m_newest) m_newest = *m_newest >= drop ? std::optional(*m_newest - drop) : std::nullopt;
+        m_undecided = m_undecided && m_newest;
     }
     m_markers.push_back(std::move(marker));
 }
@@ -268,6 +364,8 @@ void Metrics::tick(double now, double memoryBytes, double smPercent, const std::
     add(SeriesId::LoadP99, working(m_loads.histogram().quantile(0.99) / 1e6));
     add(SeriesId::ItlP50, working(m_itl.histogram().quantile(0.5) / 1e6));
     add(SeriesId::ItlP99, working(m_itl.histogram().quantile(0.99) / 1e6));
+    const uint64_t count = m_itl.histogram().count();
+    m_itlCount.add(now, working(count > 0 ? double(count) : kNaN));
     const auto& tokens = m_tokens.sums();
     add(SeriesId::TokensPerSecond, working(tokens[1] > 0 ? tokens[0] / (tokens[1] / 1e9) : kNaN));
     add(SeriesId::ReadRate, working(m_reads.sums()[0] / kReadWindowSeconds / 1e9));
@@ -279,6 +377,8 @@ void Metrics::tick(double now, double memoryBytes, double smPercent, const std::
     sm.setUnavailable(smReason);
     if (smReason.empty()) sm.add(now, smPercent);
 
+    if (m_undecided && !isHeld(m_markers[*m_newest]) && now - m_newestStep >= kSameChangeSeconds)
+        settleNewest();
     const float decay = float(std::exp2(-(now - m_heatTime) / kHeatHalfLife));
     for (float& heat : m_heat) heat *= decay;
     m_heatTime = now;
@@ -288,7 +388,12 @@ void Metrics::tick(double now, double memoryBytes, double smPercent, const std::
 void Metrics::fill(Snapshot& snapshot) const {
     snapshot.now = m_lastTick;
     for (size_t i = 0; i < kSeriesCount; ++i) snapshot.series[i] = m_series[i].data();
-    snapshot.markers = m_markers;
+    snapshot.itlCount = m_itlCount.data();
+    snapshot.markers.clear();
+    snapshot.markers.reserve(m_markers.size());
+    for (const Marker& marker : m_markers)
+        if (!isHeld(marker) && (marker.kind != Marker::Kind::Knob || marker.from != marker.to))
+            snapshot.markers.push_back(marker);
     const float hottest = m_heat.empty() ? 0 : *std::max_element(m_heat.begin(), m_heat.end());
     snapshot.heat = m_heat;
     if (hottest > 0) {

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <deque>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -54,6 +55,13 @@ public:
 
     void add(const Event& event, double t);
     void note(double t, const std::string& text);
+    // From the start of a drag to its end the steps of a knob are one change, seen and measured
+    // from its end on. release(): the last value asked for; the change ends when it is in force.
+    void hold(KnobId knob);
+    void release(KnobId knob, int64_t requested);
+    // Changes whose effect was decided since the last call: known, or never to be.
+    std::vector<Marker> takeDecided();
+    void finish();                         // the session ends: what is being measured is decided
     // Appends one point to every series and refreshes markers. queueDepth and memory are sampled
     // by the caller; smPercent NaN with a reason when there is no GPU.
     void tick(double now, double memoryBytes, double smPercent, const std::string& smReason);
@@ -69,8 +77,7 @@ private:
     struct Change {              // a knob change whose effect is being measured
         size_t marker;
         std::vector<double> before, after;
-        double settle;           // seconds of the change; tokens right after it are left out
-        int skipped = 0;
+        int skipped = 0;         // tokens right after the change, left out while it settles
     };
     void addToken(const TokenEvent& token, double t);
     void addLayerStep(const LayerStepEvent& step, double t);
@@ -79,10 +86,17 @@ private:
     void addKnob(const KnobEvent& knob, double t);
     void addMarker(Marker marker);
     void measureEffects(double gapNs);
+    bool isHeld(const Marker& marker) const;
+    bool joins(const KnobEvent& knob, double t) const;
+    void beginChange(const KnobEvent& knob, int64_t from, double t);
+    void joinChange(const KnobEvent& knob);
+    void settleNewest();
+    void decide(Marker& marker, Marker::Effect effect, std::string reason = {});
 
     int64_t m_experts;
     std::vector<int> m_moeOfLayer;         // model layer -> MoE index, -1: dense
     std::array<Series, kSeriesCount> m_series;
+    Series m_itlCount;
     WindowedValues m_itl, m_loads;
     WindowedSums m_lookups;                // lookups, hits, prefetch hits
     WindowedSums m_decode;                 // tokens, step ns, stall ns
@@ -90,12 +104,21 @@ private:
     WindowedSums m_tokens;                 // tokens and gaps, short window
     std::deque<std::pair<double, uint64_t>> m_rawItl, m_rawLoads;
     std::vector<Marker> m_markers;
-    std::vector<Change> m_changes;
+    std::vector<Change> m_changes;         // at most one: a further change ends it
+    struct Held {
+        bool on = false;
+        std::optional<int64_t> until;      // released, and this value is still to come
+    };
+    std::array<Held, kKnobCount> m_held;
+    std::optional<size_t> m_newest;        // marker of the newest knob change
+    double m_newestStep = 0;               // seconds of its latest step
+    bool m_undecided = false;              // the newest change is not to be measured, not yet told
+    std::vector<Marker> m_decided;
     std::deque<double> m_recentGaps;       // since the last knob change, newest last
     std::vector<float> m_heat;
     double m_heatTime = 0;
     double m_lastTick = 0;
-    std::array<int64_t, kKnobCount> m_knobValue;
+    std::array<int64_t, kKnobCount> m_knobValue, m_knobRequested;
     int m_turns = 0;
     int m_active = 0;                      // requests admitted and not done
     int m_waiting = 0;                     // requests arrived and not admitted

@@ -13,6 +13,7 @@
 
 #include "engine/base/machine.h"
 #include "profiler/gpu/gpu_source.h"
+#include "profiler/record/effect.h"
 #include "profiler/record/metrics.h"
 #include "profiler/session/session_writer.h"
 
@@ -67,12 +68,13 @@ struct Recorder::Impl {
     double seconds(uint64_t ns) const { return (double(ns) - double(startNs)) / 1e9; }
 
     // REQUIRES: work is held.
-    void drain() {
+    void drain(bool last = false) {
         source.telemetry->drain(events);
         auto snapshot = std::make_shared<Snapshot>();
         const double now = seconds(monotonicNs());
         const auto utilisation = gpu->available() ? gpu->utilisation() : std::nullopt;
         std::vector<std::pair<double, std::string>> newNotes;
+        std::vector<Marker> decided;
         {
             std::lock_guard lock(data);
             for (const Event& event : events) metrics.add(event, seconds(event.timeNs));
@@ -80,6 +82,8 @@ struct Recorder::Impl {
                          gpu->reason());
             metrics.fill(*snapshot);
             newNotes.swap(notes);
+            if (last) metrics.finish();
+            decided = metrics.takeDecided();
         }
         recorded += events.size();
         snapshot->generation = ++generation;
@@ -90,7 +94,7 @@ struct Recorder::Impl {
         snapshot->figures.recordingCost =
             now > 0 ? double(cpuNs) / 1e9 / now / std::max(1, logicalCpus()) : NAN;
         if (writer) {
-            if (Status status = record(*snapshot, newNotes, now); !status.ok()) {
+            if (Status status = record(*snapshot, newNotes, decided, now); !status.ok()) {
                 fileStatus = status;
                 writer.reset();
             }
@@ -106,9 +110,12 @@ struct Recorder::Impl {
 
     // REQUIRES: work is held, writer is set.
     Status record(const Snapshot& snapshot,
-                  const std::vector<std::pair<double, std::string>>& newNotes, double now) {
+                  const std::vector<std::pair<double, std::string>>& newNotes,
+                  const std::vector<Marker>& decided, double now) {
         for (const Event& event : events) COLIBRI_TRY(writer->write(event, seconds(event.timeNs)));
         for (const auto& [t, text] : newNotes) COLIBRI_TRY(writer->mark(t, "note", text));
+        for (const Marker& m : decided)
+            COLIBRI_TRY(writer->mark(m.t, "effect", m.label + ": " + effectText(m)));
         if (now - lastSample >= kSampleSeconds) {
             lastSample = now;
             COLIBRI_TRY(writer->sample(snapshot, now));
@@ -204,13 +211,23 @@ Recorder::~Recorder() {
         m_impl->thread.join();
     }
     std::lock_guard lock(m_impl->work);
-    m_impl->drain();
+    m_impl->drain(true);
     // The writer's destructor commits, marks the session as ended and closes the file.
 }
 
 std::shared_ptr<const Snapshot> Recorder::snapshot() const {
     std::lock_guard lock(m_impl->published);
     return m_impl->newest;
+}
+
+void Recorder::hold(KnobId knob) {
+    std::lock_guard lock(m_impl->data);
+    m_impl->metrics.hold(knob);
+}
+
+void Recorder::release(KnobId knob, int64_t requested) {
+    std::lock_guard lock(m_impl->data);
+    m_impl->metrics.release(knob, requested);
 }
 
 void Recorder::note(const std::string& text) {

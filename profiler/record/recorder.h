@@ -46,6 +46,9 @@ public:
 
     std::shared_ptr<const Snapshot> snapshot() const;    // any thread, never waits for the disk
     void note(const std::string& text);                  // a user's marker
+    // A knob is being dragged: its steps until release() are one change (see Metrics).
+    void hold(KnobId knob);
+    void release(KnobId knob, int64_t requested);
     // Pooled histogram of raw values whose time lies in [t0, t1] seconds: ITL gaps, or demand
     // loads. For the "pooled" legend column. Any thread; never waits for the disk.
     Histogram itlBetween(double t0, double t1) const;

@@ -51,9 +51,11 @@ struct Marker {
     int64_t from = 0, to = 0;
     uint64_t request = 0;     // turns
     // Measured effect on decode tok/s of a knob change, once enough tokens have passed on both
-    // sides: relative change and its 95 % interval.
-    enum class Effect : uint8_t { None, Measuring, Known } effect = Effect::None;
+    // sides: relative change and its 95 % interval. Steps of one drag, and steps of one knob
+    // within a second, are one change.
+    enum class Effect : uint8_t { None, Measuring, Known, NotMeasured } effect = Effect::None;
     int measured = 0, needed = 0;          // tokens so far and needed, while Measuring
+    std::string reason;                    // why it was not and will not be measured
     double change = 0, low = 0, high = 0;  // 0.18, 0.15, 0.21
 };
 
@@ -71,6 +73,7 @@ struct Snapshot {
     uint64_t generation = 0;
     double now = 0;                                    // seconds since the session began
     std::array<SeriesData, kSeriesCount> series;
+    SeriesData itlCount;                               // n behind ITL P50 and P99, at each time
     std::vector<Marker> markers;                       // by time
     Figures figures{};
     StoreStats store;                                  // since load

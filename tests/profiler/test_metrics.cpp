@@ -135,6 +135,91 @@ private slots:
         QVERIFY(marker.low <= marker.change && marker.change <= marker.high);
         QVERIFY(marker.low > 0.9);
     }
+    // One change from 8 to 16, however many steps the slider made of it and whatever came between.
+    void aDragIsOneChangeMeasuredFromItsEnd()
+    {
+        Metrics metrics(1, 4, {0});
+        double t = 0;
+        metrics.add(knobEvent(KnobId::ExpertCacheSize, 8), t);
+        for (int i = 0; i < 100; ++i) metrics.add(tokenEvent(20'000'000), t += 0.02);
+        metrics.hold(KnobId::ExpertCacheSize);
+        for (int value = 9; value <= 15; ++value) {
+            metrics.add(knobEvent(KnobId::ExpertCacheSize, value), t += 2);   // a slow hand
+            metrics.add(tokenEvent(15'000'000), t);
+        }
+        Snapshot snapshot;
+        metrics.fill(snapshot);
+        QVERIFY(snapshot.markers.empty());   // set on release
+        metrics.release(KnobId::ExpertCacheSize, 16);
+        metrics.add(knobEvent(KnobId::ExpertCacheSize, 16), t += 3);          // applied later
+        metrics.fill(snapshot);
+        QCOMPARE(snapshot.markers.size(), 1);
+        QCOMPARE(snapshot.markers[0].from, 8);
+        QCOMPARE(snapshot.markers[0].to, 16);
+        QCOMPARE(snapshot.markers[0].measured, 0);
+        QCOMPARE(metrics.takeDecided().size(), 0);
+        for (int i = 0; i < 80; ++i) metrics.add(tokenEvent(10'000'000), t += 0.01);
+        metrics.fill(snapshot);
+        QCOMPARE(snapshot.markers.size(), 1);
+        QVERIFY(snapshot.markers[0].effect == Marker::Effect::Known);
+        QCOMPARE(snapshot.markers[0].change, 1.0);
+        const auto decided = metrics.takeDecided();
+        QCOMPARE(decided.size(), 1);
+        QCOMPARE(effectText(decided[0]), "+100.0 % tok/s (95 %: 100.0..100.0)");
+        QCOMPARE(metrics.takeDecided().size(), 0);
+        // So is the next drag, and what comes after it.
+        metrics.hold(KnobId::ExpertCacheSize);
+        metrics.add(knobEvent(KnobId::ExpertCacheSize, 17), t += 5);
+        metrics.add(knobEvent(KnobId::ExpertCacheSize, 18), t += 5);
+        metrics.release(KnobId::ExpertCacheSize, 18);
+        metrics.fill(snapshot);
+        QCOMPARE(snapshot.markers.size(), 2);
+        QCOMPARE(snapshot.markers[1].from, 16);
+        QCOMPARE(snapshot.markers[1].to, 18);
+        metrics.add(knobEvent(KnobId::ExpertCacheSize, 20), t += 5);
+        metrics.fill(snapshot);
+        QCOMPARE(snapshot.markers.size(), 3);
+    }
+    void quickStepsAreOneChangeAndPuttingBackIsNone()
+    {
+        Metrics metrics(1, 4, {0});
+        metrics.add(knobEvent(KnobId::ExpertCacheSize, 8), 0);
+        metrics.add(knobEvent(KnobId::ExpertCacheSize, 9), 10);
+        metrics.add(knobEvent(KnobId::ExpertCacheSize, 10), 10.5);
+        Snapshot snapshot;
+        metrics.fill(snapshot);
+        QCOMPARE(snapshot.markers.size(), 1);
+        QCOMPARE(snapshot.markers[0].to, 10);
+        metrics.add(knobEvent(KnobId::ExpertCacheSize, 8), 11);
+        metrics.fill(snapshot);
+        QVERIFY(snapshot.markers.empty());
+        metrics.tick(20, 0, NAN, "none");
+        QCOMPARE(metrics.takeDecided().size(), 0);
+    }
+    void aChangeThatCannotBeMeasuredSaysWhy()
+    {
+        Metrics metrics(1, 4, {0});
+        double t = 0;
+        metrics.add(knobEvent(KnobId::LinkLimit, 25), t);
+        metrics.add(knobEvent(KnobId::CachePolicy, 0), t);
+        for (int i = 0; i < 10; ++i) metrics.add(tokenEvent(20'000'000), t += 0.02);
+        metrics.add(knobEvent(KnobId::LinkLimit, 0), t += 1);
+        Snapshot snapshot;
+        metrics.fill(snapshot);
+        QVERIFY(snapshot.markers[0].effect == Marker::Effect::NotMeasured);
+        QCOMPARE(snapshot.markers[0].reason, "10 tokens before it, 24 are needed");
+        QCOMPARE(snapshot.markers[0].label, "Link limit 25 \u2192 none");
+        for (int i = 0; i < 40; ++i) metrics.add(tokenEvent(20'000'000), t += 0.02);
+        metrics.add(knobEvent(KnobId::LinkLimit, 50), t += 2);
+        for (int i = 0; i < 28; ++i) metrics.add(tokenEvent(20'000'000), t += 0.02);
+        metrics.add(knobEvent(KnobId::CachePolicy, 1), t += 2);   // cuts the measurement short
+        for (int i = 0; i < 18; ++i) metrics.add(tokenEvent(20'000'000), t += 0.02);
+        metrics.finish();
+        const auto decided = metrics.takeDecided();
+        QCOMPARE(decided.size(), 3);
+        QCOMPARE(effectText(decided[1]), "not measured: a further change came after 20 of 64 tokens");
+        QCOMPARE(decided[2].reason, "the session ended after 10 of 64 tokens");
+    }
     void noiseIsNoEffect()
     {
         std::vector<double> before, after;
