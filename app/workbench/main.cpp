@@ -26,12 +26,16 @@ int main(int argc, char** argv) {
     }
     // The scale must be known before the first window of Qt.
     const int scale = options->scale ? options->scale : settings().value("scale", 100).toInt();
-    if (scale > 100 && qEnvironmentVariableIsEmpty("QT_SCALE_FACTOR"))
+    if (scale > 100 && isScale(scale) && qEnvironmentVariableIsEmpty("QT_SCALE_FACTOR"))
         qputenv("QT_SCALE_FACTOR", QByteArray::number(scale / 100.0));
     if (!options->screenshot.isEmpty() && qEnvironmentVariableIsEmpty("QT_QPA_PLATFORM") &&
         qEnvironmentVariableIsEmpty("DISPLAY") && qEnvironmentVariableIsEmpty("WAYLAND_DISPLAY"))
         qputenv("QT_QPA_PLATFORM", "offscreen");
     QApplication app(argc, argv);
+    if (const colibri::Status status = options->checkKnobs(); !status.ok()) {
+        std::fprintf(stderr, "%s\nSee --help.\n", status.text().c_str());
+        return exitCodeOf(status);
+    }
     const QString stored = settings().value("theme", "system").toString();
     Theme::get().setMode(stored == "light"  ? Theme::Mode::Light
                          : stored == "dark" ? Theme::Mode::Dark

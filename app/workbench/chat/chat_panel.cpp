@@ -7,18 +7,20 @@
 #include <QMenu>
 #include <QPainter>
 #include <QPlainTextEdit>
-#include <QSaveFile>
 #include <QScrollBar>
 #include <QVBoxLayout>
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "app/workbench/chat/chat_parts.h"
+#include "app/workbench/session/save_file.h"
 #include "engine/base/format.h"
 
 namespace colibri::ui {
 namespace {
 
-constexpr double kSaveEvery = 3;         // seconds, while a reply streams
+constexpr qint64 kSaveEveryMs = 800;     // while a reply streams: a killed program loses 1 s
 
 QString fixed(double v, int decimals) { return QString::fromStdString(formatFixed(v, decimals)); }
 
@@ -73,6 +75,7 @@ ChatPanel::ChatPanel(ChatStore* store, ViewState* view, QWidget* window, QWidget
         edited.text = text;
         edited.sessionTime = m_source ? m_source->sessionTime(monotonicNs()) : 0;
         edited.wallMs = QDateTime::currentMSecsSinceEpoch();
+        edited.live = true;
         reply(m_chat.append(m_chat.turns[turn].parent, edited));
     });
     connect(m_view, &ChatView::regenerateWanted, this, &ChatPanel::regenerate);
@@ -82,6 +85,7 @@ ChatPanel::ChatPanel(ChatStore* store, ViewState* view, QWidget* window, QWidget
         if (m_run || at < 0 || at >= siblings.size()) return;
         m_chat.activate(siblings[at]);
         m_view->show(m_chat, -1);
+        refreshSlow();
         refreshMeter();
         save();
     });
@@ -99,8 +103,8 @@ ChatPanel::ChatPanel(ChatStore* store, ViewState* view, QWidget* window, QWidget
         m_viewState->setCursor(t);
     });
     connect(m_pill, &QAbstractButton::clicked, this, [this] { m_view->scrollToBottom(); });
-    connect(m_viewState, &ViewState::sloChanged, this,
-            [this] { m_view->setSloMs(m_viewState->sloMs()); });
+    connect(m_view, &ChatView::newChatWanted, this, &ChatPanel::newChat);
+    connect(m_viewState, &ViewState::sloChanged, this, &ChatPanel::refreshSlow);
     const auto search = [this, at = std::make_shared<int>(0), count = std::make_shared<int>(0)](
                             const QString* text, int step) {
         if (text) {
@@ -118,7 +122,7 @@ ChatPanel::ChatPanel(ChatStore* store, ViewState* view, QWidget* window, QWidget
         m_view->find({});
         m_composer->focusEditor();
     });
-    m_view->setSloMs(view->sloMs());
+    refreshSlow();
     m_composer->setSummary(m_settings.summary());
     setSource(nullptr);
     setDensity(Density::Normal);
@@ -134,6 +138,7 @@ QWidget* ChatPanel::listButton() const { return m_head->listButton(); }
 void ChatPanel::setSource(SessionSource* source) {
     m_source = source && source->model() ? source : nullptr;
     const ModelFacts* model = m_source ? m_source->model() : nullptr;
+    if (model) beginSession(model->name);
     m_composer->setModelName(model ? model->name : QString());
     ChatSettings defaults;
     if (model && model->sampling.temperature > 0) {
@@ -144,6 +149,15 @@ void ChatPanel::setSource(SessionSource* source) {
     m_sampling->setSettings(m_settings, defaults);
     refreshAvailability();
     refreshMeter();
+}
+
+// Turns of an earlier session stand on another clock; a chat with another model is another chat.
+void ChatPanel::beginSession(const QString& model) {
+    for (Turn& turn : m_chat.turns) turn.live = false;
+    m_view->reset();
+    m_view->show(m_chat, m_running);
+    if (!m_modelName.isEmpty() && m_modelName != model && !m_chat.isEmpty()) newChat();
+    m_modelName = model;
 }
 
 void ChatPanel::refreshAvailability() {
@@ -178,8 +192,10 @@ void ChatPanel::openConversation(Conversation conversation) {
     m_composer->setGenerating(false);
     m_chat = std::move(conversation);
     m_readout->setContent({});
+    m_viewState->setCursor(std::numeric_limits<double>::quiet_NaN());
     m_view->systemFold()->setOpen(false);
     m_view->show(m_chat, -1);
+    refreshSlow();
     m_view->scrollToBottom();
     refreshHead();
     refreshMeter();
@@ -205,6 +221,7 @@ void ChatPanel::send(const QString& text) {
     turn.text = text;
     turn.sessionTime = m_source->sessionTime(monotonicNs());
     turn.wallMs = QDateTime::currentMSecsSinceEpoch();
+    turn.live = true;
     const QVector<int> path = m_chat.path();
     reply(m_chat.append(path.isEmpty() ? -1 : path.last(), turn));
 }
@@ -234,19 +251,22 @@ void ChatPanel::reply(int userTurn) {
     turn.sessionTime = m_source->sessionTime(m_startNs);
     turn.wallMs = QDateTime::currentMSecsSinceEpoch();
     turn.figures.from = turn.sessionTime;
+    turn.live = true;
     const int branch = int(m_chat.turns[userTurn].children.size());
+    Sampling sampling = m_settings.sampling;
+    sampling.seed += uint64_t(branch);            // another branch is another draw
+    turn.figures.drawn = sampling.temperature > 0 ? QString("seed %1").arg(sampling.seed)
+                                                  : QString("greedy sampling, no seed");
     m_running = m_chat.append(userTurn, turn);
     m_lookups = m_hits = 0;
     m_gapSumMs = 0;
     m_promptTotal = m_seenTokens = 0;
     const auto snapshot = m_source->snapshot();
     m_bytesAtStart = snapshot ? snapshot->store.bytesLoaded : 0;
-    m_savedAt = turn.sessionTime;
 
     ChatRequest request;
     request.messages = messagesUpTo(userTurn);
-    request.sampling = m_settings.sampling;
-    request.sampling.seed += uint64_t(branch);    // another branch is another draw
+    request.sampling = sampling;
     request.maxTokens = m_settings.maxTokens;
     for (const QString& stop : m_settings.stops) request.stops.push_back(stop.toStdString());
     m_run = m_source->startChat(std::move(request));
@@ -291,6 +311,7 @@ void ChatPanel::tick(const std::shared_ptr<const Snapshot>& snapshot) {
         finish(*update.result);
         return;
     }
+    saveWhileStreaming();
     const Turn& turn = m_chat.turns[m_running];
     const bool prompt = turn.tokens.isEmpty();
     if (!prompt && update.tokens.empty()) return;
@@ -322,6 +343,8 @@ void ChatPanel::apply(const ChatRun::Update& update, const Snapshot* snapshot) {
         }
         if (turn.tokens.isEmpty() && token.timeNs > m_startNs)
             turn.figures.ttftMs = double(token.timeNs - m_startNs) / 1e6;
+        if (turn.tokens.isEmpty() && m_promptTotal > 0 && turn.figures.ttftMs > 0)
+            turn.figures.promptTokS = m_promptTotal / turn.figures.ttftMs * 1000;
         turn.tokens << mark;
         m_gapSumMs += mark.gapMs;
         m_lookups += token.lookups;
@@ -335,10 +358,13 @@ void ChatPanel::apply(const ChatRun::Update& update, const Snapshot* snapshot) {
     if (snapshot && snapshot->store.bytesLoaded >= m_bytesAtStart)
         f.bytesRead = double(snapshot->store.bytesLoaded - m_bytesAtStart);
     f.to = turn.tokens.last().t;
-    if (f.to - m_savedAt > kSaveEvery) {
-        m_savedAt = f.to;
-        save();
-    }
+    m_unsaved = true;
+}
+
+// By the clock, not by the tokens: the last ones before a long wait are saved too.
+void ChatPanel::saveWhileStreaming() {
+    if (!m_unsaved || (m_saved.isValid() && m_saved.elapsed() < kSaveEveryMs)) return;
+    save();
 }
 
 void ChatPanel::finish(const RequestResult& result) {
@@ -361,21 +387,39 @@ void ChatPanel::finish(const RequestResult& result) {
     } else if (result.stop != StopReason::Cancelled) {
         turn.error = QString::fromStdString(result.status.text());
     }
-    f.stop = failed && result.stop != StopReason::Cancelled ? QString("error")
-                                                            : QString(stopReasonName(result.stop));
+    const bool full = result.stop == StopReason::ContextFull;
+    if (full) turn.error = contextFullText();
+    f.stop = failed && result.stop != StopReason::Cancelled && !full
+                 ? QString("error") : QString(stopReasonName(result.stop));
     if (m_source) f.to = m_source->sessionTime(monotonicNs());
     const int index = m_running;
     m_run.reset();
     m_running = -1;
     m_composer->setGenerating(false);
     m_view->update(m_chat, index, ModelTurn::State::Done, {});
+    refreshSlow();
     refreshMeter();
     refreshPill();
     save();
     emit generatingChanged(false);
+    if (failed && !m_chat.turns[index].error.isEmpty())
+        emit replyFailed(m_chat.turns[index].error);
+}
+
+QString ChatPanel::contextFullText() const {
+    if (!m_source) return "The context is full.";
+    const auto tokens = [](int64_t n) { return QString::fromStdString(formatCount(n)) + " tokens"; };
+    const int64_t length = m_source->model()->contextLength;
+    const int64_t most = m_source->knobLimits(KnobId::ContextLength).max;
+    const QString text = "This chat fills the context of " + tokens(length);
+    return most > length ? text + "; the model can hold " + tokens(most) +
+                               ". Load it with a larger context length, or begin a new chat."
+                         : text + ", the model's maximum. Begin a new chat.";
 }
 
 void ChatPanel::save() {
+    m_unsaved = false;
+    m_saved.start();
     m_chat.changed = QDateTime::currentDateTime();
     m_store->save(m_chat);
 }
@@ -398,13 +442,24 @@ void ChatPanel::deleteCurrent() {
 
 void ChatPanel::refreshHead() { m_head->setTitle(m_chat.title.isEmpty() ? "New chat" : m_chat.title); }
 
+// What the last reply of this model held, and what was written since; another model counts
+// otherwise, so then the text is counted.
 void ChatPanel::refreshMeter() {
     int used = 0;
+    QString since;
     for (const int index : m_chat.path()) {
         const Turn& turn = m_chat.turns[index];
-        if (turn.role == Turn::Role::Model && turn.figures.promptTokens > 0)
+        const bool counted = turn.role == Turn::Role::Model && turn.figures.promptTokens > 0 &&
+                             m_source && turn.model == m_source->model()->name;
+        if (counted) {
             used = turn.figures.promptTokens + turn.figures.tokens;
+            since.clear();
+        } else if (index != m_running) {
+            since += turn.text + "\n";
+        }
     }
+    if (m_source && m_running < 0 && !since.isEmpty())
+        used += std::max(0, m_source->countTokens(since));
     m_composer->setContext(used, m_source ? int(m_source->model()->contextLength) : 0);
 }
 
@@ -427,7 +482,11 @@ void ChatPanel::refreshPill() {
 }
 
 void ChatPanel::hover(int turn, int token) {
-    if (token < 0) return;               // the last one stays readable
+    if (token < 0) {                     // its line stays readable, its place in the plots goes
+        m_viewState->setCursor(std::numeric_limits<double>::quiet_NaN());
+        return;
+    }
+    if (turn >= m_chat.turns.size()) return;
     const Turn& source = m_chat.turns[turn];
     if (token >= source.tokens.size()) return;
     const TokenMark& mark = source.tokens[token];
@@ -443,11 +502,33 @@ void ChatPanel::hover(int turn, int token) {
         content.reason = {{QString("layer %1 waited ").arg(mark.layer), Tone::Text2, type::dense()},
                           {fixed(mark.waitMs, 1) + " ms", Tone::Text2, type::monoSmall()},
                           {QString(" for expert %1").arg(mark.expert), Tone::Text2, type::dense()}};
+        // Other layers waited too: all of it together.
+        if (mark.stallMs > mark.waitMs)
+            content.reason << Span{", all layers ", Tone::Text2, type::dense()}
+                           << Span{fixed(mark.stallMs, 1) + " ms", Tone::Text2, type::monoSmall()};
     } else {
         content.reason = {{"no wait for an expert", Tone::Text2, type::dense()}};
     }
+    content.inPlots = source.live;
     m_readout->setContent(content);
-    m_viewState->setCursor(mark.t);
+    m_viewState->setCursor(source.live ? mark.t : std::numeric_limits<double>::quiet_NaN());
+}
+
+// A token is slow when its gap is over the limit; where most of the chat is, only those that stand
+// out from its median: a mark on everything says nothing.
+void ChatPanel::refreshSlow() {
+    std::vector<float> gaps;
+    for (const int index : m_chat.path())
+        for (const TokenMark& token : m_chat.turns[index].tokens)
+            if (token.gapMs > 0) gaps.push_back(token.gapMs);
+    double limit = m_viewState->sloMs();
+    if (!gaps.empty()) {
+        const auto middle = gaps.begin() + std::ptrdiff_t(gaps.size() / 2);
+        std::nth_element(gaps.begin(), middle, gaps.end());
+        limit = std::max(limit, 1.5 * double(*middle));
+    }
+    m_view->setSlowMs(limit);
+    m_readout->setSlowMs(limit, m_viewState->sloMs());
 }
 
 void ChatPanel::jump(int turn) {
@@ -475,11 +556,9 @@ bool ChatPanel::exportTo(const QString& path, QString* error) const {
     const QByteArray bytes = path.endsWith(".json", Qt::CaseInsensitive)
                                  ? QJsonDocument(m_chat.toJson()).toJson()
                                  : m_chat.markdown().toUtf8();
-    QSaveFile file(path);
-    const bool ok = file.open(QIODevice::WriteOnly) && file.write(bytes) == bytes.size() &&
-                    file.commit();
-    if (!ok) *error = file.errorString();
-    return ok;
+    const Status status = saveFile(path, bytes);
+    if (!status.ok()) *error = QString::fromStdString(status.text());
+    return status.ok();
 }
 
 bool ChatPanel::importFrom(const QString& path, QString* error) {

@@ -3,6 +3,7 @@
 // taken from their ChatRun by tick(), on the window's timer; each message is saved as it comes.
 #pragma once
 
+#include <QElapsedTimer>
 #include <QWidget>
 #include <memory>
 
@@ -68,6 +69,7 @@ signals:
     void deleted(const QString& title);
     void copied();
     void failed(const QString& what, const QString& why);
+    void replyFailed(const QString& why);
 
 protected:
     void paintEvent(QPaintEvent*) override;
@@ -80,8 +82,12 @@ private:
     void apply(const ChatRun::Update& update, const Snapshot* snapshot);
     void finish(const RequestResult& result);
     void save();
+    void saveWhileStreaming();
     void refreshHead();
     void refreshMeter();
+    void refreshSlow();
+    void beginSession(const QString& model);
+    QString contextFullText() const;
     void refreshPill();
     void refreshAvailability();
     void hover(int turn, int token);
@@ -102,13 +108,15 @@ private:
     SamplingPanel* m_sampling;
     Button* m_pill;
     Density m_density = Density::Normal;
+    QString m_modelName;                          // of the last model that was loaded
 
     std::shared_ptr<ChatRun> m_run;
     int m_running = -1;                           // index of the turn being generated
     uint64_t m_startNs = 0, m_lookups = 0, m_hits = 0, m_bytesAtStart = 0;
     double m_gapSumMs = 0;
     int m_promptTotal = 0, m_seenTokens = 0;
-    double m_savedAt = 0;
+    QElapsedTimer m_saved;
+    bool m_unsaved = false;                       // tokens since then
 };
 
 }  // namespace colibri::ui

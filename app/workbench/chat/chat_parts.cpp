@@ -5,6 +5,8 @@
 #include <QKeyEvent>
 #include <cmath>
 
+#include "engine/base/format.h"
+
 namespace colibri::ui {
 namespace {
 
@@ -166,9 +168,19 @@ Readout::Readout(QWidget* parent)
     setAccessibleName("Token readout");
 }
 
+void Readout::setSlowMs(double ms, double sloMs) {
+    m_slow = QString::fromStdString(formatFixed(ms, std::round(ms) == ms || ms >= 100 ? 0 : 1)) + " ms";
+    setToolTip(QString("Underlined tokens took longer than %1: %2.\nThe same limit holds for the "
+                       "whole chat.")
+                   .arg(m_slow, ms > sloMs ? QString("1.5 times the chat's median gap, which is "
+                                                     "more than the SLO")
+                                           : QString("the SLO")));
+    update();
+}
+
 void Readout::setContent(const Content& content) {
     m_content = content;
-    m_show->setVisible(!content.token.isEmpty());
+    m_show->setVisible(!content.token.isEmpty() && content.inPlots);
     setAccessibleDescription(content.token + " " + content.gap + ", " + spansText(content.reason));
     update();
 }
@@ -184,7 +196,8 @@ void Readout::paintEvent(QPaintEvent*) {
     const double h = 27;
     if (m_content.token.isEmpty()) {
         drawText(p, QRectF(16, 1, width() - 32, h), Qt::AlignVCenter,
-                 "Point at a token to see what it waited for", type::dense(), tone(Tone::Text3));
+                 "Point at a token to see what it waited for; underlined: over " + m_slow,
+                 type::dense(), tone(Tone::Text3));
         return;
     }
     double x = 16;

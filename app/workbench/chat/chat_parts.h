@@ -71,10 +71,12 @@ public:
         QString token, gap, slo;
         QVector<Span> reason;
         bool slow = false;
+        bool inPlots = true;     // its moment is one of the session that is plotted
         double t = 0;
     };
     void setContent(const Content& content);
     const Content& content() const { return m_content; }
+    void setSlowMs(double ms, double sloMs);      // the limit of the underlined tokens
 
 signals:
     void showWanted(double t);
@@ -85,6 +87,7 @@ protected:
 
 private:
     Content m_content;
+    QString m_slow;
     Button* m_show;
 };
 

@@ -5,10 +5,11 @@
 #include <QFile>
 #include <QJsonDocument>
 #include <QPointer>
-#include <QSaveFile>
 #include <QStandardPaths>
 #include <algorithm>
 #include <utility>
+
+#include "app/workbench/session/save_file.h"
 
 namespace colibri::ui {
 namespace {
@@ -23,19 +24,15 @@ std::optional<Conversation> readFile(const QString& path) {
     return document.isObject() ? Conversation::fromJson(document.object()) : std::nullopt;
 }
 
-// "" or the reason of the failure.
-QString writeFile(const QString& path, const Conversation& conversation) {
-    QSaveFile file(path);
-    const QByteArray bytes = QJsonDocument(conversation.toJson()).toJson(QJsonDocument::Compact);
-    const bool ok = file.open(QIODevice::WriteOnly) && file.write(bytes) == bytes.size() && file.commit();
-    return ok ? QString() : file.errorString();
+Status writeFile(const QString& path, const Conversation& conversation) {
+    return saveFile(path, QJsonDocument(conversation.toJson()).toJson(QJsonDocument::Compact));
 }
 
 // Says a failure on the GUI thread.
-void report(const QPointer<ChatStore>& store, const QString& path, const QString& reason) {
-    if (reason.isEmpty()) return;
-    QMetaObject::invokeMethod(store, [store, path, reason] {
-        if (store) emit store->failed(path, reason);
+void report(const QPointer<ChatStore>& store, const Status& status) {
+    if (status.ok()) return;
+    QMetaObject::invokeMethod(store, [store, status] {
+        if (store) emit store->failed(QString::fromStdString(status.text()));
     }, Qt::QueuedConnection);
 }
 
@@ -101,7 +98,7 @@ void ChatStore::save(const Conversation& conversation) {
     const QPointer<ChatStore> self(this);
     m_pool.start([folder, path, conversation, self] {
         QDir().mkpath(folder);
-        report(self, path, writeFile(path, conversation));
+        report(self, writeFile(path, conversation));
     });
 }
 
@@ -149,7 +146,7 @@ void ChatStore::rename(const QString& id, const QString& title) {
         auto conversation = readFile(path);
         if (!conversation) return;
         conversation->title = title;
-        report(self, path, writeFile(path, *conversation));
+        report(self, writeFile(path, *conversation));
     });
 }
 

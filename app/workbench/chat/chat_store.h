@@ -39,7 +39,7 @@ public:
 
 signals:
     void listed();
-    void failed(const QString& path, const QString& reason);
+    void failed(const QString& reason);   // of a save: path and why
 
 private:
     QString pathOf(const QString& id) const;

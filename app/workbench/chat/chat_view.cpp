@@ -45,10 +45,18 @@ void ChatView::setPadding(int left, int top) {
     layoutTurns();
 }
 
-void ChatView::setSloMs(double ms) {
-    m_sloMs = ms;
+void ChatView::setSlowMs(double ms) {
+    m_slowMs = ms;
     for (TurnWidget* turn : m_turns)
-        if (auto* model = qobject_cast<ModelTurn*>(turn)) model->setSloMs(ms);
+        if (auto* model = qobject_cast<ModelTurn*>(turn)) model->setSlowMs(ms);
+}
+
+void ChatView::reset() {
+    for (TurnWidget* turn : m_turns) {
+        turn->hide();
+        turn->deleteLater();
+    }
+    m_turns.clear();
 }
 
 TurnWidget* ChatView::make(const Conversation& conversation, int index, bool running) {
@@ -60,9 +68,10 @@ TurnWidget* ChatView::make(const Conversation& conversation, int index, bool run
         widget = user;
     } else {
         auto* model = new ModelTurn(index, turn, m_content);
-        model->setSloMs(m_sloMs);
+        model->setSlowMs(m_slowMs);
         if (running) model->refresh(turn, ModelTurn::State::Prompt, {});
         connect(model, &ModelTurn::regenerateWanted, this, &ChatView::regenerateWanted);
+        connect(model, &ModelTurn::newChatWanted, this, &ChatView::newChatWanted);
         connect(model, &ModelTurn::jumpWanted, this, &ChatView::jumpWanted);
         connect(model, &ModelTurn::tokenHovered, this, &ChatView::tokenHovered);
         widget = model;
@@ -78,6 +87,8 @@ TurnWidget* ChatView::make(const Conversation& conversation, int index, bool run
 
 void ChatView::show(const Conversation& conversation, int running) {
     const QVector<int> path = conversation.path();
+    if (conversation.id != m_shownId) reset();
+    m_shownId = conversation.id;
     // Turns that stay keep their widgets: layouts of a long chat are not made again.
     std::vector<TurnWidget*> kept;
     size_t same = 0;

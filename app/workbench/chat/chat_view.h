@@ -20,7 +20,8 @@ public:
 
     void setCompact(bool on);
     void setPadding(int left, int top);
-    void setSloMs(double ms);
+    void setSlowMs(double ms);                    // tokens with a longer gap are underlined
+    void reset();                                 // forgets what is shown; show() makes it anew
     // Rebuilds the turns of the active branch. `running` is drawn as generating.
     void show(const Conversation& conversation, int running);
     // The running turn grew.
@@ -39,6 +40,7 @@ public:
 signals:
     void editWanted(int turn, const QString& text);
     void regenerateWanted(int turn);
+    void newChatWanted();
     void branchWanted(int turn, int step);
     void jumpWanted(int turn);
     void tokenHovered(int turn, int token);
@@ -60,7 +62,8 @@ private:
     std::vector<int> m_matches;          // per turn widget
     bool m_compact = false, m_following = true, m_laying = false;
     int m_left = 16, m_top = 12;
-    double m_sloMs = 40;
+    double m_slowMs = 40;
+    QString m_shownId;                            // of the conversation shown
     QString m_emptyTitle, m_emptyLine;
 };
 

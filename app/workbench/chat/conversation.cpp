@@ -31,7 +31,8 @@ QJsonObject turnToJson(const Turn& turn) {
         {"tok_s", number(f.tokS)}, {"ttft_ms", number(f.ttftMs)},
         {"prompt_tok_s", number(f.promptTokS)}, {"hit_rate", number(f.hitRate)},
         {"bytes_read", number(f.bytesRead)}, {"prompt_tokens", f.promptTokens},
-        {"tokens", f.tokens}, {"from", number(f.from)}, {"to", number(f.to)}, {"stop", f.stop}};
+        {"tokens", f.tokens}, {"from", number(f.from)}, {"to", number(f.to)}, {"stop", f.stop},
+        {"drawn", f.drawn}};
     // Rows [end, gap ms, stall ms, wait ms, t, layer, expert]: one reply has thousands of them.
     QJsonArray tokens;
     const auto rounded = [](double v) { return std::round(v * 1000) / 1000; };
@@ -72,6 +73,7 @@ std::optional<Turn> turnFromJson(const QJsonObject& json, int count) {
     turn.figures.from = number(f["from"]);
     turn.figures.to = number(f["to"]);
     turn.figures.stop = f["stop"].toString();
+    turn.figures.drawn = f["drawn"].toString();
     int last = 0;
     for (const QJsonValue& value : json["tokens"].toArray()) {
         const QJsonArray row = value.toArray();

@@ -28,6 +28,7 @@ struct TurnFigures {
     int promptTokens = 0, tokens = 0;
     double from = kUnknown, to = kUnknown;   // session seconds, for the jump to the plots
     QString stop;                // "eos", "length", "cancelled", ...; "" while running
+    QString drawn;               // how tokens were chosen: "seed 43", "greedy"; "" = not known
 
     static constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 };
@@ -43,6 +44,7 @@ struct Turn {
     QVector<TokenMark> tokens;
     TurnFigures figures;
     QString error;               // why the turn ended early
+    bool live = false;           // of the session that runs: its times are those of the plots
     int parent = -1;
     QVector<int> children;       // branches, in the order they were made
     int active = 0;              // of children

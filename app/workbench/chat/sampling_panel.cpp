@@ -98,7 +98,8 @@ SamplingPanel::SamplingPanel(QWidget* window) : Popover(window), m_content(new Q
     m_minP = addRow("Min-p", "", 100, 2, {0, 100, 1}, "");
     m_penalty = addRow("Repetition penalty", "", 100, 2, {100, 200, 1}, "1.00 = none.");
     SliderRange seed{0, 999999, 1};
-    m_seed = addRow("Seed", "", 1, 0, seed, "The same seed and prompt give the same reply.");
+    m_seed = addRow("Seed", "", 1, 0, seed, "The same seed and prompt give the same reply. A reply made again takes the "
+                                       "next seed; its figures say which.");
     SliderRange most{1, 8192, 16};
     most.logarithmic = true;
     m_maxTokens = addRow("Most tokens", "tokens", 1, 0, most, "");

@@ -240,8 +240,10 @@ void TextFlow::leaveEvent(QEvent*) { setHoveredToken(-1); }
 
 void TextFlow::focusOutEvent(QFocusEvent* event) {
     QWidget::focusOutEvent(event);
-    if (event->reason() != Qt::PopupFocusReason && event->reason() != Qt::ActiveWindowFocusReason)
-        clearSelection();
+    if (event->reason() == Qt::PopupFocusReason || event->reason() == Qt::ActiveWindowFocusReason)
+        return;
+    clearSelection();
+    if (!underMouse()) setHoveredToken(-1);
 }
 
 }  // namespace colibri::ui

@@ -10,7 +10,9 @@
 #include <cmath>
 
 #include "app/workbench/plots/plot_data.h"
+#include "app/workbench/session/recent_list.h"
 #include "engine/base/format.h"
+#include "engine/telemetry/events.h"
 
 namespace colibri::ui {
 namespace {
@@ -18,6 +20,13 @@ namespace {
 constexpr int kFold = 26;
 
 QString text(double v, int decimals) { return QString::fromStdString(formatFixed(v, decimals)); }
+
+// Session time where the plots have it, else the time of day.
+QString timeText(const Turn& turn) {
+    if (turn.live) return clockText(turn.sessionTime, 0);
+    if (turn.wallMs <= 0) return {};
+    return usedText(QDateTime::fromMSecsSinceEpoch(turn.wallMs), QDateTime::currentDateTime());
+}
 
 // Three significant digits; "n/a" as formatSig gives it.
 QString sig(double v) { return QString::fromStdString(formatSig(v, 3)); }
@@ -50,7 +59,7 @@ IconButton* TurnWidget::smallButton(const QString& icon, const QString& name) {
 // ---- UserTurn
 
 UserTurn::UserTurn(int index, const Turn& turn, QWidget* parent)
-    : TurnWidget(index, parent), m_text(turn.text), m_time(clockText(turn.sessionTime, 0)),
+    : TurnWidget(index, parent), m_text(turn.text), m_time(timeText(turn)),
       m_flow(new TextFlow(this)), m_edit(smallButton("edit", "Edit message")),
       m_copy(smallButton("copy", "Copy message")), m_left(smallButton("left", "Earlier branch")),
       m_right(smallButton("right", "Later branch")) {
@@ -174,10 +183,16 @@ TurnStrip::TurnStrip(QWidget* parent)
     connect(m_jump, &QAbstractButton::clicked, this, &TurnStrip::jumpWanted);
 }
 
-void TurnStrip::setFigures(const TurnFigures& figures, bool compact) {
+void TurnStrip::setFigures(const TurnFigures& figures, bool compact, bool running, bool jump) {
     m_figures = figures;
     m_compact = compact;
-    m_jump->setVisible(std::isfinite(figures.from));
+    m_running = running;
+    m_jump->setVisible(jump && std::isfinite(figures.from));
+    setToolTip(QString("tok/s: this reply's tokens over the time between them\n"
+                       "TTFT: from sending to the first token\nprompt: its tokens per second\n"
+                       "hit, read: expert look-ups and bytes of this reply%1")
+                   .arg(figures.drawn.isEmpty() ? QString()
+                                                : "\nTokens were chosen with " + figures.drawn));
     update();
 }
 
@@ -192,18 +207,24 @@ void TurnStrip::paintEvent(QPaintEvent*) {
     const QString bytes = std::isfinite(f.bytesRead)
                               ? QString::fromStdString(formatGiB(f.bytesRead)) : "n/a";
     const QString stop = f.stop.isEmpty() ? QString("…") : f.stop;
+    const auto known = [this](const QString& value) {
+        return m_running && value == "n/a" ? QString("…") : value;
+    };
     std::vector<Column> columns;
     if (m_compact) {
-        columns = {{"tok/s", text(f.tokS, 1), "", 0.25}, {"TTFT", sig(f.ttftMs), "ms", 0.25},
-                   {"tokens", tokens, "", 0.25}, {"hit", text(f.hitRate, 1), "%", 0.25}};
+        columns = {{"tok/s", known(text(f.tokS, 1)), "", 0.25},
+                   {"TTFT", known(sig(f.ttftMs)), "ms", 0.25},
+                   {"tokens", tokens, "", 0.25},
+                   {"hit", known(text(f.hitRate, 1)), "%", 0.25}};
     } else {
-        columns = {{"tok/s", text(f.tokS, 1), "", 0.11},
-                   {"TTFT", sig(f.ttftMs), "ms", 0.135},
-                   {"prompt", sig(f.promptTokS), "tok/s", 0.195},
-                   {"tokens", tokens, "", 0.135},
-                   {"hit", text(f.hitRate, 1), "%", 0.14},
-                   {"read", bytes.section(' ', 0, 0), bytes.section(' ', 1), 0.17},
-                   {"stop", stop, "", 0.115}};
+        // Wide enough for 6,544.6, 12,300 ms and "cancelled" before the icon, also in 320 px less.
+        columns = {{"tok/s", known(text(f.tokS, 1)), "", 0.125},
+                   {"TTFT", known(sig(f.ttftMs)), "ms", 0.135},
+                   {"prompt", known(sig(f.promptTokS)), "tok/s", 0.185},
+                   {"tokens", tokens, "", 0.1},
+                   {"hit", known(text(f.hitRate, 1)), "%", 0.115},
+                   {"read", known(bytes.section(' ', 0, 0)), bytes.section(' ', 1), 0.145},
+                   {"stop", stop, "", 0.195}};
     }
     double x = 0;
     const double whole = m_compact ? width() - 24 : width();
@@ -214,7 +235,7 @@ void TurnStrip::paintEvent(QPaintEvent*) {
         const bool unknown = column.value == "n/a";
         drawText(p, QRectF(x, 21, w, 16), Qt::AlignVCenter, column.value, type::mono(),
                  tone(unknown ? Tone::Text3 : Tone::Text1));
-        if (!column.unit.isEmpty() && !unknown)
+        if (!column.unit.isEmpty() && !unknown && column.value != "…")
             drawText(p, QRectF(x + textWidth(type::mono(), column.value + " "), 21, w, 16),
                      Qt::AlignVCenter, column.unit, type::monoSmall(), tone(Tone::Text3));
         x += w;
@@ -224,7 +245,7 @@ void TurnStrip::paintEvent(QPaintEvent*) {
 // ---- ModelTurn
 
 ModelTurn::ModelTurn(int index, const Turn& turn, QWidget* parent)
-    : TurnWidget(index, parent), m_turn(turn), m_time(clockText(turn.sessionTime, 0)),
+    : TurnWidget(index, parent), m_turn(turn), m_time(timeText(turn)),
       m_flow(new TextFlow(this)), m_reasoning(new TextFlow(this)), m_strip(new TurnStrip(this)),
       m_again(smallButton("reset", "Regenerate")), m_copy(smallButton("copy", "Copy reply")),
       m_left(smallButton("left", "Earlier branch")), m_right(smallButton("right", "Later branch")),
@@ -234,7 +255,10 @@ ModelTurn::ModelTurn(int index, const Turn& turn, QWidget* parent)
     m_reasoning->hide();
     m_retry->hide();
     connect(m_again, &QAbstractButton::clicked, this, [this] { emit regenerateWanted(m_index); });
-    connect(m_retry, &QAbstractButton::clicked, this, [this] { emit regenerateWanted(m_index); });
+    connect(m_retry, &QAbstractButton::clicked, this, [this] {
+        if (contextFull()) emit newChatWanted();
+        else emit regenerateWanted(m_index);
+    });
     connect(m_copy, &QAbstractButton::clicked, this, [this] {
         QApplication::clipboard()->setText(m_turn.text.mid(m_parts.answerFrom));
         emit copied();
@@ -263,29 +287,17 @@ void ModelTurn::refresh(const Turn& turn, State state, const QString& progress) 
         m_reasoning->setText(m_turn.text.left(m_parts.reasoningTo), m_parts.reasoningFrom, running);
     m_flow->setCaret(state == State::Generating && !m_parts.open);
     m_reasoning->setCaret(state == State::Generating && m_parts.open && m_reasoningOpen);
-    m_strip->setFigures(m_turn.figures, m_compact);
+    m_strip->setFigures(m_turn.figures, m_compact, running, m_turn.live);
+    m_retry->setText(contextFull() ? "New chat" : "Try again");
+    m_retry->resize(m_retry->sizeHint());
     if (!running) setAccessibleName(m_turn.model + ": " + m_turn.text.mid(m_parts.answerFrom));
-    updateSlow();
     updateActions();
 }
 
-void ModelTurn::setSloMs(double ms) {
-    m_sloMs = ms;
-    updateSlow();
-}
+void ModelTurn::setSlowMs(double ms) { m_flow->setSlowMs(ms); }
 
-// A token is slow when its gap is over the limit; where most of a reply is, only those that stand
-// out from its median: a mark on everything says nothing.
-void ModelTurn::updateSlow() {
-    std::vector<float> gaps;
-    for (const TokenMark& token : m_turn.tokens)
-        if (token.gapMs > 0) gaps.push_back(token.gapMs);
-    double limit = m_sloMs;
-    if (!gaps.empty()) {
-        std::nth_element(gaps.begin(), gaps.begin() + std::ptrdiff_t(gaps.size() / 2), gaps.end());
-        limit = std::max(limit, 1.5 * double(gaps[gaps.size() / 2]));
-    }
-    m_flow->setSlowMs(limit);
+bool ModelTurn::contextFull() const {
+    return m_turn.figures.stop == stopReasonName(StopReason::ContextFull);
 }
 
 void ModelTurn::setReasoningOpen(bool on) {
@@ -345,7 +357,7 @@ int ModelTurn::layoutFor(int width) {
     const bool strip = !m_compact || m_state == State::Done;
     m_strip->setVisible(strip && (m_state != State::Done || m_turn.figures.tokens > 0));
     if (m_strip->isVisibleTo(this)) {
-        m_strip->setFigures(m_turn.figures, m_compact);
+        m_strip->setFigures(m_turn.figures, m_compact, m_state != State::Done, m_turn.live);
         m_strip->setGeometry(0, y + 10, width, TurnStrip::kHeight);
         y += 10 + TurnStrip::kHeight;
     }

@@ -76,7 +76,8 @@ class TurnStrip : public QWidget {
 
 public:
     explicit TurnStrip(QWidget* parent);
-    void setFigures(const TurnFigures& figures, bool compact);
+    // `running`: what is not known yet is awaited, not n/a. `jump`: the plots have this turn.
+    void setFigures(const TurnFigures& figures, bool compact, bool running, bool jump);
     static constexpr int kHeight = 37;
 
 signals:
@@ -88,7 +89,7 @@ protected:
 
 private:
     TurnFigures m_figures;
-    bool m_compact = false;
+    bool m_compact = false, m_running = false;
     IconButton* m_jump;
 };
 
@@ -103,11 +104,12 @@ public:
     TextFlow* flow() const override { return m_flow; }
     // The turn's data changed: text grew, figures moved. `turn` must outlive this widget's use.
     void refresh(const Turn& turn, State state, const QString& progress);
-    void setSloMs(double ms);
+    void setSlowMs(double ms);                    // tokens with a longer gap are underlined
     void setReasoningOpen(bool on);
 
 signals:
     void regenerateWanted(int turn);
+    void newChatWanted();                         // the context is full
     void jumpWanted(int turn);
     void tokenHovered(int turn, int token);
 
@@ -118,7 +120,7 @@ protected:
 
 private:
     QRectF foldRect() const;
-    void updateSlow();
+    bool contextFull() const;
 
     Turn m_turn;                 // shares its text and tokens with the conversation
     State m_state = State::Done;
@@ -129,7 +131,6 @@ private:
     IconButton *m_again, *m_copy, *m_left, *m_right;
     LinkButton* m_retry;
     bool m_reasoningOpen = false;
-    double m_sloMs = 40;
     int m_foldTop = 0, m_stopTop = 0;
 };
 

@@ -6,6 +6,7 @@
 #include "app/workbench/plots/marker_lane.h"
 #include "app/workbench/plots/plot_data.h"
 #include "app/workbench/widgets/figures_row.h"
+#include "profiler/record/effect.h"
 
 namespace colibri::ui {
 namespace {
@@ -30,6 +31,8 @@ QString changeText(const Marker& marker) {
 
 ChangesList::ChangesList(QWidget* parent) : QWidget(parent) {
     setAccessibleName("Changes");
+    setToolTip("Decode speed of the 64 tokens after a change against the 64 before it, with a 95 % "
+               "interval. The first 8 tokens after it are left out while the cache settles.");
     place();
 }
 
@@ -57,9 +60,13 @@ void ChangesList::setSnapshot(const Snapshot* snapshot) {
         }
         place();
     } else {
-        for (size_t i = 0; i < newest.size(); ++i) m_rows[i].marker = newest[i];
+        for (size_t i = 0; i < newest.size(); ++i) {
+            const Marker& before = m_rows[i].marker;
+            changed = changed || before.effect != newest[i].effect || before.measured != newest[i].measured;
+            m_rows[i].marker = newest[i];
+        }
     }
-    update();
+    if (changed) update();
 }
 
 void ChangesList::place() {
@@ -81,7 +88,7 @@ void ChangesList::paintEvent(QPaintEvent*) {
     drawText(p, QRectF(x, 1, 100, kHead), Qt::AlignVCenter, "Changes", type::denseBold(),
              tone(Tone::Text1));
     x += textWidth(type::denseBold(), "Changes") + 8;
-    drawText(p, QRectF(x, 1, 220, kHead), Qt::AlignVCenter, "measured, token-matched",
+    drawText(p, QRectF(x, 1, 220, kHead), Qt::AlignVCenter, "64 tokens before and after",
              type::caption(), tone(Tone::Text3));
     for (size_t i = 0; i < m_rows.size(); ++i) {
         const Marker& marker = m_rows[i].marker;
@@ -89,18 +96,17 @@ void ChangesList::paintEvent(QPaintEvent*) {
         p.fillRect(QRectF(0, top, width(), 1), tone(Tone::Line1));
         drawText(p, QRectF(12, top + 7, 46, 16), Qt::AlignVCenter, clockText(marker.t, 0),
                  type::monoSmall(), tone(Tone::Text3));
-        const KnobRow& row = knobRow(marker.knob);
-        const auto value = [&](int64_t v) {
-            return QString::fromStdString(knobValueText(row, v));
-        };
         const double right = width() - 64;
         drawSpans(p, QRectF(58, top + 7, right - 58, 16),
                   {{changeText(marker) + " ", Tone::Text1, type::dense()},
-                   {value(marker.from) + " → " + value(marker.to), Tone::Text1, type::mono()}});
+                   {QString::fromStdString(knobChangeText(marker.knob, marker.from, marker.to)),
+                    Tone::Text1, type::mono()}});
         const EffectLook look = effectLook(marker);
         QVector<Span> effect;
-        if (look.text.isEmpty()) {
-            effect = {caption("no tokens measured yet")};
+        if (marker.effect == Marker::Effect::NotMeasured) {
+            effect = {caption("not measured: " + look.interval)};
+        } else if (look.text.isEmpty()) {
+            effect = {caption("no effect measured")};
         } else if (look.figure) {
             effect = {captionMono(look.text, look.ink), caption(" " + look.interval)};
         } else if (marker.effect == Marker::Effect::Known) {

@@ -12,12 +12,15 @@
 #include "app/workbench/knobs/changes_list.h"
 #include "app/workbench/plots/marker_lane.h"
 #include "app/workbench/plots/plot_data.h"
+#include "app/workbench/session/save_file.h"
 #include "engine/base/file.h"
 #include "engine/base/format.h"
 #include "engine/base/machine.h"
 
 namespace colibri::ui {
 namespace {
+
+constexpr double kTickSeconds = 0.25;    // states and hints are read by people
 
 // A group of knobs: a hairline above, a head that folds.
 class KnobGroup : public QWidget {
@@ -74,7 +77,7 @@ public:
     }
     void setState(const KnobState& state) {
         QString text = QString::fromStdString(knobValueText(m_row, state.effective));
-        if (m_row.unit[0]) text += QString(" ") + m_row.unit;
+        if (m_row.unit[0]) text += " " + unitFor(m_row.unit, state.effective);
         m_value->setText(text);
     }
 
@@ -233,6 +236,8 @@ void KnobsPanel::setSource(SessionSource* source) {
     m_statesAt = -1;
     for (KnobControl* control : m_controls) {
         control->setEnabled(m_source != nullptr);
+        control->setHint({});
+        control->setEarlier({}, {});
         if (m_source) control->setLimits(m_source->knobLimits(control->row().id), m_source->model());
     }
     m_scroll->setVisible(m_source != nullptr);
@@ -254,7 +259,7 @@ void KnobsPanel::updateStates() {
 
 void KnobsPanel::tick(const std::shared_ptr<const Snapshot>& snapshot) {
     if (!m_source || !snapshot || !isVisible()) return;
-    if (std::abs(snapshot->now - m_statesAt) < 0.1) return;
+    if (std::abs(snapshot->now - m_statesAt) < kTickSeconds) return;
     m_statesAt = snapshot->now;
     updateStates();
     updateHints(*snapshot);
@@ -278,7 +283,9 @@ void KnobsPanel::updateHints(const Snapshot& snapshot) {
     }
     if (KnobControl* source = control(KnobId::PrefetchSource)) {
         const StoreStats& s = snapshot.store;
-        if (s.prefetchIssued > 0) {
+        if (s.prefetchIssued == 0) {
+            source->setHint({});
+        } else {
             source->setHint(QString("%1 read ahead: %2 useful, %3 late, %4 wasted.").arg(
                 QString::fromStdString(formatCount(int64_t(s.prefetchIssued))),
                 QString::fromStdString(formatPercent(double(s.prefetchUseful) / double(s.prefetchIssued), 0)),
@@ -309,8 +316,10 @@ void KnobsPanel::updateHints(const Snapshot& snapshot) {
 void KnobsPanel::request(KnobId id, int64_t value, bool final) {
     if (!m_source) return;
     auto& start = m_dragStart[size_t(id)];
-    if (!start) start = m_source->knobState(id).requested;
-    if (m_source->knobState(id).requested != value) m_source->setKnob(id, value);
+    const bool dragged = start.has_value();
+    const int64_t now = m_source->knobState(id).requested;
+    if (!start) start = now;
+    if (now != value || (final && dragged)) m_source->setKnob(id, value, final);
     if (!final) return;
     if (!m_adjusting) m_history.push({id, *start, value});
     start.reset();
@@ -362,7 +371,7 @@ QString KnobsPanel::configJson() const {
 }
 
 bool KnobsPanel::saveConfig(const QString& path, QString* error) const {
-    const Status status = writeFileAtomically(path.toStdString(), configJson().toStdString());
+    const Status status = saveFile(path, configJson().toUtf8());
     if (!status.ok()) *error = QString::fromStdString(status.text());
     return status.ok();
 }

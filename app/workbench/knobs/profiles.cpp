@@ -5,6 +5,7 @@
 #include <QFileInfo>
 #include <QStandardPaths>
 
+#include "app/workbench/session/save_file.h"
 #include "engine/base/file.h"
 
 namespace colibri::ui {
@@ -46,7 +47,7 @@ Result<KnobValues> Profiles::read(const QString& name) const {
 Status Profiles::write(const QString& name, const std::string& json) {
     if (!QDir().mkpath(folder()))
         return {Code::IoError, "cannot create " + folder().toStdString()};
-    COLIBRI_TRY(writeFileAtomically(path(name).toStdString(), json));
+    COLIBRI_TRY(saveFile(path(name), QByteArray::fromStdString(json)));
     list();
     return {};
 }

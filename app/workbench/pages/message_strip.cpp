@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/workbench/pages/message_strip.h"
 
-#include <QHBoxLayout>
 #include <algorithm>
 #include <cmath>
 
@@ -33,13 +32,10 @@ constexpr int kTextLeft = 42, kHeight = 40;
 
 }  // namespace
 
-MessageStrip::MessageStrip(QWidget* parent) : QWidget(parent), m_row(new QHBoxLayout(this)) {
+MessageStrip::MessageStrip(QWidget* parent) : QWidget(parent) {
     QSizePolicy policy(QSizePolicy::Preferred, QSizePolicy::Fixed);
     policy.setHeightForWidth(true);
     setSizePolicy(policy);
-    m_row->setContentsMargins(kTextLeft, 8, 16, 8);
-    m_row->setSpacing(10);
-    m_row->addStretch(1);
     hide();
 }
 
@@ -67,36 +63,46 @@ void MessageStrip::showError(const QString& what, const Status& status) {
 }
 
 Button* MessageStrip::addAction(const QString& text, bool quiet) {
-    auto* button =
-        new Button(text, quiet ? Button::Kind::Quiet : Button::Kind::Default, Button::Size::Dense);
-    m_row->addWidget(button, 0, Qt::AlignTop);
-    ++m_actions;
-    updateGeometry();
+    auto* button = new Button(text, quiet ? Button::Kind::Quiet : Button::Kind::Default,
+                              Button::Size::Dense, this);
+    put(button);
     return button;
 }
 
 void MessageStrip::addClose() {
-    auto* close = new IconButton("close", "Close message");
-    m_row->addWidget(close, 0, Qt::AlignTop);
-    ++m_actions;
+    auto* close = new IconButton("close", "Close message", 24, this);
     connect(close, &QAbstractButton::clicked, this, &QWidget::hide);
+    put(close);
+}
+
+void MessageStrip::put(QAbstractButton* action) {
+    m_actions.push_back(action);
+    action->show();
+    placeActions();
 }
 
 void MessageStrip::clearActions() {
-    for (; m_actions > 0; --m_actions) {
-        QLayoutItem* item = m_row->takeAt(m_row->count() - 1);
-        item->widget()->hide();
-        item->widget()->deleteLater();  // may be the one whose click is being handled
-        delete item;
+    for (QAbstractButton* action : m_actions) {
+        action->hide();
+        action->deleteLater();  // may be the one whose click is being handled
     }
+    m_actions.clear();
+    updateGeometry();
+}
+
+void MessageStrip::placeActions() {
+    int right = width() - 16;
+    for (qsizetype i = m_actions.size(); i-- > 0;) {
+        const QSize size = m_actions[i]->sizeHint();
+        m_actions[i]->setGeometry(right - size.width(), 8, size.width(), size.height());
+        right -= size.width() + 10;
+    }
+    updateGeometry();
 }
 
 int MessageStrip::textRoom(int width) const {
     int actions = 16;
-    for (int i = 0; i < m_row->count(); ++i) {
-        if (const QWidget* widget = m_row->itemAt(i)->widget())
-            actions += widget->sizeHint().width() + 10;
-    }
+    for (const QAbstractButton* action : m_actions) actions += action->sizeHint().width() + 10;
     return std::max(80, width - kTextLeft - actions - 8);
 }
 
@@ -114,7 +120,7 @@ int MessageStrip::heightForWidth(int width) const {
 }
 
 void MessageStrip::resizeEvent(QResizeEvent*) {
-    updateGeometry();
+    placeActions();
 }
 
 void MessageStrip::paintEvent(QPaintEvent*) {

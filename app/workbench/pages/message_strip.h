@@ -9,8 +9,6 @@
 #include "app/workbench/widgets/paint.h"
 #include "engine/base/status.h"
 
-class QHBoxLayout;
-
 namespace colibri::ui {
 
 class MessageStrip : public QWidget {
@@ -31,6 +29,7 @@ public:
     bool hasHeightForWidth() const override { return true; }
     int heightForWidth(int width) const override;
     QSize sizeHint() const override { return {200, heightForWidth(width() > 100 ? width() : 800)}; }
+    QSize minimumSizeHint() const override { return {100, 40}; }
 
 protected:
     void paintEvent(QPaintEvent*) override;
@@ -39,11 +38,13 @@ protected:
 private:
     bool oneLine(int room) const;
     int textRoom(int width) const;
+    void put(QAbstractButton* action);
+    void placeActions();
 
     Kind m_kind = Kind::Info;
     QString m_text, m_detail;
-    QHBoxLayout* m_row;
-    int m_actions = 0;
+    QVector<QAbstractButton*> m_actions;   // left to right, at the right edge. No layout: the height
+                                           // of the strip follows from its text
 };
 
 }  // namespace colibri::ui

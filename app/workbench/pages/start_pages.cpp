@@ -70,7 +70,7 @@ StartPages::StartPages(EngineHost& host, QWidget* parent) : QWidget(parent), m_h
         showWelcome();
     });
     connect(m_welcome, &WelcomePage::openModelRequested, this, &StartPages::openModel);
-    connect(m_welcome, &WelcomePage::demoRequested, this, &StartPages::openDemo);
+    connect(m_welcome, &WelcomePage::demoRequested, this, [this] { openDemo(); });
     connect(m_welcome, &WelcomePage::openSessionRequested, this, &StartPages::openSession);
     connect(m_welcome, &WelcomePage::diagnoseRequested, this, &StartPages::showDiagnose);
     connect(m_welcome, &WelcomePage::openRequested, this,
@@ -108,6 +108,7 @@ void StartPages::setPage(QWidget* page) {
 
 void StartPages::showWelcome() {
     m_host.recent().checkFiles();
+    if (m_interrupted && !m_strip->isVisibleTo(this)) offerRecovery();
     setPage(m_welcome);
     m_welcome->setFocus();
     emit wanted();
@@ -154,18 +155,21 @@ void StartPages::openSession() {
     if (!path.isEmpty()) openPath(path);
 }
 
-void StartPages::openDemo() {
+void StartPages::openDemo(const KnobValues& knobs) {
     const QString path = demoModelPath();
     if (path.isEmpty()) {
         emit wanted();
-        m_strip->showError(
-            "The demo model is not installed.",
-            Status(Code::BadInput,
-                   "No resources/demo-model/container beside the program or above it",
-                   "Set COLIBRI_DEMO_MODEL to its folder, or open a model of your own"));
+        const Status status(Code::BadInput,
+                            "No resources/demo-model/container beside the program or above it",
+                            "Set COLIBRI_DEMO_MODEL to its folder, or open a model of your own");
+        m_strip->showError("The demo model is not installed.", status);
+        emit openFailed(status);
         return;
     }
-    open(path, demoKnobs(), true);
+    KnobValues all = demoKnobs();
+    for (size_t i = 0; i < all.size(); ++i)
+        if (knobs[i]) all[i] = knobs[i];
+    open(path, all, true);
 }
 
 void StartPages::openPath(const QString& path, const KnobValues& knobs) {
@@ -224,6 +228,7 @@ void StartPages::opened(const Result<Inspection>& result, const KnobValues& knob
     if (!result) {
         if (m_stack->currentWidget() == m_openingPage) setPage(m_welcome);
         m_strip->showError("It could not be opened.", result.status());
+        emit openFailed(result.status());
         m_host.recent().checkFiles();
         return;
     }
@@ -328,11 +333,12 @@ void StartPages::measure() {
     connect(m_measuring, &Job::finished, this, [this, rates](const Status& status) {
         m_measuring = nullptr;
         m_welcome->machine()->setMeasuring({});
-        if (status.ok()) m_host.measurements().setMachine(*rates);
+        const Status saved = status.ok() ? m_host.measurements().setMachine(*rates) : Status();
         showRates({});
         m_load->refreshMeasurements();
         if (!status.ok() && status.code() != Code::Cancelled)
             m_strip->showError("The machine could not be measured.", status);
+        if (!saved.ok()) m_strip->showError("The measured rates could not be saved.", saved);
     });
     m_measuring->start();
     showRates("starting");
@@ -360,12 +366,15 @@ void StartPages::checkLastSession() {
         },
         this);
     connect(job, &Job::finished, this, [this, found] {
-        if (*found) offerRecovery(**found);
+        m_interrupted = std::move(*found);
+        // An error that is being shown goes first; the offer comes with the welcome page.
+        if (m_interrupted && !m_strip->isVisibleTo(this)) offerRecovery();
     });
     job->start();
 }
 
-void StartPages::offerRecovery(const SessionSummary& summary) {
+void StartPages::offerRecovery() {
+    const SessionSummary& summary = *m_interrupted;
     const QString path = QString::fromStdString(summary.path.string());
     // The last record's time of day; the file's own time where the start is not noted.
     const auto meta = summary.meta.find("started");
@@ -388,6 +397,7 @@ void StartPages::offerRecovery(const SessionSummary& summary) {
 }
 
 void StartPages::recover(const QString& path) {
+    m_interrupted.reset();
     m_strip->hide();
     auto* job = new Job(
         [path](const ProgressFn&, const CancelFlag*) { return recoverSession(path.toStdString()); },
@@ -405,14 +415,15 @@ void StartPages::recover(const QString& path) {
 void StartPages::discard(const QString& path) {
     if (const Status status = SessionFolder::discard(path); !status.ok())
         return m_strip->showError("The session could not be discarded.", status);
+    m_interrupted.reset();
     m_host.recent().remove(path);
     m_strip->showMessage(MessageStrip::Kind::Info, "The session was discarded.",
                          "It is deleted at the next start.");
     connect(m_strip->addAction("Undo"), &QAbstractButton::clicked, this, [this, path] {
         if (const Status status = SessionFolder::restore(path); !status.ok())
             return m_strip->showError("The session could not be brought back.", status);
-        checkLastSession();
         m_strip->hide();
+        checkLastSession();
     });
     m_strip->addClose();
 }

@@ -43,7 +43,8 @@ public:
 public slots:
     void openModel();                        // asks for a folder or a file
     void openSession();                      // asks for a file
-    void openDemo();                         // loads the bundled model at once
+    // Loads the bundled model at once; `knobs` over those of the demo.
+    void openDemo(const colibri::KnobValues& knobs = {});
     // A container, a checkpoint or a session. `knobs` apply where it is a model.
     void openPath(const QString& path, const colibri::KnobValues& knobs = {});
     // As openPath, and begins to load at once.
@@ -56,6 +57,7 @@ public slots:
 signals:
     void wanted();                           // show these pages: something of them was opened
     void modelReady();                       // show the chat
+    void openFailed(const colibri::Status& status);
     void leave();                            // Back, while a model runs
     void machineKnown();                     // facts() are there
     void keyboardSheetWanted();
@@ -75,7 +77,7 @@ private:
     void stopOpening();
     void refreshMachine();
     void showRates(const QString& stage);
-    void offerRecovery(const SessionSummary& summary);
+    void offerRecovery();
     void recover(const QString& path);
     void discard(const QString& path);
     void removeRecent(const RecentEntry& entry);
@@ -84,6 +86,7 @@ private:
     EngineHost& m_host;
     MachineFacts m_facts;
     QPointer<Job> m_opening, m_measuring;
+    std::optional<SessionSummary> m_interrupted;   // offered until it is answered
     uint64_t m_generation = 0;               // of opening: what comes late is dropped
 
     MessageStrip* m_strip;

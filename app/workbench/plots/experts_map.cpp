@@ -27,7 +27,8 @@ void ExpertsMap::setModel(const ModelFacts* model) {
     m_layers = model ? int(model->moeLayers) : 0;
     m_experts = model ? int(model->experts) : 0;
     m_layerIndex = model ? model->layerIndex : std::vector<int>();
-    m_hoverLayer = m_pinLayer = -1;
+    m_hoverLayer = m_pinLayer = m_hoverExpert = m_pinExpert = -1;
+    m_snapshot.reset();                  // of the model before
     update();
 }
 
@@ -70,7 +71,7 @@ void ExpertsMap::paintHeader(QPainter& p) {
              tone(Tone::Text1));
     double x = 12 + textWidth(type::bodyBold(), "Experts") + 6;
     if (m_layers == 0) return;
-    const QString shape = QString("%1 layers × %2").arg(m_layers).arg(m_experts);
+    const QString shape = QString("%1 layer%2 × %3").arg(m_layers).arg(m_layers == 1 ? "" : "s").arg(m_experts);
     drawText(p, QRectF(x, 6, 200, 18), Qt::AlignVCenter, shape, type::body(), tone(Tone::Text3));
     x += textWidth(type::body(), shape) + 12;
 
@@ -194,6 +195,11 @@ void ExpertsMap::mousePressEvent(QMouseEvent*) {
 }
 
 void ExpertsMap::leaveEvent(QEvent*) { pointAt(-1, -1); }
+
+void ExpertsMap::focusOutEvent(QFocusEvent*) {
+    if (!underMouse()) pointAt(-1, -1);
+    update();
+}
 
 void ExpertsMap::focusInEvent(QFocusEvent*) {
     if (m_hoverLayer < 0 && m_layers > 0) pointAt(0, 0);

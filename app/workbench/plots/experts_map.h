@@ -31,7 +31,7 @@ protected:
     void leaveEvent(QEvent*) override;
     void keyPressEvent(QKeyEvent*) override;
     void focusInEvent(QFocusEvent*) override;
-    void focusOutEvent(QFocusEvent*) override { update(); }
+    void focusOutEvent(QFocusEvent*) override;
 
 private:
     QRect mapRect() const;

@@ -33,6 +33,11 @@ EffectLook effectLook(const Marker& marker) {
         look.text = QString("measuring, %1 of %2 tokens").arg(marker.measured).arg(marker.needed);
         return look;
     }
+    if (marker.effect == Marker::Effect::NotMeasured) {
+        look.text = "not measured";
+        look.interval = QString::fromStdString(marker.reason);
+        return look;
+    }
     if (marker.effect != Marker::Effect::Known) return look;
     look.interval = QString("95 %: %1..%2").arg(signedPercent(marker.low, false),
         signedPercent(marker.high, marker.low < 0 && marker.high > 0));

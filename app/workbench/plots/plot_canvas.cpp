@@ -38,6 +38,10 @@ PlotCanvas::PlotCanvas(const PlotSpec& spec, ViewState* view, QWidget* parent)
         if (spec.steps) graph->setLineStyle(QCPGraph::lsStepLeft);
         m_graphs.push_back(graph);
     }
+    if (spec.pool == PlotSpec::Pool::Itl) {
+        m_sparse = addGraph();
+        m_sparse->setAdaptiveSampling(false);
+    }
     new BackLayer(this, "grid");
     new FrontLayer(this, "axes");
     new OverlayLayer(this, "overlay");
@@ -62,13 +66,23 @@ void PlotCanvas::setAxisVisible(bool on) {
 void PlotCanvas::setSeriesHidden(int index, bool hidden) {
     m_hidden[size_t(index)] = hidden;
     m_graphs[size_t(index)]->setVisible(!hidden);
+    if (index == 0 && m_sparse) m_sparse->setVisible(!hidden);
     recolor();
     refresh();
 }
 
-void PlotCanvas::setGreyed(bool on) {
-    if (on == m_greyed) return;
-    m_greyed = on;
+bool PlotCanvas::sparseAt(double t) const {
+    if (!m_sparse || !m_snapshot) return false;
+    if (m_snapshot->itlCount.t.empty()) return false;
+    return valueAt(m_snapshot->itlCount, t) < kEnoughSamples;   // no sample near: not known, not grey
+}
+
+void PlotCanvas::setExport(bool on) {
+    if (on == m_export) return;
+    m_export = on;
+    if (on) m_axisBefore = m_axis;
+    setAxisVisible(on || m_axisBefore);
+    m_hovered = -1;
     recolor();
 }
 
@@ -81,27 +95,38 @@ void PlotCanvas::setBound(double value, const QString& label, bool hard) {
 void PlotCanvas::recolor() {
     setBackground(QBrush(tone(Tone::Plot)));
     for (size_t i = 0; i < m_graphs.size(); ++i) {
-        const bool grey = m_greyed && i == 0;
-        QColor color = grey ? tone(Tone::Text3) : tone(seriesTone(m_spec.series[i].color));
+        QColor color = tone(seriesTone(m_spec.series[i].color));
         if (m_hovered >= 0 && m_hovered != int(i)) color = withAlpha(color, 0.45);
         QPen pen(color, m_hovered == int(i) ? 2 : 1);
         pen.setCosmetic(true);
         pen.setJoinStyle(Qt::RoundJoin);
-        if (grey) pen.setDashPattern({3, 3});
         m_graphs[i]->setPen(pen);
         m_graphs[i]->setBrush(Qt::NoBrush);
         m_graphs[i]->setChannelFillGraph(nullptr);
         m_graphs[i]->setAntialiased(true);
         m_graphs[i]->setAntialiasedFill(false);
     }
+    if (m_sparse) {
+        QPen pen(withAlpha(tone(Tone::Text3), m_hovered > 0 ? 0.45 : 1), m_hovered == 0 ? 2 : 1);
+        pen.setCosmetic(true);
+        pen.setDashPattern({3, 3});
+        m_sparse->setPen(pen);
+        m_sparse->setBrush(Qt::NoBrush);
+        m_sparse->setChannelFillGraph(nullptr);
+        m_sparse->setAntialiased(true);
+        m_sparse->setAntialiasedFill(false);
+    }
     if (m_graphs.size() > 2 || m_graphs.empty() || m_hidden[0]) return;
     const bool between = m_spec.fill == PlotSpec::Fill::Between && m_graphs.size() == 2;
     QColor fill = tone(seriesTone(m_spec.series[0].color));
-    if (m_greyed) fill = tone(Tone::Text3);
     if (m_spec.fill != PlotSpec::Fill::None)
         m_graphs[0]->setBrush(withAlpha(fill, 0.10));
     if (between && !m_hidden[1]) m_graphs[0]->setChannelFillGraph(m_graphs[1]);
     if (between && m_hidden[1]) m_graphs[0]->setBrush(Qt::NoBrush);
+    if (m_sparse && between && !m_hidden[1]) {
+        m_sparse->setBrush(withAlpha(tone(Tone::Text3), 0.10));
+        m_sparse->setChannelFillGraph(m_graphs[1]);
+    }
 }
 
 void PlotCanvas::updateData() {
@@ -109,15 +134,27 @@ void PlotCanvas::updateData() {
     const int columns = std::max(8, width() - kPlotLeft - kPlotRight);
     double max = 0;
     m_hasData = false;
+    m_factor = 1;
+    if (!m_spec.smallUnit.isEmpty() && m_snapshot) {
+        double most = 0;
+        for (size_t i = 0; i < m_graphs.size(); ++i) {
+            const double value = visibleStats(*data(int(i)), lower, upper).max;
+            if (std::isfinite(value)) most = std::max(most, value);
+        }
+        if (most < 1) m_factor = 1000;
+    }
     QVector<double> keys, values;
     for (size_t i = 0; i < m_graphs.size(); ++i) {
         const SeriesData* series = data(int(i));
         if (!series) {
             m_graphs[i]->data()->clear();
+            if (i == 0 && m_sparse) m_sparse->data()->clear();
             continue;
         }
         decimate(*series, lower, upper, columns, &keys, &values);
-        m_graphs[i]->setData(keys, values, true);
+        for (double& v : values) v *= m_factor;
+        if (i == 0 && m_sparse) setSparse(keys, values);
+        else m_graphs[i]->setData(keys, values, true);
         for (const double v : values) {
             if (!std::isfinite(v)) continue;
             m_hasData = true;
@@ -129,7 +166,7 @@ void PlotCanvas::updateData() {
     if (!std::isfinite(m_spec.fixedMax)) {
         if (!(want > 0)) want = m_spec.slo ? m_view->sloMs() * 1.5 : 1;
         // A bound that is not far above the data is worth seeing.
-        if (m_bound > want && m_bound < 4 * want) want = m_bound * 1.1;
+        if (bound() > want && bound() < 4 * want) want = bound() * 1.1;
         const double step = niceStep(want), full = std::ceil(want / step) * step;
         if (full <= want * 1.12) want = full;
         if (want <= m_top && want > 0.55 * m_top) want = m_top;
@@ -137,6 +174,21 @@ void PlotCanvas::updateData() {
     m_top = want;
     yAxis->setRange(0, m_top);
     xAxis->setRange(lower, upper);
+}
+
+// The first series in two graphs: where n is enough, and where it is not. They share the points at
+// which one goes over into the other.
+void PlotCanvas::setSparse(const QVector<double>& keys, const QVector<double>& values) {
+    QVector<double> sure(values.size(), std::nan("")), few(values.size(), std::nan(""));
+    bool before = false;
+    for (qsizetype i = 0; i < keys.size(); ++i) {
+        const bool now = sparseAt(keys[i]);
+        (now ? few : sure)[i] = values[i];
+        if (i > 0 && now != before) (now ? sure : few)[i] = values[i];
+        before = now;
+    }
+    m_graphs[0]->setData(keys, sure, true);
+    m_sparse->setData(keys, few, true);
 }
 
 void PlotCanvas::refresh() {
@@ -224,7 +276,7 @@ void PlotCanvas::updateHover(const QPointF& at) {
     for (size_t i = 0; i < m_graphs.size(); ++i) {
         const SeriesData* series = data(int(i));
         if (!series || m_hidden[i]) continue;
-        const double v = valueAt(*series, timeAt(at.x()));
+        const double v = valueAt(*series, timeAt(at.x())) * m_factor;
         const double d = std::isfinite(v) ? std::abs(y(v) - at.y()) : 1e9;
         if (d < best) {
             best = d;
@@ -273,6 +325,7 @@ void PlotCanvas::keyPressEvent(QKeyEvent* event) {
 }
 
 void PlotCanvas::contextMenuEvent(QContextMenuEvent* event) {
+    leaveEvent(nullptr);                 // the pointer goes to the menu
     emit menuRequested(event->globalPos());
 }
 
@@ -288,6 +341,7 @@ void PlotCanvas::focusInEvent(QFocusEvent* event) {
 
 void PlotCanvas::focusOutEvent(QFocusEvent* event) {
     QCustomPlot::focusOutEvent(event);
+    if (!underMouse()) m_view->setCursor(std::numeric_limits<double>::quiet_NaN());
     refreshCursor();
 }
 

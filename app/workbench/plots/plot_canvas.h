@@ -13,6 +13,8 @@
 
 namespace colibri::ui {
 
+constexpr double kEnoughSamples = 200;   // of gaps, for a P99
+
 class PlotCanvas : public QCustomPlot {
     Q_OBJECT
 
@@ -24,7 +26,6 @@ public:
     bool axisVisible() const { return m_axis; }
     void setSeriesHidden(int index, bool hidden);
     bool seriesHidden(int index) const { return m_hidden[size_t(index)]; }
-    void setGreyed(bool on);             // too few samples for the first series
     // A bound drawn across the plot: `hard` in error, else dotted. NaN: none.
     void setBound(double value, const QString& label, bool hard);
     void setEmptyReason(const QString& reason) { m_emptyReason = reason; }
@@ -41,14 +42,18 @@ public:
     double y(double v) const { return yAxis->coordToPixel(v); }
     QRectF area() const { return axisRect()->rect(); }
     int hovered() const { return m_hovered; }
-    bool greyed() const { return m_greyed; }
-    double bound() const { return m_bound; }
+    // P99 of fewer than kEnoughSamples gaps is drawn grey and dashed, where and when it is so.
+    bool sparseAt(double t) const;
+    // What values are multiplied by, and their unit: that of the table, or the smaller one.
+    double factor() const { return m_factor; }
+    const QString& unit() const { return m_factor == 1 ? m_spec.unit : m_spec.smallUnit; }
+    double bound() const { return m_bound * m_factor; }
     const QString& boundLabel() const { return m_boundLabel; }
     bool boundHard() const { return m_boundHard; }
     const QString& emptyReason() const { return m_emptyReason; }
     bool hasVisibleData() const { return m_hasData; }
     bool drawingExport() const { return m_export; }
-    void setExport(bool on) { m_export = on; }
+    void setExport(bool on);             // as it is drawn in a file: with a time axis, no cursor
 
 signals:
     void menuRequested(const QPoint& globalPos);
@@ -72,18 +77,21 @@ private:
     QRectF sloHandle() const;
     void updateHover(const QPointF& at);
     void updateData();
+    void setSparse(const QVector<double>& keys, const QVector<double>& values);
 
     PlotSpec m_spec;
     ViewState* m_view;
     std::shared_ptr<const Snapshot> m_snapshot;
     std::vector<QCPGraph*> m_graphs;
+    QCPGraph* m_sparse = nullptr;        // stretches of the first series with few samples
     std::vector<bool> m_hidden;
     QString m_emptyReason;
     double m_top = 0;                    // of the y axis
     double m_bound = std::numeric_limits<double>::quiet_NaN();
     QString m_boundLabel;
     bool m_boundHard = false;
-    bool m_axis = false, m_greyed = false, m_hasData = false, m_export = false;
+    double m_factor = 1;
+    bool m_axis = false, m_hasData = false, m_export = false, m_axisBefore = false;
     int m_hovered = -1;
     Drag m_drag = Drag::None;
     QPointF m_dragFrom;

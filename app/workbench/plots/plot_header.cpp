@@ -84,6 +84,10 @@ void PlotHeader::renderLine(QPainter& p, double width) const {
         p.fillRect(QRectF(right, kTop + 8, 10, 2), tone(seriesTone(e.color)));
         right -= 12;
     }
+    if (m_content.cursorTime.isEmpty()) return;
+    right -= textWidth(type::monoSmall(), m_content.cursorTime);
+    drawText(p, QRectF(right, kTop, 100, 18), Qt::AlignVCenter, m_content.cursorTime,
+             type::monoSmall(), tone(Tone::Accent));
 }
 
 void PlotHeader::renderTable(QPainter& p, double width, double* left) const {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/workbench/plots/plot_layers.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "app/workbench/plots/plot_canvas.h"
@@ -53,7 +54,8 @@ void BackLayer::draw(QCPPainter* p) {
     const QRectF area = m_canvas->area();
     const ViewState* view = m_canvas->view();
     const double bottom = area.bottom();
-    for (const double t : ticksIn(view->lower(), view->upper(), timeStep(view->span(), area.width())))
+    for (const double t : ticksIn(std::max(0.0, view->lower()), view->upper(),
+                                  timeStep(view->span(), area.width())))
         vertical(p, m_canvas->x(t), area.top(), bottom, tone(Tone::Line1));
 
     const double max = m_canvas->yAxis->range().upper;
@@ -121,7 +123,12 @@ void FrontLayer::draw(QCPPainter* p) {
     if (!m_canvas->hasVisibleData()) {
         const QString text = "No data: " + m_canvas->emptyReason();
         const double w = textWidth(type::caption(), text) + 16;
-        const QRectF plate(area.center().x() - w / 2, area.center().y() - 9, w, 18);
+        QRectF plate(area.center().x() - w / 2, area.center().y() - 9, w, 18);
+        // Clear of the limit's label, which stands at the right.
+        const double slo = m_canvas->y(view->sloMs()) - 8;
+        if (m_canvas->spec().slo && plate.right() > area.right() - 90 &&
+            std::abs(slo - plate.center().y()) < 20)
+            plate.moveTop(slo > area.center().y() ? slo - 28 : slo + 16);
         p->fillRect(plate, tone(Tone::Plot));
         drawText(*p, plate, Qt::AlignCenter, text, type::caption(), tone(Tone::Text2));
     }
@@ -139,7 +146,7 @@ void OverlayLayer::drawTimeAxis(QCPPainter* p) {
     const double step = timeStep(view->span(), area.width());
     const int decimals = step < 1 ? 1 : 0;
     const bool cursor = view->hasCursor() && !m_canvas->drawingExport();
-    for (const double t : ticksIn(view->lower(), view->upper(), step)) {
+    for (const double t : ticksIn(std::max(0.0, view->lower()), view->upper(), step)) {
         const double x = std::round(m_canvas->x(t));
         vertical(p, x, base, base + 5, tone(Tone::Line2));
         if (cursor && std::abs(x - m_canvas->x(view->cursor())) < 44) continue;
@@ -163,20 +170,20 @@ void OverlayLayer::drawCursor(QCPPainter* p) {
     for (int i = count - 1; i >= 0; --i) {
         const SeriesData* series = m_canvas->data(i);
         if (!series || m_canvas->seriesHidden(i)) continue;
-        const double v = valueAt(*series, t);
+        const double v = valueAt(*series, t) * m_canvas->factor();
         if (!std::isfinite(v)) continue;
         const int color = m_canvas->spec().series[size_t(i)].color;
         p->setPen(QPen(tone(Tone::Plot), 1.5));
-        p->setBrush(i == 0 && m_canvas->greyed() ? tone(Tone::Text3) : tone(seriesTone(color)));
+        p->setBrush(i == 0 && m_canvas->sparseAt(t) ? tone(Tone::Text3) : tone(seriesTone(color)));
         p->drawEllipse(QPointF(x + 0.5, m_canvas->y(v)), 3, 3);
     }
     p->setRenderHint(QPainter::Antialiasing, false);
     const int hovered = m_canvas->hovered();
     if (hovered >= 0 && m_canvas->data(hovered)) {
         const PlotSeries& series = m_canvas->spec().series[size_t(hovered)];
-        const double v = valueAt(*m_canvas->data(hovered), t);
+        const double v = valueAt(*m_canvas->data(hovered), t) * m_canvas->factor();
         const QString text = QString("%1 %2 %3, %4").arg(series.name,
-            QString::fromStdString(formatFixed(v, series.decimals < 0 ? 3 : series.decimals)), m_canvas->spec().unit,
+            QString::fromStdString(formatFixed(v, series.decimals < 0 ? 1 : series.decimals)), m_canvas->unit(),
             clockText(t, 1));
         const double w = textWidth(type::monoSmall(), text) + 10;
         const double left = x - 10 - w > area.left() ? x - 10 - w : x + 10;

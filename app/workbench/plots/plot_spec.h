@@ -31,6 +31,7 @@ struct PlotSpec {
     bool slo = false;            // shows the ITL limit
     bool steps = false;
     bool secondColumn = false;   // stands in the second column of a wide window
+    QString smallUnit;           // a thousandth of `unit`: used while all that is seen is under one unit
     QString needs;               // shown beside the title while its source is n/a
 };
 

@@ -4,12 +4,12 @@
 #include <QFileDialog>
 #include <QGridLayout>
 #include <QMenu>
-#include <QSaveFile>
 #include <QVBoxLayout>
 #include <cmath>
 
 #include "app/workbench/plots/plot_canvas.h"
 #include "app/workbench/plots/plot_data.h"
+#include "app/workbench/session/save_file.h"
 #include "engine/base/format.h"
 
 namespace colibri::ui {
@@ -26,15 +26,18 @@ protected:
     }
 };
 
+constexpr double kComparedSeconds = 120;  // figures stand beside those before a change
+constexpr double kIdleRedraw = 0.25;      // seconds, while nothing runs
+
 QString number(double v, int decimals) { return QString::fromStdString(formatFixed(v, decimals)); }
 
 }  // namespace
 
-const Marker* latestEffect(const Snapshot& snapshot) {
+const Marker* recentChange(const Snapshot& snapshot) {
     for (size_t i = snapshot.markers.size(); i-- > 0;) {
         const Marker& marker = snapshot.markers[i];
-        if (marker.kind == Marker::Kind::Knob && marker.effect == Marker::Effect::Known)
-            return &marker;
+        if (marker.kind == Marker::Kind::Knob)
+            return snapshot.now - marker.t <= kComparedSeconds ? &marker : nullptr;
     }
     return nullptr;
 }
@@ -66,8 +69,9 @@ PlotsPanel::PlotsPanel(ViewState* view, QWidget* parent)
         m_plots.push_back(plot);
     }
     connect(view, &ViewState::rangeChanged, this, [this] {
+        if (m_view->following()) return;     // moves with the clock: tick() knows when to redraw
         m_moved = true;
-        if (!m_view->following()) tick(m_snapshot);
+        tick(m_snapshot);
     });
     connect(view, &ViewState::modeChanged, this, [this] {
         m_moved = true;
@@ -88,6 +92,8 @@ void PlotsPanel::setSource(SessionSource* source) {
     m_source = source;
     for (TimePlot* plot : m_plots) plot->setSource(source);
     m_experts->setModel(source ? source->model() : nullptr);
+    m_snapshot.reset();
+    m_drawnAt = m_pooledAt = m_figuresAt = -1;
     m_moved = true;
 }
 
@@ -216,10 +222,13 @@ void PlotsPanel::tick(const std::shared_ptr<const Snapshot>& snapshot) {
         m_drawnAt = m_pooledAt = m_figuresAt = -1;
         return;
     }
-    // While following, a redraw is due when the range has moved by half a pixel, or every 100 ms.
+    // While following, a redraw is due when the range has moved by half a pixel, or every 100 ms;
+    // while nothing runs there is little to see.
     const double pixel = m_view->span() / std::max(100, width());
     const double since = std::abs(snapshot->now - m_drawnAt);
-    const bool due = m_moved || (fresh && since >= std::min(0.1, std::max(0.03, pixel / 2)));
+    const bool idle = !m_source || m_source->activeRequests() == 0;
+    const double pace = idle ? kIdleRedraw : std::min(0.1, std::max(0.03, pixel / 2));
+    const bool due = m_moved || (fresh && since >= pace);
     if (!due) return;
     m_moved = false;
     m_drawnAt = snapshot->now;
@@ -244,12 +253,15 @@ void PlotsPanel::updateFigures(const Snapshot& snapshot) {
     const bool few = f.itlCount < 200;
     QVector<FigureCard> cards;
     FigureCard decode{"Decode", number(f.decodeTokS, 1), "tok/s", {},
-                      "Tokens decoded per second.\nSource: engine events, 2 s window"};
-    const Marker* effect = latestEffect(snapshot);
-    if (effect && !(effect->low <= 0 && effect->high >= 0)) {
-        const EffectLook look = effectLook(*effect);
-        decode.detail = {captionMono(look.text.section(" tok/s", 0, 0), look.ink),
-                         caption(" since " + clockText(effect->t, 0))};
+                      "Tokens decoded per second, over the last 2 s. A turn's own figure is over "
+                      "its whole reply.\nSource: engine events, 2 s window"};
+    const Marker* change = recentChange(snapshot);
+    const EffectLook effect = change ? effectLook(*change) : EffectLook();
+    if (effect.figure && std::isfinite(f.decodeTokS)) {
+        decode.detail = {captionMono(effect.text.section(" tok/s", 0, 0), effect.ink),
+                         caption(" since " + clockText(change->t, 0))};
+    } else if (!std::isfinite(f.itlP50Ms)) {
+        decode.detail = {caption("no tokens now")};
     } else {
         decode.detail = {caption("ITL P50 "), captionMono(number(f.itlP50Ms, 1)), caption(" ms")};
     }
@@ -272,23 +284,23 @@ void PlotsPanel::updateFigures(const Snapshot& snapshot) {
 
     FigureCard hit{"Hit rate", number(f.hitRate, 1), "%", {},
                    "Experts found in memory at first touch, out of all look-ups.\n"
-                   "A prefetch that comes late counts as a miss.\n"
-                   "Source: engine events, 10 s window"};
-    const Marker* change = nullptr;
-    for (const Marker& marker : snapshot.markers)
-        if (marker.kind == Marker::Kind::Knob) change = &marker;
-    const double before = change ? valueBefore(snapshot, SeriesId::HitRate, change->t)
-                                 : std::nan("");
-    hit.detail = std::isfinite(before)
-                     ? QVector<Span>{caption("was " + number(before, 1) + " %")}
-                     : QVector<Span>{captionMono(number(f.prefetchHitRate, 1)),
-                                     caption(" % by prefetch")};
+                   "A prefetch that comes late counts as a miss. Over the last 10 s; a turn's own "
+                   "figure is over its whole reply.\nSource: engine events, 10 s window"};
+    const double before = change && std::isfinite(f.hitRate)
+                              ? valueBefore(snapshot, SeriesId::HitRate, change->t) : std::nan("");
+    if (std::isfinite(before)) {
+        hit.detail = {caption("was " + number(before, 1) + " %")};
+    } else if (std::isfinite(f.prefetchHitRate)) {
+        hit.detail = {captionMono(number(f.prefetchHitRate, 1)), caption(" % by prefetch")};
+    } else {
+        hit.detail = {caption("no look-ups now")};
+    }
     cards << hit;
 
     const QString rate = std::isfinite(f.readBytesPerS)
                              ? QString::fromStdString(formatRate(f.readBytesPerS)) : "n/a";
     FigureCard read{"Read", rate.section(' ', 0, 0), rate.section(' ', 1), {},
-                    "Bytes of experts read from disk per second.\nSource: engine events, 1 s window"};
+                    "Bytes of experts read from disk per second, over the last second.\nSource: engine events, 1 s window"};
     const int64_t limit = m_source ? m_source->knobState(KnobId::LinkLimit).effective : 0;
     read.detail = {caption(limit > 0 ? QString("link limit %1 MB/s").arg(limit) : "experts from disk",
                            limit > 0 ? Tone::Warn : Tone::Text3)};
@@ -332,18 +344,10 @@ void PlotsPanel::exportPlot(TimePlot* plot, const QString& format, QString path)
         if (path.isEmpty()) return;
         if (!path.endsWith("." + format)) path += "." + format;
     }
-    QString error;
-    bool ok = true;
-    if (format == "csv") {
-        QSaveFile file(path);
-        const QByteArray text = plot->csv().toUtf8();
-        ok = file.open(QIODevice::WriteOnly) && file.write(text) == text.size() && file.commit();
-        error = file.errorString();
-    } else {
-        ok = plot->saveImage(path, &error);
-    }
-    if (ok) emit exported(path);
-    else emit exportFailed(path, error);
+    const Status status = format == "csv" ? saveFile(path, plot->csv().toUtf8())
+                                          : plot->saveImage(path);
+    if (status.ok()) emit exported(path);
+    else emit exportFailed(QString::fromStdString(status.text()));
 }
 
 void PlotsPanel::paintEvent(QPaintEvent*) {

@@ -46,7 +46,7 @@ public:
 
 signals:
     void exported(const QString& path);
-    void exportFailed(const QString& path, const QString& reason);
+    void exportFailed(const QString& reason);   // path and why
     void shownChanged();
     void turnClicked(double from, double to);
 
@@ -75,8 +75,9 @@ private:
     bool m_moved = true;
 };
 
-// The latest knob change whose effect is known, and the series value just before a change.
-const Marker* latestEffect(const Snapshot& snapshot);
+// The newest knob change while figures may still be compared with those before it: not for long, and
+// not after a further change. And the series value just before a change.
+const Marker* recentChange(const Snapshot& snapshot);
 double valueBefore(const Snapshot& snapshot, SeriesId id, double t);
 
 }  // namespace colibri::ui

@@ -3,7 +3,6 @@
 
 #include <QBuffer>
 #include <QEvent>
-#include <QSaveFile>
 #include <QSvgGenerator>
 #include <QVBoxLayout>
 #include <cmath>
@@ -11,14 +10,15 @@
 #include "app/workbench/plots/plot_canvas.h"
 #include "app/workbench/plots/plot_data.h"
 #include "app/workbench/plots/plot_margins.h"
+#include "app/workbench/session/save_file.h"
 #include "app/workbench/widgets/controls.h"
 #include "engine/base/format.h"
 
 namespace colibri::ui {
 namespace {
 
-constexpr uint64_t kEnoughSamples = 200;
 constexpr int kUnavailableHeight = 72;
+constexpr int kFullLegend = 440;         // px of an export, for all columns
 
 // In a column of figures an unknown value is short; the tooltip of the tag says why.
 QString figure(double v, int decimals) {
@@ -49,6 +49,14 @@ TimePlot::TimePlot(const PlotSpec& spec, ViewState* view, QWidget* parent)
     updateLegend();
 }
 
+void TimePlot::setSource(SessionSource* source) {
+    m_source = source;
+    m_snapshot.reset();                  // nothing of the session before
+    m_samples = 0;
+    std::fill(m_pooled.begin(), m_pooled.end(), std::nan(""));
+    updateLegend();
+}
+
 void TimePlot::setLegend(PlotHeader::Legend legend) { m_header->setLegend(legend); }
 
 void TimePlot::setDiagnose(std::function<void()> diagnose) {
@@ -70,9 +78,11 @@ void TimePlot::setSnapshot(const std::shared_ptr<const Snapshot>& snapshot, bool
             else reason = QString::fromStdString(data.unavailable);
         }
         if (any) reason.clear();
-        if (snapshot->figures.itlCount > 0) m_samples = snapshot->figures.itlCount;
-    } else if (!m_spec.needs.isEmpty()) {
-        reason = "no model is loaded";
+        m_samples = samplesSeen();
+    } else {
+        m_samples = 0;
+        std::fill(m_pooled.begin(), m_pooled.end(), std::nan(""));
+        if (!m_spec.needs.isEmpty()) reason = "no model is loaded";
     }
     m_canvas->setEmptyReason(snapshot ? "nothing was recorded in this range" : "no model is loaded");
     if (reason != m_unavailable) {
@@ -84,8 +94,6 @@ void TimePlot::setSnapshot(const std::shared_ptr<const Snapshot>& snapshot, bool
         emit availabilityChanged();
     }
     if (!isVisible()) return;
-    if (m_spec.pool == PlotSpec::Pool::Itl)
-        m_canvas->setGreyed(m_samples > 0 && m_samples < kEnoughSamples);
     updateBound();
     if (!unavailable()) m_canvas->setSnapshot(snapshot);
     if (pooled) updatePooled();
@@ -106,6 +114,15 @@ void TimePlot::refreshCursor() {
         m_canvas->refreshCursor();
     }
     updateLegend();
+}
+
+// n behind the newest P99 that is seen.
+double TimePlot::samplesSeen() const {
+    if (m_spec.pool != PlotSpec::Pool::Itl) return 0;
+    const SeriesData& counts = m_snapshot->itlCount;
+    if (counts.t.empty()) return double(m_snapshot->figures.itlCount);
+    const double last = visibleStats(counts, m_view->lower(), m_view->upper()).last;
+    return std::isfinite(last) ? last : 0;
 }
 
 // Bounds that are known: the memory limit of the process, a paced link.
@@ -131,20 +148,23 @@ void TimePlot::updatePooled() {
 }
 
 void TimePlot::updateLegend() {
+    m_header->setContent(legend(m_view->hasCursor()));
+    if (unavailable()) update();
+}
+
+PlotHeader::Content TimePlot::legend(bool withCursor) const {
     PlotHeader::Content content;
     content.title = m_spec.title;
-    content.unit = m_spec.unit;
+    content.unit = m_canvas->unit();
     content.definition = m_spec.definition;
     if (unavailable()) {
         content.right = m_spec.needs;
         if (m_canDiagnose) content.rightInset = m_diagnose->sizeHint().width() + 4;
-        m_header->setContent(content);
-        update();
-        return;
+        return content;
     }
     const bool itl = m_spec.pool == PlotSpec::Pool::Itl;
     content.thirdName = m_spec.pool == PlotSpec::Pool::None ? "mean" : "pooled";
-    if (m_view->hasCursor()) content.cursorTime = clockText(m_view->cursor(), 1);
+    if (withCursor) content.cursorTime = clockText(m_view->cursor(), 1);
     const double slo = m_spec.slo ? m_view->sloMs() : std::nan("");
     if (itl && m_samples > 0)
         content.definition += ", n = " + QString::fromStdString(formatCount(int64_t(m_samples)));
@@ -155,16 +175,20 @@ void TimePlot::updateLegend() {
         const bool limited = m_spec.slo && series.quantile > 0.9;
         if (m_snapshot) {
             const SeriesData& data = m_snapshot->series[size_t(series.id)];
-            const VisibleStats stats = visibleStats(data, m_view->lower(), m_view->upper());
+            const double factor = m_canvas->factor();
+            VisibleStats stats = visibleStats(data, m_view->lower(), m_view->upper());
+            for (double* v : {&stats.last, &stats.min, &stats.mean, &stats.max}) *v *= factor;
             const double third = m_spec.pool == PlotSpec::Pool::None ? stats.mean : m_pooled[i];
-            const double cursor = m_view->hasCursor() ? valueAt(data, m_view->cursor())
-                                                      : std::nan("");
-            const int decimals = series.decimals >= 0 ? series.decimals : stats.max < 1 ? 3 : 2;
+            // The pooled figure counts every value, the line its windows: the largest of either.
+            if (third > stats.max) stats.max = third;
+            const double cursor = withCursor ? valueAt(data, m_view->cursor()) * factor
+                                             : std::nan("");
+            const int decimals = series.decimals >= 0 ? series.decimals : factor > 1 ? 1 : 2;
             entry.last = figure(stats.last, decimals);
             entry.min = figure(stats.min, decimals);
             entry.third = figure(third, decimals);
             entry.max = figure(stats.max, decimals);
-            if (m_view->hasCursor()) entry.cursor = figure(cursor, decimals);
+            if (withCursor) entry.cursor = figure(cursor, decimals);
             entry.over = limited && stats.last > slo;
             entry.minOver = limited && stats.min > slo;
             entry.thirdOver = limited && third > slo;
@@ -177,13 +201,13 @@ void TimePlot::updateLegend() {
         content.entries.push_back(entry);
     }
     if (itl && m_samples > 0 && m_samples < kEnoughSamples)
-        content.tags.push_back({QString("P99 greyed: n = %1 < 200").arg(m_samples), ""});
+        content.tags.push_back({QString("P99 greyed: n = %1 < 200").arg(int(m_samples)), ""});
     if (m_view->paused()) {
         const double newer = m_view->now() - m_view->upper();
         content.tags.push_back(warnTag(newer > 0.5 ? "paused, " + clockText(newer, 0) +
                                                          " newer recorded" : "paused"));
     }
-    m_header->setContent(content);
+    return content;
 }
 
 void TimePlot::toggle(int index) {
@@ -270,18 +294,23 @@ QString TimePlot::csv() const {
     return out;
 }
 
-bool TimePlot::saveImage(const QString& path, QString* error) const {
-    const int headerHeight = m_header->preferredHeight();
-    const QSize size(width(), headerHeight + m_canvas->height());
+Status TimePlot::saveImage(const QString& path) const {
+    // A picture stands by itself: its own time axis and legend, nothing of the pointer.
+    PlotHeader header;
+    header.setLegend(width() >= kFullLegend ? PlotHeader::Legend::Full : PlotHeader::Legend::Short);
+    header.setContent(legend(false));
+    const int headerHeight = header.preferredHeight();
+    const int height = m_canvas->height() + (m_canvas->axisVisible() ? 0 : kPlotBottomAxis - kPlotBottom);
+    const QSize size(width(), headerHeight + height);
     m_canvas->setExport(true);
     const auto render = [&](QPaintDevice* device) {
         QCPPainter painter;
         if (!painter.begin(device)) return false;
         painter.setMode(QCPPainter::pmVectorized, true);
-        m_header->render(painter, size.width());
+        header.render(painter, size.width());
         painter.translate(0, headerHeight);
-        painter.fillRect(QRectF(0, 0, size.width(), m_canvas->height()), tone(Tone::Plot));
-        m_canvas->toPainter(&painter, size.width(), m_canvas->height());
+        painter.fillRect(QRectF(0, 0, size.width(), height), tone(Tone::Plot));
+        m_canvas->toPainter(&painter, size.width(), height);
         return painter.end();
     };
     bool ok = false;
@@ -303,10 +332,9 @@ bool TimePlot::saveImage(const QString& path, QString* error) const {
         ok = render(&image) && image.save(&buffer, "PNG");
     }
     m_canvas->setExport(false);
-    QSaveFile file(path);
-    ok = ok && file.open(QIODevice::WriteOnly) && file.write(bytes) == bytes.size() && file.commit();
-    if (!ok && error) *error = file.errorString();
-    return ok;
+    m_canvas->refresh();
+    if (!ok) return Status(Code::Internal, path.toStdString() + ": the picture could not be drawn");
+    return saveFile(path, bytes);
 }
 
 }  // namespace colibri::ui

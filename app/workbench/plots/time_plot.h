@@ -74,7 +74,7 @@ public:
     PlotCanvas* canvas() const { return m_canvas; }
     PlotHeader* header() const { return m_header; }
     bool unavailable() const { return !m_unavailable.isEmpty(); }
-    void setSource(SessionSource* source) { m_source = source; }
+    void setSource(SessionSource* source);
     void setLegend(PlotHeader::Legend legend);
     void setDiagnose(std::function<void()> diagnose);   // where "Diagnose" leads
     // New data; does nothing while hidden. `pooled`: also the costly pooled column.
@@ -83,7 +83,7 @@ public:
     void refreshCursor();
 
     QString csv() const;                 // visible range, with units and definitions
-    bool saveImage(const QString& path, QString* error) const;   // .png (2x) or .svg
+    Status saveImage(const QString& path) const;   // .png (2x) or .svg
 
 signals:
     void menuRequested(TimePlot* plot, const QPoint& globalPos);
@@ -97,6 +97,8 @@ protected:
 
 private:
     void updateLegend();
+    PlotHeader::Content legend(bool withCursor) const;
+    double samplesSeen() const;
     void updatePooled();
     void updateBound();
     void toggle(int index);
@@ -112,7 +114,7 @@ private:
     std::vector<double> m_pooled;        // per series, NaN unknown
     QString m_unavailable;
     bool m_canDiagnose = false;
-    uint64_t m_samples = 0;              // n of the last window with tokens
+    double m_samples = 0;                // n behind the newest P99 that is seen
 };
 
 }  // namespace colibri::ui

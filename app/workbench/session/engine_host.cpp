@@ -6,6 +6,8 @@
 #include <QFileInfo>
 #include <QStandardPaths>
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 #include "engine/base/format.h"
 #include "engine/base/machine.h"
@@ -14,6 +16,7 @@ namespace colibri::ui {
 namespace {
 
 constexpr qint64 kMemoryEveryMs = 500;
+constexpr int kLongestEndMs = 20000, kEndStepMs = 2;   // a cancelled reply ends within one token
 constexpr qsizetype kCountedChars = 64 << 10;  // tokenising more would be felt while typing
 
 QString dataFolder(const QString& given) {
@@ -61,11 +64,27 @@ struct EngineHost::Loaded {
     std::unique_ptr<Recorder> recorder;
     RunTally tally;
     Status notRecorded;              // why there is no session file
+    std::vector<std::weak_ptr<ChatRun>> runs;   // GUI thread: replies that may still run
 
     ~Loaded() {
+        endReplies();
         recorder.reset();
         engine.reset();
         // The lock goes last: until then nobody takes the session for one of a killed program.
+    }
+
+private:
+    // The recorder still has to see how each reply ended: it stops after the last one did.
+    void endReplies() {
+        if (!engine) return;
+        for (const auto& weak : runs) {
+            if (const auto run = weak.lock()) {
+                run->cancel();
+                if (const uint64_t id = run->request.load()) engine->cancel(id);
+            }
+        }
+        for (int waited = 0; engine->activeRequests() > 0 && waited < kLongestEndMs; waited += kEndStepMs)
+            std::this_thread::sleep_for(std::chrono::milliseconds(kEndStepMs));
     }
 };
 
@@ -75,6 +94,7 @@ EngineHost::EngineHost(const QString& dataDir, QObject* parent)
       m_measurements(dataFolder(dataDir) + "/measurements.json") {
     setParent(parent);
     m_sessions.purge();
+    connect(&m_recent, &RecentList::failed, this, &EngineHost::notSaved);
 }
 
 EngineHost::~EngineHost() {
@@ -191,7 +211,10 @@ void EngineHost::rememberRun(const Loaded& loaded) {
     if (!loaded.recorder) return;
     if (auto run = loaded.tally.result()) {
         run->knobs = knobSummary(loaded);
-        m_measurements.setRun(loaded.engine->info().fingerprint, *run);
+        if (const Status status = m_measurements.setRun(loaded.engine->info().fingerprint, *run);
+            !status.ok()) {
+            emit notSaved(status);
+        }
     }
     if (loaded.place.path.isEmpty()) return;
     const auto snapshot = loaded.recorder->snapshot();
@@ -268,11 +291,16 @@ KnobState EngineHost::knobState(KnobId id) const {
     return {value, value, {}};
 }
 
-void EngineHost::setKnob(KnobId id, int64_t value) {
+void EngineHost::setKnob(KnobId id, int64_t value, bool final) {
+    const bool same = m_loaded && m_loaded->engine->knobState(id).requested == value;
     m_knobs[size_t(id)] = value;
     if (!m_loaded) return;
-    m_loaded->tally.restart();
-    m_loaded->engine->setKnob(id, value);
+    if (!final) m_loaded->recorder->hold(id);
+    if (!same) {
+        m_loaded->tally.restart();
+        m_loaded->engine->setKnob(id, value);
+    }
+    if (final) m_loaded->recorder->release(id, value);
 }
 
 Histogram EngineHost::itlBetween(double t0, double t1) const {
@@ -293,12 +321,15 @@ std::shared_ptr<ChatRun> EngineHost::startChat(ChatRequest request) {
         run->fail(Status(Code::InvalidArgument, "No model is loaded", "Open a model first"));
         return run;
     }
+    std::erase_if(m_loaded->runs, [](const auto& weak) { return weak.expired(); });
+    m_loaded->runs.push_back(run);
     m_worker.post([loaded = m_loaded, run, request = std::move(request)] {
         if (run->cancelled()) {
             return run->fail(Status(Code::Cancelled, "The request was cancelled"));
         }
         auto prompt = loaded->engine->encodeChat(request.messages);
         if (!prompt) return run->fail(prompt.status());
+        const bool full = int64_t(prompt->size()) >= loaded->engine->contextLength();
         Request r;
         r.prompt = std::move(*prompt);
         r.sampling = request.sampling;
@@ -317,7 +348,7 @@ std::shared_ptr<ChatRun> EngineHost::startChat(ChatRequest request) {
             run->finish(std::move(result));
         };
         const auto id = loaded->engine->submit(std::move(r), std::move(callbacks));
-        if (!id) return run->fail(id.status());
+        if (!id) return run->fail(id.status(), full ? StopReason::ContextFull : StopReason::Error);
         run->request.store(*id);
         if (run->cancelled()) loaded->engine->cancel(*id);
     });

@@ -54,7 +54,7 @@ public:
     MemoryNow memory() const override;
     KnobLimits knobLimits(KnobId id) const override;
     KnobState knobState(KnobId id) const override;
-    void setKnob(KnobId id, int64_t value) override;
+    void setKnob(KnobId id, int64_t value, bool final = true) override;
     Histogram itlBetween(double t0, double t1) const override;
     Histogram loadsBetween(double t0, double t1) const override;
     void note(const QString& text) override;
@@ -71,6 +71,7 @@ signals:
     void loadProgressed();               // at most 30 times a second
     void loadFailed(const colibri::Status& status);
     void recordingFailed(const colibri::Status& status);   // the model runs, unrecorded
+    void notSaved(const colibri::Status& status);   // the recent list or the measurements
 
 private:
     struct Loaded;

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "app/workbench/session/save_file.h"
 #include "engine/base/file.h"
 #include "engine/base/machine.h"
 #include "profiler/record/histogram.h"
@@ -108,7 +109,7 @@ void Measurements::read() {
     }
 }
 
-void Measurements::write() const {
+Status Measurements::write() const {
     const auto time = [](const QDateTime& t) { return t.toString(Qt::ISODate).toStdString(); };
     nlohmann::ordered_json json = {{"schema", kSchema}, {"machine", machineFingerprint()}};
     json["rates"] = {{"disk_bytes_per_s", m_machine.diskBytesPerS},
@@ -127,13 +128,12 @@ void Measurements::write() const {
                              {"knobs", run.knobs.toStdString()},
                              {"when", time(run.when)}};
     }
-    // Lost figures are measured again; not worth a message.
-    (void)writeFileAtomically(m_file.toStdString(), json.dump(1) + "\n");
+    return saveFile(m_file, QByteArray::fromStdString(json.dump(1) + "\n"));
 }
 
-void Measurements::setMachine(const MachineRates& rates) {
+Status Measurements::setMachine(const MachineRates& rates) {
     m_machine = rates;
-    write();
+    return write();
 }
 
 std::optional<ModelRun> Measurements::run(const std::string& fingerprint) const {
@@ -141,9 +141,9 @@ std::optional<ModelRun> Measurements::run(const std::string& fingerprint) const 
     return it == m_runs.end() ? std::nullopt : std::optional(it->second);
 }
 
-void Measurements::setRun(const std::string& fingerprint, const ModelRun& run) {
+Status Measurements::setRun(const std::string& fingerprint, const ModelRun& run) {
     m_runs[fingerprint] = run;
-    write();
+    return write();
 }
 
 }  // namespace colibri::ui

@@ -54,13 +54,14 @@ class Measurements {
 public:
     explicit Measurements(const QString& file);
     const MachineRates& machine() const { return m_machine; }
-    void setMachine(const MachineRates& rates);
+    // The figures hold for this run also where they could not be written: that is the status.
+    Status setMachine(const MachineRates& rates);
     std::optional<ModelRun> run(const std::string& fingerprint) const;
-    void setRun(const std::string& fingerprint, const ModelRun& run);
+    Status setRun(const std::string& fingerprint, const ModelRun& run);
 
 private:
     void read();
-    void write() const;
+    Status write() const;
 
     QString m_file;
     MachineRates m_machine;

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/workbench/session/job.h"
+#include "app/workbench/session/save_file.h"
 #include "engine/base/file.h"
 
 namespace colibri::ui {
@@ -65,7 +66,10 @@ void RecentList::write() {
     }
     const nlohmann::ordered_json json = {{"schema", kSchema}, {"recent", std::move(list)}};
     // A list that cannot be written is no reason to stop anybody: it is kept for this run.
-    (void)writeFileAtomically(m_file.toStdString(), json.dump(1) + "\n");
+    if (const Status status = saveFile(m_file, QByteArray::fromStdString(json.dump(1) + "\n"));
+        !status.ok()) {
+        emit failed(status);
+    }
 }
 
 void RecentList::add(RecentEntry entry) {

@@ -7,6 +7,8 @@
 #include <QString>
 #include <QVector>
 
+#include "engine/base/status.h"
+
 namespace colibri::ui {
 
 class Job;
@@ -33,6 +35,7 @@ public:
 
 signals:
     void changed();
+    void failed(const colibri::Status& status);   // the list could not be written
 
 private:
     void read();

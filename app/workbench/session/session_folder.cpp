@@ -14,6 +14,8 @@ namespace {
 
 const char* const kWalSuffixes[] = {"", "-wal", "-shm"};
 
+constexpr int kLookedAt = 10;    // newest sessions: older ones were offered before
+
 QString discardedDir(const QString& path) {
     return QFileInfo(path).path() + "/discarded";
 }
@@ -54,14 +56,14 @@ Result<SessionPlace> SessionFolder::reserve() const {
 std::optional<SessionSummary> SessionFolder::interrupted() const {
     const QDir dir(m_dir);
     const auto files = dir.entryInfoList({"*." + kSessionSuffix}, QDir::Files, QDir::Time);
-    if (files.isEmpty()) return std::nullopt;
-    const QString path = files.front().filePath();
-    QLockFile lock(path + ".lock");
-    lock.setStaleLockTime(0);
-    if (!lock.tryLock(0)) return std::nullopt;  // another window is recording it
-    auto summary = readSessionSummary(path.toStdString());
-    if (!summary || summary->endedCleanly) return std::nullopt;
-    return std::move(*summary);
+    for (const QFileInfo& file : files.mid(0, kLookedAt)) {
+        QLockFile lock(file.filePath() + ".lock");
+        lock.setStaleLockTime(0);
+        if (!lock.tryLock(0)) continue;         // a window is recording it
+        auto summary = readSessionSummary(file.filePath().toStdString());
+        if (summary && !summary->endedCleanly) return std::move(*summary);
+    }
+    return std::nullopt;
 }
 
 Status SessionFolder::discard(const QString& path) {

@@ -29,8 +29,8 @@ public:
 
     // A new file's path, named by date and time; an existing file is never taken.
     Result<SessionPlace> reserve() const;
-    // The newest session when it did not end cleanly and no running program writes it. Reads the
-    // disk: not for the GUI thread.
+    // The newest session that did not end cleanly and that no running program writes, out of the
+    // last ten. Reads the disk: not for the GUI thread.
     std::optional<SessionSummary> interrupted() const;
     // Moves the session out of the way; restore() brings it back, purge() deletes what was
     // discarded in earlier runs.

@@ -28,10 +28,10 @@ void ChatRun::finish(RequestResult result) {
     m_update.result = std::move(result);
 }
 
-void ChatRun::fail(const Status& status) {
+void ChatRun::fail(const Status& status, StopReason stop) {
     RequestResult result;
     result.status = status;
-    result.stop = StopReason::Error;
+    result.stop = stop;
     finish(std::move(result));
 }
 

@@ -61,7 +61,8 @@ public:
     void addToken(const GeneratedToken& token);
     void setPrompt(uint32_t done, uint32_t total);
     void finish(RequestResult result);
-    void fail(const Status& status);           // before the engine accepted the request
+    // Before the engine accepted the request; ContextFull: the prompt is too long.
+    void fail(const Status& status, StopReason stop = StopReason::Error);
     std::atomic<uint64_t> request{0};          // the engine's id once submitted
 
 private:
@@ -85,7 +86,8 @@ public:
 
     virtual KnobLimits knobLimits(KnobId id) const = 0;
     virtual KnobState knobState(KnobId id) const = 0;
-    virtual void setKnob(KnobId id, int64_t value) = 0;
+    // `final` false: a step of a drag; the whole drag is one change.
+    virtual void setKnob(KnobId id, int64_t value, bool final = true) = 0;
 
     // Pooled raw values whose time lies in [t0, t1].
     virtual Histogram itlBetween(double t0, double t1) const = 0;

@@ -5,6 +5,7 @@
 #include <QKeyEvent>
 #include <QLabel>
 #include <QStyle>
+#include <QRegularExpression>
 #include <cmath>
 
 #include "app/workbench/widgets/controls.h"
@@ -23,6 +24,7 @@ NumberField::NumberField(QWidget* parent) : QLineEdit(parent) {
 }
 
 void NumberField::setUnit(const QString& unit) {
+    if (unit == m_unit) return;
     m_unit = unit;
     const int room = unit.isEmpty() ? 0 : int(std::ceil(textWidth(type::caption(), unit))) + 4;
     setTextMargins(0, 0, room, 0);
@@ -120,6 +122,14 @@ void Note::paintEvent(QPaintEvent*) {
 }
 
 // ---- SliderRow
+
+QString unitFor(const QString& unit, int64_t value) {
+    static const QRegularExpression plural("^(experts|layers|threads|rows|tokens|requests|reads)\\b");
+    QString text = unit;
+    const auto match = value == 1 ? plural.match(unit) : QRegularExpressionMatch();
+    if (match.hasMatch()) text.remove(match.capturedEnd() - 1, 1);
+    return text;
+}
 
 SliderRow::SliderRow(const QString& label, const QString& unit, QWidget* parent)
     : QWidget(parent), m_label(new QLabel(label)), m_reset(new IconButton("reset", "Reset", 18)),
@@ -249,7 +259,11 @@ void SliderRow::commit(int64_t value) {
 }
 
 void SliderRow::refresh() {
-    m_field->setShown(valueText(m_slider->value()));
+    const int64_t shown = m_slider->value();
+    m_field->setShown(valueText(shown));
+    // "none" has no unit; one thread is no threads.
+    const bool none = shown == 0 && !m_zeroText.isEmpty();
+    m_field->setUnit(none ? QString() : m_scale == 1 ? unitFor(m_unit, shown) : m_unit);
     const auto& def = m_slider->range().defaultValue;
     m_reset->setVisible(def && *def != m_slider->value());
     if (def) m_reset->describe("Reset to default " + valueText(*def), "Ctrl+0");

@@ -118,6 +118,9 @@ private:
     Tone m_iconTone = Tone::Text3, m_textTone = Tone::Text3;
 };
 
+// The unit as it is said of a value: "1 thread", "2 threads", "1 expert / layer".
+QString unitFor(const QString& unit, int64_t value);
+
 class SliderRow : public QWidget {
     Q_OBJECT
 

@@ -10,6 +10,7 @@
 #include <QMimeData>
 #include <QUrl>
 #include <QVBoxLayout>
+#include <limits>
 
 #include "app/workbench/session/settings.h"
 
@@ -124,14 +125,16 @@ void MainWindow::connectChat() {
     });
     connect(chat, &ChatPanel::deleted, this, undoDelete);
     connect(chat, &ChatPanel::failed, m_messages, &MessageCenter::error);
-    connect(m_chats, &ChatStore::failed, this, [this](const QString& path, const QString& reason) {
-        m_messages->error("A chat could not be saved.", path + ": " + reason);
+    connect(m_chats, &ChatStore::failed, this, [this](const QString& reason) {
+        // A reply saves every second: one message for one trouble.
+        if (m_saveTrouble != reason) m_messages->error("The chat could not be saved.", reason);
+        m_saveTrouble = reason;
     });
     PlotsPanel* plots = m_chatPage->plots();
     connect(plots, &PlotsPanel::exported, this,
             [this](const QString& path) { m_messages->ok("Plot exported.", path); });
-    connect(plots, &PlotsPanel::exportFailed, this, [this](const QString& path, const QString& why) {
-        m_messages->error("The plot was not exported.", path + ": " + why);
+    connect(plots, &PlotsPanel::exportFailed, this, [this](const QString& why) {
+        m_messages->error("The plot was not exported.", why);
     });
     KnobsPanel* knobs = m_chatPage->knobs();
     connect(knobs, &KnobsPanel::failed, m_messages, &MessageCenter::error);
@@ -191,6 +194,7 @@ void MainWindow::sourceChanged() {
     m_status->setModelLoaded(ready);
     m_droppedSeen = 0;
     m_sessionErrorSeen.clear();
+    m_view->setCursor(std::numeric_limits<double>::quiet_NaN());
     if (ready) {
         m_view->reset();
         m_top->chip()->setModel(m_source->model()->name, m_source->model()->weights);

@@ -110,7 +110,7 @@ private:
     QString m_current;
     QTimer m_timer;
     uint64_t m_droppedSeen = 0;
-    QString m_sessionErrorSeen;
+    QString m_sessionErrorSeen, m_saveTrouble;
     std::function<void()> m_diagnose;
     std::function<void(QMenu*)> m_modelMenu;
     QString m_device, m_gpu;             // of the machine

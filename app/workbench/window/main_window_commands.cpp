@@ -244,7 +244,7 @@ void MainWindow::exportChat() {
     if (path.isEmpty()) return;
     QString error;
     if (m_chatPage->chat()->exportTo(path, &error)) m_messages->ok("Chat exported.", path);
-    else m_messages->error("The chat was not exported.", path + ": " + error);
+    else m_messages->error("The chat was not exported.", error);
 }
 
 void MainWindow::importChat() {

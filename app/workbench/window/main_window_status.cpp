@@ -49,7 +49,7 @@ void MainWindow::updateStatus(const Snapshot* snapshot) {
         set(Cell::Memory, {.icon = "mem", .label = "Free",
                            .value = gibNumber(memory.limit) + " / " + gibNumber(total) + " GiB"});
         set(Cell::Device, {.label = "CPU", .value = m_device.isEmpty()
-                               ? QString("%1 threads").arg(logicalCpus()) : m_device});
+                               ? QString("%1 thread%2").arg(logicalCpus()).arg(logicalCpus() == 1 ? "" : "s") : m_device});
         set(Cell::Gpu, {.label = "GPU", .value = m_gpu.isEmpty() ? QString("n/a") : m_gpu,
                         .muted = m_gpu.startsWith("n/a")});
         m_status->cell(Cell::Gpu)->setVisible(!m_gpu.isEmpty() && width() >= 1000);
@@ -66,7 +66,7 @@ void MainWindow::updateStatus(const Snapshot* snapshot) {
     const int64_t threads = m_source->knobState(KnobId::ComputeThreads).effective;
     set(Cell::Device, {.label = "CPU", .value = QString("%1, %2 thread%3").arg(model->device).arg(threads)
                                                     .arg(threads == 1 ? "" : "s")});
-    set(Cell::Disk, {.label = "Disk", .value = std::isfinite(snapshot->figures.readBytesPerS)
+    set(Cell::Disk, {.label = "Read", .value = std::isfinite(snapshot->figures.readBytesPerS)
                          ? QString::fromStdString(formatRate(snapshot->figures.readBytesPerS)) : "n/a"});
     set(Cell::Gpu, gpu);
     const int64_t limit = m_source->knobState(KnobId::LinkLimit).effective;

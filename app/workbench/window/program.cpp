@@ -7,7 +7,9 @@
 #include <QDir>
 #include <QFileInfo>
 #include <QMenu>
+#include <QRegularExpression>
 #include <QUrl>
+#include <algorithm>
 #include <cstdio>
 
 #include "app/workbench/pages/load_page.h"
@@ -28,7 +30,47 @@ void clearHover(QWidget* root) {
 
 QString optionName(const KnobRow& row) { return QString(row.name).replace('_', '-'); }
 
+constexpr QSize kDrawnSize(1440, 900), kSmallest(800, 500), kLargest(7680, 4320);
+constexpr int kScales[] = {100, 125, 150, 200};
+
+// "1440x900"; nullopt: no size, or none that a window can have.
+std::optional<QSize> parseSize(const QString& text) {
+    static const QRegularExpression form("^(\\d{1,5})x(\\d{1,5})$");
+    const auto match = form.match(text);
+    if (!match.hasMatch()) return std::nullopt;
+    const QSize size(match.captured(1).toInt(), match.captured(2).toInt());
+    const bool fits = size.width() >= kSmallest.width() && size.height() >= kSmallest.height() &&
+                      size.width() <= kLargest.width() && size.height() <= kLargest.height();
+    return fits ? std::optional(size) : std::nullopt;
+}
+
 }  // namespace
+
+bool isScale(int percent) {
+    return std::find(std::begin(kScales), std::end(kScales), percent) != std::end(kScales);
+}
+
+int exitCodeOf(const Status& status) {
+    switch (status.code()) {
+        case Code::Ok: return 0;
+        case Code::InvalidArgument: return 2;
+        case Code::BadInput: return 3;
+        case Code::Unsupported: return 4;
+        default: return 1;
+    }
+}
+
+Status ProgramOptions::checkKnobs() const {
+    const auto info = openContainer(demo ? demoModelPath().toStdString() : model.toStdString());
+    if (!info) return {};
+    for (const KnobRow& row : knobTable()) {
+        const auto& value = knobs[size_t(row.id)];
+        if (!value) continue;
+        const auto fits = parseKnobValue(row, knobValueText(row, *value), knobLimitsFor(row.id, *info));
+        if (!fits) return fits.status();
+    }
+    return {};
+}
 
 std::optional<ProgramOptions> ProgramOptions::parse(const QStringList& arguments, QString* text,
                                                     QString* error) {
@@ -52,7 +94,9 @@ std::optional<ProgramOptions> ProgramOptions::parse(const QStringList& arguments
         *error = parser.errorText();
         return std::nullopt;
     }
-    if (parser.isSet(help)) *text = parser.helpText();
+    // No application object yet: the parser does not know the name.
+    if (parser.isSet(help))
+        *text = parser.helpText().replace("<executable_name>", QCoreApplication::applicationName());
     if (parser.isSet(version)) *text = QCoreApplication::applicationName() + " " +
                                        QCoreApplication::applicationVersion() + "\n";
     ProgramOptions options;
@@ -68,14 +112,12 @@ std::optional<ProgramOptions> ProgramOptions::parse(const QStringList& arguments
     options.sessionFile = parser.value("session");
     options.screenshot = parser.value("screenshot");
     if (parser.isSet("size")) {
-        const QStringList parts = parser.value("size").split('x');
-        const QSize size(parts.value(0).toInt(), parts.value(1).toInt());
-        if (parts.size() != 2 || size.width() < 320 || size.height() < 240 ||
-            size.width() > 16384 || size.height() > 16384) {
-            *error = "--size: \"" + parser.value("size") + "\" is not a size such as 1440x900.";
+        options.size = parseSize(parser.value("size"));
+        if (!options.size) {
+            *error = "--size: \"" + parser.value("size") +
+                     "\" is not a size of a window. Use 800x500..7680x4320, such as 1440x900.";
             return std::nullopt;
         }
-        options.size = size;
     }
     if (parser.isSet("theme")) {
         const int index = int(QStringList{"system", "light", "dark"}.indexOf(parser.value("theme")));
@@ -90,7 +132,13 @@ std::optional<ProgramOptions> ProgramOptions::parse(const QStringList& arguments
         *error = "--page: \"" + options.page + "\" is not welcome, load, diagnose or chat.";
         return std::nullopt;
     }
-    options.scale = parser.value("scale").toInt();
+    if (parser.isSet("scale")) {
+        options.scale = parser.value("scale").toInt();
+        if (!isScale(options.scale)) {
+            *error = "--scale: \"" + parser.value("scale") + "\" is not 100, 125, 150 or 200.";
+            return std::nullopt;
+        }
+    }
     for (const KnobRow& row : knobTable()) {
         if (!parser.isSet(optionName(row))) continue;
         const auto value = parseKnobValue(row, parser.value(optionName(row)).toStdString(),
@@ -100,6 +148,14 @@ std::optional<ProgramOptions> ProgramOptions::parse(const QStringList& arguments
             return std::nullopt;
         }
         options.knobs[size_t(row.id)] = *value;
+    }
+    if (parser.isSet("ask") && options.model.isEmpty() && !options.demo) {
+        *error = "--ask: no model to ask. Name one, or use --demo.";
+        return std::nullopt;
+    }
+    if (options.demo && !options.model.isEmpty()) {
+        *error = "--demo: a model is named too (\"" + options.model + "\"). Use one of them.";
+        return std::nullopt;
     }
     return options;
 }
@@ -135,11 +191,24 @@ Program::Program(const ProgramOptions& options)
             action->setEnabled(!entry.missing);
         }
     });
-    connect(m_host.get(), &EngineHost::loadFailed, window, [window](const Status& status) {
+    connect(m_host.get(), &EngineHost::notSaved, window, [window](const Status& status) {
+        window->messages()->error("The lists of this window could not be saved.",
+                                  QString::fromStdString(status.text()));
+    });
+    connect(m_host.get(), &EngineHost::loadFailed, this, [this, window](const Status& status) {
+        failRun(exitCodeOf(status), "The model could not be loaded: " + QString::fromStdString(status.text()));
         window->messages()->post({Message::Kind::Error, "The model could not be loaded.",
                                   QString::fromStdString(status.text()), {}, {}, false});
     });
-    connect(m_host.get(), &EngineHost::recordingFailed, window, [window](const Status& status) {
+    connect(m_start, &StartPages::openFailed, this, [this](const Status& status) {
+        failRun(exitCodeOf(status), QString::fromStdString(status.text()));
+    });
+    connect(window->chatPage()->chat(), &ChatPanel::replyFailed, this, [this](const QString& why) {
+        failRun(1, "The reply failed: " + why);
+    });
+    connect(m_host.get(), &EngineHost::recordingFailed, this, [this, window](const Status& status) {
+        if (!m_options.sessionFile.isEmpty())
+            failRun(exitCodeOf(status), "The session was not recorded: " + QString::fromStdString(status.text()));
         window->messages()->error("The model runs, but nothing is recorded.",
                                   QString::fromStdString(status.text()));
     });
@@ -184,13 +253,14 @@ void Program::onState() {
 
 void Program::start() {
     if (m_options.theme) Theme::get().setMode(*m_options.theme);
-    if (!m_options.screenshot.isEmpty()) m_window->resize(m_options.size);
+    if (m_options.size || !m_options.screenshot.isEmpty())
+        m_window->resize(m_options.size.value_or(kDrawnSize));
     m_start->showWelcome();
     if (m_options.screenshot.isEmpty()) m_start->checkLastSession();
     if (m_options.page == "diagnose") {
         m_start->showDiagnose();
     } else if (m_options.demo) {
-        m_start->openDemo();
+        m_start->openDemo(m_options.knobs);
     } else if (!m_options.model.isEmpty()) {
         const bool look = m_options.page == "load" ||
                           (m_options.ask.isEmpty() && m_options.screenshot.isEmpty());
@@ -220,15 +290,20 @@ void Program::watchScreenshot() {
                          (!m_options.ask.isEmpty() && !m_asked && !failed);
     m_quietTicks = waiting ? 0 : m_quietTicks + 1;
     if (m_quietTicks < (failed ? 30 : kQuietTicks)) return;
-    if (failed) {
-        std::fprintf(stderr, "The model was not loaded; the picture shows why.\n");
-        m_exitCode = 1;
-    }
+    if (failed && m_exitCode == 0) failRun(1, "The model was not loaded; the picture shows why.");
     takeScreenshot();
+}
+
+void Program::failRun(int code, const QString& why) {
+    if (m_options.screenshot.isEmpty()) return;   // the window says it
+    std::fprintf(stderr, "%s\n", qPrintable(why));
+    if (m_exitCode == 0) m_exitCode = code;
 }
 
 void Program::takeScreenshot() {
     m_watch.stop();
+    if (const auto snapshot = m_host->snapshot(); snapshot && !snapshot->sessionError.empty())
+        failRun(1, "Recording stopped: " + QString::fromStdString(snapshot->sessionError));
     const QFileInfo file(m_options.screenshot);
     QDir().mkpath(file.absolutePath());
     m_window->tick();

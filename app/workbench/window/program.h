@@ -23,14 +23,19 @@ struct ProgramOptions {
     QString page;                        // "welcome", "load", "diagnose"; "" = what follows
     QString sessionFile;                 // "" = in the sessions folder
     QString screenshot;                  // taken when the reply has ended; then the program ends
-    QSize size{1440, 900};
+    std::optional<QSize> size;           // of the window; else as it was left
     std::optional<Theme::Mode> theme;
     int scale = 0;                       // percent; 0 = the setting
 
     // Errors go to `error`; --help and --version are answered by `text`, with nothing to run.
     static std::optional<ProgramOptions> parse(const QStringList& arguments, QString* text,
                                                QString* error);
+    // The knobs against what the model allows; ok where it cannot be opened (the page says why).
+    Status checkKnobs() const;
 };
+
+bool isScale(int percent);               // one of the scales there are
+int exitCodeOf(const Status& status);    // the same codes as the command line's
 
 class Program : public QObject {
     Q_OBJECT
@@ -48,6 +53,7 @@ private:
     void onState();
     void watchScreenshot();
     void takeScreenshot();
+    void failRun(int code, const QString& why);   // of a headless run: told, and its exit code
 
     ProgramOptions m_options;
     std::unique_ptr<EngineHost> m_host;

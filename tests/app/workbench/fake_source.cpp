@@ -229,7 +229,8 @@ KnobLimits FakeSource::knobLimits(KnobId id) const {
 
 KnobState FakeSource::knobState(KnobId id) const { return m_knobs[size_t(id)]; }
 
-void FakeSource::setKnob(KnobId id, int64_t value) {
+void FakeSource::setKnob(KnobId id, int64_t value, bool final) {
+    finalKnobCalls += final;
     knobCalls.emplace_back(id, value);
     m_knobs[size_t(id)] = {value, value, ""};
 }

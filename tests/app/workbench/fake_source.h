@@ -17,6 +17,7 @@ public:
     explicit FakeSource(bool loaded = true);
 
     void setLoaded(bool on);
+    void setModelName(const QString& name) { m_facts.name = name; }
     void setNow(double now);                     // the session's clock; rebuilds the snapshot
     // Takes effect with the next snapshot.
     void limitEffective(KnobId id, int64_t value, const std::string& reason);
@@ -25,6 +26,7 @@ public:
     ChatRequest lastRequest;
     int cancels = 0, active = 0;
     std::vector<std::pair<KnobId, int64_t>> knobCalls;
+    int finalKnobCalls = 0;
     QStringList notes;
 
     // Feeds a reply: tokens of `gapMs` each; finish() ends it.
@@ -39,7 +41,7 @@ public:
     MemoryNow memory() const override;
     KnobLimits knobLimits(KnobId id) const override;
     KnobState knobState(KnobId id) const override;
-    void setKnob(KnobId id, int64_t value) override;
+    void setKnob(KnobId id, int64_t value, bool final = true) override;
     Histogram itlBetween(double t0, double t1) const override;
     Histogram loadsBetween(double t0, double t1) const override;
     void note(const QString& text) override { notes << text; }

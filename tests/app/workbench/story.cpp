@@ -7,6 +7,7 @@ namespace {
 Turn user(double t, const QString& text) {
     Turn turn;
     turn.sessionTime = t;
+    turn.live = true;
     turn.text = text;
     return turn;
 }
@@ -17,6 +18,7 @@ Turn reply(double t, const QString& text, double tokS, double ttft, double promp
     turn.role = Turn::Role::Model;
     turn.model = "Wren-14B-A1.3B";
     turn.sessionTime = t;
+    turn.live = true;
     turn.text = text;
     TurnFigures& f = turn.figures;
     f.tokS = tokS;

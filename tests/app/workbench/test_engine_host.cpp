@@ -9,6 +9,7 @@
 #include "app/workbench/session/engine_host.h"
 #include "app/workbench/session/inspection.h"
 #include "app/workbench/session/machine_probe.h"
+#include "profiler/session/sqlite.h"
 #include "test_model.h"
 
 using namespace colibri;
@@ -183,9 +184,24 @@ void TestEngineHost::closingEndsARunningReply() {
     const auto run = host.startChat(ask("Tell me a long story", 150));
     Reply reply;
     QVERIFY(waitUntil([&] { return reply.collect(*run) || !reply.tokens.empty(); }));
+    const std::string session = host.sessionPath().toStdString();
     host.close();
     QCOMPARE(host.state(), State::NoModel);
     QVERIFY(finish(host, run, reply));       // exactly one end, although the engine is going
+    // The session has the end of the reply too, and its own.
+    QVERIFY(waitUntil([&] {
+        const auto summary = readSessionSummary(session);
+        return summary && summary->endedCleanly;
+    }));
+    sqlite3* handle = nullptr;
+    QCOMPARE(sqlite3_open_v2(session.c_str(), &handle, SQLITE_OPEN_READONLY, nullptr), SQLITE_OK);
+    const SqliteDb db(handle);
+    sqlite3_stmt* row = nullptr;
+    QCOMPARE(sqlite3_prepare_v2(handle, "SELECT stop, done FROM requests", -1, &row, nullptr), SQLITE_OK);
+    QCOMPARE(sqlite3_step(row), SQLITE_ROW);
+    QCOMPARE(QString::fromUtf8(reinterpret_cast<const char*>(sqlite3_column_text(row, 0))), QString("cancelled"));
+    QVERIFY(sqlite3_column_type(row, 1) != SQLITE_NULL);
+    sqlite3_finalize(row);
     const auto refused = host.startChat(ask("Hello"));
     Reply none;
     QVERIFY(finish(host, refused, none));

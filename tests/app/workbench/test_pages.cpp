@@ -355,6 +355,11 @@ void TestPages::whatIsNoModelIsRefused() {
         QVERIFY(m_pages->strip()->isVisible());
         QVERIFY2(m_pages->strip()->detail().contains(path),
                  qPrintable(m_pages->strip()->detail()));
+        // Seen, not only shown: a strip without height is no message.
+        QTRY_VERIFY(m_pages->strip()->height() >= 40);
+        for (QAbstractButton* button : m_pages->strip()->findChildren<QAbstractButton*>())
+            if (button->isVisible())
+                QVERIFY(m_pages->strip()->rect().contains(button->geometry()));
     }
     write(m_dir.filePath("broken.colibri-session"), "this is no database");
     m_pages->strip()->hide();

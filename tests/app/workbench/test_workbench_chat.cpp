@@ -4,6 +4,8 @@
 #include <QJsonDocument>
 #include <QPlainTextEdit>
 #include <QScrollBar>
+#include <csignal>
+#include <sys/resource.h>
 
 #include "app/workbench/chat/chat_list.h"
 #include "app/workbench/chat/chat_panel.h"
@@ -210,6 +212,61 @@ private slots:
         QCOMPARE(lastTurn().tokens.last().end, 2);
     }
 
+    void fullContextOffersANewChatInsteadOfTheSameAgain() {
+        ask("One more");
+        m_source->lastRun->fail({Code::InvalidArgument, "the prompt has 9000 tokens"},
+                                StopReason::ContextFull);
+        tick();
+        QVERIFY2(lastTurn().error.contains("fills the context"), qPrintable(lastTurn().error));
+        QVERIFY(lastTurn().error.contains("new chat"));
+        auto* link = lastWidget()->findChild<LinkButton*>();
+        QCOMPARE(link->text(), QString("New chat"));
+        const QString id = m_chat->conversation().id;
+        QTest::mouseClick(link, Qt::LeftButton);
+        QVERIFY(m_chat->conversation().id != id);
+        QVERIFY(m_chat->conversation().isEmpty());
+        QVERIFY(!m_chat->generating());
+    }
+
+    void openedChatShowsItsOwnTurns() {
+        ask("First");
+        answer({"One."});
+        const QString id = m_chat->conversation().id;
+        m_chat->newChat();
+        ask("Second");
+        answer({"Two."});
+        m_store->flush();
+        m_chat->openById(id);
+        QTRY_COMPARE(m_chat->conversation().id, id);
+        QCOMPARE(lastWidget()->flow()->visibleText(), QString("One."));
+    }
+
+    void anotherModelBeginsAnotherChat() {
+        ask("First");
+        answer({"One."});
+        QVERIFY(lastTurn().live);
+        const QString id = m_chat->conversation().id;
+        m_chat->setSource(m_source.get());   // the same model again: the chat goes on
+        QCOMPARE(m_chat->conversation().id, id);
+        QVERIFY(!lastTurn().live);           // but its times are of another session
+        m_source->setModelName("Another");
+        m_chat->setSource(m_source.get());
+        QVERIFY(m_chat->conversation().isEmpty());
+        QCOMPARE(m_chat->composer()->meter()->used(), 0);
+    }
+
+    void cursorGoesWithThePointerAndWithTheChat() {
+        ask("First");
+        answer({"One", " two", " three"});
+        emit lastWidget()->tokenHovered(lastWidget()->turnIndex(), 1);
+        QVERIFY(m_view->hasCursor());
+        emit lastWidget()->tokenHovered(lastWidget()->turnIndex(), -1);
+        QVERIFY(!m_view->hasCursor());
+        emit lastWidget()->tokenHovered(lastWidget()->turnIndex(), 1);
+        m_chat->newChat();
+        QVERIFY(!m_view->hasCursor());
+    }
+
     // ---- branches
 
     void regenerateMakesABranchAndArrowsSwitch() {
@@ -219,6 +276,7 @@ private slots:
         QCOMPARE(m_source->lastRequest.sampling.seed, ChatSettings().sampling.seed + 1);
         answer({"second"});
         QCOMPARE(lastTurn().text, QString("second"));
+        QCOMPARE(lastTurn().figures.drawn, QString("seed %1").arg(m_source->lastRequest.sampling.seed));
         QCOMPARE(m_chat->conversation().turns.size(), 3);
         IconButton* left = nullptr;
         for (auto* button : lastWidget()->findChildren<IconButton*>())
@@ -409,6 +467,37 @@ private slots:
         QCOMPARE(lastTurn().text, QString("Kept."));
         QVERIFY(!m_chat->importFrom(md, &error));
         QVERIFY(!error.isEmpty());
+    }
+
+    // A disk that is full, as a file may not grow any more: what was saved stays whole.
+    void fullDiskKeepsWhatWasSavedAndIsTold() {
+        ask("First");
+        answer({"One."});
+        m_store->flush();
+        const auto content = [&] {
+            QFile file(folder() + "/" + QDir(folder()).entryList({"*.json"}).value(0));
+            return file.open(QIODevice::ReadOnly) ? file.readAll() : QByteArray();
+        };
+        const QByteArray before = content();
+        QVERIFY(before.contains("One."));
+        QSignalSpy failed(m_store.get(), &ChatStore::failed);
+        std::signal(SIGXFSZ, SIG_IGN);
+        rlimit whole{};
+        getrlimit(RLIMIT_FSIZE, &whole);
+        const rlimit tiny{64, whole.rlim_max};
+        setrlimit(RLIMIT_FSIZE, &tiny);
+        m_chat->rename("Second");
+        m_store->flush();
+        QString error;
+        const bool exported = m_chat->exportTo(m_sandbox->path("full.json"), &error);
+        setrlimit(RLIMIT_FSIZE, &whole);
+        QVERIFY(!exported);
+        QVERIFY(error.contains("full.json"));
+        QVERIFY(!QFile::exists(m_sandbox->path("full.json")));
+        QTRY_VERIFY(!failed.isEmpty());
+        QVERIFY(failed[0][0].toString().contains(folder()));
+        QCOMPARE(content(), before);
+        QCOMPARE(QDir(folder()).entryList(QDir::Files).size(), 1);   // nothing half-written is left
     }
 
     void withoutAModelNothingIsSent() {

@@ -81,11 +81,13 @@ private slots:
     void dragAppliesLiveAndCountsAsOneChange() {
         Slider* slider = row(KnobId::ExpertCacheSize)->slider();
         const size_t before = m_source->knobCalls.size();
+        const int finals = m_source->finalKnobCalls;
         drag(slider, QPoint(int(slider->xOf(12)), 11), QPoint(int(slider->xOf(40)), 11));
         QCOMPARE(requested(KnobId::ExpertCacheSize), int64_t(40));
         QVERIFY(m_source->knobCalls.size() > before);
         // Paced: a drag of five mouse events at once gives at most the first and the last value.
         QVERIFY(m_source->knobCalls.size() - before <= 2);
+        QCOMPARE(m_source->finalKnobCalls - finals, 1);   // one change for the session too
         QVERIFY(m_panel->history()->canUndo());
         m_panel->undo();
         QCOMPARE(requested(KnobId::ExpertCacheSize), int64_t(12));

@@ -141,6 +141,47 @@ private slots:
         QCOMPARE(itl.tags[0].text, QString("P99 within SLO"));
     }
 
+    // What stands beside a figure is dropped when it stops being true.
+    void comparisonsGoWithTheChangeTheyCompare() {
+        show();
+        const auto details = [&] {
+            tick();
+            const auto& cards = m_panel->figures()->cards();
+            return spansText(cards[0].detail) + "|" + spansText(cards[2].detail);
+        };
+        QVERIFY(details().contains("since") && details().contains("was"));
+        const auto next = [&](double now) {   // each redraw needs a moment that has passed
+            m_source->editable()->now = now;
+            return m_source->editable();
+        };
+        next(91)->figures.hitRate = std::nan("");
+        m_source->editable()->figures.decodeTokS = std::nan("");
+        QVERIFY2(!details().contains("since") && !details().contains("was"), qPrintable(details()));
+        next(92)->figures.hitRate = 50;
+        m_source->editable()->figures.decodeTokS = 30;
+        QVERIFY(details().contains("since"));
+        next(44 + 121);                       // long ago
+        QVERIFY2(!details().contains("since") && !details().contains("was"), qPrintable(details()));
+        Marker again{.t = 93, .label = "cache 12 -> 16", .kind = Marker::Kind::Knob,
+                     .knob = KnobId::ExpertCacheSize, .from = 12, .to = 16};
+        next(94)->markers.push_back(again);
+        QVERIFY2(!details().contains("since"), qPrintable(details()));
+    }
+
+    void readRateHasTheUnitOfItsSize() {
+        show();
+        m_panel->setPlotShown("disk+", true);
+        tick();
+        QCOMPARE(canvas("disk")->unit(), QString("GB/s"));
+        for (double& y : m_source->editable()->series[size_t(SeriesId::ReadRate)].y) y = 0.0254;
+        m_source->editable()->now += 1;
+        tick();
+        QCOMPARE(canvas("disk")->unit(), QString("MB/s"));
+        QCOMPARE(m_panel->plot("disk")->header()->content().unit, QString("MB/s"));
+        QCOMPARE(m_panel->plot("disk")->header()->content().entries[0].last, QString("25.4"));
+        QVERIFY(canvas("disk")->yAxis->range().upper > 25);
+    }
+
     void pooledColumnIsThePercentileOfRawValues() {
         show();
         const double p99 = m_source->itlBetween(0, 90).quantile(0.99) / 1e6;
@@ -255,12 +296,35 @@ private slots:
 
     void tooFewSamplesGreyTheP99() {
         show();
-        m_source->editable()->figures.itlCount = 84;
+        // Enough gaps up to 60 s, few after it: each stretch is drawn by its own n.
+        const SeriesData& p99 = m_source->snapshot()->series[size_t(SeriesId::ItlP99)];
+        SeriesData counts;
+        for (const double t : p99.t) {
+            counts.t.push_back(t);
+            counts.y.push_back(t < 60 ? 300 : 84);
+        }
+        m_source->editable()->itlCount = counts;
         tick();
-        QVERIFY(canvas("itl")->greyed());
+        QVERIFY(!canvas("itl")->sparseAt(50));
+        QVERIFY(canvas("itl")->sparseAt(80));
         QCOMPARE(m_panel->plot("itl")->header()->content().tags[0].text,
                  QString("P99 greyed: n = 84 < 200"));
-        QCOMPARE(canvas("itl")->graph(0)->pen().color(), tone(Tone::Text3));
+        const auto finiteIn = [&](int graph, double from, double to) {
+            int n = 0;
+            for (const QCPGraphData& point : *canvas("itl")->graph(graph)->data())
+                n += std::isfinite(point.value) && point.key > from && point.key < to;
+            return n;
+        };
+        QVERIFY(finiteIn(0, 45, 55) > 0);
+        QCOMPARE(finiteIn(2, 45, 55), 0);
+        QCOMPARE(finiteIn(0, 75, 85), 0);
+        QVERIFY(finiteIn(2, 75, 85) > 0);
+        QCOMPARE(canvas("itl")->graph(0)->pen().color(), tone(seriesTone(2)));
+        QCOMPARE(canvas("itl")->graph(2)->pen().color(), tone(Tone::Text3));
+        // Another model begins with nothing.
+        m_panel->setSource(m_source.get());
+        QVERIFY(m_panel->plot("itl")->header()->content().tags.empty() ||
+                !m_panel->plot("itl")->header()->content().tags[0].text.contains("84"));
     }
 
     void themeRecoloursPlotsAtOnce() {
@@ -424,6 +488,15 @@ private slots:
             for (int x = 0; x < image.width() && !blue; ++x)
                 blue = image.pixelColor(x, y).blue() > 200 && image.pixelColor(x, y).red() < 120;
         QVERIFY(blue);                       // the curve is in it
+        // Its own time axis, although the plot shares the one of the column; nothing of the pointer.
+        QVERIFY(!canvas("hit")->axisVisible());
+        const int extra = kPlotBottomAxis - kPlotBottom;
+        QCOMPARE(image.height(), 2 * (m_panel->plot("hit")->header()->preferredHeight() +
+                                      canvas("hit")->height() + extra));
+        m_view->setCursor(50);
+        m_panel->exportPlot(m_panel->plot("hit"), "png", png);
+        QCOMPARE(QImage(png), image);
+        QVERIFY(m_view->hasCursor());
         QVERIFY(QSvgRenderer(svg).isValid());
         QFile file(svg);
         QVERIFY(file.open(QIODevice::ReadOnly));

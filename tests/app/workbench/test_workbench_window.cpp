@@ -265,11 +265,20 @@ private slots:
         };
         const auto options = parse({"model", "--size", "800x500", "--theme", "light", "--expert-cache-size", "9"});
         QVERIFY(options);
-        QCOMPARE(options->size, QSize(800, 500));
+        QCOMPARE(*options->size, QSize(800, 500));
         QCOMPARE(options->theme, Theme::Mode::Light);
         QCOMPARE(options->knobs[size_t(KnobId::ExpertCacheSize)], int64_t(9));
         QVERIFY(!parse({"--size", "big"}));
         QVERIFY(error.contains("1440x900"));
+        for (const char* size : {"1440", "1440x", "16384x16384", "799x500", "-800x500", "1440x900x2"})
+            QVERIFY2(!parse({"--size", size}), size);
+        for (const char* scale : {"abc", "0", "1000", "110", "-100"})
+            QVERIFY2(!parse({"--scale", scale}), scale);
+        QCOMPARE(parse({"--scale", "150"})->scale, 150);
+        QVERIFY(!parse({"--ask", "Hello"}));
+        QVERIFY(error.contains("--demo"));
+        QVERIFY(parse({"--demo", "--ask", "Hello"}));
+        QVERIFY(!parse({"--demo", "model"}));
         QVERIFY(!parse({"--theme", "blue"}));
         QVERIFY(!parse({"--cache-policy", "best"}));
         QVERIFY(error.contains("cache_policy"));
@@ -277,6 +286,7 @@ private slots:
         QVERIFY(!parse({"--page", "nowhere"}));
         QVERIFY(parse({"--help"}));
         QVERIFY(text.contains("--screenshot"));
+        QVERIFY(!text.contains("executable_name"));
     }
 };
 
