@@ -341,7 +341,9 @@ void PlotCanvas::focusInEvent(QFocusEvent* event) {
 
 void PlotCanvas::focusOutEvent(QFocusEvent* event) {
     QCustomPlot::focusOutEvent(event);
-    if (!underMouse()) m_view->setCursor(std::numeric_limits<double>::quiet_NaN());
+    // A window that is left or closed keeps its cursor: its panel may be going.
+    const bool left = event->reason() != Qt::ActiveWindowFocusReason;
+    if (left && !underMouse()) m_view->setCursor(std::numeric_limits<double>::quiet_NaN());
     refreshCursor();
 }
 
