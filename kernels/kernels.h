@@ -96,6 +96,11 @@ struct KernelSet {
     void (*axpy)(float* y, float a, const float* x, int64_t n);
     float (*dot)(const float* a, const float* b, int64_t n);
 
+    // out[r * k + i] = table[tokens[r] * k + i] for n tokens: entries of a token -> experts table.
+    // One value behind the last entry of the table may be read.
+    void (*tableLookup)(const uint16_t* table, int64_t k, const int32_t* tokens, int64_t n,
+                        int32_t* out);
+
     // f32 <-> f16 for the KV cache, round to nearest even.
     void (*toF16)(const float* x, int64_t n, uint16_t* out);
     void (*fromF16)(const uint16_t* x, int64_t n, float* out);

@@ -8,6 +8,7 @@
 
 #include "engine/base/file.h"
 #include "engine/base/format.h"
+#include "engine/convert/flat.h"
 
 namespace colibri::cli {
 
@@ -88,6 +89,11 @@ void EngineArgs::addTo(CLI::App& verb, bool withSession) {
         ->check(CLI::IsMember({"scalar", "avx2", "avx512"}));
     verb.add_flag("--cold-start", coldStart,
                   "Neither read the experts of earlier runs ahead nor remember those of this run");
+    verb.add_option("--router-table", routerTable,
+                    "Router table in place of the model's own router_table.bin")
+        ->type_name("FILE");
+    verb.add_flag("--reload-on-change", reloadRouterTable,
+                  "Read the router table again when its file is replaced");
     if (withSession) {
         verb.add_option("--session", session, "Record a session file")->type_name("FILE");
     }
@@ -95,7 +101,12 @@ void EngineArgs::addTo(CLI::App& verb, bool withSession) {
 }
 
 Result<LoadedEngine> loadEngine(const EngineArgs& args) {
-    Result<ContainerInfo> info = openContainer(args.model);
+    ProgressLine progress;
+    Result<std::filesystem::path> model =
+        loadableModel(args.model, progress.function(), &interrupted());
+    progress.finish();
+    if (!model.ok()) return model.status();
+    Result<ContainerInfo> info = openContainer(*model);
     if (!info.ok()) return info.status();
     Result<KnobValues> values = args.knobs.values(*info);
     if (!values.ok()) return values.status();
@@ -105,8 +116,8 @@ Result<LoadedEngine> loadEngine(const EngineArgs& args) {
         context =
             std::clamp(std::max(limits.defaultValue, args.contextAtLeast), limits.min, limits.max);
     }
-    ProgressLine progress;
-    EngineOptions options{args.model, *values, isaFromName(args.isa)};
+    EngineOptions options{*model, *values, isaFromName(args.isa), args.routerTable,
+                          args.reloadRouterTable};
     options.warmStart = !args.coldStart;
     options.calibrate = true;
     Result<std::unique_ptr<Engine>> engine =
@@ -185,6 +196,28 @@ Result<RequestResult> runRequest(Engine& engine, Request request,
     // What was held back as the possible beginning of a stop string.
     if (onText && waiter->result.text.size() > shown) onText(waiter->result.text.substr(shown));
     return std::move(waiter->result);
+}
+
+Json routerJson(const Engine& engine) {
+    const RouterStats s = engine.routerStats();
+    if (!s.table) return nullptr;
+    const KnobRow& row = knobRow(KnobId::RouterMode);
+    return {{"mode", knobValueText(row, engine.knobState(row.id).effective)},
+            {"compared", s.compared},
+            {"agreed", s.agreed},
+            {"agreement", jsonNumber(s.agreement())},
+            {"reloads", s.reloads},
+            {"notice", s.notice.empty() ? Json(nullptr) : Json(s.notice)}};
+}
+
+std::string routerLine(const Engine& engine) {
+    const RouterStats s = engine.routerStats();
+    if (!s.table) return {};
+    const KnobRow& row = knobRow(KnobId::RouterMode);
+    return "router table: " + formatPercent(s.agreement()) + " of " +
+           formatCount(int64_t(s.compared)) + " choices agree with the gate (router_mode " +
+           knobValueText(row, engine.knobState(row.id).effective) + ")" +
+           (s.notice.empty() ? "" : "; " + s.notice);
 }
 
 Json expertsJson(const StoreStats& s, const Histogram& loads) {

@@ -32,6 +32,8 @@ struct EngineArgs {
     KnobOptions knobs;
     std::string isa;
     std::string session;
+    std::string routerTable;
+    bool reloadRouterTable = false;
     bool json = false;
     bool coldStart = false;
     // Tokens the context must hold where no context length is asked for; 0: any.
@@ -62,6 +64,11 @@ Result<LoadedEngine> loadEngine(const EngineArgs& args);
 Result<RequestResult> runRequest(Engine& engine, Request request,
                                  const std::function<bool(const std::string&)>& onText = {},
                                  const std::function<void(const GeneratedToken&)>& onToken = {});
+
+// The "router" object of generate and bench: null without a router table.
+Json routerJson(const Engine& engine);
+// "router table: 71.3 % of 1,062 choices agree with the gate (router_mode exact)"; "" without one.
+std::string routerLine(const Engine& engine);
 
 // The "experts" object of generate and bench.
 Json expertsJson(const StoreStats& stats, const Histogram& loads);

@@ -20,7 +20,7 @@ struct SamplingArgs {
 };
 
 // The "stats" object of a request; loads: of its expert loads.
-Json statsJson(const RequestResult& result, const Histogram& loads);
+Json statsJson(const RequestResult& result, const Histogram& loads, const Engine& engine);
 
 // The figures of one request in one line.
 std::string statsLine(const RequestResult& result);

@@ -141,17 +141,20 @@ int report(const Args& args, const Bench& bench, const LoadedEngine& loaded,
                           {"direct", machine.direct},
                           {"reason", machine.reason}}},
                         {"experts", expertsJson(bench.experts, loads)},
+                        {"router", routerJson(engine)},
                         {"knobs", std::move(knobs)},
                         {"peak_rss_bytes", processPeakRss()}});
     }
     const StoreStats& e = bench.experts;
+    std::string router = routerLine(engine);
+    if (!router.empty()) router += "\n";
     const double hitRate = e.lookups ? double(e.hits) / double(e.lookups) : std::nan("");
     return out("prompt " + std::to_string(args.prompt) + "   " + bench.prefill.text() + "\n" +
                "decode " + std::to_string(args.generate) + "   " + bench.decode.text() + "\n" +
                "weights   " + formatGiB(perToken) + " per token, " + formatRate(rate) + "\n" +
                "experts   hit rate " + formatPercent(hitRate) + ", read " +
                formatGiB(double(e.bytesLoaded)) + "\n" + "peak      " +
-               formatGiB(double(processPeakRss())) + "\n")
+               formatGiB(double(processPeakRss())) + "\n" + router)
                ? kOk
                : kFailed;
 }

@@ -15,7 +15,7 @@ namespace {
 constexpr const char* kHelp =
     "/set KNOB VALUE   change a knob, e.g. /set expert_cache_size 12\n"
     "/knobs            all knobs: in force, range\n"
-    "/stats            expert cache since the model was loaded\n"
+    "/stats            expert cache and router table since the model was loaded\n"
     "/system TEXT      system message; starts the conversation anew\n"
     "/clear            start the conversation anew\n"
     "/help             this\n"
@@ -195,6 +195,7 @@ private:
                 formatCount(s.slotsUsed) + " of " + formatCount(s.slotCount) + " (" +
                 formatGiB(double(s.slotBytes)) + "), memory " +
                 formatGiB(double(m_engine.memory().processRss)));
+        if (const std::string line = routerLine(m_engine); !line.empty()) message(line);
     }
 
     int turn(const std::string& line) {
@@ -225,7 +226,7 @@ private:
             {{"user", line},
              {"text", result->text},
              {"stop", stopReasonName(result->stop)},
-             {"stats", statsJson(*result, m_loaded.recorder->loadsBetween(from, to))}});
+             {"stats", statsJson(*result, m_loaded.recorder->loadsBetween(from, to), m_engine)}});
         m_messages.push_back({{"role", "assistant"}, {"content", result->text}});
         message((stopped ? "Stopped. " : "") + statsLine(*result));
         return kOk;

@@ -9,7 +9,7 @@ namespace {
 
 struct Args {
     std::string source, target, dtype, name, layout = "container";
-    bool json = false;
+    bool routerTable = false, json = false;
 };
 
 int run(const Args& args) {
@@ -17,6 +17,7 @@ int run(const Args& args) {
     options.source = args.source;
     options.target = args.target;
     options.name = args.name;
+    options.routerTable = args.routerTable;
     if (!args.dtype.empty()) {
         options.dtype = dtypeFromName(args.dtype);
         if (!options.dtype) {
@@ -24,11 +25,7 @@ int run(const Args& args) {
                          "Use f32, f16, bf16, q8_0 or q4_0"});
         }
     }
-    if (args.layout != "container") {
-        return fail({Code::Unsupported, "--layout " + args.layout +
-                                            ": this version writes "
-                                            "containers only"});
-    }
+    if (args.layout == "flat") options.layout = ConvertLayout::Flat;
     ProgressLine progress;
     Result<ContainerInfo> info = convertModel(options, progress.function(), &interrupted());
     progress.finish();
@@ -63,8 +60,12 @@ void addConvert(Verbs& verbs) {
     verb->add_option("--dtype", args->dtype,
                      "f32, f16, bf16, q8_0 or q4_0 (default: as in the source)");
     verb->add_option("--name", args->name, "Name to show (default: from the source)");
-    verb->add_option("--layout", args->layout, "container or flat")
+    verb->add_option("--layout", args->layout,
+                     "container, or flat: a plain file per expert and matrix, f16 or bf16")
         ->check(CLI::IsMember({"container", "flat"}));
+    verb->add_flag("--router-table", args->routerTable,
+                   "Also compute router_table.bin: token to experts, for router_mode table and "
+                   "prefetch_source router_table");
     verb->add_flag("--json", args->json, "One JSON object on standard output");
 }
 

@@ -56,7 +56,7 @@ int run(const Args& args) {
         const int code = outJson({{"tokens", result->tokens},
                                   {"text", result->text},
                                   {"stop", stopReasonName(result->stop)},
-                                  {"stats", statsJson(*result, loads)}});
+                                  {"stats", statsJson(*result, loads, engine)}});
         if (code != kOk) return code;
     } else {
         if (!engine.tokenizer()) {
@@ -68,6 +68,7 @@ int run(const Args& args) {
         }
         if (!out("\n")) return kFailed;
         message(statsLine(*result));
+        if (const std::string line = routerLine(engine); !line.empty()) message(line);
     }
     if (!recorded.ok()) return fail(recorded);  // the result is told all the same
     return interrupted().load() ? kFailed : kOk;
@@ -75,7 +76,7 @@ int run(const Args& args) {
 
 }  // namespace
 
-Json statsJson(const RequestResult& r, const Histogram& loads) {
+Json statsJson(const RequestResult& r, const Histogram& loads, const Engine& engine) {
     Histogram itl;
     for (const double ms : r.gapsMs) itl.add(uint64_t(ms * 1e6));
     return {{"prompt_tokens", r.promptTokens},
@@ -90,6 +91,7 @@ Json statsJson(const RequestResult& r, const Histogram& loads) {
               {"max", jsonNumber(itl.max() * 1e-6)},
               {"n", itl.count()}}},
             {"experts", expertsJson(r.experts, loads)},
+            {"router", routerJson(engine)},
             {"peak_rss_bytes", processPeakRss()}};
 }
 

@@ -4,6 +4,8 @@
 #include "app/cli/engine_args.h"
 #include "engine/base/format.h"
 #include "engine/base/machine.h"
+#include "engine/convert/flat.h"
+#include "engine/convert/inspect.h"
 
 namespace colibri::cli {
 
@@ -115,10 +117,16 @@ std::string summary(const ContainerInfo& info, const LoadShape& shape) {
 }
 
 int run(const Args& args) {
-    Result<ContainerInfo> info = openContainer(args.path);
-    if (!info.ok()) return fail(explain(info.status(), args.path));
+    const bool flat = isFlatFolder(args.path);
+    Result<ContainerInfo> info =
+        flat ? plannedContainer(args.path, std::nullopt) : openContainer(args.path);
+    if (!info.ok()) return fail(flat ? info.status() : explain(info.status(), args.path));
     Result<KnobValues> values = args.knobs.values(*info);
     if (!values.ok()) return fail(values.status());
+    if (args.verify && flat) {
+        return fail({Code::Unsupported, "a flat folder has no checksums to compare",
+                     "Convert it: colibri convert " + args.path + " -o DIR"});
+    }
     if (args.verify) {
         ProgressLine progress;
         const Status status = verifyContainer(*info, progress.function(), &interrupted());

@@ -8,12 +8,17 @@
 
 #include "engine/base/file.h"
 #include "engine/base/format.h"
+#include "engine/convert/flat.h"
+#include "engine/convert/flat_writer.h"
+#include "engine/convert/hf_config.h"
 #include "engine/convert/journal.h"
 #include "engine/convert/open_source.h"
+#include "engine/convert/router_table_maker.h"
 #include "engine/convert/writer.h"
 #include "engine/model/hasher.h"
 #include "engine/model/layout.h"
 #include "engine/model/model_json.h"
+#include "engine/model/router_table.h"
 #include "engine/text/chat_template.h"
 #include "engine/text/tokenizer.h"
 
@@ -36,6 +41,7 @@ std::string journalKey(const ConvertOptions& options, const OpenedSource& source
                 std::to_string(f.modified) + "\n";
     }
     text += options.dtype ? std::string(dtypeName(*options.dtype)) : "source";
+    text += options.layout == ConvertLayout::Flat ? "\nflat" : "\ncontainer";
     text += "\n" + plan.config.name + "\n" + std::to_string(plan.denseBytes) + "\n" +
             std::to_string(plan.expertBytes);
     return fingerprintOf(text);
@@ -81,16 +87,13 @@ Result<Journal> enterPartial(const fs::path& partial, const std::string& key) {
                       partial.string() + " exists and is not an interrupted conversion",
                       "Move it away, or choose another target");
     }
-    fs::create_directories(partial / "experts", error);
+    fs::create_directories(partial, error);
     if (error) return systemError("cannot create", partial, error.value());
     Result<Journal> journal = Journal::open(partial);
     if (!journal) return journal.status();
     if (journal->key() != key) {
         // Another source or other options: what lies here is worth nothing.
-        fs::remove_all(partial / "experts", error);
-        fs::remove(partial / kDenseFile, error);
-        fs::create_directories(partial / "experts", error);
-        if (error) return systemError("cannot create", partial, error.value());
+        COLIBRI_TRY(Journal::removeOthers(partial));
         COLIBRI_TRY(journal->restart(key));
     }
     return journal;
@@ -113,16 +116,56 @@ Status writeTextFile(const fs::path& path, const std::string& content, const Dis
     return out->sync();
 }
 
+// The table, or none: an earlier run with other options may have left one.
+Status addRouterTable(const fs::path& partial, const ConvertOptions& options,
+                      const OpenedSource& source, const Plan& plan, const ProgressFn& progress,
+                      const CancelFlag* cancel) {
+    const fs::path file = partial / kRouterTableFile;
+    if (options.routerTable ||
+        (options.layout == ConvertLayout::Flat && source.routerTable.empty())) {
+        return makeRouterTable(source, plan, file, progress, cancel);
+    }
+    std::error_code error;
+    fs::remove(file, error);
+    if (error) return systemError("cannot remove", file, error.value());
+    if (source.routerTable.empty()) return {};
+    COLIBRI_TRY(RouterTable::load(source.routerTable, plan.config).status());
+    fs::copy_file(source.routerTable, file, error);
+    return error ? systemError("cannot copy to", file, error.value()) : Status();
+}
+
+Result<DType> flatType(const ConvertOptions& options, const OpenedSource& source) {
+    if (options.dtype && *options.dtype != DType::F16 && *options.dtype != DType::BF16) {
+        return Status(Code::Unsupported, "the flat layout holds f16 or bf16, not " +
+                                             std::string(dtypeName(*options.dtype)));
+    }
+    if (options.dtype) return *options.dtype;
+    Result<Plan> own = makePlan(source, {});
+    if (!own) return own.status();
+    return own->sourceType == DType::BF16 ? DType::BF16 : DType::F16;
+}
+
+// What stands beside the weights of a flat folder.
+Status writeFlatTexts(const fs::path& partial, const OpenedSource& source, const Plan& plan,
+                      DType type, const DiskHooks& hooks) {
+    const std::string& own = source.configText;
+    COLIBRI_TRY(writeTextFile(partial / "config.json",
+                              own.empty() ? writeHfConfig(plan.config) : own, hooks));
+    if (!source.generationText.empty()) {
+        COLIBRI_TRY(
+            writeTextFile(partial / "generation_config.json", source.generationText, hooks));
+    }
+    return writeTextFile(partial / kFlatFile, flatDescription(type), hooks);
+}
+
 // Tables and texts, then the name: from here on the container is there or it is not.
 Status finish(const fs::path& partial, const fs::path& target, const OpenedSource& source,
-              const Plan& plan, Journal& journal, const DiskHooks& hooks) {
+              Journal& journal, const DiskHooks& hooks) {
     for (auto& [name, content] : source.extraFiles) {
         COLIBRI_TRY(writeTextFile(partial / name, content, hooks));
     }
-    COLIBRI_TRY(
-        writeTextFile(partial / kModelFile, writeModelJson(containerOf(source, plan)), hooks));
-    COLIBRI_TRY(syncFolder(partial / "experts"));
     std::error_code error;
+    if (fs::exists(partial / "experts", error)) COLIBRI_TRY(syncFolder(partial / "experts"));
     fs::path parent = target.parent_path().empty() ? fs::path(".") : target.parent_path();
     if (fs::exists(target, error)) {
         return Status(Code::InvalidArgument, target.string() + " was created in the meantime",
@@ -160,23 +203,50 @@ Result<ContainerInfo> convertModel(const ConvertOptions& options, const Progress
     if (!source) return source.status();
     if (!options.name.empty()) source->config.name = options.name;
     COLIBRI_TRY(checkTexts(options.source, *source));
-    Result<Plan> plan = makePlan(*source, options.dtype);
+    const bool flat = options.layout == ConvertLayout::Flat;
+    std::optional<DType> dtype = options.dtype;
+    if (flat) {
+        Result<DType> type = flatType(options, *source);
+        if (!type) return type.status();
+        dtype = *type;
+    }
+    Result<Plan> plan = makePlan(*source, dtype);
     if (!plan) return plan.status();
 
     fs::path partial = target;
     partial += ".partial";
     Result<Journal> journal = enterPartial(partial, journalKey(options, *source, *plan));
     if (!journal) return journal.status();
-    PlanWriter writer(*source, *plan, partial, *journal, hooks, progress, cancel);
-    const int64_t total = plan->denseBytes + plan->expertBytes;
-    const bool fresh = writer.bytesDone() == 0;
-    Status status = checkSpace(partial, total - writer.bytesDone(), hooks);
-    if (!status.ok() && !fresh) return status;  // the earlier work stays for when there is room
-    if (status.ok()) {
+    bool keep = false;
+    // Runs a writer (PlanWriter, FlatWriter), then whatever stands beside the weights.
+    const auto runWith = [&](auto& writer, int64_t total, const auto& writeTexts) {
+        const bool fresh = writer.bytesDone() == 0;
+        Status status = checkSpace(partial, total - writer.bytesDone(), hooks);
+        keep = !status.ok() && !fresh;  // the earlier work stays for when there is room
+        if (!status.ok()) return status;
         status = writer.write();
-        if (status.ok()) status = finish(partial, target, *source, *plan, *journal, hooks);
-        status = withSpace(status, partial, total - writer.bytesDone(), hooks);
+        if (status.ok()) {
+            status = addRouterTable(partial, options, *source, *plan, progress, cancel);
+        }
+        if (status.ok()) status = writeTexts();
+        if (status.ok()) status = finish(partial, target, *source, *journal, hooks);
+        return withSpace(status, partial, total - writer.bytesDone(), hooks);
+    };
+    Status status;
+    if (flat) {
+        const Naming& naming = *familyByModelType(plan->config.family)->naming;
+        FlatWriter writer(*source, *plan, *dtype, naming, partial, *journal, hooks, progress,
+                          cancel);
+        status = runWith(writer, writer.bytesTotal(),
+                         [&] { return writeFlatTexts(partial, *source, *plan, *dtype, hooks); });
+    } else {
+        PlanWriter writer(*source, *plan, partial, *journal, hooks, progress, cancel);
+        status = runWith(writer, plan->denseBytes + plan->expertBytes, [&] {
+            return writeTextFile(partial / kModelFile, writeModelJson(containerOf(*source, *plan)),
+                                 hooks);
+        });
     }
+    if (keep) return status;
     if (!status.ok()) {
         // What was stopped, or is finished and only lacks its name, goes on with the next run.
         if (status.code() == Code::Cancelled || status.code() == Code::InvalidArgument) {
@@ -187,9 +257,12 @@ Result<ContainerInfo> convertModel(const ConvertOptions& options, const Progress
         return status;
     }
     for (const std::string& note : source->notes) {
-        if (progress) progress({note, uint64_t(total), uint64_t(total)});
+        if (progress) progress({note, 0, 0});
     }
-    return openContainer(target);
+    if (!flat) return openContainer(target);
+    ContainerInfo info = containerOf(*source, *plan);
+    info.dir = target;
+    return info;
 }
 
 Result<ContainerInfo> convertModel(const ConvertOptions& options, const ProgressFn& progress,

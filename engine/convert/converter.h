@@ -13,6 +13,8 @@
 
 namespace colibri {
 
+enum class ConvertLayout { Container, Flat };  // Flat: engine/convert/flat.h
+
 struct ConvertOptions {
     std::filesystem::path source;        // HF folder, .safetensors file, or .gguf file
     std::filesystem::path target;        // must not exist (or be an interrupted conversion of this)
@@ -20,11 +22,14 @@ struct ConvertOptions {
     // the embedding and the head are kept at q8_0.
     std::optional<DType> dtype;
     std::string name;                    // shown name; empty: from the source
+    ConvertLayout layout = ConvertLayout::Container;  // Flat: types f16 and bf16 only
+    bool routerTable = false;            // also compute router_table.bin; Flat always has one
 };
 
 // Errors: BadInput (with the list of tensors at fault), Unsupported (family or option by name),
 // NoSpace, IoError, Cancelled. After any error but a kill the target does not exist; partial work
-// is kept for resuming only after Cancelled or a kill.
+// is kept for resuming only after Cancelled or a kill. For the flat layout the result describes the
+// container that the folder gives when it is loaded.
 Result<ContainerInfo> convertModel(const ConvertOptions& options, const ProgressFn& progress,
                                    const CancelFlag* cancel);
 

@@ -21,30 +21,37 @@ constexpr NameRow kHfRows[] = {
     {"v_bias", "model.layers.{L}.self_attn.v_proj.bias"},
     {"o_bias", "model.layers.{L}.self_attn.o_proj.bias"},
     {"ffn_norm", "model.layers.{L}.post_attention_layernorm.weight"},
-    {"router", "model.layers.{L}.mlp.gate.weight|model.layers.{L}.block_sparse_moe.gate.weight"},
+    {"router", "model.layers.{L}.mlp.gate.weight|model.layers.{L}.block_sparse_moe.gate.weight|"
+               "model.layers.{L}.gate.weight|model.layers.{L}.router.weight"},
     {"router_bias", "model.layers.{L}.mlp.gate.e_score_correction_bias"},
     {"gate", "model.layers.{L}.mlp.gate_proj.weight"},
     {"up", "model.layers.{L}.mlp.up_proj.weight"},
     {"down", "model.layers.{L}.mlp.down_proj.weight"},
 };
 
-// Every family is read with either spelling: savers rename block_sparse_moe to mlp, and back.
+// Every family is read with either spelling: savers rename block_sparse_moe to mlp, and back. The
+// spellings after these are those of tools that cut models into experts by themselves.
+#define COLIBRI_EXPERT_NAMES(hf, w)                               \
+    "model.layers.{L}.mlp.experts.{e}." hf ".weight|"             \
+    "model.layers.{L}.block_sparse_moe.experts.{e}." w ".weight|" \
+    "model.layers.{L}.mlp.experts.{e}." w ".weight|"              \
+    "model.layers.{L}.expert_{e}." w ".weight|"                   \
+    "model.layers.{L}.expert_{e}.expert_feedforward." w ".weight|" \
+    "model.layers.{L}.expert_feedforward.expert_{e}." w ".weight|" \
+    "model.layers.{L}.expert_feedforward.{e}." w ".weight|"       \
+    "model.layers.{L}.expert_feedforward_{e}." w ".weight"
+
 constexpr ExpertNames kHfExperts = {
-    "model.layers.{L}.mlp.experts.{e}.gate_proj.weight|"
-    "model.layers.{L}.block_sparse_moe.experts.{e}.w1.weight|"
-    "model.layers.{L}.mlp.experts.{e}.w1.weight",
-    "model.layers.{L}.mlp.experts.{e}.up_proj.weight|"
-    "model.layers.{L}.block_sparse_moe.experts.{e}.w3.weight|"
-    "model.layers.{L}.mlp.experts.{e}.w3.weight",
-    "model.layers.{L}.mlp.experts.{e}.down_proj.weight|"
-    "model.layers.{L}.block_sparse_moe.experts.{e}.w2.weight|"
-    "model.layers.{L}.mlp.experts.{e}.w2.weight",
+    COLIBRI_EXPERT_NAMES("gate_proj", "w1"),
+    COLIBRI_EXPERT_NAMES("up_proj", "w3"),
+    COLIBRI_EXPERT_NAMES("down_proj", "w2"),
     "model.layers.{L}.mlp.experts.gate_up_proj|"
     "model.layers.{L}.block_sparse_moe.experts.gate_up_proj",
     "", "",
     "model.layers.{L}.mlp.experts.down_proj|"
     "model.layers.{L}.block_sparse_moe.experts.down_proj",
 };
+#undef COLIBRI_EXPERT_NAMES
 
 constexpr Naming kHfNaming = {kHfRows, kHfExperts};
 

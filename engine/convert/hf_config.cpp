@@ -225,4 +225,42 @@ Result<HfConfig> readHfConfig(const Json& config, const Json& generation,
     return out;
 }
 
+std::string writeHfConfig(const ModelConfig& c) {
+    const FamilyRow& family = *familyByModelType(c.family);
+    nlohmann::ordered_json out = {{"model_type", c.family},
+                                  {"vocab_size", c.vocabSize},
+                                  {"hidden_size", c.hiddenSize},
+                                  {"num_hidden_layers", c.numLayers},
+                                  {"num_attention_heads", c.numHeads},
+                                  {"num_key_value_heads", c.numKvHeads},
+                                  {"head_dim", c.headDim},
+                                  {"num_experts", c.numExperts},
+                                  {"num_experts_per_tok", c.topK},
+                                  {"max_position_embeddings", c.maxPositions},
+                                  {"rms_norm_eps", c.rmsEps},
+                                  {"rope_theta", c.rope.theta},
+                                  {"norm_topk_prob", c.routing.renorm},
+                                  {"attention_bias", c.attentionBias},
+                                  {"tie_word_embeddings", c.tiedEmbeddings},
+                                  {"eos_token_id", c.eosIds}};
+    out[splitAlternatives(family.expertSizeKeys).front()] = c.expertSize;
+    if (family.sparseSteps) {
+        out["intermediate_size"] = c.denseSize;
+        auto& dense = out["mlp_only_layers"] = nlohmann::ordered_json::array();
+        for (int64_t layer = 0; layer < c.numLayers; ++layer) {
+            if (!c.moeLayer[size_t(layer)]) dense.push_back(layer);
+        }
+    }
+    if (c.bosId >= 0) out["bos_token_id"] = c.bosId;
+    if (c.clipQkv > 0) out["clip_qkv"] = c.clipQkv;
+    if (c.rope.type == "linear") {
+        out["rope_scaling"] = {{"rope_type", "linear"}, {"factor", c.rope.factor}};
+    }
+    if (c.slidingWindow > 0) {
+        out["sliding_window"] = c.slidingWindow;
+        out["use_sliding_window"] = true;
+    }
+    return out.dump(2) + "\n";
+}
+
 }  // namespace colibri

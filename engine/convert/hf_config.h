@@ -24,4 +24,7 @@ struct HfConfig {
 Result<HfConfig> readHfConfig(const nlohmann::json& config, const nlohmann::json& generation,
                               const std::string& where);
 
+// A config.json that readHfConfig understands as this config. REQUIRES: a family of families().
+std::string writeHfConfig(const ModelConfig& config);
+
 }  // namespace colibri

@@ -7,8 +7,10 @@
 #include <unordered_set>
 
 #include "engine/base/file.h"
+#include "engine/convert/flat.h"
 #include "engine/convert/hf_config.h"
 #include "engine/convert/safetensors.h"
+#include "engine/model/router_table.h"
 
 namespace colibri {
 
@@ -187,6 +189,14 @@ Status addTextFiles(const fs::path& folder, OpenedSource& out) {
     return {};
 }
 
+// The type of the weights as config.json says it, in either spelling of the key.
+std::string torchType(const Json& config) {
+    for (const char* key : {"torch_dtype", "dtype"}) {
+        if (config.is_object() && config.value(key, Json()).is_string()) return config[key];
+    }
+    return {};
+}
+
 }  // namespace
 
 Result<OpenedSource> openHfSource(const fs::path& path) {
@@ -204,8 +214,13 @@ Result<OpenedSource> openHfSource(const fs::path& path) {
     Result<Json> configJson = parseJson(*configText, (folder / "config.json").string());
     if (!configJson) return configJson.status();
     Json generation;
+    std::string generationText;
     if (isFile(folder / "generation_config.json")) {
-        Result<Json> json = readJsonFile(folder / "generation_config.json");
+        Result<std::string> text = readTextFile(folder / "generation_config.json", kSmallFile);
+        if (!text) return text.status();
+        generationText = std::move(*text);
+        Result<Json> json =
+            parseJson(generationText, (folder / "generation_config.json").string());
         if (!json) return json.status();
         generation = std::move(*json);
     }
@@ -234,10 +249,18 @@ Result<OpenedSource> openHfSource(const fs::path& path) {
             COLIBRI_TRY(addSafetensorsFile(folder / name, out.checkpoint));
         }
     }
+    if (!single && isFlatFolder(folder)) {
+        out.kind = "flat folder";
+        COLIBRI_TRY(addFlatExperts(folder, out.config, *out.naming, torchType(*configJson),
+                                   out.checkpoint));
+    }
+    if (!single && isFile(folder / kRouterTableFile)) out.routerTable = folder / kRouterTableFile;
     COLIBRI_TRY(addTextFiles(folder, out));
     Result<std::string> fingerprint = out.checkpoint.fingerprint(*configText + generation.dump());
     if (!fingerprint) return fingerprint.status();
     out.fingerprint = *fingerprint;
+    out.configText = std::move(*configText);
+    out.generationText = std::move(generationText);
     return out;
 }
 

@@ -31,6 +31,19 @@ bool Journal::existsIn(const std::filesystem::path& folder) {
     return std::filesystem::exists(folder / kName, error);
 }
 
+Status Journal::removeOthers(const std::filesystem::path& folder) {
+    std::error_code error;
+    std::vector<std::filesystem::path> others;
+    for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end;
+         it.increment(error)) {
+        if (it->path().filename() != kName) others.push_back(it->path());
+    }
+    for (const std::filesystem::path& path : others) {
+        if (!error) std::filesystem::remove_all(path, error);
+    }
+    return error ? systemError("cannot empty", folder, error.value()) : Status();
+}
+
 Result<Journal> Journal::open(const std::filesystem::path& folder) {
     std::filesystem::path path = folder / kName;
     int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);

@@ -24,6 +24,9 @@ public:
 
     static bool existsIn(const std::filesystem::path& folder);
 
+    // Everything in a folder but its journal.
+    static Status removeOthers(const std::filesystem::path& folder);
+
     const std::string& key() const { return m_key; }
     // Forgets everything and begins again under a key.
     Status restart(const std::string& key);

@@ -102,4 +102,12 @@ Status syncFolder(const std::filesystem::path& folder) {
     return {};
 }
 
+Status syncFileSystem(const std::filesystem::path& folder) {
+    int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return systemError("cannot open", folder, errno);
+    int error = ::syncfs(fd) != 0 ? errno : 0;
+    ::close(fd);
+    return error != 0 ? systemError("cannot write", folder, error) : Status();
+}
+
 }  // namespace colibri

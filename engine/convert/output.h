@@ -54,4 +54,7 @@ private:
 // fsync of a folder, so that names in it survive a power cut.
 Status syncFolder(const std::filesystem::path& folder);
 
+// Everything written to the folder's file system so far.
+Status syncFileSystem(const std::filesystem::path& folder);
+
 }  // namespace colibri

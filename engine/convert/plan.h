@@ -27,6 +27,8 @@ struct OpenedSource {
     std::string kind;                    // "Hugging Face safetensors", "GGUF"
     std::string fingerprint;
     std::vector<std::pair<std::string, std::string>> extraFiles;  // name, content
+    std::string configText, generationText;  // of a Hugging Face checkpoint; empty: it has none
+    std::filesystem::path routerTable;   // a router_table.bin to take along; empty: none
     std::vector<std::string> notes;      // for the user: what could not be taken along
 };
 

@@ -73,6 +73,9 @@ int64_t PlanWriter::bytesDone() const {
 }
 
 Status PlanWriter::write() {
+    std::error_code error;
+    std::filesystem::create_directories(m_folder / "experts", error);
+    if (error) return systemError("cannot create", m_folder / "experts", error.value());
     COLIBRI_TRY(writeDense());
     size_t number = 0;
     for (ExpertsPart& part : m_plan.layers) COLIBRI_TRY(writeLayer(part, ++number));

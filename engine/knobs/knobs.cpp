@@ -14,6 +14,7 @@ namespace {
 
 constexpr const char* kPolicies[] = {"lru", "slru", "lfru"};
 constexpr const char* kSources[] = {"off", "router_table", "previous_token", "next_router"};
+constexpr const char* kRouterModes[] = {"exact", "table"};
 constexpr const char* kIoModes[] = {"direct", "buffered"};
 constexpr const char* kNumaModes[] = {"off", "bind", "interleave"};
 constexpr const char* kKvDtypes[] = {"f32", "f16"};
@@ -170,6 +171,10 @@ const KnobRow kTable[kKnobCount] = {
      true,
      "How many tokens of a prompt go through the model together. Larger chunks read each expert "
      "fewer times and need more buffer memory."},
+    {KnobId::RouterMode, "router_mode", "Router", "Compute", "", 0, 1, 1, 0, kRouterModes, true,
+     "Who chooses the experts. exact: the model's own gate. table: a table from token to experts, "
+     "made by convert --router-table. The table knows a token but not what stands before it, so "
+     "this is an approximation: the share of choices that agree with the gate is measured."},
     {KnobId::ContextLength,
      "context_length",
      "Context length",

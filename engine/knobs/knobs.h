@@ -29,6 +29,7 @@ enum class KnobId : uint8_t {
     NumaMode,
     NumaNode,
     PrefillChunk,
+    RouterMode,
     ContextLength,
     KvDtype,
     Device,
@@ -82,6 +83,7 @@ std::string knobsToJson(const KnobValues& values, std::string_view model, std::s
 enum class CachePolicyKind : int64_t { Lru, Slru, Lfru };
 enum class PrefetchSource : int64_t { Off, RouterTable, PreviousToken, NextRouter };
 enum class NumaMode : int64_t { Off, Bind, Interleave };
+enum class RouterMode : int64_t { Exact, Table };
 enum class IoMode : int64_t { Direct, Buffered };
 enum class KvDtype : int64_t { F32, F16 };
 

@@ -11,6 +11,7 @@
 #include "engine/run/forward.h"
 #include "engine/run/scheduler.h"
 #include "engine/run/start_work.h"
+#include "engine/run/table_watch.h"
 
 namespace colibri {
 
@@ -40,9 +41,13 @@ struct Engine::Impl {
     std::atomic<int64_t> scratchBytes{0};
     std::atomic<bool> coresChanged{false};  // prefetch threads were bound to cores
     std::unique_ptr<StartWork> startWork;
+    std::shared_ptr<const RouterTable> table;  // as the forward pass has it; nullptr: none
+    std::atomic<bool> tableReplaced{false};
     std::unique_ptr<Scheduler> scheduler;
+    std::unique_ptr<TableWatch> tableWatch;  // with a table; wakes the scheduler
 
     Status loadText();
+    Status openRouterTable(const EngineOptions& options);
     Status openStore();
     void startThreads();
     void note(const std::string& text);
@@ -50,6 +55,7 @@ struct Engine::Impl {
     void applyKnob(KnobId id, KnobState& state);
     KnobState prefetchState(KnobId id, KnobState state);
     void setBatching(KnobId id, int64_t value);
+    KnobState routerState(KnobState state);
     Result<LogitsResult> logits(const std::vector<int32_t>& tokens);
 };
 
@@ -83,6 +89,21 @@ Status Engine::Impl::loadText() {
             return parsed.status();
         }
     }
+    return {};
+}
+
+Status Engine::Impl::openRouterTable(const EngineOptions& options) {
+    std::filesystem::path path = options.routerTable;
+    std::error_code ignored;
+    if (path.empty()) {
+        path = info.dir / kRouterTableFile;
+        if (!std::filesystem::exists(path, ignored)) return {};
+    }
+    Result<std::unique_ptr<TableWatch>> opened =
+        TableWatch::open(path, info.config, options.reloadRouterTable);
+    if (!opened.ok()) return opened.status();
+    tableWatch = std::move(*opened);
+    table = tableWatch->table();
     return {};
 }
 
@@ -136,6 +157,12 @@ void Engine::Impl::startThreads() {
             setBatching(id, knobs->effective(id));
         }
     });
+    if (tableWatch) {
+        tableWatch->start([this] {
+            tableReplaced.store(true);
+            scheduler->wake();
+        });
+    }
 }
 
 Result<std::unique_ptr<Engine>> Engine::load(const EngineOptions& options,
@@ -164,6 +191,7 @@ Result<std::unique_ptr<Engine>> Engine::load(const EngineOptions& options,
     m.knobs->start(options.knobs);
     COLIBRI_TRY(stage("Tokenizer"));
     COLIBRI_TRY(m.loadText());
+    COLIBRI_TRY(m.openRouterTable(options));
     COLIBRI_TRY(stage("Dense weights"));
     Result<std::unique_ptr<DenseWeights>> dense = DenseWeights::load(m.info, progress, cancel);
     if (!dense.ok()) return dense.status();
@@ -186,7 +214,7 @@ KnobState Engine::Impl::prefetchState(KnobId id, KnobState state) {
     const auto value = [&](KnobId k) { return k == id ? state.effective : knobs->effective(k); };
     auto source = PrefetchSource(value(KnobId::PrefetchSource));
     const int64_t depth = value(KnobId::PrefetchDepth);
-    if (source == PrefetchSource::RouterTable) {
+    if (source == PrefetchSource::RouterTable && !table) {
         source = PrefetchSource::Off;
         if (id == KnobId::PrefetchSource) {
             state.effective = int64_t(source);
@@ -206,6 +234,17 @@ void Engine::Impl::setBatching(KnobId id, int64_t value) {
     if (id == KnobId::BatchTimeout) limits.timeoutNs = uint64_t(value) * 1'000'000;
     if (id == KnobId::MaxBatch) limits.requests = size_t(value);
     scheduler->setBatchLimits(limits);
+}
+
+KnobState Engine::Impl::routerState(KnobState state) {
+    if (RouterMode(state.effective) == RouterMode::Table && !table) {
+        state.effective = int64_t(RouterMode::Exact);
+        state.reason = "no router table in this model";
+    }
+    forward->setRouter({table, RouterMode(state.effective) == RouterMode::Table});
+    // Keys and values of earlier turns are those of the other router.
+    if (scheduler) scheduler->forgetPrefixes();
+    return state;
 }
 
 // Scheduler thread, between two steps. `state.effective` comes in range.
@@ -233,6 +272,9 @@ void Engine::Impl::applyKnob(KnobId id, KnobState& state) {
             break;
         case KnobId::ComputeThreads:
             pool->resize(int(state.effective));
+            break;
+        case KnobId::RouterMode:
+            state = routerState(state);
             break;
         case KnobId::IoMode:
             use(store->setIoMode(IoMode(state.effective)));
@@ -263,6 +305,10 @@ void Engine::Impl::applyKnob(KnobId id, KnobState& state) {
 
 void Engine::Impl::applyKnobs() {
     if (coresChanged.exchange(false)) pool->keepOff(store->boundCores());
+    if (tableReplaced.exchange(false)) {
+        table = tableWatch->table();
+        (void)routerState(knobs->state(KnobId::RouterMode));
+    }
     knobs->applyPending([this](KnobId id, KnobState& state) {
         if (knobRow(id).live) applyKnob(id, state);
         Event event{};
@@ -284,6 +330,13 @@ KnobLimits Engine::knobLimits(KnobId id) const {
 void Engine::setKnob(KnobId id, int64_t value) {
     m_impl->knobs->request(id, value);
     m_impl->scheduler->wake();
+}
+
+KnobState Engine::applyKnob(KnobId id, int64_t value) {
+    const uint64_t number = m_impl->knobs->request(id, value);
+    m_impl->scheduler->wake();
+    m_impl->knobs->awaitApplied(id, number);
+    return knobState(id);
 }
 
 KnobState Engine::knobState(KnobId id) const {
@@ -447,6 +500,16 @@ Calibration Engine::calibration() const {
 }
 std::string Engine::readPath() const {
     return m_impl->store->readPath();
+}
+RouterStats Engine::routerStats() const {
+    RouterStats s;
+    if (!m_impl->tableWatch) return s;
+    s.table = true;
+    s.compared = m_impl->forward->moe().compared();
+    s.agreed = m_impl->forward->moe().agreed();
+    s.reloads = m_impl->tableWatch->reloads();
+    s.notice = m_impl->tableWatch->notice();
+    return s;
 }
 void Engine::residency(std::vector<Residency>& out) const {
     m_impl->store->residency(out);

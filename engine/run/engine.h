@@ -4,11 +4,13 @@
 // except load() and the destructor.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -26,9 +28,11 @@
 namespace colibri {
 
 struct EngineOptions {
-    std::filesystem::path model;  // container folder
-    KnobValues knobs;             // requested values; unset = default
-    std::optional<Isa> isa;       // forced instruction set; default: the best
+    std::filesystem::path model;        // container folder
+    KnobValues knobs;                   // requested values; unset = default
+    std::optional<Isa> isa;             // forced instruction set; default: the best
+    std::filesystem::path routerTable;  // empty: the model's own, if it has one
+    bool reloadRouterTable = false;     // when its file is replaced; else that is only reported
     // In the user's cache folder: the experts used most, read ahead of need at the next start, and
     // the rates of disk and memory, measured once per machine.
     bool warmStart = false, calibrate = false;
@@ -45,7 +49,7 @@ struct Sampling {
 struct Request {
     std::vector<int32_t> prompt;
     Sampling sampling;
-    int maxTokens = 256;
+    int maxTokens = 256;             // 0: only with onLogits, nothing is generated
     std::vector<std::string> stops;  // the text ends before the first of them
     bool ignoreEos = false;
 };
@@ -81,6 +85,9 @@ struct RequestCallbacks {
     std::function<bool(const GeneratedToken&)> onToken;
     std::function<void(RequestResult)> onDone;  // exactly once, also after an error
     std::function<void(uint32_t done, uint32_t total)> onPrefill;  // optional
+    // Optional: the logits (vocab) of every prompt position, in order; valid during the call. Such
+    // a request begins with an empty context.
+    std::function<void(uint32_t position, std::span<const float> logits)> onLogits;
 };
 
 // The queue now, and the batches since the engine was loaded.
@@ -96,6 +103,17 @@ struct BatchStats {
 struct EngineMemory {  // actual bytes now, by the parts of MemoryEstimate
     MemoryEstimate parts;
     int64_t processRss = 0;
+};
+
+struct RouterStats {
+    bool table = false;                 // a router table is loaded
+    uint64_t compared = 0, agreed = 0;  // the gate's choices so far; those the table names too
+    uint64_t reloads = 0;
+    std::string notice;  // about the table's file; "": nothing to say
+
+    double agreement() const {  // NaN: nothing compared
+        return compared ? double(agreed) / double(compared) : std::nan("");
+    }
 };
 
 class Engine {
@@ -131,6 +149,8 @@ public:
     KnobLimits knobLimits(KnobId id) const;
     void setKnob(KnobId id, int64_t value);
     KnobState knobState(KnobId id) const;
+    // Sets a knob and waits, for at most one step, until it has been applied.
+    KnobState applyKnob(KnobId id, int64_t value);
 
     // Binds a prefetch thread (from 0) to a processor core, -1: any. Compute threads are kept off
     // such cores while enough others are left for them. Effective: as the kernel answers.
@@ -141,6 +161,7 @@ public:
     std::string storeWarning() const;     // ExpertStore::warning(), e.g. a cache that is too small
     Calibration calibration() const;      // how fast this machine could read
     std::string readPath() const;  // how experts are read and why (ExpertStore::readPath)
+    RouterStats routerStats() const;
     void residency(std::vector<Residency>& out) const;
     EngineMemory memory() const;
     Telemetry& telemetry();

@@ -84,10 +84,16 @@ void EngineKnobs::setState(KnobId id, const KnobState& state) {
     m_states[size_t(id)] = state;
 }
 
-void EngineKnobs::request(KnobId id, int64_t value) {
+uint64_t EngineKnobs::request(KnobId id, int64_t value) {
     std::lock_guard lock(m_mutex);
     m_states[size_t(id)].requested = value;
     m_pending[size_t(id)] = value;
+    return ++m_asked[size_t(id)];
+}
+
+void EngineKnobs::awaitApplied(KnobId id, uint64_t number) {
+    std::unique_lock lock(m_mutex);
+    m_changed.wait(lock, [&] { return m_applied[size_t(id)] >= number; });
 }
 
 KnobState EngineKnobs::state(KnobId id) const {
@@ -102,9 +108,11 @@ bool EngineKnobs::waiting(KnobId id) const {
 
 void EngineKnobs::applyPending(const std::function<void(KnobId, KnobState&)>& apply) {
     std::array<std::optional<int64_t>, kKnobCount> pending;
+    std::array<uint64_t, kKnobCount> asked;
     {
         std::lock_guard lock(m_mutex);
         pending.swap(m_pending);
+        asked = m_asked;
     }
     for (const KnobRow& row : knobTable()) {
         const auto i = size_t(row.id);
@@ -119,6 +127,8 @@ void EngineKnobs::applyPending(const std::function<void(KnobId, KnobState&)>& ap
         // A newer request that came meanwhile stays visible as requested.
         if (m_pending[i]) s.requested = *m_pending[i];
         m_states[i] = s;
+        m_applied[i] = asked[i];
+        m_changed.notify_all();
     }
 }
 

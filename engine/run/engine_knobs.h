@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <condition_variable>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -32,7 +33,10 @@ public:
     void start(const KnobValues& requested);
     void setState(KnobId id, const KnobState& state);
 
-    void request(KnobId id, int64_t value);
+    // Returns the request's number among those of this knob.
+    uint64_t request(KnobId id, int64_t value);
+    // Blocks until that request, or a later one, has been applied.
+    void awaitApplied(KnobId id, uint64_t number);
     KnobState state(KnobId id) const;
     bool waiting(KnobId id) const;  // asked for and not applied yet
     int64_t effective(KnobId id) const { return state(id).effective; }
@@ -48,6 +52,8 @@ private:
     mutable std::mutex m_mutex;  // guards the following
     std::array<KnobState, kKnobCount> m_states;
     std::array<std::optional<int64_t>, kKnobCount> m_pending;
+    std::array<uint64_t, kKnobCount> m_asked{}, m_applied{};  // numbers of the latest requests
+    std::condition_variable m_changed;
 };
 
 }  // namespace colibri

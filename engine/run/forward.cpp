@@ -40,7 +40,7 @@ bool Forward::run(std::span<BatchRow> rows, const std::atomic<bool>* abort,
         row.logits = nullptr;
     }
     fillRope(rows);
-    m_moe.beginStep();
+    m_moe.beginStep(rows);
     for (int64_t l = 0; l < m_info.config.numLayers; ++l) {
         if (abort && abort->load(std::memory_order_relaxed)) return false;
         const LayerWeights& w = m_weights.layer(l);

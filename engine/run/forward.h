@@ -23,6 +23,8 @@ public:
             ThreadPool& pool, const KernelSet& kernels, const KvShape& kv, EventRing* ring);
 
     void setPrefetch(const PrefetchPlan& plan) { m_moe.setPrefetch(plan); }
+    void setRouter(RouterPlan plan) { m_moe.setRouter(std::move(plan)); }
+    const MoeStage& moe() const { return m_moe; }
 
     // Rows of one sequence stand together in rising, gapless position, the first at the length of
     // its sequence; the sequence has blocks for all of them. Results are left in the rows. False:

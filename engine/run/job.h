@@ -21,6 +21,8 @@ struct Scheduler::Job {
         return request.prompt.size() - std::min(prefilled, request.prompt.size());
     }
 
+    bool scored() const { return bool(callbacks.onLogits); }
+
     uint64_t id = 0;
     Request request;
     RequestCallbacks callbacks;

@@ -30,7 +30,7 @@ MoeStage::MoeStage(const ContainerInfo& info, const ModelWeights& weights, Exper
       m_topK(info.config.topK),
       m_moeLayers(weights.moeLayers()) {}
 
-void MoeStage::beginStep() {
+void MoeStage::beginStep(std::span<const BatchRow> rows) {
     m_stallNs = 0;
     const StoreStats s = m_store.stats();
     // With everything in memory, or all that is in use, a hint can only cost. The first read that
@@ -40,6 +40,12 @@ void MoeStage::beginStep() {
     m_reads = reads;
     m_hintsUseful = s.slotsUsed < m_experts * m_moeLayers && m_quietSteps < kQuietSteps;
     m_window = std::max<int64_t>(1, s.slotCount);
+    if (!m_routerPlan.table) return;
+    m_tokens.clear();
+    for (const BatchRow& row : rows) m_tokens.push_back(row.token);
+    if (m_plan.source == PrefetchSource::RouterTable && m_hintsUseful) {
+        hintRouterTable(0, m_plan.depth - 1);
+    }
 }
 
 void MoeStage::run(int64_t layer, std::span<BatchRow> rows, float* residual, RoutingCapture* sink) {
@@ -60,6 +66,9 @@ void MoeStage::run(int64_t layer, std::span<BatchRow> rows, float* residual, Rou
     if (m_plan.depth > 0 && m_hintsUseful) {
         if (m_plan.source == PrefetchSource::NextRouter) hintNextRouter(w.moeIndex, rows, residual);
         if (m_plan.source == PrefetchSource::PreviousToken) hintPreviousToken(w.moeIndex, rows);
+        if (m_plan.source == PrefetchSource::RouterTable) {
+            hintRouterTable(w.moeIndex + 1, w.moeIndex + m_plan.depth);
+        }
     }
     m_routerNs += monotonicNs() - asked;
 
@@ -88,10 +97,41 @@ void MoeStage::route(const LayerWeights& w, int64_t rows, const float* residual)
     m_chosen.resize(size_t(rows * m_topK));
     m_chosenWeights.resize(size_t(rows * m_topK));
     auto* scratch = m_scratch.as<float>(rows * m_experts);
+    if (m_routerPlan.table) {
+        m_tabled.resize(size_t(rows * m_topK));
+        m_routerPlan.table->lookup(k, w.moeIndex, m_tokens, m_tabled.data());
+    }
+    const bool byTable = m_routerPlan.useTable;
+    if (byTable) {
+        m_chosen = m_tabled;
+        m_gates.resize(size_t(rows * m_topK));
+    }
     m_compute.forRows(rows, [&](int64_t r) {
-        m_router.select(logits + r * m_experts, w.selectBias, scratch + r * m_experts,
-                        &m_chosen[size_t(r * m_topK)], &m_chosenWeights[size_t(r * m_topK)]);
+        float* x = logits + r * m_experts;
+        float* space = scratch + r * m_experts;
+        const auto at = size_t(r * m_topK);
+        if (byTable) {
+            m_router.weigh(x, w.selectBias, space, &m_chosen[at], &m_gates[at],
+                           &m_chosenWeights[at]);
+        } else {
+            m_router.select(x, w.selectBias, space, &m_chosen[at], &m_chosenWeights[at]);
+        }
     });
+    if (m_routerPlan.table) compareWithTable(rows);
+}
+
+void MoeStage::compareWithTable(int64_t rows) {
+    const std::vector<int>& gates = m_routerPlan.useTable ? m_gates : m_chosen;
+    uint64_t agreed = 0;
+    for (int64_t r = 0; r < rows; ++r) {
+        const int* named = &m_tabled[size_t(r * m_topK)];
+        for (int64_t i = 0; i < m_topK; ++i) {
+            agreed +=
+                std::find(named, named + m_topK, gates[size_t(r * m_topK + i)]) != named + m_topK;
+        }
+    }
+    m_compared.fetch_add(uint64_t(rows * m_topK), std::memory_order_relaxed);
+    m_agreed.fetch_add(agreed, std::memory_order_relaxed);
 }
 
 // Groups the (row, rank) pairs by expert. Experts stand in order of their first use.

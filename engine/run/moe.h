@@ -6,13 +6,16 @@
 // summed afterwards in rank order: the result does not depend on what was cached.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
+#include "engine/model/router.h"
+#include "engine/model/router_table.h"
 #include "engine/run/batch.h"
 #include "engine/run/compute.h"
-#include "engine/run/router.h"
 #include "engine/store/expert_store.h"
 #include "engine/telemetry/telemetry.h"
 
@@ -23,19 +26,29 @@ struct PrefetchPlan {
     int64_t depth = 1;  // 0: off
 };
 
+// How experts are chosen. With a table its choice is compared with the gate's in every row.
+struct RouterPlan {
+    std::shared_ptr<const RouterTable> table;  // nullptr: none
+    bool useTable = false;                     // it chooses; the gate still weighs
+};
+
 class MoeStage {
 public:
     MoeStage(const ContainerInfo& info, const ModelWeights& weights, ExpertStore& store,
              const Compute& compute, EventRing* ring);
 
     void setPrefetch(const PrefetchPlan& plan) { m_plan = plan; }
+    void setRouter(RouterPlan plan) { m_routerPlan = std::move(plan); }
     // Once per forward pass, before its first layer.
-    void beginStep();
+    void beginStep(std::span<const BatchRow> rows);
     // residual (rows, H) += experts(norm(residual)).
     void run(int64_t layer, std::span<BatchRow> rows, float* residual, RoutingCapture* capture);
 
     uint64_t stallNs() const { return m_stallNs; }  // of the current step
     int64_t scratchBytes() const;
+    // Choices of the gate that were compared with the table, and those that the table names too.
+    uint64_t compared() const { return m_compared.load(std::memory_order_relaxed); }
+    uint64_t agreed() const { return m_agreed.load(std::memory_order_relaxed); }
 
 private:
     struct Work {  // one distinct expert and its entries
@@ -47,6 +60,7 @@ private:
     };
 
     void route(const LayerWeights& w, int64_t rows, const float* residual);
+    void compareWithTable(int64_t rows);
     void plan(std::span<BatchRow> rows);
     void residentFirst(int64_t moeLayer);
     void gather(const LayerWeights& w, int64_t rows);
@@ -60,6 +74,7 @@ private:
     void combine(std::span<BatchRow> rows, float* residual);
     void hintNextRouter(int64_t moeLayer, std::span<BatchRow> rows, const float* residual);
     void hintPreviousToken(int64_t moeLayer, std::span<BatchRow> rows);
+    void hintRouterTable(int64_t first, int64_t last);
     void hintCounted(int64_t moeLayer);
     void remember(int64_t moeLayer, std::span<BatchRow> rows);
     void report(int64_t layer, std::span<BatchRow> rows);
@@ -72,11 +87,15 @@ private:
     EventRing* m_ring;
     Router m_router;
     PrefetchPlan m_plan;
+    RouterPlan m_routerPlan;
     const int64_t m_hidden, m_expertSize, m_experts, m_topK, m_moeLayers;
 
     // Of the layer in work. An entry is one (row, rank) pair; entries lie grouped by expert.
     std::vector<int> m_chosen;           // (rows, k)
     std::vector<float> m_chosenWeights;  // (rows, k)
+    std::vector<int32_t> m_tokens;       // (rows) of the step, with a table
+    std::vector<int> m_tabled;           // (rows, k) what the table names
+    std::vector<int> m_gates;            // (rows, k) the gate's choice where the table's is used
     std::vector<int64_t> m_entryOf;      // (rows, k) entry, -1: row has failed
     std::vector<int64_t> m_rowOf;        // (entries)
     std::vector<Work> m_work;            // distinct experts
@@ -98,6 +117,7 @@ private:
     uint64_t m_reads = 0;      // of the store so far
     int64_t m_quietSteps = 0;  // in a row without a read
     int64_t m_window = 1;
+    std::atomic<uint64_t> m_compared{0}, m_agreed{0};
     uint64_t m_stallNs = 0;                                  // this step
     uint64_t m_routerNs = 0, m_waitNs = 0, m_computeNs = 0;  // this layer
 };

@@ -63,6 +63,20 @@ void MoeStage::hintPreviousToken(int64_t moeLayer, std::span<BatchRow> rows) {
     }
 }
 
+// What the table names for the step's tokens in layers [first, last]: known before the step.
+void MoeStage::hintRouterTable(int64_t first, int64_t last) {
+    if (!m_routerPlan.table) return;
+    m_counts.resize(size_t(m_experts));
+    std::vector<int> named(m_tokens.size() * size_t(m_topK));
+    for (int64_t next = first; next <= std::min(last, m_moeLayers - 1); ++next) {
+        m_routerPlan.table->lookup(m_compute.kernels(), next, m_tokens, named.data());
+        for (size_t i = 0; i < named.size(); ++i) {
+            m_counts[size_t(named[i])] += 2 * m_topK - int64_t(i) % m_topK;
+        }
+        hintCounted(next);
+    }
+}
+
 void MoeStage::remember(int64_t moeLayer, std::span<BatchRow> rows) {
     for (size_t r = 0; r < rows.size(); ++r) {
         BatchRow& row = rows[r];

@@ -14,7 +14,9 @@ namespace colibri {
 Scheduler::Scheduler(const Setup& setup)
     : m_setup(setup),
       m_pool(setup.forward->kvShape(), kvBlocksFor(setup.contextLength)),
-      m_prefixes(m_pool) {
+      m_prefixes(m_pool),
+      m_scoreRows(std::max<int64_t>(
+          kMinScoreRows, kScoreBytes / (setup.info->config.vocabSize * int64_t(sizeof(float))))) {
     m_thread = std::thread([this] {
         pthread_setname_np(pthread_self(), "scheduler");
         loop();
@@ -31,13 +33,15 @@ Scheduler::~Scheduler() {
     m_thread.join();
 }
 
-Status Scheduler::check(const Request& request) const {
+Status Scheduler::check(const Request& request, bool scored) const {
     const auto bad = [](std::string what, std::string hint = {}) {
         return Status(Code::InvalidArgument, std::move(what), std::move(hint));
     };
     const int64_t vocab = m_setup.info->config.vocabSize;
     if (request.prompt.empty()) return bad("the prompt has no tokens");
-    if (request.maxTokens < 1) return bad("max tokens must be at least 1");
+    if (request.maxTokens < (scored ? 0 : 1)) {
+        return bad("max tokens must be at least " + std::to_string(scored ? 0 : 1));
+    }
     for (size_t i = 0; i < request.prompt.size(); ++i) {
         if (request.prompt[i] < 0 || request.prompt[i] >= vocab) {
             return bad("token " + std::to_string(request.prompt[i]) + " at position " +
@@ -45,7 +49,8 @@ Status Scheduler::check(const Request& request) const {
                        "Ids are 0.." + std::to_string(vocab - 1));
         }
     }
-    if (int64_t(request.prompt.size()) >= m_setup.contextLength) {
+    const int64_t room = m_setup.contextLength - (request.maxTokens > 0 ? 1 : 0);
+    if (int64_t(request.prompt.size()) > room) {
         return bad("the prompt has " + formatCount(int64_t(request.prompt.size())) +
                        " tokens, the context holds " + formatCount(m_setup.contextLength),
                    "Shorten it, or load the model with a larger context length");
@@ -64,7 +69,8 @@ Status Scheduler::check(const Request& request) const {
 }
 
 Result<uint64_t> Scheduler::submit(Request request, RequestCallbacks callbacks) {
-    if (Status status = check(request); !status.ok()) return status;
+    const bool scored = bool(callbacks.onLogits);
+    if (Status status = check(request, scored); !status.ok()) return status;
     auto job = std::make_unique<Job>(std::move(request), std::move(callbacks));
     job->id = m_nextId.fetch_add(1);
     job->result.request = job->id;
@@ -153,8 +159,8 @@ bool Scheduler::waitForWork() {
         m_wake.wait(lock, ready);
     } else {
         const uint64_t due = admissionDueNs();
-        m_wake.wait_until(lock, std::chrono::steady_clock::time_point(std::chrono::nanoseconds(due)),
-                          ready);
+        m_wake.wait_until(
+            lock, std::chrono::steady_clock::time_point(std::chrono::nanoseconds(due)), ready);
     }
     m_woken = false;
     return !m_stop;
@@ -202,8 +208,11 @@ void Scheduler::afterForward() {
                 job.callbacks.onPrefill(uint32_t(job.prefilled),
                                         uint32_t(job.request.prompt.size()));
             }
+            if (job.scored()) giveLogits(job);
+            if (job.promptLeft() > 0) continue;
+            if (job.request.maxTokens == 0) job.stop = StopReason::MaxTokens;
         }
-        if (last.logits) sample(job, last);
+        if (last.logits && !job.stop) sample(job, last);
     }
     rotate();
 }

@@ -9,7 +9,7 @@
 // A step holds one row of every decoding request, and prompt rows up to the prefill chunk. Prompts
 // take turns to go first, so neither a long prompt nor a long reply holds up another request for
 // more than one step. After the batch was made smaller, requests take turns until enough have
-// ended.
+// ended. Prompts whose logits are wanted (onLogits) take fewer rows, so that these fit a buffer.
 //
 // Locks: m_mutex guards queue, cancellations and flags and is never held during a step or a
 // callback; m_stepMutex is held during a step, and by runAlone.
@@ -34,9 +34,11 @@
 namespace colibri {
 
 constexpr size_t kQueueLimit = 64;
+constexpr int64_t kScoreBytes = 64 << 20;  // of logits per step of prompts that want all of them
+constexpr int64_t kMinScoreRows = 16;      // ... but no fewer rows than this
 
 struct BatchLimits {
-    size_t requests = 8;       // in one step
+    size_t requests = 8;        // in one step
     int64_t prefillRows = 512;  // of all prompts in one step
     uint64_t timeoutNs = 10'000'000;
 };
@@ -63,6 +65,8 @@ public:
     // Scheduler thread, or alone.
     const BatchLimits& batchLimits() const { return m_limits; }
     void setBatchLimits(const BatchLimits& limits) { m_limits = limits; }
+    // Earlier turns must be computed anew: what is kept of them came about in another way.
+    void forgetPrefixes() { m_prefixes.clear(); }  // scheduler thread
     // Runs `body` on the caller's thread while no step runs.
     void runAlone(const std::function<void()>& body);
     int64_t kvBytes() const { return m_pool.allocatedBytes(); }
@@ -71,7 +75,7 @@ private:
     struct Job;  // one request from arrival to its end
     using Jobs = std::list<std::unique_ptr<Job>>;
 
-    Status check(const Request& request) const;
+    Status check(const Request& request, bool scored) const;
     void loop();
     bool waitForWork();
     uint64_t admissionDueNs() const;
@@ -86,6 +90,7 @@ private:
     void rotate();
     bool growFor(Job& job, int64_t positions);
     void afterForward();
+    void giveLogits(Job& job);
     void sample(Job& job, const BatchRow& row);
     void finish(Job& job, StopReason stop, Status status);
     void removeFinished();
@@ -95,6 +100,7 @@ private:
     const Setup m_setup;
     KvPool m_pool;
     PrefixCache m_prefixes;
+    const int64_t m_scoreRows;  // most rows of one step whose prompts want all logits
     BatchLimits m_limits;
     Jobs m_waiting, m_active;  // scheduler thread; the active ones in the order of their turns
     int64_t m_reservedBlocks = 0;
@@ -105,7 +111,7 @@ private:
     std::condition_variable m_wake;
     std::deque<std::unique_ptr<Job>> m_arrived;
     std::unordered_set<uint64_t> m_cancelled;
-    size_t m_queued = 0;                  // arrived or waiting, not admitted
+    size_t m_queued = 0;                    // arrived or waiting, not admitted
     std::vector<uint64_t> m_prefillingIds;  // whose prompt rows are in the running step
     bool m_stop = false, m_woken = false;
 

@@ -15,7 +15,7 @@ bool Scheduler::reserve(Job& job) {
         std::min(m_setup.contextLength, int64_t(job.request.prompt.size()) + job.request.maxTokens);
     const int64_t need = kvBlocksFor(longest);
     if (m_reservedBlocks + need > m_pool.maxBlocks()) return false;
-    job.sequence = m_prefixes.take(job.request.prompt);
+    if (!job.scored()) job.sequence = m_prefixes.take(job.request.prompt);
     while (m_reservedBlocks + m_prefixes.blocks() + need > m_pool.maxBlocks()) {
         m_prefixes.evictOldest();
     }
@@ -69,15 +69,17 @@ bool Scheduler::growFor(Job& job, int64_t positions) {
 void Scheduler::formBatch() {
     m_rows.clear();
     size_t requests = 0;
-    int64_t promptRows = m_limits.prefillRows;
+    int64_t promptRows = m_limits.prefillRows, scoreRows = m_scoreRows;
     for (const std::unique_ptr<Job>& owned : m_active) {
         Job& job = *owned;
         job.rowCount = 0;
         if (job.cancelled || requests == m_limits.requests) continue;
         const size_t left = job.promptLeft();
-        const size_t count = left > 0 ? std::min(left, size_t(promptRows)) : 1;
+        const int64_t most = job.scored() ? std::min(promptRows, scoreRows) : promptRows;
+        const size_t count = left > 0 ? std::min(left, size_t(most)) : 1;
         if (count == 0 || !growFor(job, job.sequence.length() + int64_t(count))) continue;
         if (left > 0) promptRows -= int64_t(count);
+        if (left > 0 && job.scored()) scoreRows -= int64_t(count);
         ++requests;
         addRows(job, count);
     }
@@ -93,7 +95,7 @@ void Scheduler::addRows(Job& job, size_t count) {
         row.token = left > 0 ? job.request.prompt[job.prefilled + i] : job.result.tokens.back();
         row.position = job.sequence.length() + int64_t(i);
         row.prefill = left > 0;
-        row.wantLogits = left == 0 || i + 1 == left;
+        row.wantLogits = left == 0 || i + 1 == left || job.scored();
         row.request = job.id;
         m_rows.push_back(std::move(row));
     }

@@ -41,6 +41,13 @@ void Scheduler::writeRequestEvent(EventType type, const Job& job, uint64_t timeN
     m_setup.ring->write(event);
 }
 
+void Scheduler::giveLogits(Job& job) {
+    const auto vocab = size_t(m_setup.info->config.vocabSize);
+    for (size_t i = job.firstRow; i < job.firstRow + job.rowCount; ++i) {
+        job.callbacks.onLogits(uint32_t(m_rows[i].position), {m_rows[i].logits, vocab});
+    }
+}
+
 void Scheduler::sample(Job& job, const BatchRow& row) {
     const ModelConfig& config = m_setup.info->config;
     const std::optional<int32_t> id = job.sampler.next({row.logits, size_t(config.vocabSize)});
@@ -119,7 +126,7 @@ void Scheduler::finish(Job& job, StopReason stop, Status status) {
         if (decodeS > 0) result.decodeTokS = double(result.tokens.size() - 1) / decodeS;
     }
     m_reservedBlocks -= job.reservedBlocks;
-    if (stop == StopReason::Error) {
+    if (stop == StopReason::Error || job.scored()) {
         m_pool.release(job.sequence);
     } else {
         m_prefixes.put(std::move(job.sequence));

@@ -101,6 +101,14 @@ float dot(const float* a, const float* b, int64_t n) {
     return sum;
 }
 
+void tableLookup(const uint16_t* table, int64_t k, const int32_t* tokens, int64_t n,
+                 int32_t* out) {
+    for (int64_t r = 0; r < n; ++r) {
+        const uint16_t* entry = table + int64_t(tokens[r]) * k;
+        for (int64_t i = 0; i < k; ++i) out[r * k + i] = entry[i];
+    }
+}
+
 void toF16(const float* x, int64_t n, uint16_t* out) {
     for (int64_t i = 0; i < n; ++i) out[i] = f32ToF16(x[i]);
 }
@@ -120,6 +128,7 @@ constexpr KernelSet kScalar = {
     .attention = attention,
     .axpy = axpy,
     .dot = dot,
+    .tableLookup = tableLookup,
     .toF16 = toF16,
     .fromF16 = fromF16,
 };

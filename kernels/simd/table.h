@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/simd/attention.h"
+#include "kernels/simd/lookup.h"
 #include "kernels/simd/matmul.h"
 
 namespace colibri {
@@ -21,6 +22,7 @@ constexpr KernelSet tableOf(Isa isa) {
         .attention = attentionOf<V>,
         .axpy = RowOps<V>::axpy,
         .dot = RowOps<V>::dot,
+        .tableLookup = tableLookup,
         .toF16 = RowOps<V>::toF16,
         .fromF16 = RowOps<V>::fromF16,
     };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include <QtTest>
+#include <QTest>
 #include <cmath>
 
-#include "engine/run/router.h"
+#include "engine/model/router.h"
 
 using namespace colibri;
 
@@ -84,6 +84,43 @@ private slots:
     }
     void equalScoresTakeTheLowestExpert() {
         QCOMPARE(select({}, {1, 1, 1, 1}, 2).experts, (std::vector<int>{0, 1}));
+    }
+    // Experts named by a table: weighed by the gate, with the total the gate's own choice has.
+    void weighKeepsTheTotalOfTheOwnChoice() {
+        for (const bool renorm : {false, true}) {
+            RoutingSpec spec;
+            spec.renorm = renorm;
+            spec.scale = 1.5;
+            const Router router(spec, 4, 2, kernelsFor(Isa::Scalar));
+            std::vector<float> logits = m_logits, scratch(4), weights(2);
+            const std::vector<int> named = {3, 0};
+            std::vector<int> own(2);
+            router.weigh(logits.data(), nullptr, scratch.data(), named.data(), own.data(),
+                         weights.data());
+            QCOMPARE(own, (std::vector<int>{1, 3}));
+            const Choice exact = select(spec, m_logits, 2);
+            QVERIFY(near(weights[0] + weights[1], exact.weights[0] + exact.weights[1]));
+            QVERIFY(near(weights[0] / weights[1], std::exp(1.0) / std::exp(0.5)));
+        }
+    }
+    void weighGivesTheOwnChoiceItsOwnWeights() {
+        const Router router({}, 4, 2, kernelsFor(Isa::Scalar));
+        std::vector<float> logits = m_logits, scratch(4), weights(2);
+        const std::vector<int> named = {1, 3};
+        std::vector<int> own(2);
+        router.weigh(logits.data(), nullptr, scratch.data(), named.data(), own.data(),
+                     weights.data());
+        QCOMPARE(weights, select({}, m_logits, 2).weights);
+    }
+    void weighSharesEquallyWhenTheGateGivesNothing() {
+        RoutingSpec spec;
+        const Router router(spec, 4, 2, kernelsFor(Isa::Scalar));
+        std::vector<float> logits = {200, 199, -200, -200}, scratch(4), weights(2);
+        const std::vector<int> named = {2, 3};
+        std::vector<int> own(2);
+        router.weigh(logits.data(), nullptr, scratch.data(), named.data(), own.data(),
+                     weights.data());
+        QVERIFY(near(weights[0], 0.5) && near(weights[1], 0.5));
     }
     void zeroSumDoesNotDivide() {
         RoutingSpec spec;

@@ -17,10 +17,19 @@ public:
     void select(float* logits, const float* bias, float* scratch, int* experts,
                 float* weights) const;
 
+    // The weights of experts chosen elsewhere (a router table): the model's rule applied to them,
+    // then scaled so that their sum is that of the model's own choice, which is given in `own` (k).
+    // `own` must not be `experts`; logits, bias and scratch as above.
+    void weigh(float* logits, const float* bias, float* scratch, const int* experts, int* own,
+               float* weights) const;
+
     int experts() const { return m_experts; }
     int topK() const { return m_topK; }
 
 private:
+    void score(float* logits, const float* bias, float* scratch) const;
+    float weightsOf(const float* scratch, const int* experts, float* weights) const;
+
     RoutingSpec m_spec;
     int m_experts, m_topK;
     const KernelSet* m_kernels;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/run/router.h"
+#include "engine/model/router.h"
 
 #include <algorithm>
 #include <cmath>
@@ -14,8 +14,8 @@ float sigmoid(float x) {
 
 }  // namespace
 
-void Router::select(float* logits, const float* bias, float* scratch, int* experts,
-                    float* weights) const {
+// logits -> scores to choose by; scratch -> what the chosen are weighted by.
+void Router::score(float* logits, const float* bias, float* scratch) const {
     // Weights taken from logits need them after the scores have replaced them.
     std::copy(logits, logits + m_experts, scratch);
     float* scores = logits;
@@ -37,7 +37,10 @@ void Router::select(float* logits, const float* bias, float* scratch, int* exper
     if (m_spec.selectBias && bias) {
         for (int e = 0; e < m_experts; ++e) scores[e] += bias[e];
     }
-    colibri::topK(scores, m_experts, m_topK, experts);
+}
+
+// Returns their sum.
+float Router::weightsOf(const float* scratch, const int* experts, float* weights) const {
     for (int i = 0; i < m_topK; ++i) weights[i] = scratch[experts[i]];
     if (m_spec.weightSource == WeightSource::LogitSoftmax) m_kernels->softmax(weights, m_topK);
     if (m_spec.renorm) {
@@ -50,6 +53,27 @@ void Router::select(float* logits, const float* bias, float* scratch, int* exper
     }
     if (m_spec.scale != 1) {
         for (int i = 0; i < m_topK; ++i) weights[i] *= float(m_spec.scale);
+    }
+    float sum = 0;
+    for (int i = 0; i < m_topK; ++i) sum += weights[i];
+    return sum;
+}
+
+void Router::select(float* logits, const float* bias, float* scratch, int* experts,
+                    float* weights) const {
+    score(logits, bias, scratch);
+    colibri::topK(logits, m_experts, m_topK, experts);
+    weightsOf(scratch, experts, weights);
+}
+
+void Router::weigh(float* logits, const float* bias, float* scratch, const int* experts, int* own,
+                   float* weights) const {
+    score(logits, bias, scratch);
+    colibri::topK(logits, m_experts, m_topK, own);
+    const float wanted = weightsOf(scratch, own, weights);
+    const float sum = weightsOf(scratch, experts, weights);
+    for (int i = 0; i < m_topK; ++i) {
+        weights[i] = sum > 0 ? weights[i] * (wanted / sum) : wanted / float(m_topK);
     }
 }
 

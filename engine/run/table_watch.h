@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// The router table of a loaded model and the file it came from. The table is held in memory: what
+// happens to the file changes nothing by itself. A thread looks at the file once a second; a
+// replaced one is read and takes the old one's place as a whole (reload), or is only reported.
+#pragma once
+
+#include <sys/types.h>
+
+#include <condition_variable>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "engine/model/router_table.h"
+
+namespace colibri {
+
+class TableWatch {
+public:
+    // Reads the table. Errors: those of RouterTable::load.
+    static Result<std::unique_ptr<TableWatch>> open(const std::filesystem::path& path,
+                                                    const ModelConfig& config, bool reload);
+    ~TableWatch();
+
+    // Begins to look at the file; `replaced` is called on the watch's thread when table() gives
+    // another table.
+    void start(std::function<void()> replaced);
+
+    // Any thread.
+    std::shared_ptr<const RouterTable> table() const;
+    uint64_t reloads() const;
+    std::string notice() const;  // what the user should know of the file; "": nothing
+
+private:
+    struct Stamp {  // of the file; all zero: it cannot be examined
+        dev_t device = 0;
+        ino_t inode = 0;
+        int64_t bytes = 0, seconds = 0, nanoseconds = 0;
+        bool operator==(const Stamp&) const = default;
+    };
+
+    TableWatch(std::filesystem::path path, const ModelConfig& config, bool reload)
+        : m_path(std::move(path)), m_config(config), m_reload(reload) {}
+    Stamp stampNow() const;
+    void loop();
+    void look();
+
+    const std::filesystem::path m_path;
+    const ModelConfig m_config;
+    const bool m_reload;
+    std::function<void()> m_replaced;
+    Stamp m_stamp;  // of the file as it was last read; the watch's thread
+
+    mutable std::mutex m_mutex;  // guards the following
+    std::condition_variable m_wake;
+    bool m_stop = false;
+    std::shared_ptr<const RouterTable> m_table;
+    uint64_t m_reloads = 0;
+    std::string m_notice;
+    std::thread m_thread;
+};
+
+}  // namespace colibri
