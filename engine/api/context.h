@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// What stands behind a colibri_context_t: an engine and the dispatches under way. Every function
+// may be called from any thread; close() comes last.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string_view>
+#include <unordered_set>
+
+#include "engine/include/colibri.h"
+#include "engine/run/engine.h"
+
+struct colibri_context {
+public:
+    static colibri::Result<std::unique_ptr<colibri_context>> open(const colibri_config_t& config);
+    // Cancels what runs and waits until every dispatch has returned.
+    void close();
+
+    // Scores `ids` into out (ids, vocab). REQUIRES: both are host memory of that size.
+    colibri::Status dispatch(std::span<const int32_t> ids, float* out);
+    colibri::Status setKnob(std::string_view name, const std::string& value);
+    // None: there is no such knob.
+    std::optional<colibri::KnobState> knob(std::string_view name) const;
+
+    const colibri::Engine& engine() const { return *m_engine; }
+    uint64_t dispatches() const { return m_dispatches.load(std::memory_order_relaxed); }
+
+private:
+    std::unique_ptr<colibri::Engine> m_engine;
+    std::atomic<uint64_t> m_dispatches{0};
+    std::mutex m_mutex;  // guards the following
+    std::condition_variable m_idle;
+    std::unordered_set<uint64_t> m_running;  // requests
+    bool m_closing = false;
+};
