@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/convert/converter.h"
 
-#include <cstdio>
-
-#include <cerrno>
 #include <system_error>
 
 #include "engine/base/file.h"
@@ -14,6 +11,7 @@
 #include "engine/convert/journal.h"
 #include "engine/convert/open_source.h"
 #include "engine/convert/router_table_maker.h"
+#include "engine/convert/target.h"
 #include "engine/convert/writer.h"
 #include "engine/model/hasher.h"
 #include "engine/model/layout.h"
@@ -28,8 +26,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int kRevision = 1;               // of what a conversion writes; another one starts over
-constexpr int64_t kSpareBytes = 16 << 20;  // tables, tokenizer, file system overhead
+constexpr int kRevision = 1;  // of what a conversion writes; another one starts over
 
 // What must be the same for an interrupted conversion to go on.
 std::string journalKey(const ConvertOptions& options, const OpenedSource& source,
@@ -47,23 +44,6 @@ std::string journalKey(const ConvertOptions& options, const OpenedSource& source
     return fingerprintOf(text);
 }
 
-Status checkTarget(const fs::path& target) {
-    std::error_code error;
-    if (target.filename().empty()) {
-        return Status(Code::InvalidArgument, "The target needs a folder name");
-    }
-    if (fs::exists(fs::symlink_status(target, error))) {
-        return Status(Code::InvalidArgument, target.string() + " exists already",
-                      "Choose another target, or remove it");
-    }
-    fs::path parent = target.parent_path();
-    if (!parent.empty() && !fs::is_directory(parent, error)) {
-        return Status(Code::InvalidArgument, parent.string() + ": no such folder",
-                      "Create it first");
-    }
-    return {};
-}
-
 // A broken tokenizer or template would make a container that cannot be loaded. What is only not
 // supported is copied with a note: the model still takes token ids.
 Status checkTexts(const fs::path& path, OpenedSource& source) {
@@ -76,44 +56,6 @@ Status checkTexts(const fs::path& path, OpenedSource& source) {
         source.notes.push_back("Copied, but not usable yet: " + status.message());
     }
     return {};
-}
-
-// A folder of ours, or a new one. Never touches a folder that something else made.
-Result<Journal> enterPartial(const fs::path& partial, const std::string& key) {
-    std::error_code error;
-    if (fs::exists(fs::symlink_status(partial, error)) && !Journal::existsIn(partial) &&
-        !(fs::is_directory(partial, error) && fs::is_empty(partial, error))) {
-        return Status(Code::InvalidArgument,
-                      partial.string() + " exists and is not an interrupted conversion",
-                      "Move it away, or choose another target");
-    }
-    fs::create_directories(partial, error);
-    if (error) return systemError("cannot create", partial, error.value());
-    Result<Journal> journal = Journal::open(partial);
-    if (!journal) return journal.status();
-    if (journal->key() != key) {
-        // Another source or other options: what lies here is worth nothing.
-        COLIBRI_TRY(Journal::removeOthers(partial));
-        COLIBRI_TRY(journal->restart(key));
-    }
-    return journal;
-}
-
-Status checkSpace(const fs::path& folder, int64_t needed, const DiskHooks& hooks) {
-    int64_t free = freeBytes(folder, hooks);
-    if (free < 0 || needed + kSpareBytes <= free) return {};
-    return Status(Code::NoSpace,
-                  folder.string() + ": the conversion needs " +
-                      formatGiB(double(needed + kSpareBytes)) + ", free are " +
-                      formatGiB(double(free)),
-                  "Free some space, choose another folder, or a smaller weight type");
-}
-
-Status writeTextFile(const fs::path& path, const std::string& content, const DiskHooks& hooks) {
-    Result<OutputFile> out = OutputFile::open(path, 0, &hooks);
-    if (!out) return out.status();
-    COLIBRI_TRY(out->append(std::as_bytes(std::span(content))));
-    return out->sync();
 }
 
 // The table, or none: an earlier run with other options may have left one.
@@ -149,35 +91,22 @@ Result<DType> flatType(const ConvertOptions& options, const OpenedSource& source
 Status writeFlatTexts(const fs::path& partial, const OpenedSource& source, const Plan& plan,
                       DType type, const DiskHooks& hooks) {
     const std::string& own = source.configText;
-    COLIBRI_TRY(writeTextFile(partial / "config.json",
-                              own.empty() ? writeHfConfig(plan.config) : own, hooks));
+    COLIBRI_TRY(writeSmallFile(partial / "config.json",
+                               own.empty() ? writeHfConfig(plan.config) : own, hooks));
     if (!source.generationText.empty()) {
         COLIBRI_TRY(
-            writeTextFile(partial / "generation_config.json", source.generationText, hooks));
+            writeSmallFile(partial / "generation_config.json", source.generationText, hooks));
     }
-    return writeTextFile(partial / kFlatFile, flatDescription(type), hooks);
+    return writeSmallFile(partial / kFlatFile, flatDescription(type), hooks);
 }
 
-// Tables and texts, then the name: from here on the container is there or it is not.
+// Tables and texts, then the name.
 Status finish(const fs::path& partial, const fs::path& target, const OpenedSource& source,
               Journal& journal, const DiskHooks& hooks) {
     for (auto& [name, content] : source.extraFiles) {
-        COLIBRI_TRY(writeTextFile(partial / name, content, hooks));
+        COLIBRI_TRY(writeSmallFile(partial / name, content, hooks));
     }
-    std::error_code error;
-    if (fs::exists(partial / "experts", error)) COLIBRI_TRY(syncFolder(partial / "experts"));
-    fs::path parent = target.parent_path().empty() ? fs::path(".") : target.parent_path();
-    if (fs::exists(target, error)) {
-        return Status(Code::InvalidArgument, target.string() + " was created in the meantime",
-                      "The finished conversion is in " + partial.string() +
-                          ": move the other away and run the same command again");
-    }
-    COLIBRI_TRY(syncFolder(partial));
-    if (::rename(partial.c_str(), target.c_str()) != 0) {
-        return systemError("cannot create", target, errno);
-    }
-    journal.removeFrom(target);
-    return syncFolder(parent);
+    return putInPlace(partial, target, journal);
 }
 
 // A full disk: what is missing, beside what the system said.
@@ -195,9 +124,9 @@ Status withSpace(const Status& status, const fs::path& folder, int64_t missing,
 
 Result<ContainerInfo> convertModel(const ConvertOptions& options, const ProgressFn& progress,
                                    const CancelFlag* cancel, const DiskHooks& hooks) {
-    fs::path target = options.target.lexically_normal();
-    if (!target.has_filename()) target = target.parent_path();  // "dir/"
-    COLIBRI_TRY(checkTarget(target));
+    Result<fs::path> checked = checkTarget(options.target);
+    if (!checked) return checked.status();
+    const fs::path target = std::move(*checked);
     if (progress) progress({"Reading the checkpoint", 0, 0});
     Result<OpenedSource> source = openSource(options.source);
     if (!source) return source.status();
@@ -213,8 +142,7 @@ Result<ContainerInfo> convertModel(const ConvertOptions& options, const Progress
     Result<Plan> plan = makePlan(*source, dtype);
     if (!plan) return plan.status();
 
-    fs::path partial = target;
-    partial += ".partial";
+    const fs::path partial = partialFolderOf(target);
     Result<Journal> journal = enterPartial(partial, journalKey(options, *source, *plan));
     if (!journal) return journal.status();
     bool keep = false;
@@ -242,8 +170,8 @@ Result<ContainerInfo> convertModel(const ConvertOptions& options, const Progress
     } else {
         PlanWriter writer(*source, *plan, partial, *journal, hooks, progress, cancel);
         status = runWith(writer, plan->denseBytes + plan->expertBytes, [&] {
-            return writeTextFile(partial / kModelFile, writeModelJson(containerOf(*source, *plan)),
-                                 hooks);
+            return writeSmallFile(partial / kModelFile, writeModelJson(containerOf(*source, *plan)),
+                                  hooks);
         });
     }
     if (keep) return status;
