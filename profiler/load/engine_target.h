@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// A load on an engine in this process.
+#pragma once
+
+#include "engine/run/engine.h"
+#include "profiler/load/load_run.h"
+
+namespace colibri {
+
+class EngineTarget final : public LoadTarget {
+public:
+    // `engine` must outlive this. Every request has the sampling and the limits of `model`; its
+    // prompt is ignored.
+    EngineTarget(Engine& engine, Request model) : m_engine(engine), m_model(std::move(model)) {}
+
+    LoadReply ask(const LoadPrompt& prompt, const CancelFlag& cancel) override;
+
+private:
+    Engine& m_engine;
+    const Request m_model;
+};
+
+}  // namespace colibri

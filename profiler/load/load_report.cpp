@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <cstdio>
+
+#include "profiler/load/load_run.h"
+
+namespace colibri {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json number(double value) {
+    return std::isfinite(value) ? Json(value) : Json(nullptr);
+}
+
+Json milliseconds(const Histogram& h) {
+    return {{"p50", number(h.quantile(0.5) * 1e-6)},  {"p90", number(h.quantile(0.9) * 1e-6)},
+            {"p99", number(h.quantile(0.99) * 1e-6)}, {"mean", number(h.mean() * 1e-6)},
+            {"max", number(h.max() * 1e-6)},          {"n", h.count()}};
+}
+
+std::string field(double value) {
+    if (!std::isfinite(value)) return {};
+    char text[32];
+    std::snprintf(text, sizeof(text), "%.6f", value);
+    return text;
+}
+
+std::string quoted(const std::string& text) {
+    std::string out = "\"";
+    for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
+    return out + "\"";
+}
+
+}  // namespace
+
+double LoadReport::requestsPerSecond() const {
+    return durationS > 0 ? double(completed) / durationS : std::nan("");
+}
+
+double LoadReport::tokensPerSecond() const {
+    return durationS > 0 ? double(tokens) / durationS : std::nan("");
+}
+
+std::string loadCsv(const LoadReport& report) {
+    std::string csv = "index,arrival_s,sent_s,first_token_s,end_s,prompt_tokens,tokens,error\n";
+    for (const LoadSample& s : report.samples) {
+        csv += std::to_string(s.index) + "," + field(s.arrivalS) + "," + field(s.sentS) + "," +
+               field(s.firstS) + "," + field(s.endS) + "," + std::to_string(s.promptTokens) + "," +
+               std::to_string(s.tokens) + "," + (s.error.empty() ? "" : quoted(s.error)) + "\n";
+    }
+    return csv;
+}
+
+Json loadJson(const LoadReport& r) {
+    Json errors = Json::object();
+    for (const auto& [kind, count] : r.errors) errors[kind] = count;
+    return {{"requests", {{"sent", r.samples.size()}, {"completed", r.completed}}},
+            {"errors", std::move(errors)},
+            {"duration_s", r.durationS},
+            {"tokens", {{"prompt", r.promptTokens}, {"generated", r.tokens}}},
+            {"throughput",
+             {{"req_s", number(r.requestsPerSecond())}, {"tok_s", number(r.tokensPerSecond())}}},
+            {"ttft_ms", milliseconds(r.ttft)},
+            {"itl_ms", milliseconds(r.itl)},
+            {"e2e_ms", milliseconds(r.endToEnd)}};
+}
+
+}  // namespace colibri
