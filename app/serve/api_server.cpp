@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/serve/api_server.h"
+
+#include <thread>
+
+#include "app/serve/generation.h"
+#include "app/serve/openai.h"
+
+namespace colibri::serve {
+
+namespace {
+
+using httplib::Request;
+using httplib::Response;
+using Handled = httplib::Server::HandlerResponse;
+
+constexpr const char* kJson = "application/json";
+
+bool isLoopback(std::string_view host) {
+    return host == "localhost" || host == "::1" || host == "[::1]" || host.starts_with("127.");
+}
+
+// Of a Host header: "localhost:8080", "[::1]:8080".
+std::string_view withoutPort(std::string_view host) {
+    const size_t bracket = host.find(']');
+    const size_t colon = host.find(':', bracket == host.npos ? 0 : bracket);
+    return host.substr(0, colon);
+}
+
+// Neither another site's page, nor one whose name was pointed at this machine.
+bool isLocal(const Request& req) {
+    const std::string origin = req.get_header_value("Origin");
+    const size_t host = origin.find("://");
+    const bool localOrigin =
+        origin.empty() ||
+        (host != origin.npos && isLoopback(withoutPort(std::string_view(origin).substr(host + 3))));
+    return localOrigin && isLoopback(withoutPort(req.get_header_value("Host")));
+}
+
+// Takes as long for every wrong key of a length.
+bool sameKey(const std::string& expected, const std::string& given) {
+    size_t difference = expected.size() ^ given.size();
+    for (size_t i = 0; i < given.size(); ++i) {
+        difference |= size_t(uint8_t(given[i]) ^ uint8_t(expected[i % expected.size()]));
+    }
+    return difference == 0;
+}
+
+void setError(Response& res, int status, const std::string& message) {
+    res.status = status;
+    res.set_content(errorBody(status, message), kJson);
+    if (status == 429 || status == 503) res.set_header("Retry-After", "1");
+}
+
+void setError(Response& res, const Status& status) {
+    setError(res, httpStatusOf(status.code()), status.text());
+}
+
+const char* messageOf(int status) {
+    switch (status) {
+        case 413:
+            return "the request's body is too large";
+        case 414:
+            return "the request's address is too long";
+        default:
+            return "the request is not HTTP that this server understands";
+    }
+}
+
+}  // namespace
+
+struct ApiServer::Impl {
+    Engine& engine;
+    const ApiOptions options;
+    const std::string model;
+    HttpServer http;
+    ServeMetrics metrics;
+    std::thread listener;
+    std::atomic<bool> listening{false};
+    int port = 0;
+
+    struct Route {
+        const char *method, *path;
+        void (Impl::*answer)(const Request&, Response&);
+    };
+    static const Route kRoutes[];
+
+    Impl(Engine& e, ApiOptions o)
+        : engine(e), options(std::move(o)), model(modelId(e)), http(options.limits) {}
+
+    void install();
+    bool admit(const Request& req, Response& res) const;
+    void route(const Request& req, Response& res);
+
+    void chat(const Request& req, Response& res);
+    void completion(const Request& req, Response& res);
+    void models(const Request& req, Response& res);
+    void oneModel(const Request& req, Response& res);
+    void health(const Request& req, Response& res);
+    void prometheus(const Request& req, Response& res);
+
+    void generate(Result<ApiRequest> parsed, Response& res);
+    void whole(Generation& generation, const ReplyWriter& writer, Response& res);
+    void stream(std::unique_ptr<Generation> generation, ReplyWriter writer, Response& res);
+    Json modelJson() const;
+};
+
+// A path that ends in "/" stands for what is below it.
+const ApiServer::Impl::Route ApiServer::Impl::kRoutes[] = {
+    {"POST", "/v1/chat/completions", &Impl::chat},
+    {"POST", "/v1/completions", &Impl::completion},
+    {"GET", "/v1/models", &Impl::models},
+    {"GET", "/v1/models/", &Impl::oneModel},
+    {"GET", "/health", &Impl::health},
+    {"GET", "/metrics", &Impl::prometheus},
+};
+
+void ApiServer::Impl::install() {
+    const auto answer = [this](const Request& req, Response& res) { route(req, res); };
+    http.Get(".*", answer);
+    http.Post(".*", answer);
+    http.Put(".*", answer);
+    http.Patch(".*", answer);
+    http.Delete(".*", answer);
+    http.Options(".*", answer);
+    // Before a body is read.
+    http.set_pre_routing_handler([this](const Request& req, Response& res) {
+        if (admit(req, res)) return Handled::Unhandled;
+        Connection::current().closeAfterReply();
+        return Handled::Handled;
+    });
+    // What the library itself refuses.
+    http.set_error_handler([](const Request&, Response& res) {
+        if (!res.body.empty()) return;
+        if (res.status != 404) Connection::current().closeAfterReply();
+        setError(res, res.status, messageOf(res.status));
+    });
+    http.set_exception_handler([](const Request&, Response& res, std::exception_ptr) {
+        setError(res, 500, "the server has failed at this request");
+    });
+    http.set_logger(
+        [this](const Request&, const Response& res) { metrics.addResponse(res.status); });
+}
+
+bool ApiServer::Impl::admit(const Request& req, Response& res) const {
+    if (req.has_header("Content-Encoding")) {  // nobody can say how large it is
+        setError(res, 415, "compressed requests are not read");
+        return false;
+    }
+    if (options.apiKey.empty()) {
+        if (isLocal(req)) return true;
+        setError(res, 403, "this server answers to local clients only, not to this Host or Origin");
+        return false;
+    }
+    if (req.path == "/health") return true;
+    const std::string given = req.get_header_value("Authorization");
+    constexpr std::string_view kScheme = "Bearer ";
+    if (given.starts_with(kScheme) && sameKey(options.apiKey, given.substr(kScheme.size()))) {
+        return true;
+    }
+    setError(res, 401, "the API key is missing or wrong. Send \"Authorization: Bearer KEY\"");
+    res.set_header("WWW-Authenticate", "Bearer");
+    return false;
+}
+
+void ApiServer::Impl::route(const Request& req, Response& res) {
+    const std::string method = req.method == "HEAD" ? "GET" : req.method;
+    const Route* samePath = nullptr;
+    for (const Route& r : kRoutes) {
+        const std::string_view path = r.path;
+        const bool match = path.back() == '/'
+                               ? req.path.size() > path.size() && req.path.starts_with(path)
+                               : req.path == path;
+        if (!match) continue;
+        samePath = &r;
+        if (method == r.method) return (this->*r.answer)(req, res);
+    }
+    if (!samePath) return setError(res, 404, "there is no " + req.path);
+    setError(res, 405, req.path + " answers to " + samePath->method + " only");
+    res.set_header("Allow", samePath->method);
+}
+
+void ApiServer::Impl::chat(const Request& req, Response& res) {
+    generate(parseChatRequest(engine, req.body, options.defaultMaxTokens), res);
+}
+
+void ApiServer::Impl::completion(const Request& req, Response& res) {
+    generate(parseCompletionRequest(engine, req.body, options.defaultMaxTokens), res);
+}
+
+void ApiServer::Impl::generate(Result<ApiRequest> parsed, Response& res) {
+    if (!parsed.ok()) return setError(res, parsed.status());
+    if (!parsed->model.empty() && parsed->model != model) {
+        return setError(
+            res, 404,
+            "there is no model \"" + parsed->model + "\". This server has \"" + model + "\"");
+    }
+    ReplyWriter writer(parsed->chat, model, parsed->includeUsage);
+    Result<std::unique_ptr<Generation>> generation =
+        Generation::start(engine, std::move(parsed->request), Connection::current());
+    if (!generation.ok()) return setError(res, generation.status());
+    if (parsed->stream) {
+        stream(std::move(*generation), std::move(writer), res);
+    } else {
+        whole(**generation, writer, res);
+    }
+}
+
+void ApiServer::Impl::whole(Generation& generation, const ReplyWriter& writer, Response& res) {
+    for (std::string text; generation.next(text);) {
+    }
+    const RequestResult& result = generation.finish();
+    metrics.addResult(result);
+    if (!result.status.ok()) return setError(res, result.status);
+    if (result.stop == StopReason::Cancelled) return setError(res, 503, "the server is ending");
+    res.set_content(writer.whole(result), kJson);
+}
+
+void ApiServer::Impl::stream(std::unique_ptr<Generation> started, ReplyWriter writer,
+                             Response& res) {
+    res.set_header("Cache-Control", "no-cache");
+    std::shared_ptr<Generation> generation = std::move(started);
+    const auto provide = [generation, writer](size_t, httplib::DataSink& sink) {
+        const auto send = [&](const std::string& s) {
+            return s.empty() || sink.write(s.data(), s.size());
+        };
+        if (!send(writer.first())) return false;
+        for (std::string text; generation->next(text);) {
+            if (!send(writer.piece(text))) return false;
+        }
+        const RequestResult& result = generation->finish();
+        if (!result.status.ok()) {
+            send(ReplyWriter::failure(httpStatusOf(result.status.code()), result.status.text()));
+        } else if (result.stop == StopReason::Cancelled) {
+            send(ReplyWriter::failure(503, "the server is ending"));
+        } else {
+            send(writer.last(result));
+        }
+        sink.done();
+        return true;
+    };
+    res.set_chunked_content_provider("text/event-stream", provide, [this, generation](bool) {
+        metrics.addResult(generation->finish());
+    });
+}
+
+Json ApiServer::Impl::modelJson() const {
+    return {{"id", model},
+            {"object", "model"},
+            {"created", 0},
+            {"owned_by", "local"},
+            {"context_length", engine.contextLength()}};
+}
+
+void ApiServer::Impl::models(const Request&, Response& res) {
+    const Json list = {{"object", "list"}, {"data", Json::array({modelJson()})}};
+    res.set_content(list.dump(), kJson);
+}
+
+void ApiServer::Impl::oneModel(const Request& req, Response& res) {
+    const std::string name = req.path.substr(std::string_view("/v1/models/").size());
+    if (name != model) return setError(res, 404, "there is no model \"" + name + "\"");
+    res.set_content(modelJson().dump(), kJson);
+}
+
+void ApiServer::Impl::health(const Request&, Response& res) {
+    res.set_content(R"({"status":"ok"})", kJson);
+}
+
+void ApiServer::Impl::prometheus(const Request&, Response& res) {
+    res.set_content(prometheusText(metrics.stats(), engine, http.connections()),
+                    "text/plain; version=0.0.4; charset=utf-8");
+}
+
+ApiServer::ApiServer(Engine& engine, ApiOptions options)
+    : m_impl(std::make_unique<Impl>(engine, std::move(options))) {
+    m_impl->install();
+}
+
+ApiServer::~ApiServer() {
+    stop();
+}
+
+Status ApiServer::start() {
+    Impl& m = *m_impl;
+    const ApiOptions& o = m.options;
+    if (o.apiKey.empty() && !isLoopback(o.host)) {
+        return Status(
+            Code::InvalidArgument,
+            "\"" + o.host + "\" can be reached from other machines, and there is no API key",
+            "Give an API key, or listen on 127.0.0.1");
+    }
+    if (o.port < 0 || o.port > 65535) {
+        return Status(Code::InvalidArgument, "port " + std::to_string(o.port) + " is not 0..65535");
+    }
+    if (o.port == 0) {
+        m.port = std::max(0, m.http.bind_to_any_port(o.host));
+    } else if (m.http.bind_to_port(o.host, o.port)) {
+        m.port = o.port;
+    }
+    if (m.port == 0) {
+        return Status(Code::IoError,
+                      "cannot listen on " + o.host + ", port " + std::to_string(o.port),
+                      "Another program may use it: choose another port, or 0 for any");
+    }
+    m.listening.store(true);
+    m.listener = std::thread([&m] {
+        m.http.listen_after_bind();
+        m.listening.store(false);
+    });
+    // The library can be stopped only after its loop has begun.
+    while (!m.http.is_running() && m.listening.load()) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return {};
+}
+
+void ApiServer::stop() {
+    if (!m_impl->listener.joinable()) return;
+    m_impl->http.end();
+    m_impl->listener.join();
+}
+
+bool ApiServer::running() const {
+    return m_impl->listening.load();
+}
+
+int ApiServer::port() const {
+    return m_impl->port;
+}
+
+std::string ApiServer::url() const {
+    const std::string& host = m_impl->options.host;
+    const bool v6 = host.find(':') != host.npos && host.front() != '[';
+    return "http://" + (v6 ? "[" + host + "]" : host) + ":" + std::to_string(m_impl->port);
+}
+
+ApiStats ApiServer::stats() const {
+    return m_impl->metrics.stats();
+}
+
+int ApiServer::connections() const {
+    return m_impl->http.connections();
+}
+
+}  // namespace colibri::serve

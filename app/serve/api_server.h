@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// An OpenAI-compatible HTTP server for one engine:
+//   POST /v1/chat/completions, /v1/completions   whole, or streamed as server-sent events
+//   GET  /v1/models, /v1/models/NAME, /health, /metrics (Prometheus)
+// Without an API key it listens on loopback addresses only, and answers only to clients that
+// address it by such a name and to pages that come from one: no other web page can reach it
+// through the user's browser.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "app/serve/connection.h"
+#include "app/serve/serve_metrics.h"
+
+namespace colibri::serve {
+
+struct ApiOptions {
+    std::string host = "127.0.0.1";
+    int port = 8080;             // 0: any that is free
+    std::string apiKey;          // required for an address that is not loopback
+    int defaultMaxTokens = 512;  // where a request does not say
+    ConnectionLimits limits;
+};
+
+class ApiServer {
+public:
+    // `engine` must outlive this.
+    ApiServer(Engine& engine, ApiOptions options);
+    ~ApiServer();  // stops
+
+    // Returns once requests are answered, from threads of its own. Errors: InvalidArgument (an
+    // address that needs a key), IoError (the address is taken). Once only.
+    Status start();
+    // Cancels what runs, tells the clients, joins every thread; well within a second unless a
+    // prompt is being computed.
+    void stop();
+
+    bool running() const;
+    int port() const;         // 0 before start
+    std::string url() const;  // "http://127.0.0.1:8080"
+    ApiStats stats() const;
+    int connections() const;
+
+private:
+    struct Impl;
+    std::unique_ptr<Impl> m_impl;
+};
+
+}  // namespace colibri::serve

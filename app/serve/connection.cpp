@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/serve/connection.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace colibri::serve {
+
+namespace {
+
+constexpr size_t kHeaderBytes = 64 << 10;
+constexpr size_t kReadBytes = 16 << 10;
+constexpr int kRefusers = 4;  // threads left for telling that all others are taken
+constexpr std::chrono::milliseconds kLinger{1000}, kLastWrite{500};
+constexpr size_t kLingerBytes = 256 << 20;
+constexpr const char* kFull =
+    "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\n"
+    "Connection: close\r\nContent-Length: 107\r\n\r\n"
+    "{\"error\":{\"message\":\"too many connections. Try again later\",\"type\":\"server_error\","
+    "\"param\":null,\"code\":503}}";
+
+thread_local Connection* t_current = nullptr;
+
+// Waits for an event of one socket until a moment; false: it did not come.
+bool waitFor(int socket, short events, Clock::time_point until) {
+    for (;;) {
+        const auto left =
+            std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
+        pollfd p{socket, events, 0};
+        const int n = poll(&p, 1, int(std::clamp<int64_t>(left, 0, 1 << 20)));
+        if (n > 0) return true;
+        if (n == 0 || errno != EINTR) return false;
+    }
+}
+
+void addressOf(int socket, bool remote, std::string& ip, int& port) {
+    sockaddr_storage address{};
+    socklen_t length = sizeof(address);
+    auto* plain = reinterpret_cast<sockaddr*>(&address);
+    char host[NI_MAXHOST] = "", service[NI_MAXSERV] = "0";
+    const int failed =
+        remote ? getpeername(socket, plain, &length) : getsockname(socket, plain, &length);
+    if (failed || getnameinfo(plain, length, host, sizeof(host), service, sizeof(service),
+                              NI_NUMERICHOST | NI_NUMERICSERV)) {
+        return;
+    }
+    ip = host;
+    port = std::atoi(service);
+}
+
+}  // namespace
+
+Connection::Connection(int socket, const ConnectionLimits& limits,
+                       const std::atomic<bool>& stopping)
+    : m_socket(socket), m_limits(limits), m_stopping(stopping) {
+    t_current = this;
+}
+
+Connection::~Connection() {
+    t_current = nullptr;
+}
+
+Connection& Connection::current() {
+    return *t_current;
+}
+
+bool Connection::awaitRequest() {
+    m_buffer.erase(0, m_at);
+    m_at = 0;
+    if (m_buffer.empty() && !waitFor(m_socket, POLLIN, Clock::now() + m_limits.idle)) return false;
+    m_deadline = Clock::now() + m_limits.request;
+    m_budget = kHeaderBytes + m_limits.bodyBytes;
+    return !stopping() && (!m_buffer.empty() || fill());
+}
+
+bool Connection::gone() const {
+    if (stopping()) return true;
+    char byte;
+    const ssize_t n = recv(m_socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+}
+
+bool Connection::is_readable() const {
+    return m_at < m_buffer.size() || waitFor(m_socket, POLLIN, m_deadline);
+}
+
+bool Connection::fill() {
+    m_buffer.resize(kReadBytes);
+    m_at = 0;
+    ssize_t n = -1;
+    while (waitFor(m_socket, POLLIN, m_deadline)) {
+        n = recv(m_socket, m_buffer.data(), m_buffer.size(), MSG_DONTWAIT);
+        if (n >= 0 || (errno != EINTR && errno != EAGAIN)) break;
+    }
+    m_buffer.resize(size_t(std::max<ssize_t>(n, 0)));
+    return n > 0;
+}
+
+ssize_t Connection::read(char* to, size_t size) {
+    size = std::min(size, m_budget);
+    if (size == 0 || (m_at == m_buffer.size() && !fill())) {
+        closeAfterReply();
+        return -1;
+    }
+    const size_t n = std::min(size, m_buffer.size() - m_at);
+    std::copy_n(m_buffer.data() + m_at, n, to);
+    m_at += n;
+    m_budget -= n;
+    return ssize_t(n);
+}
+
+ssize_t Connection::write(const char* from, size_t size) {
+    Clock::time_point deadline = Clock::now() + m_limits.write;
+    size_t done = 0;
+    while (done < size) {
+        if (stopping()) deadline = std::min(deadline, Clock::now() + kLastWrite);
+        const Clock::time_point slice = std::min(deadline, Clock::now() + kLastWrite);
+        const bool ready = waitFor(m_socket, POLLOUT, slice);
+        const ssize_t n =
+            ready ? send(m_socket, from + done, size - done, MSG_NOSIGNAL | MSG_DONTWAIT) : 0;
+        if (n > 0) {
+            done += size_t(n);
+            deadline = Clock::now() + m_limits.write;
+        } else if (n < 0 && errno != EINTR && errno != EAGAIN) {
+            break;
+        } else if (Clock::now() >= deadline) {
+            break;
+        }
+    }
+    if (done == size) return ssize_t(size);
+    closeAfterReply();
+    return -1;
+}
+
+void Connection::linger() {
+    shutdown(m_socket, SHUT_WR);
+    const Clock::time_point until = Clock::now() + kLinger;
+    std::string rest(kReadBytes, '\0');
+    for (size_t total = 0; total < kLingerBytes && !stopping();) {
+        if (!waitFor(m_socket, POLLIN, until)) return;
+        const ssize_t n = recv(m_socket, rest.data(), rest.size(), MSG_DONTWAIT);
+        if (n <= 0 || Clock::now() >= until) return;
+        total += size_t(n);
+    }
+}
+
+void Connection::get_remote_ip_and_port(std::string& ip, int& port) const {
+    addressOf(m_socket, true, ip, port);
+}
+
+void Connection::get_local_ip_and_port(std::string& ip, int& port) const {
+    addressOf(m_socket, false, ip, port);
+}
+
+HttpServer::HttpServer(const ConnectionLimits& limits) : m_limits(limits) {
+    new_task_queue = [n = size_t(limits.connections + kRefusers)] {
+        return new httplib::ThreadPool(n);
+    };
+    // The library would let two servers share a port.
+    set_socket_options([](socket_t socket) {
+        const int on = 1;
+        setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    });
+    set_payload_max_length(limits.bodyBytes);
+}
+
+void HttpServer::end() {
+    m_ending.store(true);
+    stop();
+    std::lock_guard lock(m_mutex);
+    for (const int socket : m_sockets) shutdown(socket, SHUT_RD);
+}
+
+bool HttpServer::process_and_close_socket(socket_t socket) {
+    const int on = 1;
+    setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    if (m_count.fetch_add(1) < m_limits.connections) {
+        {
+            std::lock_guard lock(m_mutex);
+            m_sockets.insert(socket);
+        }
+        if (!ending()) serveConnection(socket);
+        std::lock_guard lock(m_mutex);
+        m_sockets.erase(socket);
+    } else {
+        send(socket, kFull, std::char_traits<char>::length(kFull), MSG_NOSIGNAL | MSG_DONTWAIT);
+        shutdown(socket, SHUT_RDWR);
+    }
+    m_count.fetch_sub(1);
+    close(socket);
+    return true;
+}
+
+void HttpServer::serveConnection(int socket) {
+    Connection connection(socket, m_limits, m_ending);
+    while (connection.awaitRequest()) {
+        bool closed = false;
+        const bool ok = process_request(connection, ending(), closed, nullptr);
+        if (!ok || closed || connection.closing()) break;
+    }
+    connection.linger();
+}
+
+}  // namespace colibri::serve

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The HTTP library's server with limits of our own: how many connections, how long a request may
+// take to arrive and how large it may be, how long a client may refuse to read, and whether it is
+// still there while its reply is computed.
+#pragma once
+
+#include <httplib.h>
+
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <set>
+
+namespace colibri::serve {
+
+using Clock = std::chrono::steady_clock;
+
+struct ConnectionLimits {
+    int connections = 128;                      // at a time; more are told to come back
+    std::chrono::milliseconds idle{10'000};     // between two requests
+    std::chrono::milliseconds request{15'000};  // from its first byte to its last
+    std::chrono::milliseconds write{10'000};    // without the client taking a byte
+    size_t bodyBytes = 4 << 20;
+};
+
+// One client. Used by its own thread; gone() by any.
+class Connection final : public httplib::Stream {
+public:
+    Connection(int socket, const ConnectionLimits& limits, const std::atomic<bool>& stopping);
+    ~Connection() override;
+
+    // The connection whose request this thread answers.
+    static Connection& current();
+
+    // False: no further request comes.
+    bool awaitRequest();
+    // After an error the rest of what the client sends is not looked at.
+    void closeAfterReply() { m_closing = true; }
+    bool closing() const { return m_closing; }
+    // The client has hung up, or the server is ending.
+    bool gone() const;
+    bool stopping() const { return m_stopping.load(std::memory_order_relaxed); }
+    // Ends our side and reads on for a moment, so that the reply is not lost with unread input.
+    void linger();
+
+    bool is_readable() const override;
+    bool is_writable() const override { return !gone(); }
+    ssize_t read(char* to, size_t size) override;
+    ssize_t write(const char* from, size_t size) override;
+    void get_remote_ip_and_port(std::string& ip, int& port) const override;
+    void get_local_ip_and_port(std::string& ip, int& port) const override;
+    socket_t socket() const override { return m_socket; }
+
+private:
+    bool fill();
+
+    const int m_socket;
+    const ConnectionLimits& m_limits;
+    const std::atomic<bool>& m_stopping;
+    Clock::time_point m_deadline;  // of the request that arrives
+    size_t m_budget = 0;           // bytes it may still have
+    bool m_closing = false;
+    std::string m_buffer;  // read and not asked for
+    size_t m_at = 0;
+};
+
+class HttpServer : public httplib::Server {
+public:
+    explicit HttpServer(const ConnectionLimits& limits);
+
+    // Ends accepting, wakes everyone who waits for input or is about to wait for a token.
+    void end();
+    bool ending() const { return m_ending.load(std::memory_order_relaxed); }
+    int connections() const { return m_count.load(std::memory_order_relaxed); }
+
+private:
+    bool process_and_close_socket(socket_t socket) override;
+    void serveConnection(int socket);
+
+    const ConnectionLimits m_limits;
+    std::atomic<bool> m_ending{false};
+    std::atomic<int> m_count{0};
+    std::mutex m_mutex;
+    std::set<int> m_sockets;  // open ones
+};
+
+}  // namespace colibri::serve

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// One request between the engine's thread, which must not wait, and the thread of a connection,
+// which may. When the client hangs up or the server ends, the request is cancelled.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "app/serve/connection.h"
+#include "engine/run/engine.h"
+
+namespace colibri::serve {
+
+class Generation {
+public:
+    // `engine` and `connection` must outlive this. Errors: as of Engine::submit.
+    static Result<std::unique_ptr<Generation>> start(Engine& engine, Request request,
+                                                     Connection& connection);
+    ~Generation() { finish(); }
+
+    // Waits until there is text, which replaces `text`, or the request has ended (false).
+    bool next(std::string& text);
+    // Cancels what is not at its end and waits for that, at most about one token.
+    const RequestResult& finish();
+
+private:
+    struct Shared;
+    Generation(Engine& engine, Connection& connection);
+
+    Engine& m_engine;
+    Connection& m_connection;
+    std::shared_ptr<Shared> m_shared;
+    uint64_t m_id = 0;
+};
+
+}  // namespace colibri::serve

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include <ctime>
+#include <random>
+
+#include "app/serve/openai.h"
+#include "engine/model/json_fields.h"
+
+namespace colibri::serve {
+
+namespace {
+
+// A model's text may hold anything; what is not UTF-8 is replaced.
+std::string text(const Json& json) {
+    return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string event(const Json& json) {
+    return "data: " + text(json) + "\n\n";
+}
+
+const char* finishReason(StopReason reason) {
+    const bool length = reason == StopReason::MaxTokens || reason == StopReason::ContextFull;
+    return length ? "length" : "stop";
+}
+
+Json usage(const RequestResult& r) {
+    return {{"prompt_tokens", r.promptTokens},
+            {"completion_tokens", r.tokens.size()},
+            {"total_tokens", r.promptTokens + r.tokens.size()},
+            {"prompt_tokens_details", {{"cached_tokens", r.cachedTokens}}}};
+}
+
+Json errorJson(int status, const std::string& message) {
+    const char* type = status == 401   ? "authentication_error"
+                       : status == 429 ? "rate_limit_error"
+                       : status >= 500 ? "server_error"
+                                       : "invalid_request_error";
+    const Json code = status == 401   ? Json("invalid_api_key")
+                      : status == 404 ? Json("not_found")
+                      : status == 429 ? Json("rate_limit_exceeded")
+                                      : Json(nullptr);
+    return {{"error", {{"message", message}, {"type", type}, {"param", nullptr}, {"code", code}}}};
+}
+
+std::string randomId() {
+    std::random_device random;
+    return hexHash(uint64_t(random()) << 32 | random());
+}
+
+}  // namespace
+
+int httpStatusOf(Code code) {
+    switch (code) {
+        case Code::InvalidArgument:
+        case Code::BadInput:
+        case Code::Unsupported:
+            return 400;
+        case Code::Busy:
+            return 429;
+        case Code::Cancelled:
+            return 503;
+        default:
+            return 500;
+    }
+}
+
+std::string errorBody(int status, const std::string& message) {
+    return text(errorJson(status, message));
+}
+
+ReplyWriter::ReplyWriter(bool chat, std::string model, bool includeUsage)
+    : m_chat(chat),
+      m_model(std::move(model)),
+      m_id((chat ? "chatcmpl-" : "cmpl-") + randomId()),
+      m_includeUsage(includeUsage),
+      m_created(std::time(nullptr)) {}
+
+Json ReplyWriter::head(const char* object) const {
+    return {{"id", m_id}, {"object", object}, {"created", m_created}, {"model", m_model}};
+}
+
+std::string ReplyWriter::whole(const RequestResult& r) const {
+    Json json = head(m_chat ? "chat.completion" : "text_completion");
+    Json choice = {{"index", 0}};
+    if (m_chat) {
+        choice["message"] = {{"role", "assistant"}, {"content", r.text}, {"refusal", nullptr}};
+    } else {
+        choice["text"] = r.text;
+    }
+    choice["logprobs"] = nullptr;
+    choice["finish_reason"] = finishReason(r.stop);
+    json["choices"] = Json::array({std::move(choice)});
+    json["usage"] = usage(r);
+    return text(json);
+}
+
+std::string ReplyWriter::chunk(Json delta, Json reason) const {
+    Json json = head(m_chat ? "chat.completion.chunk" : "text_completion");
+    Json choice = {{"index", 0}};
+    choice[m_chat ? "delta" : "text"] = std::move(delta);
+    choice["logprobs"] = nullptr;
+    choice["finish_reason"] = std::move(reason);
+    json["choices"] = Json::array({std::move(choice)});
+    if (m_includeUsage) json["usage"] = nullptr;
+    return event(json);
+}
+
+std::string ReplyWriter::first() const {
+    return m_chat ? chunk({{"role", "assistant"}, {"content", ""}}, nullptr) : std::string();
+}
+
+std::string ReplyWriter::piece(const std::string& piece) const {
+    return chunk(m_chat ? Json{{"content", piece}} : Json(piece), nullptr);
+}
+
+std::string ReplyWriter::last(const RequestResult& r) const {
+    std::string out = chunk(m_chat ? Json::object() : Json(""), finishReason(r.stop));
+    if (m_includeUsage) {
+        Json json = head(m_chat ? "chat.completion.chunk" : "text_completion");
+        json["choices"] = Json::array();
+        json["usage"] = usage(r);
+        out += event(json);
+    }
+    return out + "data: [DONE]\n\n";
+}
+
+std::string ReplyWriter::failure(int status, const std::string& message) {
+    return event(errorJson(status, message));
+}
+
+}  // namespace colibri::serve

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/serve/serve_metrics.h"
+
+#include <cmath>
+#include <cstdio>
+
+namespace colibri::serve {
+
+namespace {
+
+constexpr double kTtftBounds[] = {0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60};
+constexpr double kItlBounds[] = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
+                                 0.1,   0.25,   0.5,   1,    2.5,   5};
+
+std::string number(double value) {
+    char text[32];
+    std::snprintf(text, sizeof(text), "%.9g", value);
+    return text;
+}
+
+class Page {
+public:
+    void head(const char* name, const char* type, const char* help) {
+        m_text += std::string("# HELP colibri_") + name + " " + help + "\n# TYPE colibri_" + name +
+                  " " + type + "\n";
+    }
+    void line(const std::string& name, double value) {
+        m_text += "colibri_" + name + " " + number(value) + "\n";
+    }
+    void counter(const char* name, const char* help, double value) {
+        head(name, "counter", help);
+        line(name, value);
+    }
+    void gauge(const char* name, const char* help, double value) {
+        head(name, "gauge", help);
+        line(name, value);
+    }
+    void histogram(const std::string& name, const char* help, const Histogram& h,
+                   std::span<const double> boundsS) {
+        head(name.c_str(), "histogram", help);
+        const std::vector<Histogram::Bin> bins = h.bins();
+        size_t next = 0;
+        uint64_t below = 0;
+        for (const double bound : boundsS) {
+            while (next < bins.size() && bins[next].highNs <= bound * 1e9) {
+                below += bins[next++].count;
+            }
+            line(name + "_bucket{le=\"" + number(bound) + "\"}", double(below));
+        }
+        line(name + "_bucket{le=\"+Inf\"}", double(h.count()));
+        line(name + "_sum", h.count() ? h.mean() * double(h.count()) * 1e-9 : 0);
+        line(name + "_count", double(h.count()));
+    }
+    std::string take() { return std::move(m_text); }
+
+private:
+    std::string m_text;
+};
+
+}  // namespace
+
+void ServeMetrics::addResponse(int status) {
+    std::lock_guard lock(m_mutex);
+    ++m_stats.responses[status];
+}
+
+void ServeMetrics::addResult(const RequestResult& r) {
+    std::lock_guard lock(m_mutex);
+    const bool cancelled = r.stop == StopReason::Cancelled;
+    ++(!r.status.ok() ? m_stats.failed : cancelled ? m_stats.cancelled : m_stats.completions);
+    m_stats.promptTokens += r.promptTokens;
+    m_stats.cachedTokens += r.cachedTokens;
+    m_stats.generatedTokens += r.tokens.size();
+    if (!r.tokens.empty()) m_stats.ttft.add(uint64_t(r.ttftMs * 1e6));
+    for (const double ms : r.gapsMs) m_stats.itl.add(uint64_t(ms * 1e6));
+}
+
+ApiStats ServeMetrics::stats() const {
+    std::lock_guard lock(m_mutex);
+    return m_stats;
+}
+
+std::string prometheusText(const ApiStats& s, const Engine& engine, int connections) {
+    Page page;
+    page.head("http_responses_total", "counter", "Responses by HTTP status.");
+    for (const auto& [status, count] : s.responses) {
+        page.line("http_responses_total{code=\"" + std::to_string(status) + "\"}", double(count));
+    }
+    page.head("requests_total", "counter", "Requests that reached the engine, by their end.");
+    page.line("requests_total{end=\"completed\"}", double(s.completions));
+    page.line("requests_total{end=\"cancelled\"}", double(s.cancelled));
+    page.line("requests_total{end=\"failed\"}", double(s.failed));
+    page.counter("prompt_tokens_total", "Prompt tokens of ended requests.", double(s.promptTokens));
+    page.counter("prompt_tokens_cached_total", "Prompt tokens found in the KV cache.",
+                 double(s.cachedTokens));
+    page.counter("generated_tokens_total", "Generated tokens of ended requests.",
+                 double(s.generatedTokens));
+    const BatchStats batch = engine.batchStats();
+    page.gauge("queue_depth", "Requests that wait.", batch.queued);
+    page.gauge("active_requests", "Requests in the batch.", batch.active);
+    page.gauge("connections", "Open connections.", connections);
+    page.counter("steps_total", "Forward passes.", double(batch.steps));
+    page.counter("step_requests_total",
+                 "Requests of each forward pass, summed: over steps_total "
+                 "this is the mean batch.",
+                 double(batch.requests));
+    page.counter("step_rows_total", "Tokens of each forward pass, summed.", double(batch.rows));
+    const StoreStats e = engine.storeStats();
+    page.counter("expert_lookups_total", "Experts asked for.", double(e.lookups));
+    page.counter("expert_hits_total", "Experts found resident.", double(e.hits));
+    page.counter("expert_misses_total", "Experts not found resident.", double(e.lookups - e.hits));
+    page.counter("expert_read_bytes_total", "Bytes of experts read.", double(e.bytesLoaded));
+    page.counter("stall_seconds_total", "Time compute waited for experts.",
+                 double(e.stallNs) * 1e-9);
+    page.histogram("ttft_seconds", "Arrival to first token.", s.ttft, kTtftBounds);
+    page.histogram("itl_seconds", "Gaps between the tokens of a request.", s.itl, kItlBounds);
+    return page.take();
+}
+
+}  // namespace colibri::serve

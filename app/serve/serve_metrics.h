@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What the server counts, and /metrics in Prometheus' text format. Any thread.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "engine/run/engine.h"
+#include "profiler/record/histogram.h"
+
+namespace colibri::serve {
+
+struct ApiStats {
+    std::map<int, uint64_t> responses;                    // by HTTP status
+    uint64_t completions = 0, cancelled = 0, failed = 0;  // requests that reached the engine
+    uint64_t promptTokens = 0, cachedTokens = 0, generatedTokens = 0;
+    Histogram ttft, itl;  // ns
+};
+
+class ServeMetrics {
+public:
+    void addResponse(int status);
+    void addResult(const RequestResult& result);
+    ApiStats stats() const;
+
+private:
+    mutable std::mutex m_mutex;
+    ApiStats m_stats;
+};
+
+std::string prometheusText(const ApiStats& stats, const Engine& engine, int connections);
+
+}  // namespace colibri::serve

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Clients that hang up, dawdle, flood or send rubbish, and a server that ends meanwhile.
+#include <QtTest>
+#include <random>
+#include <thread>
+
+#include "tests/app/serve/serve_fixture.h"
+
+using namespace colibri;
+using namespace colibri::test;
+using namespace std::chrono_literals;
+
+class TestApiAbuse : public QObject {
+    Q_OBJECT
+
+    // Long enough that nobody waits for its end.
+    static std::string longChat(bool stream) { return chatBody("hello", 1500, stream).dump(); }
+
+    static Knobs slow() { return {{KnobId::LinkLimit, 1}, {KnobId::ExpertCacheSize, 1}}; }
+
+private slots:
+    void hangingUpCancels_data() {
+        QTest::addColumn<bool>("stream");
+        QTest::newRow("streamed") << true;
+        QTest::newRow("whole") << false;
+    }
+    void hangingUpCancels() {
+        QFETCH(bool, stream);
+        const Served served;
+        RawClient client(served.server->port());
+        client.post("/v1/chat/completions", longChat(stream));
+        if (stream) {
+            QVERIFY(client.readUntil("\"content\":\"").find("200 OK") != std::string::npos);
+        } else {
+            QTRY_VERIFY(served.engine->batchStats().active == 1);
+        }
+        client.hangUp();
+        QTRY_COMPARE(served.engine->activeRequests(), 0);
+        QTRY_COMPARE(served.server->stats().cancelled, uint64_t(1));
+        QVERIFY(served.server->stats().generatedTokens < 1500);
+    }
+
+    void aFullQueueIsTold() {
+        const Served served({{KnobId::MaxBatch, 1},
+                             {KnobId::BatchTimeout, 0},
+                             {KnobId::LinkLimit, 1},
+                             {KnobId::ExpertCacheSize, 1}});
+        std::vector<std::unique_ptr<Pending>> pending;
+        const auto submit = [&] {
+            pending.push_back(
+                std::make_unique<Pending>(*served.engine, greedyRequest({1, 2, 3}, 1500)));
+            return pending.back()->submitted().ok();
+        };
+        QVERIFY(submit());
+        QTRY_COMPARE(served.engine->batchStats().active, 1);
+        while (submit()) {
+        }
+        httplib::Client client = served.client();
+        const auto reply =
+            client.Post("/v1/chat/completions", chatBody("x", 4).dump(), "application/json");
+        QCOMPARE(reply->status, 429);
+        QCOMPARE(reply->get_header_value("Retry-After"), std::string("1"));
+        QCOMPARE(Json::parse(reply->body)["error"]["code"], "rate_limit_exceeded");
+        for (const auto& p : pending) {
+            if (p->submitted().ok()) served.engine->cancel(p->id());
+        }
+        for (const auto& p : pending) {
+            if (p->submitted().ok()) p->wait();
+        }
+    }
+
+    void dawdlersAreCutOff() {
+        serve::ApiOptions options;
+        options.limits.request = 150ms;
+        options.limits.idle = 150ms;
+        const Served served({}, options);
+        RawClient silent(served.server->port());
+        RawClient header(served.server->port());
+        header.send("GET /health HTTP/1.1\r\nHost: loc");
+        RawClient body(served.server->port());
+        body.send(
+            "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 50\r\n\r\n{");
+        std::atomic<bool> end{false};
+        std::thread trickle([&] {
+            while (!end && header.send("a") && body.send(" ")) std::this_thread::sleep_for(20ms);
+        });
+        QCOMPARE(silent.readAll(), std::string());
+        QVERIFY(header.readAll().find("200 OK") == std::string::npos);
+        QVERIFY(body.readAll().find("200 OK") == std::string::npos);
+        end = true;
+        trickle.join();
+        QCOMPARE(served.client().Get("/health")->status, 200);
+        QTRY_COMPARE(served.server->connections(), 0);
+    }
+
+    void tooManyConnectionsAreTold() {
+        serve::ApiOptions options;
+        options.limits.connections = 2;
+        const Served served({}, options);
+        RawClient a(served.server->port()), b(served.server->port());
+        QTRY_COMPARE(served.server->connections(), 2);
+        RawClient c(served.server->port());
+        const std::string told = c.readAll();
+        QVERIFY(told.starts_with("HTTP/1.1 503"));
+        QVERIFY(Json::accept(told.substr(told.find("\r\n\r\n"))));
+        a.hangUp();
+        QTRY_COMPARE(served.server->connections(), 1);
+        QCOMPARE(served.client().Get("/health")->status, 200);
+    }
+
+    void largeBodies() {
+        serve::ApiOptions options;
+        options.limits.bodyBytes = 10'000;
+        const Served served({}, options);
+        httplib::Client client = served.client();
+        const auto reply =
+            client.Post("/v1/completions", std::string(3'000'000, ' '), "application/json");
+        QVERIFY(reply);
+        QCOMPARE(reply->status, 413);
+        QVERIFY(Json::parse(reply->body)["error"]["message"].is_string());
+        // A small body that may become a large one.
+        QCOMPARE(
+            client.Post("/v1/completions", {{"Content-Encoding", "gzip"}}, "x", "application/json")
+                ->status,
+            415);
+        // Without a length, in chunks: it ends at the limit as well.
+        RawClient raw(served.server->port());
+        raw.send(
+            "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\n"
+            "Transfer-Encoding: chunked\r\n\r\n");
+        const std::string chunk = "1000\r\n" + std::string(0x1000, ' ') + "\r\n";
+        for (int i = 0; i < 200 && raw.send(chunk); ++i) {
+        }
+        QVERIFY(raw.readAll().find("200 OK") == std::string::npos);
+        QCOMPARE(served.client().Get("/health")->status, 200);
+    }
+
+    void rubbish() {
+        const Served served;
+        for (const char* text :
+             {"\r\n\r\n", "GET\r\n\r\n", "GET / HTTP/9.9\r\n\r\n", "PING /health HTTP/1.1\r\n\r\n",
+              "GET /health HTTP/1.1\r\nno colon\r\n\r\n",
+              "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: -5\r\n\r\n"}) {
+            RawClient client(served.server->port());
+            client.send(text);
+            client.endSending();
+            client.readAll();
+        }
+        std::mt19937 random(1);
+        const std::string good =
+            "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 90\r\n\r\n" +
+            chatBody("x", 2).dump();
+        for (int i = 0; i < 60; ++i) {
+            std::string text = good;
+            for (int k = 0; k < 3; ++k) text[random() % text.size()] = char(random());
+            RawClient client(served.server->port());
+            client.send(text);
+            client.endSending();
+            client.readAll();
+        }
+        QCOMPARE(served.client().Get("/health")->status, 200);
+        QTRY_COMPARE(served.engine->activeRequests(), 0);
+    }
+
+    void brokenJson() {
+        const Served served;
+        httplib::Client client = served.client();
+        const std::string good = chatBody("x", 2).dump();
+        for (const std::string& body :
+             {std::string(), std::string("{"), std::string("[]"), std::string("null"),
+              std::string("{\"messages\":"), good.substr(0, good.size() - 1), good + "}",
+              std::string(10'000, '['), std::string("\xff\xfe{}")}) {
+            const auto reply = client.Post("/v1/chat/completions", body, "application/json");
+            QCOMPARE(reply->status, 400);
+            QVERIFY(Json::parse(reply->body)["error"]["message"].is_string());
+        }
+    }
+
+    void endsWhileClientsWait() {
+        Served served(slow());
+        RawClient streaming(served.server->port()), whole(served.server->port());
+        RawClient idle(served.server->port());
+        streaming.post("/v1/chat/completions", longChat(true));
+        whole.post("/v1/chat/completions", longChat(false));
+        streaming.readUntil("assistant");
+        QTRY_COMPARE(served.engine->activeRequests(), 2);
+        served.server->stop();
+        QCOMPARE(served.engine->activeRequests(), 0);
+        QVERIFY(streaming.readAll().find("the server is ending") != std::string::npos);
+        QVERIFY(whole.readAll().find("503") != std::string::npos);
+        QCOMPARE(idle.readAll(), std::string());
+    }
+
+    void connectionsServeMoreThanOneRequest() {
+        const Served served;
+        RawClient client(served.server->port());
+        for (int i = 0; i < 3; ++i) {
+            client.send("GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n");
+            QVERIFY(client.readUntil("\"ok\"}").find("200 OK") != std::string::npos);
+        }
+        // Two requests in one go.
+        client.send(
+            "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+            "GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        const std::string both = client.readUntil("there is no");
+        QVERIFY(both.find("200 OK") < both.find("404"));
+    }
+};
+
+QTEST_GUILESS_MAIN(TestApiAbuse)
+#include "test_api_abuse.moc"
