@@ -38,6 +38,7 @@ int run(int argc, char** argv) {
     app.footer(kFooter);
     Verbs verbs{app, {}};
     addConvert(verbs);
+    addSynth(verbs);
     addInfo(verbs);
     addChat(verbs);
     addGenerate(verbs);
@@ -48,6 +49,8 @@ int run(int argc, char** argv) {
     addBench(verbs);
     addPerplexity(verbs);
     addCompare(verbs);
+    addServe(verbs);
+    addLoad(verbs);
     addConfig(verbs);
     addDiagnose(verbs);
     try {

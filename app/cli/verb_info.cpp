@@ -93,6 +93,7 @@ std::string summary(const ContainerInfo& info, const LoadShape& shape) {
         s += name + std::string(name.size() < 22 ? 22 - name.size() : 1, ' ') + value + "\n";
     };
     line("Model", c.name + " (" + c.family + ")");
+    line("Source", info.source);
     line("Parameters", millions(info.parameterCount()) + ", " +
                            millions(info.activeParameterCount()) + " active per token");
     line("Layers", formatCount(c.numLayers) + ", " + formatCount(c.moeLayerCount()) + " with " +

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include <cstdlib>
+
+#include "app/cli/sampling_args.h"
+#include "app/serve/http_target.h"
+#include "engine/base/file.h"
+#include "engine/base/format.h"
+#include "profiler/load/engine_target.h"
+
+namespace colibri::cli {
+
+namespace {
+
+struct Args {
+    EngineArgs engine;  // its model is the URL or the folder
+    LoadOptions load;
+    std::string prompts, csv, apiKey;
+    int maxTokens = 128;
+    bool ignoreEos = false;
+};
+
+std::string row(const char* name, const Histogram& h) {
+    const auto cell = [](double ns) {
+        const std::string text = formatMs(ns * 1e-6);
+        return std::string(text.size() < 12 ? 12 - text.size() : 1, ' ') + text;
+    };
+    return std::string(name) + cell(h.quantile(0.5)) + cell(h.quantile(0.9)) +
+           cell(h.quantile(0.99)) + cell(h.max()) + cell(h.mean()) + "  " +
+           formatCount(int64_t(h.count()));
+}
+
+void tell(const LoadReport& r) {
+    message("                 p50         p90         p99         max        mean  n");
+    message(row("TTFT    ", r.ttft));
+    message(row("ITL     ", r.itl));
+    message(row("request ", r.endToEnd));
+    message(formatCount(r.completed) + " of " + formatCount(int64_t(r.samples.size())) +
+            " requests completed in " + formatFixed(r.durationS, 1) +
+            " s: " + formatSig(r.requestsPerSecond()) + " req/s, " +
+            formatSig(r.tokensPerSecond()) + " tok/s");
+    for (const auto& [kind, count] : r.errors) message(formatCount(count) + " ended: " + kind);
+}
+
+Result<std::vector<LoadPrompt>> promptsOf(const Args& args) {
+    if (args.prompts.empty()) return shippedLoadPrompts();
+    Result<std::string> text = readInput(args.prompts);
+    if (!text.ok()) return text.status();
+    return parseLoadPrompts(*text, args.prompts);
+}
+
+Result<LoadReport> runOn(const Args& args, const std::vector<LoadPrompt>& prompts) {
+    LoadedEngine loaded;  // ends after the target
+    std::unique_ptr<LoadTarget> target;
+    if (args.engine.model.find("://") != std::string::npos) {
+        Result<std::unique_ptr<serve::HttpTarget>> http = serve::HttpTarget::connect(
+            args.engine.model, {args.apiKey, args.maxTokens, args.ignoreEos});
+        if (!http.ok()) return http.status();
+        target = std::move(*http);
+    } else {
+        Result<LoadedEngine> engine = loadEngine(args.engine);
+        if (!engine.ok()) return engine.status();
+        loaded = std::move(*engine);
+        Request model;
+        model.maxTokens = args.maxTokens;
+        model.ignoreEos = args.ignoreEos;
+        target = std::make_unique<EngineTarget>(*loaded.engine, model);
+    }
+    ProgressLine progress;
+    Result<LoadReport> report =
+        runLoad(*target, prompts, args.load, progress.function(), interrupted());
+    progress.finish();
+    if (report.ok() && loaded.recorder) COLIBRI_TRY(loaded.recorder->flush());
+    return report;
+}
+
+int run(Args args) {
+    if (const char* key = std::getenv("COLIBRI_API_KEY"); key && args.apiKey.empty()) {
+        args.apiKey = key;
+    }
+    if (args.load.requests == 0 && args.load.durationS == 0) args.load.requests = 32;
+    Result<std::vector<LoadPrompt>> prompts = promptsOf(args);
+    if (!prompts.ok()) return fail(prompts.status());
+    Result<LoadReport> report = runOn(args, *prompts);
+    if (!report.ok()) return fail(report.status());
+    tell(*report);
+    if (!args.csv.empty()) {
+        const Status written = writeFileAtomically(args.csv, loadCsv(*report));
+        if (!written.ok()) return fail(written);
+    }
+    if (args.engine.json) {
+        Json json = {{"target", args.engine.model}};
+        if (args.load.rate > 0) {
+            json["rate"] = args.load.rate;
+            json["seed"] = args.load.seed;
+        } else {
+            json["users"] = args.load.users;
+        }
+        json.update(loadJson(*report));
+        if (const int code = outJson(json); code != kOk) return code;
+    }
+    return report->completed > 0 && !interrupted().load() ? kOk : kFailed;
+}
+
+}  // namespace
+
+void addLoad(Verbs& verbs) {
+    auto args = std::make_shared<Args>();
+    CLI::App* verb = verbs.add("load", "Put a load on a server or a model and time it",
+                               [args] { return run(*args); });
+    args->engine.addTo(*verb);
+    verb->get_option("DIR")->description(
+        "Address of an OpenAI-compatible server (http://HOST:PORT), or a model folder");
+    verb->add_option(
+            "--prompts", args->prompts,
+            "Lines of text or JSON ({\"prompt\"} or {\"messages\"}; default: a set of ours)")
+        ->type_name("FILE");
+    verb->add_option("--users", args->load.users, "Closed loop: so many ask one after the other")
+        ->check(CLI::Range(1, 4096))
+        ->capture_default_str();
+    verb->add_option("--rate", args->load.rate,
+                     "Open loop: requests per second on average, at random times")
+        ->check(CLI::PositiveNumber)
+        ->excludes("--users");
+    verb->add_option("--seed", args->load.seed, "Of the random times")->capture_default_str();
+    verb->add_option("--requests", args->load.requests, "How many in all (default 32)")
+        ->check(CLI::PositiveNumber);
+    verb->add_option("--duration", args->load.durationS, "Seconds in which they arrive")
+        ->check(CLI::PositiveNumber);
+    verb->add_option("--max-tokens", args->maxTokens, "Tokens of a reply at most")
+        ->check(CLI::PositiveNumber)
+        ->capture_default_str();
+    verb->add_flag("--ignore-eos", args->ignoreEos, "Replies go on to the last token");
+    verb->add_option("--csv", args->csv, "One line per request")->type_name("FILE");
+    verb->add_option("--api-key", args->apiKey, "Of the server (or the variable COLIBRI_API_KEY)");
+    verb->footer("Latencies count from the moment a request was meant to arrive.");
+}
+
+}  // namespace colibri::cli

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include <cstdlib>
+#include <thread>
+
+#include "app/cli/engine_args.h"
+#include "app/serve/api_server.h"
+#include "app/serve/openai.h"
+#include "engine/base/format.h"
+
+namespace colibri::cli {
+
+namespace {
+
+struct Args {
+    EngineArgs engine;
+    serve::ApiOptions api;
+};
+
+Json quantiles(const Histogram& h) {
+    return {{"p50", jsonNumber(h.quantile(0.5) * 1e-6)},
+            {"p99", jsonNumber(h.quantile(0.99) * 1e-6)},
+            {"max", jsonNumber(h.max() * 1e-6)},
+            {"n", h.count()}};
+}
+
+int tellEnd(const serve::ApiStats& s, bool json) {
+    if (json) {
+        return outJson({{"completed", s.completions},
+                        {"cancelled", s.cancelled},
+                        {"failed", s.failed},
+                        {"prompt_tokens", s.promptTokens},
+                        {"generated_tokens", s.generatedTokens},
+                        {"ttft_ms", quantiles(s.ttft)},
+                        {"itl_ms", quantiles(s.itl)}});
+    }
+    message(formatCount(int64_t(s.completions)) + " requests completed, " +
+            formatCount(int64_t(s.cancelled)) + " cancelled, " + formatCount(int64_t(s.failed)) +
+            " failed; " + formatCount(int64_t(s.generatedTokens)) + " tokens");
+    return kOk;
+}
+
+int run(Args args) {
+    if (const char* key = std::getenv("COLIBRI_API_KEY"); key && args.api.apiKey.empty()) {
+        args.api.apiKey = key;
+    }
+    Result<LoadedEngine> loaded = loadEngine(args.engine);
+    if (!loaded.ok()) return fail(loaded.status());
+    serve::ApiServer server(*loaded->engine, args.api);
+    if (Status status = server.start(); !status.ok()) {
+        return refuse(*loaded, args.engine, status);
+    }
+    message("Serving " + serve::modelId(*loaded->engine) + " at " + server.url() +
+            "/v1, Ctrl-C ends");
+    while (!interrupted().load() && server.running()) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+    const bool asked = interrupted().load();
+    server.stop();
+    if (Status recorded = loaded->recorder->flush(); !recorded.ok()) return fail(recorded);
+    const int code = tellEnd(server.stats(), args.engine.json);
+    return asked ? code : fail(Status(Code::IoError, "the server has lost its address"));
+}
+
+}  // namespace
+
+void addServe(Verbs& verbs) {
+    auto args = std::make_shared<Args>();
+    CLI::App* verb = verbs.add("serve", "Answer OpenAI-compatible requests over HTTP",
+                               [args] { return run(*args); });
+    args->engine.addTo(*verb);
+    verb->add_option("--host", args->api.host,
+                     "Address to listen on; one that other machines reach needs an API key")
+        ->capture_default_str();
+    verb->add_option("--port", args->api.port, "0 takes any that is free")->capture_default_str();
+    verb->add_option("--api-key", args->api.apiKey,
+                     "Key that clients must send (or the variable COLIBRI_API_KEY)");
+    verb->add_option("--default-max-tokens", args->api.defaultMaxTokens,
+                     "Tokens of a reply where the request does not say")
+        ->check(CLI::PositiveNumber)
+        ->capture_default_str();
+    verb->footer(
+        "POST /v1/chat/completions and /v1/completions, GET /v1/models, /health, /metrics.");
+}
+
+}  // namespace colibri::cli
