@@ -132,12 +132,12 @@ void EngineHost::load(const std::filesystem::path& model, const KnobValues& knob
             auto place = sessionFile.isEmpty()
                              ? sessions.reserve()
                              : Result<SessionPlace>(SessionPlace{sessionFile, {}});
-            RecorderOptions options;
+            RecorderOptions recording;
             if (place) {
                 loaded->place = std::move(*place);
-                options.sessionFile = loaded->place.path.toStdString();
+                recording.sessionFile = loaded->place.path.toStdString();
             }
-            auto recorder = Recorder::start(recorderSource(*loaded->engine), options);
+            auto recorder = Recorder::start(recorderSource(*loaded->engine), recording);
             // A disk that takes no session file is no reason not to run: plots work without.
             if (!place) loaded->notRecorded = place.status();
             if (!recorder && place) {
