@@ -195,9 +195,7 @@ colibri_status_t colibri_set_prefetch_threads(colibri_context_t* ctx, int thread
 colibri_status_t colibri_bind_prefetch_thread(colibri_context_t* ctx, int thread, int core) {
     return guarded([&] {
         if (!ctx) return isNull("ctx");
-        return fail(COLIBRI_ERROR_UNSUPPORTED,
-                    "prefetch thread " + std::to_string(thread) + " cannot be bound to core " +
-                        std::to_string(core) + ": this build does not bind threads");
+        return answer(ctx->bindPrefetchThread(thread, core));
     });
 }
 

@@ -193,6 +193,13 @@ Status colibri_context::setKnob(std::string_view name, const std::string& value)
                                          " in force: " + state.reason);
 }
 
+Status colibri_context::bindPrefetchThread(int thread, int core) {
+    const KnobState state = m_engine->setPrefetchThreadCore(thread, core);
+    if (state.effective == core) return {};
+    return Status(Code::Unsupported, "prefetch thread " + std::to_string(thread) + ", core " +
+                                         std::to_string(core) + ": " + state.reason);
+}
+
 std::optional<KnobState> colibri_context::knob(std::string_view name) const {
     const KnobRow* row = findKnob(name);
     if (!row) return std::nullopt;

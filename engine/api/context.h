@@ -23,6 +23,7 @@ public:
     // Scores `ids` into out (ids, vocab). REQUIRES: both are host memory of that size.
     colibri::Status dispatch(std::span<const int32_t> ids, float* out);
     colibri::Status setKnob(std::string_view name, const std::string& value);
+    colibri::Status bindPrefetchThread(int thread, int core);  // core -1: any
     // None: there is no such knob.
     std::optional<colibri::KnobState> knob(std::string_view name) const;
 
