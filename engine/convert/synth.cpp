@@ -291,6 +291,9 @@ Result<ContainerInfo> synthesiseModel(const SynthOptions& options, const Progres
     if (!journal) return journal.status();
     const auto write = [&]() -> Status {
         COLIBRI_TRY(checkSpace(partial, info->denseBytes + info->expertBytes, hooks));
+        std::error_code error;
+        fs::create_directories(partial / "experts", error);
+        if (error) return systemError("cannot create", partial / "experts", error.value());
         COLIBRI_TRY(SynthWriter(*info, options, partial, hooks, progress, cancel).write());
         COLIBRI_TRY(writeSmallFile(partial / "tokenizer.json",
                                    synthTokenizerJson(info->config.vocabSize), hooks));

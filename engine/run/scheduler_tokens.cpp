@@ -138,6 +138,7 @@ void Scheduler::finish(Job& job, StopReason stop, Status status) {
         m_cancelled.erase(job.id);
     }
     m_count.fetch_sub(1);
+    if (job.admittedNs) m_activeCount.fetch_sub(1);  // whoever waits for the end finds it so
     if (job.callbacks.onDone) job.callbacks.onDone(std::move(result));
 }
 
