@@ -569,6 +569,59 @@ private slots:
         QVERIFY(run.out.isEmpty());
         QCOMPARE(colibri({"info", m_model}).code, 0);  // still there
     }
+
+    void syntheticModelsAreMadeAndLoaded() {
+        QTemporaryDir dir;
+        const QString model = dir.filePath("tiny");
+        const Run made = colibri({"synth", "tiny", "-o", model, "--quant", "q8_0", "--json"});
+        QCOMPARE(made.code, 0);
+        QVERIFY(hasKeys(made.json(), {"target", "name", "family", "source", "dtype", "bytes"}));
+        QVERIFY(colibri({"info", model}).out.contains("synthetic"));
+        QCOMPARE(colibri({"info", model, "--verify"}).code, 0);
+        QCOMPARE(colibri({"synth", "tiny", "-o", model}).code, 2);
+        const Run wrong = colibri({"synth", "huge", "-o", dir.filePath("huge")});
+        QCOMPARE(wrong.code, 2);
+        QVERIFY(wrong.err.contains("qwen3-30b-a3b"));
+
+        const QString csv = dir.filePath("load.csv");
+        const Run load = colibri({"load", model, "--users", "3", "--requests", "9", "--max-tokens",
+                                  "5", "--ignore-eos", "--csv", csv, "--json"});
+        QCOMPARE(load.code, 0);
+        QVERIFY(load.err.contains("TTFT") && load.err.contains("p99"));
+        const QJsonObject json = load.json();
+        QVERIFY(hasKeys(json, {"users", "requests", "errors", "duration_s", "tokens", "throughput",
+                               "ttft_ms", "itl_ms", "e2e_ms"}));
+        QCOMPARE(json["requests"]["completed"].toInt(), 9);
+        QCOMPARE(json["tokens"]["generated"].toInt(), 45);
+        QFile file(csv);
+        QVERIFY(file.open(QIODevice::ReadOnly));
+        QCOMPARE(file.readAll().count('\n'), 10);
+        QCOMPARE(colibri({"load", "http://127.0.0.1:1"}).code, 1);
+        QCOMPARE(colibri({"load", "ftp://x"}).code, 2);
+    }
+
+    void serveAnswersAndEnds() {
+        QCOMPARE(colibri({"serve", m_model, "--host", "0.0.0.0", "--port", "0"}).code, 2);
+        QProcess server;
+        server.setReadChannel(QProcess::StandardError);
+        server.start(COLIBRI_BINARY, {"serve", m_model, "--port", "0", "--json"});
+        QString said;
+        while (!said.contains(" at http://")) {
+            QVERIFY(server.waitForReadyRead(60000));
+            said += server.readAllStandardError();
+        }
+        const QString url = QRegularExpression("http://[^,]+").match(said).captured();
+        const Run load = colibri({"load", url, "--rate", "50", "--requests", "6", "--max-tokens",
+                                  "4", "--json"});
+        QCOMPARE(load.code, 0);
+        QCOMPARE(load.json()["requests"]["completed"].toInt(), 6);
+        ::kill(pid_t(server.processId()), SIGTERM);
+        QVERIFY(server.waitForFinished(60000));
+        QCOMPARE(server.exitStatus(), QProcess::NormalExit);
+        QCOMPARE(server.exitCode(), 0);
+        const QByteArray out = server.readAllStandardOutput();
+        QCOMPARE(QJsonDocument::fromJson(out).object()["completed"].toInt(), 6);
+    }
 };
 
 QTEST_GUILESS_MAIN(TestCli)
