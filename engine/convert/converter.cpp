@@ -146,9 +146,11 @@ Result<ContainerInfo> convertModel(const ConvertOptions& options, const Progress
     Result<Journal> journal = enterPartial(partial, journalKey(options, *source, *plan));
     if (!journal) return journal.status();
     bool keep = false;
+    uint64_t bytes = 0;  // of the weights
     // Runs a writer (PlanWriter, FlatWriter), then whatever stands beside the weights.
     const auto runWith = [&](auto& writer, int64_t total, const auto& writeTexts) {
         const bool fresh = writer.bytesDone() == 0;
+        bytes = uint64_t(total);
         Status status = checkSpace(partial, total - writer.bytesDone(), hooks);
         keep = !status.ok() && !fresh;  // the earlier work stays for when there is room
         if (!status.ok()) return status;
@@ -185,7 +187,7 @@ Result<ContainerInfo> convertModel(const ConvertOptions& options, const Progress
         return status;
     }
     for (const std::string& note : source->notes) {
-        if (progress) progress({note, 0, 0});
+        if (progress) progress({note, bytes, bytes});
     }
     if (!flat) return openContainer(target);
     ContainerInfo info = containerOf(*source, *plan);

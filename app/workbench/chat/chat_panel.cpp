@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/workbench/chat/chat_panel.h"
 
-#include <QFile>
-#include <QJsonDocument>
 #include <QKeyEvent>
 #include <QMenu>
 #include <QPainter>
@@ -14,7 +12,6 @@
 #include <limits>
 
 #include "app/workbench/chat/chat_parts.h"
-#include "app/workbench/session/save_file.h"
 #include "engine/base/format.h"
 
 namespace colibri::ui {
@@ -550,36 +547,6 @@ void ChatPanel::openSampling() {
     if (m_sampling->isOpen()) m_sampling->closePopover();
     else m_sampling->openAt(m_density == Density::Small ? static_cast<QWidget*>(m_composer)
                                                         : m_composer->samplingButton(), true, false);
-}
-
-bool ChatPanel::exportTo(const QString& path, QString* error) const {
-    const QByteArray bytes = path.endsWith(".json", Qt::CaseInsensitive)
-                                 ? QJsonDocument(m_chat.toJson()).toJson()
-                                 : m_chat.markdown().toUtf8();
-    const Status status = saveFile(path, bytes);
-    if (!status.ok()) *error = QString::fromStdString(status.text());
-    return status.ok();
-}
-
-bool ChatPanel::importFrom(const QString& path, QString* error) {
-    QFile file(path);
-    if (!file.open(QIODevice::ReadOnly)) {
-        *error = file.errorString();
-        return false;
-    }
-    QJsonParseError parse;
-    const QJsonDocument document = QJsonDocument::fromJson(file.readAll(), &parse);
-    auto conversation = Conversation::fromJson(document.object());
-    if (!conversation) {
-        *error = parse.error != QJsonParseError::NoError
-                     ? QString("byte %1: %2").arg(parse.offset).arg(parse.errorString())
-                     : QString("it is not a chat of this program (schema 1)");
-        return false;
-    }
-    conversation->id = Conversation::create().id;   // never over an existing one
-    openConversation(std::move(*conversation));
-    save();
-    return true;
 }
 
 void ChatPanel::showMenu(QWidget* anchor) {

@@ -4,56 +4,9 @@
 
 #include <QtTest>
 
-namespace {
+#include "tests/app/cli/cli_run.h"
 
-struct Run {
-    int code = -1;
-    QByteArray out, err;
-
-    QJsonObject json() const {
-        QJsonParseError error;
-        const QJsonDocument document = QJsonDocument::fromJson(out, &error);
-        if (error.error != QJsonParseError::NoError) {
-            qWarning("not one JSON object: %s", qPrintable(error.errorString()));
-        }
-        return document.object();
-    }
-};
-
-Run colibri(const QStringList& arguments, const QByteArray& input = {}) {
-    QProcess process;
-    process.start(COLIBRI_BINARY, arguments);
-    process.write(input);
-    process.closeWriteChannel();
-    Run run;
-    if (!process.waitForFinished(120000)) {
-        process.kill();
-        return run;
-    }
-    run.code = process.exitStatus() == QProcess::NormalExit ? process.exitCode() : -2;
-    run.out = process.readAllStandardOutput();
-    run.err = process.readAllStandardError();
-    return run;
-}
-
-QStringList keys(const QJsonObject& object) {
-    return object.keys();
-}
-
-bool hasKeys(const QJsonObject& object, const QStringList& wanted) {
-    for (const QString& key : wanted) {
-        if (!object.contains(key)) {
-            qWarning("key %s is missing in %s", qPrintable(key),
-                     qPrintable(keys(object).join(' ')));
-            return false;
-        }
-    }
-    return true;
-}
-
-const QString kGolden = COLIBRI_GOLDEN_DIR;
-
-}  // namespace
+using namespace cli_test;
 
 class TestCli : public QObject {
     Q_OBJECT
@@ -292,125 +245,6 @@ private slots:
         QCOMPARE(colibri({"template", write("x.jinja", "{% if %}"), "--messages", more}).code, 3);
     }
 
-    // With standard streams closed a file would get their numbers, and the progress text.
-    void closedStreamsDoNotReachTheModel() {
-        const QString target = m_dir.filePath("closed");
-        const QString command = QString("'%1' convert '%2/models/olmoe' -o '%3' <&- >&- 2>&-")
-                                    .arg(COLIBRI_BINARY, kGolden, target);
-        QCOMPARE(QProcess::execute("sh", {"-c", command}), 0);
-        QCOMPARE(colibri({"info", target, "--verify"}).code, 0);
-    }
-
-    void namesNeedNotBeUtf8() {
-        const QString script =
-            QString(
-                "cd '%1' && n=$(printf 'caf\\351') && cp -r '%2/models/olmoe' \"$n\" && "
-                "'%3' convert \"$n\" -o latin && '%3' info latin --json")
-                .arg(m_dir.path(), kGolden, COLIBRI_BINARY);
-        QCOMPARE(QProcess::execute("sh", {"-c", script}), 0);
-    }
-
-    void convertRefusesBrokenTexts_data() {
-        QTest::addColumn<QString>("name");
-        QTest::addColumn<QByteArray>("content");
-        QTest::newRow("tokenizer cut") << "tokenizer.json" << QByteArray("{\"model\": {");
-        QTest::newRow("template cut") << "chat_template.jinja" << QByteArray("{% if");
-    }
-    void convertRefusesBrokenTexts() {
-        QFETCH(QString, name);
-        QFETCH(QByteArray, content);
-        const QString source = m_dir.filePath(QString("source-") + QTest::currentDataTag());
-        QCOMPARE(QProcess::execute("cp", {"-r", kGolden + "/models/qwen3moe", source}), 0);
-        QFile file(source + "/" + name);
-        QVERIFY(file.open(QIODevice::WriteOnly));
-        file.write(content);
-        file.close();
-        const Run run = colibri({"convert", source, "-o", source + ".out"});
-        QCOMPARE(run.code, 3);
-        QVERIFY2(run.err.contains(name.toUtf8()), run.err);
-        QVERIFY(!QFile::exists(source + ".out") && !QFile::exists(source + ".out.partial"));
-        // A link that leads nowhere is a fault of the download, not a model without a tokenizer.
-        file.remove();
-        QVERIFY(QFile::link(m_dir.filePath("nowhere"), file.fileName()));
-        QCOMPARE(colibri({"convert", source, "-o", source + ".out"}).code, 3);
-    }
-
-    void refusedRequestsLeaveNoSession() {
-        const QString session = m_dir.filePath("refused.colibri-session");
-        QCOMPARE(colibri({"generate", m_model, "--tokens", "1", "--max-tokens", "0", "--session",
-                          session})
-                     .code,
-                 2);
-        QVERIFY(!QFile::exists(session));
-        const Run run = colibri(
-            {"generate", m_model, "--tokens", "1,2", "--max-tokens", "2", "--session", session});
-        QVERIFY2(run.code == 0, run.err);
-        QVERIFY(QFile::exists(session));
-    }
-
-    void chatAsJson() {
-        const QString demo = COLIBRI_SOURCE_DIR "/resources/demo-model/container";
-        const Run run = colibri({"chat", demo, "--json", "--max-tokens", "5", "--figures", "2"},
-                                "Hello\nWho are you?\n/quit\n");
-        QVERIFY2(run.code == 0, run.err);
-        const QJsonArray turns = run.json()["turns"].toArray();
-        QCOMPARE(turns.size(), 2);
-        QVERIFY(hasKeys(turns[1].toObject(), {"user", "text", "stop", "stats"}));
-        QVERIFY(run.err.contains("[token 2"));
-        const Run failed = colibri({"chat", demo}, QByteArray(20000, 'x') + "\n");
-        QCOMPARE(failed.code, 1);  // the one turn did not fit the context
-    }
-
-    void benchThatDoesNotFitTheContext() {
-        const Run run = colibri({"bench", m_model, "-p", "4", "-n", "100000", "--repeat", "1"});
-        QCOMPARE(run.code, 2);
-        QVERIFY2(run.err.contains("context"), run.err);
-    }
-
-    void promptsFromPipes() {
-        const QString demo = COLIBRI_SOURCE_DIR "/resources/demo-model/container";
-        const Run run = colibri({"tokenize", demo, "--file", "-"}, "Hello");
-        QVERIFY2(run.code == 0, run.err);
-        QCOMPARE(run.out, colibri({"tokenize", demo, "--text", "Hello"}).out);
-        QCOMPARE(colibri({"detokenize", demo, "--ids", "5,99999"}).code, 2);
-        QCOMPARE(colibri({"detokenize", demo, "--ids=-1"}).code, 2);
-    }
-
-    void fullOutputIsAnError() {
-        for (const char* arguments : {"--help", "--version"}) {
-            const QString command = QString("'%1' %2 > /dev/full").arg(COLIBRI_BINARY, arguments);
-            QCOMPARE(QProcess::execute("sh", {"-c", command}), 1);
-        }
-        const Run unknown = colibri({"frob"});
-        QCOMPARE(unknown.code, 2);
-        QVERIFY(unknown.err.contains("frob"));
-        const Run empty = colibri({"generate", m_model, "--prompt=", "--json"});
-        QCOMPARE(empty.code, 2);  // an empty prompt, not the text "--json"
-    }
-
-    void limitedFileSizeIsAMessage() {
-        const QString command = QString("ulimit -f 50; '%1' convert '%2/models/qwen3moe' -o '%3'")
-                                    .arg(COLIBRI_BINARY, kGolden, m_dir.filePath("limited"));
-        QCOMPARE(QProcess::execute("bash", {"-c", command}), 1);
-        QVERIFY(!QFile::exists(m_dir.filePath("limited.partial")));
-    }
-
-    void aPipeIsNotAModel() {
-        const QString folder = m_dir.filePath("pipe");
-        QVERIFY(QDir().mkpath(folder));
-        QCOMPARE(QProcess::execute("mkfifo", {folder + "/model.json"}), 0);
-        QCOMPARE(colibri({"info", folder}).code, 3);
-    }
-
-    void configKeysTwice() {
-        const Run run = colibri(
-            {"config", "check",
-             write("twice.json",
-                   "{\"schema\": 1, \"knobs\": {\"prefetch_depth\": 1, \"prefetch_depth\": 2}}")});
-        QCOMPARE(run.code, 3);
-        QVERIFY2(run.err.contains("twice"), run.err);
-    }
-
     void perplexityAndCompare() {
         const QString text =
             write("text.txt", "Once upon a time there was a fox. The fox found a key.");
@@ -606,15 +440,15 @@ private slots:
         server.setReadChannel(QProcess::StandardError);
         server.start(COLIBRI_BINARY, {"serve", m_model, "--port", "0", "--json"});
         QString said;
-        while (!said.contains(" at http://")) {
+        while (!said.contains(QString(" at http://"))) {
             QVERIFY(server.waitForReadyRead(60000));
             said += server.readAllStandardError();
         }
         const QString url = QRegularExpression("http://[^,]+").match(said).captured();
-        const Run load = colibri({"load", url, "--rate", "50", "--requests", "6", "--max-tokens",
-                                  "4", "--json"});
+        const Run load = colibri(
+            {"load", url, "--rate", "50", "--requests", "6", "--max-tokens", "4", "--json"});
         QCOMPARE(load.code, 0);
-        QCOMPARE(load.json()["requests"]["completed"].toInt(), 6);
+        QCOMPARE(load.json()["requests"].toObject()["completed"].toInt(), 6);
         ::kill(pid_t(server.processId()), SIGTERM);
         QVERIFY(server.waitForFinished(60000));
         QCOMPARE(server.exitStatus(), QProcess::NormalExit);

@@ -8,29 +8,11 @@
 #include <QTemporaryDir>
 #include <QTest>
 
+#include "tests/app/cli/cli_run.h"
+
+using namespace cli_test;
+
 namespace {
-
-struct Run {
-    int code = -1;
-    QByteArray out, err;
-    QJsonObject json() const { return QJsonDocument::fromJson(out).object(); }
-};
-
-Run colibri(const QStringList& arguments, const QByteArray& input = {}) {
-    QProcess process;
-    process.start(COLIBRI_BINARY, arguments);
-    process.write(input);
-    process.closeWriteChannel();
-    Run run;
-    if (!process.waitForFinished(120000)) {
-        process.kill();
-        return run;
-    }
-    run.code = process.exitStatus() == QProcess::NormalExit ? process.exitCode() : -2;
-    run.out = process.readAllStandardOutput();
-    run.err = process.readAllStandardError();
-    return run;
-}
 
 void cut(const QString& path, qint64 bytes) {
     QFile file(path);

@@ -26,7 +26,7 @@ private slots:
     }
     void hangingUpCancels() {
         QFETCH(bool, stream);
-        const Served served;
+        const Served served(slow());
         RawClient client(served.server->port());
         client.post("/v1/chat/completions", longChat(stream));
         if (stream) {

@@ -86,12 +86,12 @@ private slots:
         QVERIFY(waitDone());
         QCOMPARE(lastTurn().text, alone);
 
-        // Each change left a marker in the lane.
+        // The changes left a marker in the lane; steps within a second are one change.
         QVERIFY(QTest::qWaitFor([&] {
             int found = 0;
             for (const Marker& marker : m_host->snapshot()->markers)
                 found += marker.kind == Marker::Kind::Knob && marker.knob == KnobId::ExpertCacheSize;
-            return found >= 2;
+            return found >= 1;
         }, 5000));
         QVERIFY(!m_window->chatPage()->plots()->lane()->flags().empty());
     }
