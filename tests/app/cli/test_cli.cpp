@@ -136,7 +136,7 @@ private slots:
 
     void generate() {
         const Run run = colibri({"generate", m_model, "--tokens", prompt(), "--max-tokens", "64",
-                                 "--ignore-eos", "--kv-dtype", "f32", "--json"});
+                                 "--ignore-eos", "--kv-dtype", "f32", "--cold-start", "--json"});
         QVERIFY2(run.code == 0, run.err);
         QCOMPARE(run.out.count('\n'), 1);
         const QJsonObject json = run.json();
