@@ -77,7 +77,7 @@ TOPICS = [
         "[Then a cache helps only as much as its share of all experts.|Then only a bigger cache helps, because there is no hot set to keep.]"]),
     (WHAT, ["an active parameter", "the number of active parameters", "active parameters"], [
         "[Active parameters are the weights that one token really uses.|The active parameters are the shared weights and the few chosen experts.]",
-        "[This demo model has about 21 million parameters, and about 5 million of them are active for each token.|Here about 5 million of 21 million parameters are active.]"]),
+        "[This demo model has about 22 million parameters, and about 5 million of them are active for each token.|Here about 5 million of 22 million parameters are active.]"]),
     (WHAT, ["a layer", "a transformer layer", "a layer of the model"], [
         "[A layer is one step of the model: attention first, then the experts.|Each layer first looks back at the text with attention and then sends the token through its experts.]",
         "[This demo model has 6 layers.|The demo model has 6 of them, one after the other.]"]),
@@ -271,7 +271,7 @@ TOPICS = [
         "[You chat, watch the plots and turn the knobs.|You can turn the knobs while it answers and see the effect at once.]"]),
     (WHAT, ["the demo model", "this demo model", "the model I am talking to", "the bundled model"], [
         "[The demo model is a small Mixture of Experts that comes with Colibri Workbench.|I am the demo model of Colibri Workbench, a small Mixture of Experts.]",
-        "It has 6 layers with 32 experts each and about 21 million parameters.",
+        "It has 6 layers with 32 experts each and about 22 million parameters.",
         "[It can tell stories and answer questions about this program.|It was trained from scratch on stories and on questions about this program.]"]),
     (WHAT, ["a marker", "a marker in the plots", "the line in the plots", "a mark in the plot"], [
         "[A marker is a vertical line in the plots that shows when a knob was changed.|Every change of a knob leaves a marker, a thin line in all plots.]",
@@ -340,7 +340,7 @@ TOPICS = [
         "Each token uses 4 in every layer."]),
     (["How many {x}?", "Do you know how many {x}?", "Tell me how many {x}.", "Can you say how many {x}?"],
      ["parameters do you have", "parameters are there", "parameters does the demo model have", "weights are in this model"], [
-        "[About 21 million, of which about 5 million are active for each token.|The demo model has about 21 million parameters.]",
+        "[About 22 million, of which about 5 million are active for each token.|The demo model has about 22 million parameters.]",
         "[That is very small for a language model.|Large models have a thousand times as many.]"]),
     (["What are {x}?", "Tell me about {x}.", "What do {x} show?", "Explain {x}.", "How do I read {x}?", "What can I see in {x}?"],
      ["the plots", "the four plots", "the live plots"], [
