@@ -274,7 +274,11 @@ private slots:
         const auto ask = [&](int i, bool stream) {
             httplib::Client client = m_served->client();
             const Json body = chatBody("question " + std::to_string(i), 16, stream);
-            const auto reply = client.Post("/v1/chat/completions", body.dump(), "application/json");
+            auto reply = client.Post("/v1/chat/completions", body.dump(), "application/json");
+            // Of many connections at one moment a few are reset; clients of this API try again.
+            for (int again = 0; again < 5 && !reply; ++again) {
+                reply = client.Post("/v1/chat/completions", body.dump(), "application/json");
+            }
             if (!reply || reply->status != 200) return std::string("failed");
             if (!stream) {
                 return Json::parse(reply->body)["choices"][0]["message"]["content"]
