@@ -138,7 +138,8 @@ void ApiServer::Impl::install() {
     http.set_exception_handler([](const Request&, Response& res, std::exception_ptr) {
         setError(res, 500, "the server has failed at this request");
     });
-    http.set_logger(
+    // Counted before it is sent: who has seen an answer sees it in the metrics.
+    http.set_post_routing_handler(
         [this](const Request&, const Response& res) { metrics.addResponse(res.status); });
 }
 
@@ -293,11 +294,7 @@ Status ApiServer::start() {
     if (o.port < 0 || o.port > 65535) {
         return Status(Code::InvalidArgument, "port " + std::to_string(o.port) + " is not 0..65535");
     }
-    if (o.port == 0) {
-        m.port = std::max(0, m.http.bind_to_any_port(o.host));
-    } else if (m.http.bind_to_port(o.host, o.port)) {
-        m.port = o.port;
-    }
+    m.port = m.http.bindTo(o.host, o.port);
     if (m.port == 0) {
         return Status(Code::IoError,
                       "cannot listen on " + o.host + ", port " + std::to_string(o.port),

@@ -165,11 +165,24 @@ HttpServer::HttpServer(const ConnectionLimits& limits) : m_limits(limits) {
         return new httplib::ThreadPool(n);
     };
     // The library would let two servers share a port.
-    set_socket_options([](socket_t socket) {
+    set_socket_options([this](socket_t socket) {
         const int on = 1;
         setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+        m_listener = socket;
     });
     set_payload_max_length(limits.bodyBytes);
+}
+
+int HttpServer::bindTo(const std::string& host, int port) {
+    if (port == 0) {
+        port = std::max(0, bind_to_any_port(host));
+    } else if (!bind_to_port(host, port)) {
+        port = 0;
+    }
+    // The library's queue is compiled in as 5. When it overflows Linux answers with SYN cookies,
+    // and some of the clients who come at one moment find their connection reset.
+    if (port) ::listen(m_listener, m_limits.connections);
+    return port;
 }
 
 void HttpServer::end() {

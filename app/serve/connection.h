@@ -68,6 +68,8 @@ class HttpServer : public httplib::Server {
 public:
     explicit HttpServer(const ConnectionLimits& limits);
 
+    // Listens at an address; `port` 0: any. Returns the port, 0: it cannot be had.
+    int bindTo(const std::string& host, int port);
     // Ends accepting, wakes everyone who waits for input or is about to wait for a token.
     void end();
     bool ending() const { return m_ending.load(std::memory_order_relaxed); }
@@ -78,6 +80,7 @@ private:
     void serveConnection(int socket);
 
     const ConnectionLimits m_limits;
+    int m_listener = -1;
     std::atomic<bool> m_ending{false};
     std::atomic<int> m_count{0};
     std::mutex m_mutex;
