@@ -10,6 +10,8 @@ namespace colibri::cli {
 
 namespace {
 
+constexpr float kEven = 1e9f;  // a temperature at which no logit counts
+
 struct Args {
     EngineArgs engine;
     int prompt = 512, generate = 128, repeat = 3;
@@ -87,8 +89,9 @@ private:
         r.prompt = std::move(prompt);
         r.maxTokens = tokens;
         r.ignoreEos = true;
-        // Greedy text soon repeats itself, and with it the experts: an unfair hit rate.
-        r.sampling.temperature = 1;
+        // Evenly drawn from the vocabulary, as llama-bench does: text soon repeats itself, and with
+        // it the experts, which flatters the hit rate.
+        r.sampling.temperature = kEven;
         r.sampling.seed = m_args.seed;
         Result<RequestResult> result = runRequest(*m_loaded.engine, std::move(r));
         if (!result.ok()) return result.status();
@@ -193,7 +196,7 @@ int run(Args args) {
 void addBench(Verbs& verbs) {
     auto args = std::make_shared<Args>();
     CLI::App* verb = verbs.add(
-        "bench", "Measure prompt and decode speed: random prompts, text sampled at temperature 1",
+        "bench", "Measure prompt and decode speed: random prompts, random tokens",
         [args] { return run(*args); });
     args->engine.addTo(*verb);
     verb->add_option("-p,--prompt", args->prompt, "Prompt tokens; 0: none")

@@ -111,19 +111,5 @@ class Packer:
         return self.rows[self.row - self.batch: self.row]
 
 
-def repeats(rows, rng):
-    """Rows of the same size that repeat a random passage, of tokens as frequent as in `rows`.
-
-    Nothing but an earlier mention foretells them, so a model that is fed some of
-    them at first soon learns to look back: the skill by which a story keeps its
-    hero's name.
-    """
-    out = np.empty_like(rows)
-    for row in out:
-        passage = rng.choice(rows.reshape(-1), rng.integers(12, 129))
-        row[:] = np.resize(passage, row.shape)
-    return out
-
-
 def load_tokenizer(path):
     return Tokenizer.from_file(str(Path(path)))

@@ -18,13 +18,12 @@ from pathlib import Path
 # Every distinct matrix shape is a compiled kernel; the default cache is too small.
 os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "8192")
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 
 import corpus
 from model import Config, HeadLoss, Model
-from text import Packer, encode, load_tokenizer, read_documents, render, repeats, train_tokenizer
+from text import Packer, encode, load_tokenizer, read_documents, render, train_tokenizer
 
 
 class Muon:
@@ -284,11 +283,7 @@ def run(rank, shared, args, encoded, held_out):
                 epoch, row = packer.epoch + 1, 0
                 log(f"decay begins at step {worker.step}, {worker.tokens} tokens")
             packer = Packer(encoded, length, args.batch * args.length // length, args.seed, epoch, row)
-        rows = packer.next()
-        if worker.step < args.primer:
-            half = len(rows) // 2
-            rows = np.concatenate([repeats(rows[:half], np.random.default_rng((args.seed, worker.step))), rows[half:]])
-        loss, balance = worker.train_step(torch.from_numpy(rows), rate)
+        loss, balance = worker.train_step(torch.from_numpy(packer.next()), rate)
         sums[0] += loss
         sums[1] += balance
         count += 1
@@ -329,8 +324,7 @@ def main():
     parser.add_argument("--minutes", type=float, default=90)
     parser.add_argument("--decay", type=float, default=0.35, help="last part of the time in which the rate falls")
     parser.add_argument("--rate", type=float, default=2.5e-3)
-    parser.add_argument("--balance", type=float, default=0.006, help="weight of the load-balance loss")
-    parser.add_argument("--primer", type=int, default=300, help="first steps in which half the rows repeat random passages")
+    parser.add_argument("--balance", type=float, default=0.003, help="weight of the load-balance loss")
     parser.add_argument("--length", type=int, default=512)
     parser.add_argument("--final-length", type=int, default=1024, help="length while the rate falls: long chats come last")
     parser.add_argument("--batch", type=int, default=4, help="rows of LENGTH tokens in a step")

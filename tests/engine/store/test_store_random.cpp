@@ -199,6 +199,8 @@ private slots:
         QTest::newRow("slru") << int(CachePolicyKind::Slru) << false;
         QTest::newRow("lfru") << int(CachePolicyKind::Lfru) << false;
         QTest::newRow("lru, io_uring") << int(CachePolicyKind::Lru) << true;
+        QTest::newRow("slru, io_uring") << int(CachePolicyKind::Slru) << true;
+        QTest::newRow("lfru, io_uring") << int(CachePolicyKind::Lfru) << true;
     }
 
     void likeTheModel() {
