@@ -2,10 +2,9 @@
 // Private: products over the packed layout for any vector class V and its integer dots D.
 //
 // A tile is one panel (16 outputs) times R activation rows, its sums in registers. A panel stays
-// in the first-level cache while all rows pass over it in tiles. Weights stream in address order
-// and are left to the hardware's prefetcher: asking ahead in software measured slower. Every output
-// is summed in the same order whatever R is, so results do not depend on how many rows come
-// together.
+// in the first-level cache while all rows pass over it in tiles. Weights stream in address order.
+// Every output is summed in the same order whatever R is, so results do not depend on how many
+// rows come together.
 #pragma once
 
 #include "kernels/layout.h"
@@ -16,6 +15,20 @@ namespace {
 
 // Prepared activations that pass over a panel together: a share of the second-level cache.
 constexpr int64_t kPortionBytes = int64_t(128) << 10;
+
+// How far ahead of its use a weight is asked for when one row passes over it. The arithmetic keeps
+// the core from running far enough ahead by itself, and the hardware's prefetcher stops at pages:
+// q4_0 streams 1.4 times as fast so; 1 KiB brings half of that, more than 4 KiB no more.
+constexpr int64_t kAhead = 4096;
+
+template <int R, size_t Bytes>
+inline void askAhead(const void* at) {
+    if constexpr (R == 1) {
+        const char* p = static_cast<const char*>(at) + kAhead;
+#pragma GCC unroll 16
+        for (size_t i = 0; i < Bytes; i += 64) __builtin_prefetch(p + i, 0, 2);
+    }
+}
 
 // Element types of the plain products.
 struct PlainF32 {
@@ -64,6 +77,7 @@ void plainTile(const TileInput& in, int part, float* out) {
         }
     }
     for (int64_t k = 0; k < in.cols; k += kSums) {
+        askAhead<R, kSums * kPanel * sizeof(Element)>(w + k * kPanel);
 #pragma GCC unroll 4
         for (int j = 0; j < kSums; ++j) {
 #pragma GCC unroll 2
@@ -96,6 +110,7 @@ void quantTile(const TileInput& in, int part, float* out) {
         for (int p = 0; p < P; ++p) acc[r][p] = V::zero();
     }
     for (int64_t b = 0; b < blocks; ++b) {
+        askAhead<R, sizeof(Block)>(w + b);
 #pragma GCC unroll 2
         for (int p = 0; p < P; ++p) {
             typename D::Ints dots[R];
