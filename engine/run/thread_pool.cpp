@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -19,9 +20,11 @@ namespace colibri {
 
 namespace {
 
-// About 30 us of spinning on current processors: longer than the serial parts between two regions
-// of a decode step, shorter than anyone notices as load.
+// About 30 us of spinning on current processors, then looking again as often as others leave the
+// processor free: longer than the serial parts between two regions of a decode step, shorter than
+// anyone notices as load. Waking a sleeper takes a virtual machine up to a millisecond.
 constexpr int kSpins = 1500;
+constexpr std::chrono::milliseconds kYielding{2};
 // Fetched ahead: what memory delivers during the longest serial part.
 constexpr int64_t kWarmBytes = 128 << 10;
 constexpr int64_t kLine = 64;
@@ -66,7 +69,8 @@ struct ThreadPool::Impl {
     void cut(int64_t items, int64_t grain);
     bool runOne(int thread);
     bool idle(uint64_t seen) const { return ticket.load(std::memory_order_acquire) >> 32 == seen; }
-    void work(int thread, uint64_t seen);
+    bool awaitWork(int thread, uint64_t seen, uint32_t& fetched) const;
+    void work(int thread);
     void fetch(int thread, uint64_t seen) const;
     void start(int threads);
     void place();
@@ -112,23 +116,34 @@ void ThreadPool::Impl::fetch(int thread, uint64_t seen) const {
     }
 }
 
-void ThreadPool::Impl::work(int thread, uint64_t seen) {
+// Until there is a region after `seen`, awake; false: it is time to sleep.
+bool ThreadPool::Impl::awaitWork(int thread, uint64_t seen, uint32_t& fetched) const {
+    using Clock = std::chrono::steady_clock;
+    Clock::time_point until{};
+    for (int spins = 0; idle(seen) && !stop.load(std::memory_order_relaxed); ++spins) {
+        if (const uint32_t serial = warmSerial.load(std::memory_order_acquire); serial != fetched) {
+            fetched = serial;
+            fetch(thread, seen);
+        }
+        if (spins < kSpins) {
+            cpuRelax();
+            continue;
+        }
+        if (spins == kSpins) until = Clock::now() + kYielding;
+        if (Clock::now() >= until) return false;
+        std::this_thread::yield();
+    }
+    return true;
+}
+
+void ThreadPool::Impl::work(int thread) {
     uint32_t fetched = warmSerial.load(std::memory_order_relaxed);
     while (!stop.load(std::memory_order_acquire)) {
+        // Read first: a region that opens after a claim has failed must not count as seen.
+        const uint64_t seen = ticket.load(std::memory_order_acquire) >> 32;
         while (runOne(thread)) {
         }
-        seen = ticket.load(std::memory_order_acquire) >> 32;
-        int spins = 0;
-        while (idle(seen) && !stop.load(std::memory_order_relaxed) && spins < kSpins) {
-            if (const uint32_t serial = warmSerial.load(std::memory_order_acquire);
-                serial != fetched) {
-                fetched = serial;
-                fetch(thread, seen);
-            }
-            cpuRelax();
-            ++spins;
-        }
-        if (spins < kSpins) continue;
+        if (awaitWork(thread, seen, fetched)) continue;
         std::unique_lock lock(mutex);
         // seq_cst on both sides: either the caller sees this sleeper, or it sees the new ticket.
         sleepers.fetch_add(1, std::memory_order_seq_cst);
@@ -142,11 +157,10 @@ void ThreadPool::Impl::work(int thread, uint64_t seen) {
 void ThreadPool::Impl::start(int threads) {
     stop.store(false);
     streams = std::make_unique<std::atomic<const std::byte*>[]>(size_t(threads));
-    const uint64_t seen = ticket.load() >> 32;
     for (int i = 1; i < threads; ++i) {
-        workers.emplace_back([this, i, seen] {
+        workers.emplace_back([this, i] {
             pthread_setname_np(pthread_self(), ("compute-" + std::to_string(i)).c_str());
-            work(i, seen);
+            work(i);
         });
     }
 }

@@ -324,7 +324,7 @@ def main():
     parser.add_argument("--minutes", type=float, default=90)
     parser.add_argument("--decay", type=float, default=0.35, help="last part of the time in which the rate falls")
     parser.add_argument("--rate", type=float, default=2.5e-3)
-    parser.add_argument("--balance", type=float, default=0.003, help="weight of the load-balance loss")
+    parser.add_argument("--balance", type=float, default=0.006, help="weight of the load-balance loss")
     parser.add_argument("--length", type=int, default=512)
     parser.add_argument("--final-length", type=int, default=1024, help="length while the rate falls: long chats come last")
     parser.add_argument("--batch", type=int, default=4, help="rows of LENGTH tokens in a step")

@@ -45,11 +45,26 @@ private slots:
         for (size_t i = 0; i < data.size(); ++i) QCOMPARE(data[i], int64_t(2000 * i));
     }
 
+    // A worker that looked just while a region opened took it for one it had been part of.
+    void everyRegionIsJoined() {
+        ThreadPool pool(2);
+        for (int round = 0; round < 3000; ++round) {
+            std::atomic<bool> joined{false};
+            pool.parallelForIndexed(8, 1, [&](int thread, int64_t, int64_t) {
+                if (thread == 1) joined = true;
+                const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+                while (!joined && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+            });
+            QVERIFY2(joined, qPrintable(QString::number(round)));
+            for (int i = 0; i < round % 100 * 20; ++i) joined.store(false);  // what lies between
+        }
+    }
+
     void sleepingWorkersWakeUp() {
         ThreadPool pool(3);
         std::set<int> threads;
         for (int round = 0; round < 20; ++round) {
-            std::this_thread::sleep_for(std::chrono::milliseconds(3));  // longer than they spin
+            std::this_thread::sleep_for(std::chrono::milliseconds(5));  // longer than they spin
             std::vector<int> by(3, -1);
             // Each item waits for the others, so three threads must take part.
             std::atomic<int> arrived{0};
