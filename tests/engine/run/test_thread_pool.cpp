@@ -48,15 +48,15 @@ private slots:
     // A worker that looked just while a region opened took it for one it had been part of.
     void everyRegionIsJoined() {
         ThreadPool pool(2);
-        for (int round = 0; round < 3000; ++round) {
+        for (int round = 0; round < 1500; ++round) {
             std::atomic<bool> joined{false};
-            pool.parallelForIndexed(8, 1, [&](int thread, int64_t, int64_t) {
+            const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+            pool.parallelForIndexed(1000, 1, [&](int thread, int64_t, int64_t) {
                 if (thread == 1) joined = true;
-                const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
                 while (!joined && std::chrono::steady_clock::now() < end) std::this_thread::yield();
             });
             QVERIFY2(joined, qPrintable(QString::number(round)));
-            for (int i = 0; i < round % 100 * 20; ++i) joined.store(false);  // what lies between
+            for (int i = 0; i < round % 100 * 40; ++i) joined.store(false);  // what lies between
         }
     }
 
