@@ -5,14 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <atomic>
-#include <cstdlib>
-#include <thread>
 #include <vector>
 
 #include "engine/base/file.h"
-#include "engine/telemetry/telemetry.h"
 
 namespace colibri::cli {
 
@@ -20,18 +15,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kBlock = 4 << 20;
+constexpr int64_t kRecord = 4 << 20;
 constexpr int64_t kSmallestFile = 64 << 20;
 constexpr int64_t kTemporaryFile = 128 << 20;
-constexpr uint64_t kLongestNs = 1'000'000'000;
-constexpr int kReaders = 4;
-
-struct Aligned {
-    explicit Aligned(int64_t bytes)
-        : data(static_cast<std::byte*>(std::aligned_alloc(4096, size_t(bytes)))) {}
-    ~Aligned() { std::free(data); }
-    std::byte* data;
-};
 
 fs::path largestFile(const fs::path& folder) {
     fs::path best;
@@ -59,62 +45,50 @@ fs::path largestFile(const fs::path& folder) {
 Status writeTemporary(const fs::path& path) {
     Result<File> file = File::open(path, File::Mode::Create);
     if (!file.ok()) return file.status();
-    Aligned block(kBlock);
-    if (!block.data) return {Code::OutOfMemory, "no memory for a read buffer"};
-    for (int64_t i = 0; i < kBlock; ++i) block.data[i] = std::byte(i * 131);
-    for (int64_t at = 0; at < kTemporaryFile; at += kBlock) {
-        COLIBRI_TRY(file->writeAt(at, {block.data, size_t(kBlock)}));
-    }
+    std::vector<std::byte> record(kRecord);
+    for (size_t i = 0; i < record.size(); ++i) record[i] = std::byte(i * 131);
+    for (int64_t at = 0; at < kTemporaryFile; at += kRecord) COLIBRI_TRY(file->writeAt(at, record));
     COLIBRI_TRY(file->sync());
     // Out of the page cache, for file systems without direct reads.
     posix_fadvise(file->fd(), 0, 0, POSIX_FADV_DONTNEED);
     return {};
 }
 
-Result<ReadRate> readFile(const fs::path& path, const CancelFlag* cancel) {
-    Result<File> file = File::open(path, File::Mode::ReadDirect);
-    if (!file.ok()) return file.status();
-    Result<int64_t> size = file->size();
-    if (!size.ok()) return size.status();
-    const int64_t blocks = *size / kBlock;
-    std::atomic<int64_t> next{0}, bytes{0};
-    std::vector<Status> status(kReaders);
-    const uint64_t start = monotonicNs();
-    std::vector<std::thread> readers;
-    for (int i = 0; i < kReaders; ++i) {
-        readers.emplace_back([&, i] {
-            Aligned buffer(kBlock);
-            if (!buffer.data) return;
-            for (;;) {
-                const int64_t block = next.fetch_add(1);
-                if (block >= blocks || monotonicNs() - start > kLongestNs) return;
-                if (cancel && cancel->load()) return;
-                status[size_t(i)] = file->readAt(block * kBlock, {buffer.data, size_t(kBlock)});
-                if (!status[size_t(i)].ok()) return;
-                bytes.fetch_add(kBlock);
-            }
-        });
-    }
-    for (std::thread& reader : readers) reader.join();
-    const double seconds = double(monotonicNs() - start) * 1e-9;
-    for (const Status& s : status) COLIBRI_TRY(s);
-    return ReadRate{double(bytes.load()) / seconds, bytes.load(), file->direct(), path};
+// A file taken for the experts of one layer.
+Result<Calibration> measureFile(const fs::path& file, const CancelFlag& cancel) {
+    std::error_code error;
+    ContainerInfo info;
+    info.dir = file.parent_path();
+    info.config.numExperts = int64_t(fs::file_size(file, error)) / kRecord;
+    if (error) return systemError("cannot read", file, error.value());
+    ExpertLayer layer;
+    layer.file = file.filename();
+    layer.recordBytes = kRecord;
+    info.expertLayers.push_back(layer);
+    return measureCalibration(info, cancel);
 }
 
 }  // namespace
 
-Result<ReadRate> measureDisk(const fs::path& folder, const CancelFlag* cancel) {
+Result<Calibration> measureFolder(const fs::path& folder, const CancelFlag& cancel) {
     std::error_code error;
     if (!fs::is_directory(folder, error)) {
         return Status(Code::BadInput, folder.string() + " is not a folder");
     }
-    if (const fs::path found = largestFile(folder); !found.empty()) return readFile(found, cancel);
+    if (fs::exists(folder / "model.json", error)) {
+        const Result<ContainerInfo> model = openContainer(folder);
+        if (!model.ok()) return model.status();
+        return measureCalibration(*model, cancel);
+    }
+    if (const fs::path found = largestFile(folder); !found.empty()) {
+        return measureFile(found, cancel);
+    }
     const fs::path temporary = folder / (".colibri-read-test." + std::to_string(getpid()));
-    Status status = writeTemporary(temporary);
-    Result<ReadRate> rate = status.ok() ? readFile(temporary, cancel) : Result<ReadRate>(status);
+    const Status written = writeTemporary(temporary);
+    Result<Calibration> rates =
+        written.ok() ? measureFile(temporary, cancel) : Result<Calibration>(written);
     fs::remove(temporary, error);
-    if (rate.ok()) rate->file.clear();
-    return rate;
+    return rates;
 }
 
 }  // namespace colibri::cli

@@ -23,7 +23,7 @@ int check(const Args& args) {
         if (!opened.ok()) return fail(opened.status());
         info = std::move(*opened);
     }
-    Json knobs = Json::object();
+    Json knobs = Json::object(), problems = Json::object();
     for (const KnobRow& row : knobTable()) {
         const std::optional<int64_t>& value = (*values)[size_t(row.id)];
         if (!value) continue;
@@ -34,11 +34,22 @@ int check(const Args& args) {
                 return fail(Status(Code::BadInput, fits.status().message(), fits.status().hint())
                                 .in(args.file));
             }
+            // In range, and yet of no effect there.
+            const std::string problem = knobProblemFor(row.id, *value, *info);
+            if (!problem.empty()) problems[row.name] = problem;
         }
         knobs[row.name] = row.choices.empty() ? Json(*value) : Json(shown);
     }
-    if (args.json) return outJson({{"ok", true}, {"knobs", std::move(knobs)}});
-    message(args.file + ": " + std::to_string(knobs.size()) + " knobs, all in order");
+    for (const auto& [name, problem] : problems.items()) {
+        message(args.file + ": " + name + " has no effect: " + problem.get<std::string>());
+    }
+    if (args.json) {
+        return outJson(
+            {{"ok", true}, {"knobs", std::move(knobs)}, {"problems", std::move(problems)}});
+    }
+    message(args.file + ": " + std::to_string(knobs.size()) + " knobs, " +
+            (problems.empty() ? "all in order"
+                              : std::to_string(problems.size()) + " of no effect here"));
     return kOk;
 }
 

@@ -95,9 +95,11 @@ std::string text(const Json& j) {
                        formatGiB(memory["free_bytes"].get<double>()) + " free");
     const Json& rate = memory["read_bytes_per_s"];
     line("Memory reads", rate.is_null() ? "n/a: not measured" : formatRate(rate.get<double>()));
-    if (disk.contains("read_bytes_per_s")) {
-        line("Disk reads", formatRate(disk["read_bytes_per_s"].get<double>()) + " in " +
-                               disk["folder"].get<std::string>() +
+    const Json reads = disk.value("read_bytes_per_s", Json(nullptr));
+    if (reads.is_number()) {
+        line("Disk reads", formatRate(reads.get<double>()) + " in " +
+                               disk["folder"].get<std::string>() + ", 8 at once, " +
+                               disk["reads"].get<std::string>() +
                                (disk["direct"].get<bool>() ? ", direct" : ", through the cache"));
     } else {
         line("Disk reads", "n/a: " + disk.value("reason", std::string("not measured")));
@@ -115,21 +117,21 @@ std::string text(const Json& j) {
 
 int run(const Args& args) {
     Json json = probe(args);
-    Status diskStatus;
+    Status measured;
     if (!args.quick) {
-        json["memory"]["read_bytes_per_s"] = jsonNumber(measureMemoryRead(physicalCores(), 0.5));
-        Result<ReadRate> disk = measureDisk(args.folder, &interrupted());
-        diskStatus = disk.status();
-        if (disk.ok()) {
-            json["disk"]["read_bytes_per_s"] = disk->bytesPerSecond;
-            json["disk"]["bytes_read"] = disk->bytes;
-            json["disk"]["direct"] = disk->direct;
-        } else {
-            json["disk"]["reason"] = diskStatus.message();
+        const Result<Calibration> rates = measureFolder(args.folder, interrupted());
+        measured = rates.status();
+        if (rates.ok()) {
+            const auto rate = [](double v) { return v > 0 ? Json(v) : Json(nullptr); };
+            json["memory"]["read_bytes_per_s"] = rate(rates->memoryBytesPerSecond);
+            json["disk"]["read_bytes_per_s"] = rate(rates->diskBytesPerSecond);
+            json["disk"]["direct"] = rates->direct;
+            json["disk"]["reads"] = rates->reads;
         }
+        json["disk"]["reason"] = rates.ok() ? rates->reason : measured.message();
     }
     const bool written = args.json ? outJson(json) == kOk : out(text(json));
-    if (!diskStatus.ok()) return fail(diskStatus);
+    if (!measured.ok()) return fail(measured);
     return written ? kOk : kFailed;
 }
 

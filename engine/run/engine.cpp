@@ -53,6 +53,7 @@ struct Engine::Impl {
     void note(const std::string& text);
     void applyKnobs();
     void applyKnob(KnobId id, KnobState& state);
+    std::string problem(KnobId id, int64_t value) const;
     KnobState prefetchState(KnobId id, KnobState state);
     void setBatching(KnobId id, int64_t value);
     KnobState routerState(KnobState state);
@@ -209,6 +210,13 @@ Result<std::unique_ptr<Engine>> Engine::load(const EngineOptions& options,
 
 // --- knobs -----------------------------------------------------------------------------------
 
+std::string Engine::Impl::problem(KnobId id, int64_t value) const {
+    return colibri::knobProblem(id, value,
+                       {tableWatch != nullptr,
+                        [this](NumaMode mode) { return store->numaModeProblem(mode); },
+                        [this](IoMode mode) { return store->ioModeProblem(mode); }});
+}
+
 // Prefetch as the store has it, and what the forward pass may spend on guessing.
 KnobState Engine::Impl::prefetchState(KnobId id, KnobState state) {
     const auto value = [&](KnobId k) { return k == id ? state.effective : knobs->effective(k); };
@@ -218,7 +226,7 @@ KnobState Engine::Impl::prefetchState(KnobId id, KnobState state) {
         source = PrefetchSource::Off;
         if (id == KnobId::PrefetchSource) {
             state.effective = int64_t(source);
-            state.reason = "no router table in this model";
+            state.reason = problem(id, int64_t(PrefetchSource::RouterTable));
         }
     }
     const KnobState store_ = store->setPrefetch(source, depth);
@@ -239,7 +247,7 @@ void Engine::Impl::setBatching(KnobId id, int64_t value) {
 KnobState Engine::Impl::routerState(KnobState state) {
     if (RouterMode(state.effective) == RouterMode::Table && !table) {
         state.effective = int64_t(RouterMode::Exact);
-        state.reason = "no router table in this model";
+        state.reason = problem(KnobId::RouterMode, int64_t(RouterMode::Table));
     }
     forward->setRouter({table, RouterMode(state.effective) == RouterMode::Table});
     // Keys and values of earlier turns are those of the other router.
@@ -325,6 +333,10 @@ void Engine::Impl::applyKnobs() {
 
 KnobLimits Engine::knobLimits(KnobId id) const {
     return m_impl->knobs->limits(id);
+}
+
+std::string Engine::knobProblem(KnobId id, int64_t value) const {
+    return m_impl->problem(id, value);
 }
 
 void Engine::setKnob(KnobId id, int64_t value) {

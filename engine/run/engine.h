@@ -147,6 +147,9 @@ public:
     // Knobs. Live ones are applied between two steps (at once when idle); the effective value
     // comes back by knobState and as a KnobChanged event. Others answer with the reason.
     KnobLimits knobLimits(KnobId id) const;
+    // Why a value in range cannot work with this model on this machine, "" when it can: such a
+    // choice is offered greyed, and set all the same it is not effective or changes nothing.
+    std::string knobProblem(KnobId id, int64_t value) const;
     void setKnob(KnobId id, int64_t value);
     KnobState knobState(KnobId id) const;
     // Sets a knob and waits, for at most one step, until it has been applied.
@@ -187,5 +190,6 @@ private:
 
 // Limits of a knob for a model that is not loaded yet (load page, command line).
 KnobLimits knobLimitsFor(KnobId id, const ContainerInfo& info);
+std::string knobProblemFor(KnobId id, int64_t value, const ContainerInfo& info);
 
 }  // namespace colibri

@@ -5,7 +5,9 @@
 
 #include "engine/base/format.h"
 #include "engine/base/machine.h"
+#include "engine/model/router_table.h"
 #include "engine/run/engine.h"
+#include "engine/store/numa.h"
 
 namespace colibri {
 
@@ -58,6 +60,39 @@ KnobDefaults::KnobDefaults(const ContainerInfo& info) {
 
 KnobLimits knobLimitsFor(KnobId id, const ContainerInfo& info) {
     return KnobDefaults(info).limits(id);
+}
+
+std::string knobProblem(KnobId id, int64_t value, const KnobSurroundings& here) {
+    const auto ask = [](const auto& problem, auto choice) {
+        return problem ? problem(choice) : std::string();
+    };
+    switch (id) {
+        case KnobId::RouterMode:
+            if (RouterMode(value) != RouterMode::Table || here.routerTable) return {};
+            return "no router table in this model";
+        case KnobId::PrefetchSource:
+            if (PrefetchSource(value) != PrefetchSource::RouterTable || here.routerTable) return {};
+            return "no router table in this model";
+        case KnobId::NumaMode:
+            return ask(here.numaProblem, NumaMode(value));
+        case KnobId::NumaNode:
+            return ask(here.numaProblem, NumaMode::Bind);
+        case KnobId::IoMode:
+            return ask(here.ioProblem, IoMode(value));
+        default:
+            return {};
+    }
+}
+
+std::string knobProblemFor(KnobId id, int64_t value, const ContainerInfo& info) {
+    KnobSurroundings here;
+    std::error_code ignored;
+    here.routerTable = std::filesystem::exists(info.dir / kRouterTableFile, ignored);
+    here.numaProblem = [](NumaMode mode) {
+        const bool works = mode == NumaMode::Off || numaNodes() > 1;
+        return works ? std::string() : numaNodesText(numaNodes());
+    };
+    return knobProblem(id, value, here);
 }
 
 KnobState EngineKnobs::bounded(KnobId id, int64_t value) const {

@@ -24,6 +24,14 @@ private:
     std::array<KnobLimits, kKnobCount> m_limits;
 };
 
+// What decides, beside the limits, whether a value can work. Empty: it can.
+struct KnobSurroundings {
+    bool routerTable = false;
+    std::function<std::string(NumaMode)> numaProblem;
+    std::function<std::string(IoMode)> ioProblem;
+};
+std::string knobProblem(KnobId id, int64_t value, const KnobSurroundings& here);
+
 class EngineKnobs {
 public:
     explicit EngineKnobs(const ContainerInfo& info) : m_defaults(info) {}

@@ -94,12 +94,15 @@ KnobState StoreCore::setPolicy(CachePolicyKind policy) {
     return {int64_t(policy), int64_t(policy), {}};
 }
 
+std::string StoreCore::ioModeProblem(IoMode mode) const {
+    return mode == IoMode::Direct && !m_parts.directWorks
+               ? "the file system does not offer direct reads"
+               : "";
+}
+
 KnobState StoreCore::setIoMode(IoMode mode) {
-    KnobState state{int64_t(mode), int64_t(mode), {}};
-    if (mode == IoMode::Direct && !m_parts.directWorks) {
-        state.effective = int64_t(IoMode::Buffered);
-        state.reason = "the file system does not offer direct reads";
-    }
+    KnobState state{int64_t(mode), int64_t(mode), ioModeProblem(mode)};
+    if (!state.reason.empty()) state.effective = int64_t(IoMode::Buffered);
     Lock lock(m_mutex);
     m_ioMode = IoMode(state.effective);
     return state;
@@ -135,9 +138,9 @@ std::string StoreCore::warning() {
 std::string StoreCore::readPath() {
     Lock lock(m_mutex);
     const bool direct = m_ioMode == IoMode::Direct;
-    const char* const why =
-        m_parts.directWorks ? "" : ": the file system does not offer direct reads";
-    return m_parts.queue->text() + ", " + (direct ? "direct" : "buffered") + (direct ? "" : why);
+    const std::string problem = ioModeProblem(IoMode::Direct);
+    const std::string why = direct || problem.empty() ? "" : ": " + problem;
+    return m_parts.queue->text() + ", " + (direct ? "direct" : "buffered") + why;
 }
 
 KnobState StoreCore::setLinkLimit(int64_t megabytesPerSecond) {
@@ -293,6 +296,10 @@ KnobState ExpertStore::setPrefetch(PrefetchSource source, int64_t depth) {
 KnobState ExpertStore::setIoMode(IoMode mode) {
     return m_core->setIoMode(mode);
 }
+
+std::string ExpertStore::ioModeProblem(IoMode mode) const {
+    return m_core->ioModeProblem(mode);
+}
 KnobState ExpertStore::setIoDepth(int64_t reads) {
     return m_core->setIoDepth(reads);
 }
@@ -319,6 +326,10 @@ void ExpertStore::setNuma(NumaMode mode, int64_t node) {
 }
 KnobState ExpertStore::numaModeState() const {
     return m_core->numaModeState();
+}
+
+std::string ExpertStore::numaModeProblem(NumaMode mode) const {
+    return m_core->numaModeProblem(mode);
 }
 KnobState ExpertStore::numaNodeState() const {
     return m_core->numaNodeState();

@@ -174,6 +174,9 @@ public:
     // How reads are done and why: "io_uring, registered buffers, direct", "pread on threads
     // (no io_uring: Operation not permitted), buffered".
     std::string readPath() const;
+    // Why a choice cannot work with these files on this machine, "" when it can.
+    std::string ioModeProblem(IoMode mode) const;
+    std::string numaModeProblem(NumaMode mode) const;
     void residency(std::vector<Residency>& out) const;  // (MoE layers * E)
     int64_t experts() const;                            // per layer
     int64_t moeLayers() const;

@@ -110,4 +110,9 @@ std::unique_ptr<Numa> Numa::system() {
     return std::make_unique<SystemNuma>();
 }
 
+std::string numaNodesText(int nodes) {
+    return nodes == 1 ? "this machine has one NUMA node"
+                      : "this machine has " + std::to_string(nodes) + " NUMA nodes";
+}
+
 }  // namespace colibri

@@ -37,4 +37,6 @@ public:
     static std::unique_ptr<Numa> system();
 };
 
+std::string numaNodesText(int nodes);  // "this machine has one NUMA node"
+
 }  // namespace colibri

@@ -51,6 +51,7 @@ public:
     KnobState setPrefetchThreads(int64_t threads);
     KnobState setPrefetch(PrefetchSource source, int64_t depth);
     KnobState setIoMode(IoMode mode);
+    std::string ioModeProblem(IoMode mode) const;
     KnobState setIoDepth(int64_t reads);
     KnobState setLinkLimit(int64_t megabytesPerSecond);
     KnobState prefetchState();
@@ -61,6 +62,7 @@ public:
     // store_placement.cpp
     void setNuma(NumaMode mode, int64_t node);
     KnobState numaModeState();
+    std::string numaModeProblem(NumaMode mode) const;
     KnobState numaNodeState();
     KnobState setPrefetchThreadCore(int64_t thread, int64_t core);
     KnobState prefetchThreadCore(int64_t thread);

@@ -18,11 +18,6 @@ namespace {
 constexpr int kMostCores = 1024;       // what a cpu_set_t holds
 constexpr size_t kSampledSlots = 256;  // asked of the kernel at once
 
-std::string nodeCount(int nodes) {
-    return nodes == 1 ? "this machine has one NUMA node"
-                      : "this machine has " + std::to_string(nodes) + " NUMA nodes";
-}
-
 }  // namespace
 
 // ---- NUMA ----
@@ -36,7 +31,7 @@ void StoreCore::setNuma(NumaMode mode, int64_t node) {
         m_numaReason = m_parts.numa->refusal();
         if (mode == NumaMode::Off) m_numaReason.clear();
         if (m_numaReason.empty() && mode == NumaMode::Bind && m_numaRequested.node >= nodes)
-            m_numaReason = nodeCount(nodes);
+            m_numaReason = numaNodesText(nodes);
         const NumaPlace wanted = m_numaReason.empty() ? m_numaRequested : NumaPlace{};
         if (wanted == m_place) return;
         m_place = wanted;
@@ -107,6 +102,12 @@ void StoreCore::moverLoop() {
     }
 }
 
+std::string StoreCore::numaModeProblem(NumaMode mode) const {
+    if (mode == NumaMode::Off) return {};
+    const int nodes = m_parts.numa->nodes();
+    return nodes > 1 ? m_parts.numa->refusal() : numaNodesText(nodes);
+}
+
 KnobState StoreCore::numaModeState() {
     Lock lock(m_mutex);
     KnobState state{int64_t(m_numaRequested.mode), int64_t(m_place.mode), m_numaReason};
@@ -138,7 +139,7 @@ KnobState StoreCore::numaNodeState() {
     }
     if (state.requested >= nodes) {
         state.effective = nodes - 1;
-        state.reason = nodeCount(nodes);
+        state.reason = numaNodesText(nodes);
     }
     // The node on which most of the slots really lie.
     std::vector<int> counts(size_t(nodes), 0);

@@ -297,6 +297,13 @@ private slots:
         QCOMPARE(check(R"({"expert_cache_size": "four"})").code, 3);
         QCOMPARE(check(R"({"expert_cache_size": 400})").code, 0);
         QCOMPARE(check(R"({"expert_cache_size": 400})", {"--model", m_model}).code, 3);
+        // In range, and of no effect with this model: told, no error.
+        const Run table = check(R"({"router_mode": "table", "cache_policy": "lru"})", {"--model", m_model, "--json"});
+        QCOMPARE(table.code, 0);
+        const QJsonObject problems = table.json()["problems"].toObject();
+        QCOMPARE(problems.keys(), QStringList{"router_mode"});
+        QCOMPARE(problems["router_mode"].toString(), QString("no router table in this model"));
+        QVERIFY(table.err.contains("router_mode has no effect: no router table"));
         QCOMPARE(colibri({"config", "check", write("c.json", "{")}).code, 3);
 
         // A config file sets what the command line leaves open.
@@ -328,6 +335,10 @@ private slots:
         QVERIFY(
             QDir(folder.path()).isEmpty(QDir::AllEntries | QDir::Hidden | QDir::NoDotAndDotDot));
         QCOMPARE(colibri({"diagnose", "--dir", "/nonexistent"}).code, 3);
+        // A folder with a model: its own experts are read, by the means the engine reads them with.
+        const QJsonObject disk = colibri({"diagnose", "--json", "--dir", m_model}).json()["disk"].toObject();
+        QVERIFY(disk["read_bytes_per_s"].toDouble() > 0);
+        QVERIFY(!disk["reads"].toString().isEmpty());
     }
 
     void sessionFileIsWritten() {

@@ -63,6 +63,10 @@ private slots:
             QCOMPARE(s.requested, int64_t(1));
             QCOMPARE(s.effective, int64_t(0));
             QVERIFY(s.reason.find("no router table") != std::string::npos);
+            // The same, asked before anyone sets it.
+            QCOMPARE(engine->knobProblem(id, 1), s.reason);
+            QCOMPARE(knobProblemFor(id, 1, engine->info()), s.reason);
+            QCOMPARE(engine->knobProblem(id, 0), std::string());
         }
         QVERIFY(!engine->routerStats().table);
     }
@@ -74,6 +78,8 @@ private slots:
         QCOMPARE(generate(*engine, m_prompt, 30), expected);
         const RouterStats s = engine->routerStats();
         QVERIFY(s.table);
+        QCOMPARE(engine->knobProblem(KnobId::RouterMode, kTable), std::string());
+        QCOMPARE(knobProblemFor(KnobId::RouterMode, kTable, engine->info()), std::string());
         // 69 rows, 4 layers, top-4.
         QCOMPARE(s.compared, uint64_t(69 * 4 * 4));
         QVERIFY(s.agreed > 0 && s.agreed < s.compared);

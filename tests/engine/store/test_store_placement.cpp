@@ -131,6 +131,9 @@ private slots:
     void refusalsAreTold() {
         FakeNuma* numa = nullptr;
         Rig without = rigOn(numa, "libnuma.so.1 is not installed");
+        QCOMPARE(without.store->numaModeProblem(NumaMode::Off), std::string());
+        QCOMPARE(without.store->numaModeProblem(NumaMode::Bind),
+                 std::string("libnuma.so.1 is not installed"));
         without.store->setNuma(NumaMode::Bind, 1);
         QVERIFY(fill(without));
         KnobState state = without.store->numaModeState();
