@@ -33,6 +33,11 @@ const SeriesInfo kInfos[kSeriesCount] = {
     {"Read", "GB/s", "bytes of experts read, 1 s window"},
     {"Stall", "%", "of decode time in which compute waited for experts, 10 s window"},
     {"Queue", "requests", "requests that wait for admission"},
+    {"Mean batch", "requests", "requests per forward pass, 2 s window"},
+    {"Prefetch issued", "reads/s", "reads begun ahead of need, 2 s window"},
+    {"Prefetch useful", "reads/s", "read ahead and resident at first touch, 2 s window"},
+    {"Prefetch late", "reads/s", "asked for while being read ahead, 2 s window"},
+    {"Prefetch wasted", "reads/s", "read ahead and gone before use, 2 s window"},
     {"Memory", "GiB", "resident memory of this process"},
     {"SM utilisation", "%", "share of time in which the GPU ran a kernel"},
 };
@@ -122,10 +127,14 @@ void Metrics::add(const Event& event, double t) {
         case EventType::Note:
             addMarker({.t = t, .label = event.note.text, .kind = Marker::Kind::Note});
             break;
-        case EventType::Eviction:
         case EventType::BatchFormed:
+            m_batches.add(t, {1, double(event.batch.requests), 0, 0});
+            break;
         case EventType::PrefetchOutcome:
-            break;  // kept in the session file; the counts come from the store
+            addPrefetch(event.prefetch, t);
+            break;
+        case EventType::Eviction:
+            break;  // the count comes from the store
     }
 }
 
@@ -193,6 +202,24 @@ void Metrics::addLoad(const ExpertLoadEvent& load, double t) {
     m_loads.add(t, load.needNs);
     m_rawLoads.emplace_back(t, load.needNs);
     if (m_rawLoads.size() > kRawValues) m_rawLoads.pop_front();
+}
+
+void Metrics::addPrefetch(const PrefetchEvent& counts, double t) {
+    if (counts.source >= m_prefetch.size()) return;
+    m_prefetch[counts.source].add(t, {double(counts.issued), double(counts.useful),
+                                      double(counts.late), double(counts.wasted)});
+}
+
+// Of the source in force; while it backs off it is still the one asked for, and reads nothing.
+void Metrics::tickPrefetch(double now) {
+    for (WindowedSums& sums : m_prefetch) sums.expire(now - kRateWindowSeconds);
+    const int64_t source = m_knobRequested[size_t(KnobId::PrefetchSource)];
+    const bool on = m_active > 0 && source > int64_t(PrefetchSource::Off) &&
+                    source < int64_t(m_prefetch.size());
+    for (size_t i = 0; i < WindowedSums::kFields; ++i) {
+        const double rate = on ? m_prefetch[size_t(source)].sums()[i] / kRateWindowSeconds : kNaN;
+        m_series[size_t(SeriesId::PrefetchIssued) + i].add(now, rate);
+    }
 }
 
 void Metrics::hold(KnobId knob) {
@@ -353,6 +380,7 @@ void Metrics::tick(double now, double memoryBytes, double smPercent, const std::
     m_decode.expire(now - kWindowSeconds);
     m_reads.expire(now - kReadWindowSeconds);
     m_tokens.expire(now - kRateWindowSeconds);
+    m_batches.expire(now - kRateWindowSeconds);
 
     const auto add = [&](SeriesId id, double y) { m_series[size_t(id)].add(now, y); };
     // A quantity of the engine's work is a gap while no request runs, never a stale figure.
@@ -372,6 +400,9 @@ void Metrics::tick(double now, double memoryBytes, double smPercent, const std::
     const auto& decode = m_decode.sums();
     add(SeriesId::StallShare, working(decode[1] > 0 ? 100 * decode[2] / decode[1] : kNaN));
     add(SeriesId::QueueDepth, m_waiting);
+    const auto& batches = m_batches.sums();
+    add(SeriesId::MeanBatch, working(batches[0] > 0 ? batches[1] / batches[0] : kNaN));
+    tickPrefetch(now);
     add(SeriesId::MemoryGiB, memoryBytes / double(1 << 30));
     Series& sm = m_series[size_t(SeriesId::SmUtilisation)];
     sm.setUnavailable(smReason);

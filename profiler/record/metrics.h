@@ -18,7 +18,7 @@
 namespace colibri {
 
 constexpr double kWindowSeconds = 10;      // hit rate, loads, ITL, stall
-constexpr double kRateWindowSeconds = 2;   // tok/s
+constexpr double kRateWindowSeconds = 2;   // tok/s, batches, prefetch
 constexpr double kReadWindowSeconds = 1;   // read rate
 
 // Values with their times, and the histogram of those inside the window.
@@ -83,6 +83,8 @@ private:
     void addLayerStep(const LayerStepEvent& step, double t);
     void addLoad(const ExpertLoadEvent& load, double t);
     void addRequest(const Event& event, double t);
+    void addPrefetch(const PrefetchEvent& counts, double t);
+    void tickPrefetch(double now);
     void addKnob(const KnobEvent& knob, double t);
     void addMarker(Marker marker);
     void measureEffects(double gapNs);
@@ -102,6 +104,8 @@ private:
     WindowedSums m_decode;                 // tokens, step ns, stall ns
     WindowedSums m_reads;                  // bytes
     WindowedSums m_tokens;                 // tokens and gaps, short window
+    WindowedSums m_batches;                // steps, requests in them
+    std::array<WindowedSums, kPrefetchSources> m_prefetch;  // issued, useful, late, wasted
     std::deque<std::pair<double, uint64_t>> m_rawItl, m_rawLoads;
     std::vector<Marker> m_markers;
     std::vector<Change> m_changes;         // at most one: a further change ends it

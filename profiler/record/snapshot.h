@@ -24,6 +24,10 @@ enum class SeriesId : uint8_t {
     ReadRate,         // GB/s, bytes read / wall time, 1 s
     StallShare,       // %, of decode time in which compute waited for experts, 10 s window
     QueueDepth,       // requests waiting
+    MeanBatch,        // requests per step (forward pass), 2 s window
+    // Reads per second of the prefetch source in force, by what became of them, 2 s window. A gap
+    // while prefetch is off.
+    PrefetchIssued, PrefetchUseful, PrefetchLate, PrefetchWasted,
     MemoryGiB,        // of this process
     SmUtilisation,    // %, n/a without a GPU
     Count

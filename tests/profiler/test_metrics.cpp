@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include <QTest>
 
+#include <array>
 #include <cmath>
 
 #include "profiler/record/effect.h"
@@ -97,6 +98,79 @@ private slots:
         QCOMPARE(snapshot.markers.size(), 2);
         QVERIFY(snapshot.markers[1].kind == Marker::Kind::TurnEnd);
         QCOMPARE(snapshot.markers[1].label, "turn 1");
+    }
+    void batchesAndQueue()
+    {
+        Metrics metrics(1, 4, {0});
+        const auto step = [&](double t, int requests) {
+            Event event{};
+            event.type = EventType::BatchFormed;
+            event.batch.requests = uint16_t(requests);
+            event.batch.rows = uint16_t(requests * 3);
+            metrics.add(event, t);
+        };
+        Snapshot snapshot;
+        for (uint64_t id = 1; id <= 3; ++id)
+            metrics.add(requestEvent(EventType::RequestArrived, id), 0);
+        metrics.add(requestEvent(EventType::RequestAdmitted, 1), 0);
+        step(0.1, 1);
+        step(0.2, 1);
+        metrics.tick(0.3, 0, NAN, "none");
+        metrics.fill(snapshot);
+        QCOMPARE(last(snapshot, SeriesId::QueueDepth), 2.0);
+        QCOMPARE(last(snapshot, SeriesId::MeanBatch), 1.0);
+        step(0.4, 4);
+        metrics.tick(0.5, 0, NAN, "none");
+        metrics.fill(snapshot);
+        QCOMPARE(last(snapshot, SeriesId::MeanBatch), 2.0);     // of three steps
+        step(2.3, 3);                                           // the two of one have left
+        metrics.tick(2.35, 0, NAN, "none");
+        metrics.fill(snapshot);
+        QCOMPARE(last(snapshot, SeriesId::MeanBatch), 3.5);
+        metrics.add(requestEvent(EventType::RequestDone, 1), 2.4);
+        metrics.tick(2.5, 0, NAN, "none");
+        metrics.fill(snapshot);
+        QVERIFY(std::isnan(last(snapshot, SeriesId::MeanBatch)));
+        QCOMPARE(last(snapshot, SeriesId::QueueDepth), 2.0);
+    }
+    void prefetchRatesAreThoseOfTheSourceInForce()
+    {
+        Metrics metrics(1, 4, {0});
+        const auto outcome = [&](double t, PrefetchSource source, uint32_t issued, uint32_t useful,
+                                 uint32_t late, uint32_t wasted) {
+            Event event{};
+            event.type = EventType::PrefetchOutcome;
+            event.prefetch = {issued, useful, late, wasted, uint8_t(source)};
+            metrics.add(event, t);
+        };
+        const auto source = [](PrefetchSource requested, PrefetchSource effective) {
+            Event event = knobEvent(KnobId::PrefetchSource, int64_t(requested));
+            event.knob.effective = int64_t(effective);
+            return event;
+        };
+        const auto rates = [&](double now) {
+            Snapshot snapshot;
+            metrics.tick(now, 0, NAN, "none");
+            metrics.fill(snapshot);
+            return std::array{last(snapshot, SeriesId::PrefetchIssued), last(snapshot, SeriesId::PrefetchUseful),
+                              last(snapshot, SeriesId::PrefetchLate), last(snapshot, SeriesId::PrefetchWasted)};
+        };
+        const auto next = PrefetchSource::NextRouter, before = PrefetchSource::PreviousToken;
+        metrics.add(requestEvent(EventType::RequestArrived, 1), 0);
+        metrics.add(requestEvent(EventType::RequestAdmitted, 1), 0);
+        QVERIFY(std::isnan(rates(0.01)[0]));                    // no source known
+        metrics.add(source(next, next), 0.02);
+        outcome(0.1, next, 20, 12, 4, 2);
+        outcome(0.2, before, 100, 0, 0, 100);                   // begun by another source
+        QCOMPARE(rates(0.3), (std::array{10.0, 6.0, 2.0, 1.0}));
+        metrics.add(source(next, PrefetchSource::Off), 0.4);    // backs off: nothing is read
+        QCOMPARE(rates(0.5), (std::array{10.0, 6.0, 2.0, 1.0}));
+        QCOMPARE(rates(2.5), (std::array{0.0, 0.0, 0.0, 0.0}));
+        metrics.add(source(before, before), 2.6);
+        outcome(2.7, before, 8, 6, 0, 0);
+        QCOMPARE(rates(2.8), (std::array{4.0, 3.0, 0.0, 0.0}));
+        metrics.add(source(PrefetchSource::Off, PrefetchSource::Off), 2.9);
+        QVERIFY(std::isnan(rates(3.0)[0]));
     }
     void percentilesPoolRawGaps()
     {
