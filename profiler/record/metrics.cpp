@@ -20,6 +20,7 @@ constexpr int kEffectTokens = 64;        // on each side of a knob change
 constexpr int kEffectMinimum = 24;       // tokens before a change, or it is not measured
 constexpr int kEffectSkip = 8;           // tokens right after it, while the cache settles
 constexpr double kSameChangeSeconds = 1; // steps of one knob closer than this are one change
+constexpr double kLongestHole = 1;       // seconds between ticks
 constexpr double kHeatHalfLife = 5;      // seconds
 
 const SeriesInfo kInfos[kSeriesCount] = {
@@ -374,6 +375,9 @@ void Metrics::addMarker(Marker marker) {
 }
 
 void Metrics::tick(double now, double memoryBytes, double smPercent, const std::string& smReason) {
+    // What was not looked at is not known: a hole in the drains is a gap in every series.
+    if (now - m_lastTick > kLongestHole)
+        for (Series& series : m_series) series.add(m_lastTick, kNaN);
     m_itl.expire(now - kWindowSeconds);
     m_loads.expire(now - kWindowSeconds);
     m_lookups.expire(now - kWindowSeconds);

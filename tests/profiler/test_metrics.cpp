@@ -99,6 +99,18 @@ private slots:
         QVERIFY(snapshot.markers[1].kind == Marker::Kind::TurnEnd);
         QCOMPARE(snapshot.markers[1].label, "turn 1");
     }
+    // The process was stopped, or the machine slept.
+    void aHoleInTheTicksIsAGap()
+    {
+        Metrics metrics(1, 4, {0});
+        for (const double t : {0.5, 0.6, 9.0, 9.1}) metrics.tick(t, 1 << 30, NAN, "none");
+        Snapshot snapshot;
+        metrics.fill(snapshot);
+        const SeriesData& memory = snapshot.series[size_t(SeriesId::MemoryGiB)];
+        QCOMPARE(memory.y.size(), size_t(5));
+        QVERIFY(std::isnan(memory.y[2]) && memory.t[2] < 9);
+        QCOMPARE(memory.y[3], 1.0);
+    }
     void batchesAndQueue()
     {
         Metrics metrics(1, 4, {0});

@@ -3,6 +3,7 @@
 
 #include <QAbstractItemView>
 #include <QLabel>
+#include <QStandardItemModel>
 #include <QVBoxLayout>
 
 #include "engine/base/format.h"
@@ -99,6 +100,41 @@ void KnobControl::setLimits(const KnobLimits& limits, const ModelFacts* model) {
     if (m_slider) m_slider->setRange(knobSliderRange(m_row, limits, model));
 }
 
+void KnobControl::setProblems(const QStringList& problems) {
+    m_problems = problems;
+    if (m_slider) m_slider->setAvailable(problems.value(0).isEmpty());
+    for (int i = 0; i < int(m_row.choices.size()); ++i) {
+        const QString reason = problems.value(i);
+        if (m_segment) {
+            m_segment->setChoiceEnabled(i, reason.isEmpty(), reason);
+        } else if (auto* model = qobject_cast<QStandardItemModel*>(m_select->model())) {
+            model->item(i)->setEnabled(reason.isEmpty());
+            model->item(i)->setToolTip(reason);
+        }
+    }
+    updateNote();
+}
+
+// "bind, interleave n/a: this machine has one NUMA node."
+QString KnobControl::problemText() const {
+    if (m_slider) return m_problems.value(0).isEmpty() ? QString() : "n/a: " + m_problems[0] + ".";
+    QStringList lines, told;
+    for (const QString& reason : m_problems) {
+        // What is asked for says its reason already.
+        const bool asked = m_state.requested != m_state.effective &&
+                           reason == m_problems.value(int(m_state.requested));
+        if (reason.isEmpty() || asked || told.contains(reason)) continue;
+        told << reason;
+        QStringList names;
+        for (int i = 0; i < m_problems.size(); ++i)
+            if (m_problems[i] == reason) names << m_row.choices[size_t(i)];
+        lines << names.join(", ") + " n/a: " + reason + ".";
+    }
+    return lines.join(' ');
+}
+
+QString KnobControl::note() const { return m_slider ? m_slider->noteText() : m_note->text(); }
+
 void KnobControl::edited(int64_t value, bool final) {
     if (final) {
         m_waiting.reset();
@@ -148,6 +184,8 @@ void KnobControl::updateNote() {
         icon = "warn";
         ink = Tone::Text2;
     }
+    if (const QString problem = problemText(); !problem.isEmpty())
+        text += (text.isEmpty() ? "" : " ") + problem;
     if (m_slider) {
         m_slider->setNote(text, icon, Tone::Warn, ink);
     } else {

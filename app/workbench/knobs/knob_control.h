@@ -24,6 +24,9 @@ public:
     explicit KnobControl(const KnobRow& row, QWidget* parent = nullptr);
     const KnobRow& row() const { return m_row; }
     void setLimits(const KnobLimits& limits, const ModelFacts* model);
+    // Why each choice cannot work here, "" where it can: such a choice is greyed, its reason is in
+    // its tooltip and in the note. Of a number one reason, why no value would change anything.
+    void setProblems(const QStringList& problems);
     void setState(const KnobState& state);
     void setEarlier(const QVector<int64_t>& values, const QStringList& texts);
     void setHint(const QString& hint);            // cost or effect, below the slider
@@ -31,6 +34,7 @@ public:
     SliderRow* sliderRow() const { return m_slider; }
     Segment* segment() const { return m_segment; }
     Select* select() const { return m_select; }
+    QString note() const;
     void focusControl();
 
 signals:
@@ -40,6 +44,7 @@ signals:
 private:
     void edited(int64_t value, bool final);
     void updateNote();
+    QString problemText() const;
 
     const KnobRow& m_row;
     SliderRow* m_slider = nullptr;
@@ -49,6 +54,7 @@ private:
     KnobLimits m_limits;
     KnobState m_state;
     QString m_hint;
+    QStringList m_problems;
     QTimer m_pace;
     std::optional<int64_t> m_waiting;             // value to apply when the pace allows
 };

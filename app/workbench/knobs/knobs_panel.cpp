@@ -239,6 +239,7 @@ void KnobsPanel::setSource(SessionSource* source) {
         control->setHint({});
         control->setEarlier({}, {});
         if (m_source) control->setLimits(m_source->knobLimits(control->row().id), m_source->model());
+        control->setProblems(m_source ? problemsOf(control->row()) : QStringList());
     }
     m_scroll->setVisible(m_source != nullptr);
     m_empty->setVisible(m_source == nullptr);
@@ -249,6 +250,16 @@ void KnobsPanel::setSource(SessionSource* source) {
     m_redo->setEnabled(false);
     if (m_source) updateStates();
     m_changes->setSnapshot(nullptr);
+}
+
+QStringList KnobsPanel::problemsOf(const KnobRow& row) const {
+    const auto problem = [&](int64_t value) {
+        return QString::fromStdString(m_source->knobProblem(row.id, value));
+    };
+    if (row.choices.empty()) return {problem(m_source->knobState(row.id).requested)};
+    QStringList problems;
+    for (size_t i = 0; i < row.choices.size(); ++i) problems << problem(int64_t(i));
+    return problems;
 }
 
 void KnobsPanel::updateStates() {

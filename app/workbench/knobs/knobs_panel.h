@@ -63,6 +63,7 @@ private:
     void addGroup(const QString& name, const std::vector<const KnobRow*>& rows);
     QWidget* buildHead();
     QWidget* buildProfileRow();
+    QStringList problemsOf(const KnobRow& row) const;
     void updateStates();
     void updateHints(const Snapshot& snapshot);
     void updateProfileRow();

@@ -140,6 +140,7 @@ ChatPage::ChatPage(ChatStore* store, ViewState* view, QWidget* window)
             menu.addAction(QString("Export plot as %1...").arg(QString(format).toUpper()), this,
                            [this, format] { m_plots->exportPlot(m_plots->focusedPlot(), format); });
         }
+        m_plots->fillPlotsMenu(menu.addMenu("Plots"));
         menu.exec(m_pane->more->mapToGlobal(QPoint(0, 24)));
     });
 }
@@ -240,7 +241,7 @@ void ChatPage::saveSizes() {
 void ChatPage::resetLayout() {
     for (const Mode mode : {Mode::Small, Mode::Compact, Mode::Normal, Mode::Large})
         settings().remove(QString("layout/chat_") + modeName(mode));
-    m_plots->setShownPlots({"hit", "load", "itl", "sm", "experts", "rate", "disk", "memory"});
+    m_plots->resetShown();
     restoreSizes();
 }
 

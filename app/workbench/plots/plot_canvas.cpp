@@ -35,7 +35,7 @@ PlotCanvas::PlotCanvas(const PlotSpec& spec, ViewState* view, QWidget* parent)
     for (size_t i = 0; i < spec.series.size(); ++i) {
         QCPGraph* graph = addGraph();
         graph->setAdaptiveSampling(false);   // the data is thinned already
-        if (spec.steps) graph->setLineStyle(QCPGraph::lsStepLeft);
+        if (spec.series[i].steps) graph->setLineStyle(QCPGraph::lsStepLeft);
         m_graphs.push_back(graph);
     }
     if (spec.pool == PlotSpec::Pool::Itl) {
@@ -167,6 +167,7 @@ void PlotCanvas::updateData() {
         if (!(want > 0)) want = m_spec.slo ? m_view->sloMs() * 1.5 : 1;
         // A bound that is not far above the data is worth seeing.
         if (bound() > want && bound() < 4 * want) want = bound() * 1.1;
+        want = std::max(want, m_spec.leastMax);
         const double step = niceStep(want), full = std::ceil(want / step) * step;
         if (full <= want * 1.12) want = full;
         if (want <= m_top && want > 0.55 * m_top) want = m_top;

@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-#include "profiler/record/snapshot.h"
+#include "app/workbench/plots/plot_facts.h"
 
 namespace colibri::ui {
 
@@ -16,6 +16,7 @@ struct PlotSeries {
     int color;                   // 1..8, of the palette
     int decimals = 1;            // in the legend; -1: 2, or 3 under one unit
     double quantile = -1;        // of the pooled column; -1: the third column is the mean
+    bool steps = false;          // drawn as steps: a count
 };
 
 struct PlotSpec {
@@ -28,11 +29,13 @@ struct PlotSpec {
     Pool pool = Pool::None;
     Fill fill = Fill::ToZero;
     double fixedMax = std::numeric_limits<double>::quiet_NaN();
+    double leastMax = 0;         // the y axis reaches at least here: counts want whole ticks
     bool slo = false;            // shows the ITL limit
-    bool steps = false;
     bool secondColumn = false;   // stands in the second column of a wide window
     QString smallUnit;           // a thousandth of `unit`: used while all that is seen is under one unit
     QString needs;               // shown beside the title while its source is n/a
+    // What the session knows beside the series; null: nothing.
+    PlotFacts (*facts)(const SessionSource& source, const Snapshot& snapshot) = nullptr;
 };
 
 const std::vector<PlotSpec>& plotSpecs();

@@ -2,20 +2,22 @@
 #include "app/workbench/plots/plots_panel.h"
 
 #include <QFileDialog>
-#include <QGridLayout>
 #include <QMenu>
+#include <QScrollArea>
+#include <QScrollBar>
 #include <QVBoxLayout>
 #include <cmath>
 
+#include "app/workbench/plots/figure_cards.h"
 #include "app/workbench/plots/plot_canvas.h"
-#include "app/workbench/plots/plot_data.h"
+#include "app/workbench/plots/plot_margins.h"
 #include "app/workbench/session/save_file.h"
-#include "engine/base/format.h"
+#include "app/workbench/session/settings.h"
 
 namespace colibri::ui {
 namespace {
 
-// Hairlines between the columns and rows of a two-column body.
+// A hairline between two columns.
 class ColumnLine : public QWidget {
 public:
     ColumnLine() { setFixedWidth(1); }
@@ -26,35 +28,44 @@ protected:
     }
 };
 
-constexpr double kComparedSeconds = 120;  // figures stand beside those before a change
 constexpr double kIdleRedraw = 0.25;      // seconds, while nothing runs
+constexpr int kBars = 64, kLane = 48;     // heights: top bar and status bar, marker lane
+constexpr int kLeastCanvas = 56;          // of a live plot; its header comes on top
+constexpr int kMapHeight = 156, kLargeMapHeight = 388;
 
-QString number(double v, int decimals) { return QString::fromStdString(formatFixed(v, decimals)); }
+// By arrangement. The narrow pane has a tab of its own for the map.
+const char* const kArrangementNames[] = {"pane", "column", "columns"};
+const QSet<QString> kDefaultPlots[] = {
+    {"hit", "itl"},
+    {"hit", "load", "itl", "sm", "experts"},
+    {"hit", "load", "itl", "rate", "disk", "memory", "sm", "experts"},
+};
+
+QString shownKey(int arrangement) { return QString("plots/") + kArrangementNames[arrangement]; }
 
 }  // namespace
 
-const Marker* recentChange(const Snapshot& snapshot) {
-    for (size_t i = snapshot.markers.size(); i-- > 0;) {
-        const Marker& marker = snapshot.markers[i];
-        if (marker.kind == Marker::Kind::Knob)
-            return snapshot.now - marker.t <= kComparedSeconds ? &marker : nullptr;
-    }
-    return nullptr;
-}
-
-double valueBefore(const Snapshot& snapshot, SeriesId id, double t) {
-    return visibleStats(snapshot.series[size_t(id)], t - 10, t).last;
-}
-
 PlotsPanel::PlotsPanel(ViewState* view, QWidget* parent)
     : QWidget(parent), m_view(view), m_figures(new FiguresRow), m_experts(new ExpertsMap),
-      m_layout(new QVBoxLayout(this)), m_shown({"hit", "load", "itl", "sm", "experts", "rate", "disk",
-                                                "memory"}) {
+      m_choose(new IconButton("chart", "Choose plots")), m_layout(new QVBoxLayout(this)) {
+    for (int i = 0; i < kArrangements; ++i) {
+        const QVariant stored = settings().value(shownKey(i));
+        const QStringList keys = stored.toStringList();
+        m_shown[size_t(i)] = stored.isValid() ? QSet<QString>(keys.begin(), keys.end())
+                                              : kDefaultPlots[i];
+    }
     m_layout->setContentsMargins(0, 0, 0, 0);
     m_layout->setSpacing(0);
     m_figures->setParent(this);
     m_experts->setParent(this);
     m_experts->hide();
+    m_choose->setParent(m_figures);
+    m_choose->setIconSize(14);
+    connect(m_choose, &QAbstractButton::clicked, this, [this] {
+        QMenu menu;
+        fillPlotsMenu(&menu);
+        menu.exec(m_choose->mapToGlobal(QPoint(0, m_choose->height())));
+    });
     for (int i = 0; i < 2; ++i) {
         auto* lane = new MarkerLane(view, this);
         connect(lane, &MarkerLane::turnClicked, this, &PlotsPanel::turnClicked);
@@ -93,7 +104,7 @@ void PlotsPanel::setSource(SessionSource* source) {
     for (TimePlot* plot : m_plots) plot->setSource(source);
     m_experts->setModel(source ? source->model() : nullptr);
     m_snapshot.reset();
-    m_drawnAt = m_pooledAt = m_figuresAt = -1;
+    m_drawnAt = m_pooledAt = -1;
     m_moved = true;
 }
 
@@ -122,22 +133,46 @@ void PlotsPanel::setDensity(Density density, int windowHeight) {
     arrange();
 }
 
-void PlotsPanel::setShownPlots(const QSet<QString>& keys) {
-    m_shown = keys;
-    arrange();
-    emit shownChanged();
+int PlotsPanel::arrangement() const {
+    return m_density == Density::Small ? 0 : m_density == Density::Large ? 2 : 1;
 }
 
 void PlotsPanel::setPlotShown(const QString& key, bool on) {
-    if (on) m_shown.insert(key);
-    else m_shown.remove(key);
+    QSet<QString>& shown = m_shown[size_t(arrangement())];
+    if (on) shown.insert(key);
+    else shown.remove(key);
+    remember();
+}
+
+void PlotsPanel::resetShown() {
+    for (int i = 0; i < kArrangements; ++i) m_shown[size_t(i)] = kDefaultPlots[i];
+    remember();
+}
+
+void PlotsPanel::remember() {
+    for (int i = 0; i < kArrangements; ++i) {
+        const QSet<QString>& shown = m_shown[size_t(i)];
+        if (shown == kDefaultPlots[i]) settings().remove(shownKey(i));
+        else settings().setValue(shownKey(i), QStringList(shown.begin(), shown.end()));
+    }
     arrange();
-    emit shownChanged();
+}
+
+void PlotsPanel::fillPlotsMenu(QMenu* menu) {
+    const auto add = [&](const QString& key, const QString& title) {
+        QAction* action = menu->addAction(title);
+        action->setCheckable(true);
+        action->setChecked(plotShown(key));
+        connect(action, &QAction::toggled, this, [this, key](bool on) { setPlotShown(key, on); });
+    };
+    for (const PlotSpec& spec : plotSpecs()) add(spec.key, spec.title);
+    if (arrangement() > 0) add("experts", "Experts map");
+    menu->addSeparator();
+    menu->addAction("Default plots", this, &PlotsPanel::resetShown);
 }
 
 void PlotsPanel::arrange() {
-    const bool small = m_density == Density::Small, large = m_density == Density::Large;
-    const bool low = m_windowHeight < 800;
+    const bool small = m_density == Density::Small;
     const auto legend = small ? PlotHeader::Legend::Line
                         : m_density == Density::Compact ? PlotHeader::Legend::Short
                                                         : PlotHeader::Legend::Full;
@@ -153,56 +188,99 @@ void PlotsPanel::arrange() {
     while (QLayoutItem* item = m_layout->takeAt(0)) delete item;
     delete m_body;
     m_body = new QWidget;
-    auto* grid = new QGridLayout(m_body);
-    grid->setContentsMargins(0, 0, 0, 0);
-    grid->setSpacing(0);
-    const int columns = large ? 2 : 1;
-    for (int c = 0; c < columns; ++c) {
-        auto* column = new QVBoxLayout;
-        column->setSpacing(0);
-        column->setContentsMargins(0, 0, 0, 0);
-        m_lanes[size_t(c)]->setShort(small);
-        column->addWidget(m_lanes[size_t(c)]);
-        m_lanes[size_t(c)]->show();
-        std::vector<TimePlot*> live;
-        for (TimePlot* plot : m_plots) {
-            const QString key = plot->spec().key;
-            if (!m_shown.contains(key) || plot->unavailable() || key == "sm") continue;
-            if (small && key != "hit" && key != "itl") continue;
-            // One column has room for the three main plots; the others stand in the second.
-            if (!large && plot->spec().secondColumn && !m_shown.contains(key + "+")) continue;
-            if (large && int(plot->spec().secondColumn) != c) continue;
-            live.push_back(plot);
-        }
-        for (size_t i = 0; i < live.size(); ++i) {
-            const bool last = i + 1 == live.size();
-            live[i]->setLegend(legend);
-            live[i]->canvas()->setAxisVisible(last);
-            column->addWidget(live[i], last ? 112 : 100);
-            live[i]->show();
-        }
-        grid->addLayout(column, 0, 2 * c);
-        grid->setColumnStretch(2 * c, 1);
-        if (c == 0 && columns == 2) grid->addWidget(new ColumnLine, 0, 1);
-    }
     m_layout->addWidget(m_figures);
     m_figures->setLimits(small ? 3 : m_density == Density::Compact ? 4 : 5,
                          !small && m_windowHeight >= 640);
     m_layout->addWidget(m_body, 1);
+    const int needed = addColumns(m_body, legend);
     m_body->show();
+    placeBelow(m_windowHeight - kBars - m_figures->height() - kLane - needed, legend);
+    m_moved = true;
+    tick(m_snapshot);
+}
+
+// Marker lanes, and under them the live plots in one or two columns, which scroll where they do not
+// fit. Returns the height that the plots need.
+int PlotsPanel::addColumns(QWidget* body, PlotHeader::Legend legend) {
+    const bool small = m_density == Density::Small;
+    const int columns = m_density == Density::Large ? 2 : 1;
+    auto* rows = new QVBoxLayout(body);
+    auto* lanes = new QHBoxLayout;
+    auto* scroll = new QScrollArea;
+    auto* content = new QWidget;
+    auto* line = new QHBoxLayout(content);
+    rows->addLayout(lanes);
+    rows->addWidget(scroll, 1);
+    for (QLayout* layout : std::initializer_list<QLayout*>{rows, lanes, line}) {
+        layout->setContentsMargins(0, 0, 0, 0);
+        layout->setSpacing(0);
+    }
+    int needed = 0;
+    for (int c = 0; c < columns; ++c) {
+        if (c > 0) {
+            lanes->addWidget(new ColumnLine);
+            line->addWidget(new ColumnLine);
+        }
+        m_lanes[size_t(c)]->setShort(small);
+        lanes->addWidget(m_lanes[size_t(c)], 1);
+        m_lanes[size_t(c)]->show();
+        std::vector<TimePlot*> live;
+        for (TimePlot* plot : m_plots) {
+            const PlotSpec& spec = plot->spec();
+            if (!chosen().contains(spec.key) || plot->unavailable() || spec.key == "sm") continue;
+            if (columns > 1 && int(spec.secondColumn) != c) continue;
+            live.push_back(plot);
+        }
+        auto* column = new QVBoxLayout;
+        column->setSpacing(0);
+        int height = 0;
+        for (size_t i = 0; i < live.size(); ++i) {
+            const bool last = i + 1 == live.size();
+            live[i]->setLegend(legend);
+            live[i]->canvas()->setAxisVisible(last);
+            const int least = live[i]->header()->preferredHeight() + kLeastCanvas +
+                              (last ? kPlotBottomAxis - kPlotBottom : 0);
+            live[i]->setMinimumHeight(least);
+            height += least;
+            column->addWidget(live[i], last ? 112 : 100);
+            live[i]->show();
+        }
+        if (live.empty()) column->addStretch();
+        line->addLayout(column, 1);
+        needed = std::max(needed, height);
+    }
+    scroll->setWidget(content);
+    scroll->setWidgetResizable(true);
+    scroll->setFrameShape(QFrame::NoFrame);
+    content->setAutoFillBackground(false);
+    scroll->viewport()->setAutoFillBackground(false);
+    scroll->setFocusPolicy(Qt::NoFocus);
+    scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+    // The lane keeps the width of the plots, so that lines of equal time align.
+    QScrollBar* bar = scroll->verticalScrollBar();
+    connect(bar, &QScrollBar::rangeChanged, lanes, [lanes, bar](int, int most) {
+        lanes->setContentsMargins(0, 0, most > 0 ? bar->sizeHint().width() : 0, 0);
+    });
+    return needed;
+}
+
+// What leaves `room` below the plots is for: the GPU's plot, and the experts map, which is the
+// first to shrink and to go.
+void PlotsPanel::placeBelow(int room, PlotHeader::Legend legend) {
+    const bool small = m_density == Density::Small, low = m_windowHeight < 800;
     TimePlot* gpu = plot("sm");
-    if (!small && !low && m_shown.contains("sm")) {
+    if (chosen().contains("sm") && (small || !low)) {
         gpu->setLegend(legend);
         m_layout->addWidget(gpu, gpu->unavailable() ? 0 : 1);
         gpu->show();
+        room -= std::max(gpu->minimumHeight(), kUnavailableHeight);
     }
-    if (!small && !low && m_shown.contains("experts")) {
-        m_experts->setFixedHeight(large ? 388 : 156);
-        m_layout->addWidget(m_experts);
-        m_experts->show();
-    }
-    m_moved = true;
-    tick(m_snapshot);
+    if (small || low || !chosen().contains("experts")) return;
+    const int most = m_density == Density::Large ? kLargeMapHeight : kMapHeight;
+    if (room < kMapHeight) return;
+    m_experts->setFixedHeight(room < most ? kMapHeight : most);
+    m_layout->addWidget(m_experts);
+    m_experts->show();
 }
 
 void PlotsPanel::tick(const std::shared_ptr<const Snapshot>& snapshot) {
@@ -215,11 +293,7 @@ void PlotsPanel::tick(const std::shared_ptr<const Snapshot>& snapshot) {
         for (TimePlot* plot : m_plots) plot->setSnapshot(nullptr, false);
         for (MarkerLane* lane : m_lanes) lane->setSnapshot(nullptr);
         m_experts->setSnapshot(nullptr);
-        QVector<FigureCard> cards;
-        for (const char* label : {"Decode", "ITL P99", "Hit rate", "Read", "Stall"})
-            cards << FigureCard{label, "n/a", "", {caption("no model is loaded")}, ""};
-        m_figures->setCards(cards);
-        m_drawnAt = m_pooledAt = m_figuresAt = -1;
+        m_drawnAt = m_pooledAt = -1;
         return;
     }
     // While following, a redraw is due when the range has moved by half a pixel, or every 100 ms;
@@ -242,74 +316,12 @@ void PlotsPanel::tick(const std::shared_ptr<const Snapshot>& snapshot) {
     for (MarkerLane* lane : m_lanes)
         if (lane->isVisible()) lane->setSnapshot(snapshot);
     if (m_experts->isVisible()) m_experts->setSnapshot(snapshot);
-    if (std::abs(snapshot->now - m_figuresAt) >= 0.25) {   // figures that flicker cannot be read
-        m_figuresAt = snapshot->now;
-        updateFigures(*snapshot);
-    }
 }
 
-void PlotsPanel::updateFigures(const Snapshot& snapshot) {
-    const Figures& f = snapshot.figures;
-    const bool few = f.itlCount < 200;
-    QVector<FigureCard> cards;
-    FigureCard decode{"Decode", number(f.decodeTokS, 1), "tok/s", {},
-                      "Tokens decoded per second, over the last 2 s. A turn's own figure is over "
-                      "its whole reply.\nSource: engine events, 2 s window"};
-    const Marker* change = recentChange(snapshot);
-    const EffectLook effect = change ? effectLook(*change) : EffectLook();
-    if (effect.figure && std::isfinite(f.decodeTokS)) {
-        decode.detail = {captionMono(effect.text.section(" tok/s", 0, 0), effect.ink),
-                         caption(" since " + clockText(change->t, 0))};
-    } else if (!std::isfinite(f.itlP50Ms)) {
-        decode.detail = {caption("no tokens now")};
-    } else {
-        decode.detail = {caption("ITL P50 "), captionMono(number(f.itlP50Ms, 1)), caption(" ms")};
-    }
-    cards << decode;
-
-    FigureCard itl{"ITL P99", number(f.itlP99Ms, 1), "ms", {},
-                   "99th percentile of every gap between tokens, pooled.\n"
-                   "Source: engine events, 10 s window"};
-    const QString slo = number(m_view->sloMs(), 0);
-    if (!std::isfinite(f.itlP99Ms)) {
-        itl.detail = {caption("SLO " + slo + " ms")};
-    } else if (few) {
-        itl.detail = {caption(QString("n = %1, under 200").arg(f.itlCount))};
-    } else {
-        const bool met = f.itlP99Ms <= m_view->sloMs();
-        itl.detail = {caption("SLO " + slo + " ms, "),
-                      caption(met ? "met" : "over", met ? Tone::Ok : Tone::Error)};
-    }
-    cards << itl;
-
-    FigureCard hit{"Hit rate", number(f.hitRate, 1), "%", {},
-                   "Experts found in memory at first touch, out of all look-ups.\n"
-                   "A prefetch that comes late counts as a miss. Over the last 10 s; a turn's own "
-                   "figure is over its whole reply.\nSource: engine events, 10 s window"};
-    const double before = change && std::isfinite(f.hitRate)
-                              ? valueBefore(snapshot, SeriesId::HitRate, change->t) : std::nan("");
-    if (std::isfinite(before)) {
-        hit.detail = {caption("was " + number(before, 1) + " %")};
-    } else if (std::isfinite(f.prefetchHitRate)) {
-        hit.detail = {captionMono(number(f.prefetchHitRate, 1)), caption(" % by prefetch")};
-    } else {
-        hit.detail = {caption("no look-ups now")};
-    }
-    cards << hit;
-
-    const QString rate = std::isfinite(f.readBytesPerS)
-                             ? QString::fromStdString(formatRate(f.readBytesPerS)) : "n/a";
-    FigureCard read{"Read", rate.section(' ', 0, 0), rate.section(' ', 1), {},
-                    "Bytes of experts read from disk per second, over the last second.\nSource: engine events, 1 s window"};
-    const int64_t limit = m_source ? m_source->knobState(KnobId::LinkLimit).effective : 0;
-    read.detail = {caption(limit > 0 ? QString("link limit %1 MB/s").arg(limit) : "experts from disk",
-                           limit > 0 ? Tone::Warn : Tone::Text3)};
-    cards << read;
-
-    cards << FigureCard{"Stall", number(f.stallShare, 0), "%", {caption("waiting for the disk")},
-                        "Share of decode time in which compute waited for experts.\n"
-                        "Source: engine events, 10 s window"};
-    m_figures->setCards(cards);
+void PlotsPanel::showFigures(const std::shared_ptr<const Snapshot>& snapshot) {
+    m_figures->setCards(snapshot && m_source
+                            ? figureCards(*snapshot, *m_source, m_view->sloMs())
+                            : emptyFigureCards());
 }
 
 void PlotsPanel::showMenu(TimePlot* plot, const QPoint& at) {
@@ -328,10 +340,8 @@ void PlotsPanel::showMenu(TimePlot* plot, const QPoint& at) {
     }
     menu.addSeparator();
     menu.addAction("Reset range", m_view, &ViewState::reset);
-    menu.addAction("Hide plot", this, [=, this] {
-        setPlotShown(plot->spec().key, false);
-        setPlotShown(plot->spec().key + "+", false);
-    });
+    menu.addAction("Hide plot", this, [=, this] { setPlotShown(plot->spec().key, false); });
+    fillPlotsMenu(menu.addMenu("Plots"));
     menu.exec(at);
 }
 
@@ -348,6 +358,11 @@ void PlotsPanel::exportPlot(TimePlot* plot, const QString& format, QString path)
                                           : plot->saveImage(path);
     if (status.ok()) emit exported(path);
     else emit exportFailed(QString::fromStdString(status.text()));
+}
+
+void PlotsPanel::resizeEvent(QResizeEvent* event) {
+    QWidget::resizeEvent(event);
+    m_choose->move(width() - m_choose->width() - 4, 4);
 }
 
 void PlotsPanel::paintEvent(QPaintEvent*) {

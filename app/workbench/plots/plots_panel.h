@@ -5,15 +5,17 @@
 
 #include <QSet>
 #include <QWidget>
+#include <array>
 #include <functional>
 #include <memory>
 
 #include "app/workbench/plots/experts_map.h"
 #include "app/workbench/plots/marker_lane.h"
 #include "app/workbench/plots/time_plot.h"
+#include "app/workbench/widgets/controls.h"
 #include "app/workbench/widgets/figures_row.h"
 
-class QGridLayout;
+class QMenu;
 class QVBoxLayout;
 
 namespace colibri::ui {
@@ -30,11 +32,15 @@ public:
     void setDiagnose(std::function<void()> diagnose);
     // Called by the window's timer; redraws at most as often as something moves by a pixel.
     void tick(const std::shared_ptr<const Snapshot>& snapshot);
+    // The figures, as often as they can be read; the window gives the status bar the same.
+    void showFigures(const std::shared_ptr<const Snapshot>& snapshot);
 
-    bool plotShown(const QString& key) const { return m_shown.contains(key); }
+    // Which plots are shown, by key, and "experts": chosen and remembered for each arrangement
+    // (a narrow pane, one column, two columns).
+    bool plotShown(const QString& key) const { return chosen().contains(key); }
     void setPlotShown(const QString& key, bool on);
-    const QSet<QString>& shownPlots() const { return m_shown; }
-    void setShownPlots(const QSet<QString>& keys);
+    void resetShown();                   // of all arrangements
+    void fillPlotsMenu(QMenu* menu);     // a checkable entry for each
     TimePlot* plot(const QString& key) const;
     TimePlot* focusedPlot() const;       // else the first shown
     ExpertsMap* experts() const { return m_experts; }
@@ -47,15 +53,20 @@ public:
 signals:
     void exported(const QString& path);
     void exportFailed(const QString& reason);   // path and why
-    void shownChanged();
     void turnClicked(double from, double to);
 
 protected:
     void paintEvent(QPaintEvent*) override;
+    void resizeEvent(QResizeEvent*) override;
 
 private:
+    static constexpr int kArrangements = 3;
+    int arrangement() const;
+    const QSet<QString>& chosen() const { return m_shown[size_t(arrangement())]; }
+    void remember();
     void arrange();
-    void updateFigures(const Snapshot& snapshot);
+    int addColumns(QWidget* body, PlotHeader::Legend legend);
+    void placeBelow(int room, PlotHeader::Legend legend);
     void showMenu(TimePlot* plot, const QPoint& at);
 
     ViewState* m_view;
@@ -66,18 +77,14 @@ private:
     std::vector<MarkerLane*> m_lanes;
     std::vector<TimePlot*> m_plots;      // in the order of plotSpecs()
     ExpertsMap* m_experts;
+    IconButton* m_choose;                // the menu of plots, over the figures
     QVBoxLayout* m_layout;
-    QWidget* m_body = nullptr;
-    QSet<QString> m_shown;
+    QWidget* m_body = nullptr;           // lanes, and the columns in a scroll area
+    std::array<QSet<QString>, kArrangements> m_shown;
     std::shared_ptr<const Snapshot> m_snapshot;
-    double m_drawnAt = -1, m_pooledAt = -1, m_figuresAt = -1;
+    double m_drawnAt = -1, m_pooledAt = -1;
     double m_drawnLower = -1;
     bool m_moved = true;
 };
-
-// The newest knob change while figures may still be compared with those before it: not for long, and
-// not after a further change. And the series value just before a change.
-const Marker* recentChange(const Snapshot& snapshot);
-double valueBefore(const Snapshot& snapshot, SeriesId id, double t);
 
 }  // namespace colibri::ui

@@ -17,12 +17,12 @@
 namespace colibri::ui {
 namespace {
 
-constexpr int kUnavailableHeight = 72;
 constexpr int kFullLegend = 440;         // px of an export, for all columns
 
-// In a column of figures an unknown value is short; the tooltip of the tag says why.
+// In a column of figures an unknown value is short, and a large one keeps to its column; the tooltip
+// of the tag says why it is unknown.
 QString figure(double v, int decimals) {
-    return QString::fromStdString(formatFixed(v, decimals));
+    return QString::fromStdString(formatFixed(v, std::abs(v) < 1000 ? decimals : 0));
 }
 
 }  // namespace
@@ -39,13 +39,12 @@ TimePlot::TimePlot(const PlotSpec& spec, ViewState* view, QWidget* parent)
     column->addStretch(0);   // keeps the header on top while the canvas is hidden
     m_diagnose->setParent(m_header);
     m_diagnose->hide();
-    m_header->setToolTip(QString("%1, %2\n%3\nSource: engine events of this session")
-                             .arg(spec.title, spec.unit, spec.definition));
     setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Expanding);
     connect(m_canvas, &PlotCanvas::menuRequested, this,
             [this](const QPoint& at) { emit menuRequested(this, at); });
     connect(m_header, &PlotHeader::entryClicked, this, &TimePlot::toggle);
     connect(m_header, &PlotHeader::entryIsolated, this, &TimePlot::isolate);
+    updateFacts();
     updateLegend();
 }
 
@@ -84,7 +83,6 @@ void TimePlot::setSnapshot(const std::shared_ptr<const Snapshot>& snapshot, bool
         std::fill(m_pooled.begin(), m_pooled.end(), std::nan(""));
         if (!m_spec.needs.isEmpty()) reason = "no model is loaded";
     }
-    m_canvas->setEmptyReason(snapshot ? "nothing was recorded in this range" : "no model is loaded");
     if (reason != m_unavailable) {
         m_unavailable = reason;
         m_canvas->setVisible(reason.isEmpty());
@@ -94,7 +92,7 @@ void TimePlot::setSnapshot(const std::shared_ptr<const Snapshot>& snapshot, bool
         emit availabilityChanged();
     }
     if (!isVisible()) return;
-    updateBound();
+    updateFacts();
     if (!unavailable()) m_canvas->setSnapshot(snapshot);
     if (pooled) updatePooled();
     updateLegend();
@@ -125,17 +123,17 @@ double TimePlot::samplesSeen() const {
     return std::isfinite(last) ? last : 0;
 }
 
-// Bounds that are known: the memory limit of the process, a paced link.
-void TimePlot::updateBound() {
-    if (!m_source || !m_source->model()) return;
-    if (m_spec.key == "memory") {
-        const double limit = double(m_source->memory().limit) / double(1 << 30);
-        m_canvas->setBound(limit > 0 ? limit : std::nan(""), "limit " + figure(limit, 2), true);
-    } else if (m_spec.key == "disk") {
-        const int64_t limit = m_source->knobState(KnobId::LinkLimit).effective;
-        m_canvas->setBound(limit > 0 ? double(limit) / 1000 : std::nan(""),
-                           QString("link limit %1 MB/s").arg(limit), false);
-    }
+void TimePlot::updateFacts() {
+    const bool known = m_spec.facts && m_source && m_source->model() && m_snapshot;
+    m_facts = known ? m_spec.facts(*m_source, *m_snapshot) : PlotFacts();
+    m_canvas->setBound(m_facts.bound, m_facts.boundLabel, m_facts.boundHard);
+    m_canvas->setEmptyReason(!m_snapshot                     ? "no model is loaded"
+                             : !m_facts.emptyReason.isEmpty() ? m_facts.emptyReason
+                                                              : "nothing was recorded in this range");
+    QString help = QString("%1, %2\n%3\nSource: engine events of this session")
+                       .arg(m_spec.title, m_spec.unit, m_spec.definition);
+    if (!m_facts.detail.isEmpty()) help += "\n" + m_facts.detail;
+    if (help != m_header->toolTip()) m_header->setToolTip(help);
 }
 
 void TimePlot::updatePooled() {
@@ -200,6 +198,8 @@ PlotHeader::Content TimePlot::legend(bool withCursor) const {
         }
         content.entries.push_back(entry);
     }
+    if (!m_facts.note.isEmpty()) content.definition += ", " + m_facts.note;
+    content.tags.insert(content.tags.end(), m_facts.tags.begin(), m_facts.tags.end());
     if (itl && m_samples > 0 && m_samples < kEnoughSamples)
         content.tags.push_back({QString("P99 greyed: n = %1 < 200").arg(int(m_samples)), ""});
     if (m_view->paused()) {

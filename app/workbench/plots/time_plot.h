@@ -100,7 +100,7 @@ private:
     PlotHeader::Content legend(bool withCursor) const;
     double samplesSeen() const;
     void updatePooled();
-    void updateBound();
+    void updateFacts();
     void toggle(int index);
     void isolate(int index);
 
@@ -112,6 +112,7 @@ private:
     LinkButton* m_diagnose;
     std::shared_ptr<const Snapshot> m_snapshot;
     std::vector<double> m_pooled;        // per series, NaN unknown
+    PlotFacts m_facts;
     QString m_unavailable;
     bool m_canDiagnose = false;
     double m_samples = 0;                // n behind the newest P99 that is seen

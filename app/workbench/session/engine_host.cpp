@@ -303,6 +303,14 @@ void EngineHost::setKnob(KnobId id, int64_t value, bool final) {
     if (final) m_loaded->recorder->release(id, value);
 }
 
+std::string EngineHost::knobProblem(KnobId id, int64_t value) const {
+    return m_loaded ? m_loaded->engine->knobProblem(id, value) : std::string();
+}
+
+Calibration EngineHost::calibration() const {
+    return m_loaded ? m_loaded->engine->calibration() : Calibration();
+}
+
 Histogram EngineHost::itlBetween(double t0, double t1) const {
     return m_loaded ? m_loaded->recorder->itlBetween(t0, t1) : Histogram();
 }

@@ -55,6 +55,8 @@ public:
     KnobLimits knobLimits(KnobId id) const override;
     KnobState knobState(KnobId id) const override;
     void setKnob(KnobId id, int64_t value, bool final = true) override;
+    std::string knobProblem(KnobId id, int64_t value) const override;
+    Calibration calibration() const override;
     Histogram itlBetween(double t0, double t1) const override;
     Histogram loadsBetween(double t0, double t1) const override;
     void note(const QString& text) override;

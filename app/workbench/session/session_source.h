@@ -88,6 +88,9 @@ public:
     virtual KnobState knobState(KnobId id) const = 0;
     // `final` false: a step of a drag; the whole drag is one change.
     virtual void setKnob(KnobId id, int64_t value, bool final = true) = 0;
+    // Why a value in range cannot work here, "" when it can.
+    virtual std::string knobProblem(KnobId id, int64_t value) const = 0;
+    virtual Calibration calibration() const = 0;              // what the machine could do
 
     // Pooled raw values whose time lies in [t0, t1].
     virtual Histogram itlBetween(double t0, double t1) const = 0;

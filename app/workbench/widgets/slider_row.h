@@ -133,6 +133,7 @@ public:
     void setEffective(std::optional<int64_t> value) { m_slider->setEffective(value); }
     void setNote(const QString& text, const QString& icon = {}, Tone iconTone = Tone::Text3,
                  Tone textTone = Tone::Text3);
+    const QString& noteText() const { return m_noteText; }
     void setZeroText(const QString& text);        // "none" instead of 0
     // Reads typed text; default: a number in the range.
     using Parser = std::function<std::optional<int64_t>(const QString&, QString* error)>;

@@ -183,6 +183,7 @@ void MainWindow::tick() {
     if (m_statusTicks++ % 8 == 0) {      // 4 times a second: figures that can be read
         updateTopBar(snapshot.get());
         updateStatus(snapshot.get());
+        m_chatPage->plots()->showFigures(snapshot);
         if (snapshot) watchSession(*snapshot);
     }
 }

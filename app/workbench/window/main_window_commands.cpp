@@ -125,8 +125,7 @@ void MainWindow::addPlotCommands() {
         [this] { m_view->zoom(1 / 0.7, m_view->hasCursor() ? m_view->cursor() : m_view->upper()); });
     PlotsPanel* plots = m_chatPage->plots();
     for (const PlotSpec& spec : plotSpecs()) {
-        // In one column the plots of the second column are extra ones.
-        const QString key = spec.secondColumn ? spec.key + "+" : spec.key;
+        const QString key = spec.key;
         add("plots.show_" + spec.key, "Show plot: " + spec.title.toLower(), "chart", "",
             [plots, key] { plots->setPlotShown(key, !plots->plotShown(key)); },
             [plots, key] { return plots->plotShown(key) ? QString("shown") : QString("hidden"); });
@@ -208,6 +207,7 @@ std::vector<Command> MainWindow::knobCommands() {
                            m_chatPage->knobs()->control(id)->focusControl();
                        }, [now] { return now; }, {}});
         for (size_t i = 0; i < row.choices.size(); ++i) {
+            if (!m_source->knobProblem(id, int64_t(i)).empty()) continue;   // the knob says why
             out.push_back({"", "Knobs", "Set " + name + " to " + row.choices[i], "knob", {},
                            [knobs, id, i] { knobs->request(id, int64_t(i)); }, {}, {}});
         }

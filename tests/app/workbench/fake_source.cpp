@@ -114,7 +114,13 @@ void FakeSource::buildStory() {
         put(SeriesId::TokensPerSecond, t, value(1000 / i50));
         put(SeriesId::ReadRate, t, value(std::min(6.72 + a5 * .1, 96 * miss * 4.866e-3 * 1000 / i50)));
         put(SeriesId::StallShare, t, value(29 + a3));
-        put(SeriesId::QueueDepth, t, value(0));
+        put(SeriesId::QueueDepth, t, t > 60 && t < 63 ? 2 : t > 66 && t < 68.5 ? 1 : 0);
+        put(SeriesId::MeanBatch, t, value(1));
+        const double ahead = 96 * std::clamp(p, 0.0, 1.0) * 1000 / i50;
+        put(SeriesId::PrefetchUseful, t, value(ahead));
+        put(SeriesId::PrefetchLate, t, value(ahead * .21));
+        put(SeriesId::PrefetchWasted, t, value(ahead * .34));
+        put(SeriesId::PrefetchIssued, t, value(ahead * 1.57));
         put(SeriesId::MemoryGiB, t, 1.56 + .86 * (t < 3 ? t / 3 : 1) +
                                         .44 * (t > 44 ? std::min(1.0, (t - 44) / 2.4) : 0));
     }
@@ -233,6 +239,15 @@ void FakeSource::setKnob(KnobId id, int64_t value, bool final) {
     finalKnobCalls += final;
     knobCalls.emplace_back(id, value);
     m_knobs[size_t(id)] = {value, value, ""};
+}
+
+std::string FakeSource::knobProblem(KnobId id, int64_t value) const {
+    const bool table = (id == KnobId::RouterMode && value == int64_t(RouterMode::Table)) ||
+                       (id == KnobId::PrefetchSource && value == int64_t(PrefetchSource::RouterTable));
+    if (table && !routerTable) return "no router table in this model";
+    if (numaNodes == 1 && (id == KnobId::NumaNode || (id == KnobId::NumaMode && value > 0)))
+        return "this machine has one NUMA node";
+    return {};
 }
 
 void FakeSource::limitEffective(KnobId id, int64_t value, const std::string& reason) {

@@ -28,6 +28,9 @@ public:
     std::vector<std::pair<KnobId, int64_t>> knobCalls;
     int finalKnobCalls = 0;
     QStringList notes;
+    bool routerTable = false;
+    int numaNodes = 1;
+    Calibration machine{6.8e9, 21e9, true, "io_uring", ""};
 
     // Feeds a reply: tokens of `gapMs` each; finish() ends it.
     void feed(ChatRun& run, const QStringList& tokens, double gapMs = 25);
@@ -42,6 +45,8 @@ public:
     KnobLimits knobLimits(KnobId id) const override;
     KnobState knobState(KnobId id) const override;
     void setKnob(KnobId id, int64_t value, bool final = true) override;
+    std::string knobProblem(KnobId id, int64_t value) const override;
+    Calibration calibration() const override { return machine; }
     Histogram itlBetween(double t0, double t1) const override;
     Histogram loadsBetween(double t0, double t1) const override;
     void note(const QString& text) override { notes << text; }

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Renders the window with the seeded story to PNG files, to be looked at beside the pictures of the
 // design: workbench_shots DIR [PAGE...]; pages: chat, knobs, experts, palette, keyboard, diagnose,
-// sampling, list, messages, empty; a size may follow, as in chat-800x500.
+// sampling, list, messages, empty; a size may follow, as in chat-800x500. The page "live" is a real
+// run of the bundled model, "plots" the same with every plot chosen.
 #include <QApplication>
 #include <QDir>
+#include <QKeyEvent>
 #include <QPainter>
+#include <QPlainTextEdit>
 #include <QStandardPaths>
 #include <QThread>
 #include <cstdio>
 
 #include "app/workbench/chat/chat_parts.h"
+#include "app/workbench/session/engine_host.h"
 #include "app/workbench/window/main_window.h"
 #include "fake_source.h"
 
@@ -26,13 +30,77 @@ void settle(MainWindow& window) {
     }
 }
 
+QSize sizeOf(const QString& name) {
+    const QString dims = name.section('-', 1);
+    return dims.isEmpty() ? QSize(1440, 900)
+                          : QSize(dims.section('x', 0, 0).toInt(), dims.section('x', 1).toInt());
+}
+
+void save(MainWindow& window, const QString& folder, const QString& name, Theme::Mode mode) {
+    for (QWidget* widget : window.findChildren<QWidget*>()) widget->setAttribute(Qt::WA_UnderMouse, false);
+    QImage image(window.size(), QImage::Format_ARGB32);
+    image.fill(Qt::magenta);     // anything the window leaves unpainted shows
+    QPainter painter(&image);
+    window.render(&painter);
+    painter.end();
+    const QString path = folder + "/" + name + (mode == Theme::Mode::Dark ? "-dark" : "-light") + ".png";
+    image.save(path);
+    std::printf("%s\n", qPrintable(path));
+}
+
+// One run for all pictures: a reply, knobs moved on the way, and a second one under way.
+void shootLive(const QString& folder, const QStringList& names) {
+    EngineHost host(folder + "/data");
+    MainWindow window(&host, folder + "/chats");
+    window.resize(1440, 900);
+    window.show();
+    host.load(demoModelPath().toStdString(), demoKnobs());
+    const auto wait = [](const std::function<bool()>& done) {
+        while (!done()) {
+            QApplication::processEvents();
+            QThread::msleep(5);
+        }
+    };
+    wait([&] { return host.state() == SessionSource::State::Ready; });
+    window.showPage("chat");
+    ChatPanel* chat = window.chatPage()->chat();
+    KnobsPanel* knobs = window.chatPage()->knobs();
+    const auto tokens = [&](int n) {
+        const Conversation& c = chat->conversation();
+        return !chat->generating() || c.turns[c.path().last()].tokens.size() >= n;
+    };
+    const auto ask = [&](const char* text) {
+        chat->composer()->editor()->setPlainText(text);
+        QKeyEvent enter(QEvent::KeyPress, Qt::Key_Return, {});
+        QApplication::sendEvent(chat->composer()->editor(), &enter);
+    };
+    ask("Tell me a story about a fox.");
+    wait([&] { return tokens(40); });
+    knobs->request(KnobId::ExpertCacheSize, 16);
+    wait([&] { return !chat->generating(); });
+    ask("What is an expert cache?");
+    wait([&] { return tokens(20); });
+    knobs->request(KnobId::PrefetchSource, int64_t(PrefetchSource::PreviousToken));
+    wait([&] { return tokens(50); });
+    for (const Theme::Mode mode : {Theme::Mode::Dark, Theme::Mode::Light}) {
+        Theme::get().setMode(mode);
+        for (const QString& name : names) {
+            window.resize(sizeOf(name));
+            settle(window);
+            PlotsPanel* plots = window.chatPage()->plots();
+            plots->resetShown();
+            if (name.startsWith("plots"))
+                for (const PlotSpec& spec : plotSpecs()) plots->setPlotShown(spec.key, true);
+            settle(window);
+            save(window, folder, name, mode);
+        }
+    }
+    window.close();
+}
+
 void shoot(const QString& folder, const QString& name, Theme::Mode mode) {
     Theme::get().setMode(mode);
-    QSize size(1440, 900);
-    if (name.contains('x')) {
-        const QString dims = name.section('-', 1);
-        size = QSize(dims.section('x', 0, 0).toInt(), dims.section('x', 1).toInt());
-    }
+    const QSize size = sizeOf(name);
     FakeSource source(name != "empty");
     MainWindow window(&source, folder + "/chats");
     window.resize(size);
@@ -76,15 +144,7 @@ void shoot(const QString& folder, const QString& name, Theme::Mode mode) {
         }
         settle(window);
     }
-    for (QWidget* widget : window.findChildren<QWidget*>()) widget->setAttribute(Qt::WA_UnderMouse, false);
-    QImage image(size, QImage::Format_ARGB32);
-    image.fill(Qt::magenta);     // anything the window leaves unpainted shows
-    QPainter painter(&image);
-    window.render(&painter);
-    painter.end();
-    const QString path = folder + "/" + name + (mode == Theme::Mode::Dark ? "-dark" : "-light") + ".png";
-    image.save(path);
-    std::printf("%s\n", qPrintable(path));
+    save(window, folder, name, mode);
     chat->composer()->setGenerating(false);
 }
 
@@ -100,6 +160,11 @@ int main(int argc, char** argv) {
     QStringList names;
     for (int i = 2; i < argc; ++i) names << argv[i];
     if (names.isEmpty()) names = {"chat", "chat-800x500", "chat-1100x700", "chat-2560x1440", "palette"};
+    QStringList live;
+    for (const QString& name : names)
+        if (name.startsWith("live") || name.startsWith("plots")) live << name;
+    if (!live.isEmpty()) shootLive(folder, live);
+    for (const QString& name : live) names.removeAll(name);
     for (const QString& name : names)
         for (const Theme::Mode mode : {Theme::Mode::Dark, Theme::Mode::Light}) shoot(folder, name, mode);
     return 0;

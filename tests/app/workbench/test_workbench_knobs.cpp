@@ -2,6 +2,7 @@
 #include <QClipboard>
 #include <QJsonDocument>
 #include <QJsonObject>
+#include <QLabel>
 
 #include "app/workbench/knobs/changes_list.h"
 #include "app/workbench/knobs/knobs_panel.h"
@@ -49,6 +50,71 @@ private slots:
             QCOMPARE(control->sliderRow() != nullptr, knob.choices.empty());
             QCOMPARE(control->shownValue(), requested(knob.id));
         }
+    }
+
+    void everyKnobShowsWhatIsInForce() {
+        for (const KnobRow& knob : knobTable()) {
+            const KnobState state = m_source->knobState(knob.id);
+            const QString value = QString::fromStdString(knobValueText(knob, state.effective));
+            if (knob.live) {
+                QVERIFY2(m_panel->control(knob.id)->isVisibleTo(m_panel.get()), knob.name);
+                if (state.effective != state.requested)
+                    QVERIFY2(m_panel->control(knob.id)->note().contains("Effective " + value), knob.name);
+                continue;
+            }
+            bool shown = false;
+            for (const QLabel* label : m_panel->findChildren<QLabel*>())
+                shown = shown || (label->text().section(' ', 0, 0) == value &&
+                                  label->parentWidget()->toolTip() == knob.help);
+            QVERIFY2(shown, knob.name);
+        }
+    }
+
+    // What cannot work is greyed, and says why: in the choice's tooltip and under the knob.
+    void choicesThatCannotWorkAreGreyedWithTheReason() {
+        KnobControl* router = m_panel->control(KnobId::RouterMode);
+        QCOMPARE(router->note(), QString("table n/a: no router table in this model."));
+        router->segment()->setFocus();
+        QTest::keyClick(router->segment(), Qt::Key_Right);
+        QTest::mouseClick(router->segment(), Qt::LeftButton, {}, {router->segment()->width() - 8, 12});
+        QCOMPARE(requested(KnobId::RouterMode), int64_t(RouterMode::Exact));
+
+        KnobControl* source = m_panel->control(KnobId::PrefetchSource);
+        const int table = int(PrefetchSource::RouterTable);
+        QVERIFY(!(source->select()->model()->index(table, 0).flags() & Qt::ItemIsEnabled));
+        QCOMPARE(source->select()->itemData(table, Qt::ToolTipRole).toString(),
+                 QString("no router table in this model"));
+        QVERIFY(source->note().endsWith("router_table n/a: no router table in this model."));
+        source->select()->setFocus();
+        QTest::keyClick(source->select(), Qt::Key_Up);
+        QTest::keyClick(source->select(), Qt::Key_Up);     // past the table
+        QCOMPARE(requested(KnobId::PrefetchSource), int64_t(PrefetchSource::Off));
+
+        QCOMPARE(m_panel->control(KnobId::NumaMode)->note(),
+                 QString("bind, interleave n/a: this machine has one NUMA node."));
+        QVERIFY(!row(KnobId::NumaNode)->slider()->isEnabled());
+        QVERIFY(!row(KnobId::NumaNode)->field()->isEnabled());
+        QCOMPARE(m_panel->control(KnobId::NumaNode)->note(),
+                 QString("n/a: this machine has one NUMA node."));
+
+        // Another model, another machine.
+        m_source->routerTable = true;
+        m_source->numaNodes = 2;
+        m_panel->setSource(m_source.get());
+        QCOMPARE(router->note(), QString());
+        QTest::keyClick(router->segment(), Qt::Key_Right);
+        QCOMPARE(requested(KnobId::RouterMode), int64_t(RouterMode::Table));
+        QVERIFY(row(KnobId::NumaNode)->slider()->isEnabled());
+        QVERIFY(source->select()->model()->index(table, 0).flags() & Qt::ItemIsEnabled);
+    }
+
+    // Asked for all the same, by a config file: the reason is told once.
+    void aRefusedChoiceThatIsAskedForSaysWhyOnce() {
+        m_source->setKnob(KnobId::RouterMode, 1);
+        m_source->limitEffective(KnobId::RouterMode, 0, "no router table in this model");
+        tick();
+        QCOMPARE(m_panel->control(KnobId::RouterMode)->note(),
+                 QString("Effective exact: no router table in this model."));
     }
 
     void typingAppliesOnEnter() {

@@ -6,6 +6,7 @@
 #include "app/workbench/plots/plot_data.h"
 #include "app/workbench/plots/plot_margins.h"
 #include "app/workbench/plots/plots_panel.h"
+#include "app/workbench/session/settings.h"
 #include "window_test.h"
 
 using namespace colibri;
@@ -34,6 +35,7 @@ class TestPlots : public QObject {
     void tick() {
         m_view->advance(m_source->snapshot()->now);
         m_panel->tick(m_source->snapshot());
+        m_panel->showFigures(m_source->snapshot());
         QCoreApplication::processEvents();
     }
     PlotCanvas* canvas(const char* key) { return m_panel->plot(key)->canvas(); }
@@ -45,6 +47,7 @@ private slots:
     void initTestCase() { m_sandbox = std::make_unique<Sandbox>(); }
 
     void cleanup() {
+        settings().remove("plots");          // what a test chose
         m_panel.reset();
         m_view.reset();
         m_source.reset();
@@ -170,7 +173,7 @@ private slots:
 
     void readRateHasTheUnitOfItsSize() {
         show();
-        m_panel->setPlotShown("disk+", true);
+        m_panel->setPlotShown("disk", true);
         tick();
         QCOMPARE(canvas("disk")->unit(), QString("GB/s"));
         for (double& y : m_source->editable()->series[size_t(SeriesId::ReadRate)].y) y = 0.0254;

@@ -146,6 +146,21 @@ private slots:
         QCOMPARE(status->cell(StatusBar::State)->content().label, QString("Generating"));
     }
 
+    // One figure in two places is one figure, at every moment.
+    void figuresAndStatusBarReadTheSameSnapshot() {
+        for (int i = 1; i <= 40; ++i) {
+            auto snapshot = m_source->editable();
+            snapshot->now += 0.033 - 1;
+            snapshot->figures.readBytesPerS = i * 1e7;
+            m_window->tick();
+            const FigureCard& read = m_window->chatPage()->plots()->figures()->cards()[3];
+            QCOMPARE(m_window->status()->cell(StatusBar::Disk)->content().value,
+                     read.value + " " + read.unit);
+        }
+        const FigureCard& read = m_window->chatPage()->plots()->figures()->cards()[3];
+        QVERIFY(read.value.toDouble() > 300);    // and goes with the session
+    }
+
     void linkLimitBadgeLiftsWithOneClick() {
         StatusCell* badge = m_window->status()->cell(StatusBar::LinkBadge);
         QVERIFY(!badge->isVisible());

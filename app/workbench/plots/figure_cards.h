@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The figures over the plots, from one snapshot.
+#pragma once
+
+#include "app/workbench/session/session_source.h"
+#include "app/workbench/widgets/figures_row.h"
+
+namespace colibri::ui {
+
+QVector<FigureCard> figureCards(const Snapshot& snapshot, const SessionSource& source, double sloMs);
+QVector<FigureCard> emptyFigureCards();      // no model is loaded
+
+}  // namespace colibri::ui

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/workbench/plots/plot_facts.h"
+
+#include <cmath>
+
+#include "engine/base/format.h"
+
+namespace colibri::ui {
+namespace {
+
+QString count(uint64_t n) { return QString::fromStdString(formatCount(int64_t(n))); }
+
+double newest(const Snapshot& snapshot, SeriesId id) {
+    const SeriesData& data = snapshot.series[size_t(id)];
+    return data.y.empty() ? std::nan("") : data.y.back();
+}
+
+QString totals(const StoreStats& stats) {
+    QStringList lines;
+    for (size_t i = 0; i < kPrefetchSources; ++i) {
+        const PrefetchCounts& c = stats.bySource[i];
+        if (c.issued == 0) continue;
+        lines << QString("%1 since loading: %2 issued, %3 useful, %4 late, %5 wasted")
+                     .arg(QString::fromStdString(
+                              knobValueText(knobRow(KnobId::PrefetchSource), int64_t(i))),
+                          count(c.issued), count(c.useful), count(c.late), count(c.wasted));
+    }
+    return lines.join('\n');
+}
+
+}  // namespace
+
+PlotFacts memoryFacts(const SessionSource& source, const Snapshot&) {
+    PlotFacts facts;
+    const double limit = double(source.memory().limit) / double(1 << 30);
+    if (limit <= 0) return facts;
+    facts.bound = limit;
+    facts.boundLabel = "limit " + QString::fromStdString(formatFixed(limit, 2));
+    facts.boundHard = true;
+    return facts;
+}
+
+PlotFacts readFacts(const SessionSource& source, const Snapshot&) {
+    PlotFacts facts;
+    const Calibration machine = source.calibration();
+    const double roof = machine.diskBytesPerSecond;
+    const int64_t limit = source.knobState(KnobId::LinkLimit).effective;
+    if (limit > 0 && (roof <= 0 || double(limit) * 1e6 < roof)) {
+        facts.bound = double(limit) / 1000;
+        facts.boundLabel = QString("link limit %1 MB/s").arg(limit);
+    } else if (roof > 0) {
+        facts.bound = roof / 1e9;
+        facts.boundLabel = "measured roof " + QString::fromStdString(formatRate(roof));
+    }
+    if (roof <= 0) {
+        facts.note = "roof n/a: " + QString::fromStdString(machine.reason);
+    } else {
+        facts.note = "roof " + QString::fromStdString(formatRate(roof));
+        facts.detail = "Roof: random reads of whole experts, measured at a load: " +
+                       QString::fromStdString(machine.reads) +
+                       (machine.direct ? "" : "; the page cache is in it");
+    }
+    return facts;
+}
+
+PlotFacts prefetchFacts(const SessionSource& source, const Snapshot& snapshot) {
+    PlotFacts facts;
+    facts.detail = totals(snapshot.store);
+    const KnobState state = source.knobState(KnobId::PrefetchSource);
+    const KnobRow& row = knobRow(KnobId::PrefetchSource);
+    if (PrefetchSource(state.requested) == PrefetchSource::Off) {
+        facts.emptyReason = "prefetch is off";
+        facts.tags.push_back({"off", ""});
+        return facts;
+    }
+    for (const KnobId id : {KnobId::PrefetchDepth, KnobId::PrefetchThreads}) {
+        if (source.knobState(id).effective > 0) continue;
+        facts.emptyReason = QString("%1 is 0").arg(knobRow(id).name);
+        facts.tags.push_back({"off: " + facts.emptyReason, ""});
+        return facts;
+    }
+    facts.note = "by " + QString::fromStdString(knobValueText(row, state.requested));
+    if (state.effective != state.requested) {
+        const QString reason = QString::fromStdString(state.reason);
+        facts.tags.push_back(warnTag(reason.section(':', 0, 0)));
+        if (reason.contains(": ")) facts.note += ", " + reason.section(": ", 1);
+        return facts;
+    }
+    const double useful = newest(snapshot, SeriesId::PrefetchUseful);
+    const double known = useful + newest(snapshot, SeriesId::PrefetchLate) +
+                         newest(snapshot, SeriesId::PrefetchWasted);
+    if (known > 0)
+        facts.tags.push_back(
+            {QString::fromStdString(formatPercent(useful / known, 0)) + " useful", ""});
+    return facts;
+}
+
+}  // namespace colibri::ui
