@@ -163,6 +163,9 @@ private slots:
         for (const int active : {0, 1}) {
             m_source->active = active;
             m_source->editable();
+            tick();
+            QTest::qWait(50);                // what showing the window has set off
+            m_source->editable();
             PaintCounter counter;
             for (const char* key : {"hit", "load", "itl"}) {
                 canvas(key)->installEventFilter(&counter);
