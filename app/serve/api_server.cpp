@@ -16,10 +16,6 @@ using Handled = httplib::Server::HandlerResponse;
 
 constexpr const char* kJson = "application/json";
 
-bool isLoopback(std::string_view host) {
-    return host == "localhost" || host == "::1" || host == "[::1]" || host.starts_with("127.");
-}
-
 // Of a Host header: "localhost:8080", "[::1]:8080".
 std::string_view withoutPort(std::string_view host) {
     const size_t bracket = host.find(']');
@@ -69,6 +65,10 @@ const char* messageOf(int status) {
 
 }  // namespace
 
+bool isLoopback(std::string_view host) {
+    return host == "localhost" || host == "::1" || host == "[::1]" || host.starts_with("127.");
+}
+
 struct ApiServer::Impl {
     Engine& engine;
     const ApiOptions options;
@@ -103,6 +103,7 @@ struct ApiServer::Impl {
     void whole(Generation& generation, const ReplyWriter& writer, Response& res);
     void stream(std::unique_ptr<Generation> generation, ReplyWriter writer, Response& res);
     Json modelJson() const;
+    ApiStats stats() const;
 };
 
 // A path that ends in "/" stands for what is below it.
@@ -200,6 +201,7 @@ void ApiServer::Impl::generate(Result<ApiRequest> parsed, Response& res) {
     Result<std::unique_ptr<Generation>> generation =
         Generation::start(engine, std::move(parsed->request), Connection::current());
     if (!generation.ok()) return setError(res, generation.status());
+    metrics.addStart();
     if (parsed->stream) {
         stream(std::move(*generation), std::move(writer), res);
     } else {
@@ -269,8 +271,14 @@ void ApiServer::Impl::health(const Request&, Response& res) {
 }
 
 void ApiServer::Impl::prometheus(const Request&, Response& res) {
-    res.set_content(prometheusText(metrics.stats(), engine, http.connections()),
+    res.set_content(prometheusText(stats(), engine, http.connections()),
                     "text/plain; version=0.0.4; charset=utf-8");
+}
+
+ApiStats ApiServer::Impl::stats() const {
+    ApiStats s = metrics.stats();
+    if (const uint64_t away = http.turnedAway()) s.responses[503] += away;
+    return s;
 }
 
 ApiServer::ApiServer(Engine& engine, ApiOptions options)
@@ -333,7 +341,7 @@ std::string ApiServer::url() const {
 }
 
 ApiStats ApiServer::stats() const {
-    return m_impl->metrics.stats();
+    return m_impl->stats();
 }
 
 int ApiServer::connections() const {

@@ -9,6 +9,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "app/serve/connection.h"
 #include "app/serve/serve_metrics.h"
@@ -22,6 +23,9 @@ struct ApiOptions {
     int defaultMaxTokens = 512;  // where a request does not say
     ConnectionLimits limits;
 };
+
+// A host that is reached from this machine only: "127.0.0.1", "localhost", "::1", "[::1]".
+bool isLoopback(std::string_view host);
 
 class ApiServer {
 public:

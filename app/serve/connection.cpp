@@ -204,6 +204,7 @@ bool HttpServer::process_and_close_socket(socket_t socket) {
         std::lock_guard lock(m_mutex);
         m_sockets.erase(socket);
     } else {
+        m_turnedAway.fetch_add(1, std::memory_order_relaxed);
         send(socket, kFull, std::char_traits<char>::length(kFull), MSG_NOSIGNAL | MSG_DONTWAIT);
         shutdown(socket, SHUT_RDWR);
     }

@@ -74,6 +74,8 @@ public:
     void end();
     bool ending() const { return m_ending.load(std::memory_order_relaxed); }
     int connections() const { return m_count.load(std::memory_order_relaxed); }
+    // Connections told to come back because the limit was reached.
+    uint64_t turnedAway() const { return m_turnedAway.load(std::memory_order_relaxed); }
 
 private:
     bool process_and_close_socket(socket_t socket) override;
@@ -83,6 +85,7 @@ private:
     int m_listener = -1;
     std::atomic<bool> m_ending{false};
     std::atomic<int> m_count{0};
+    std::atomic<uint64_t> m_turnedAway{0};
     std::mutex m_mutex;
     std::set<int> m_sockets;  // open ones
 };

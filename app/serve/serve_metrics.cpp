@@ -64,6 +64,11 @@ void ServeMetrics::addResponse(int status) {
     ++m_stats.responses[status];
 }
 
+void ServeMetrics::addStart() {
+    std::lock_guard lock(m_mutex);
+    ++m_stats.started;
+}
+
 void ServeMetrics::addResult(const RequestResult& r) {
     std::lock_guard lock(m_mutex);
     const bool cancelled = r.stop == StopReason::Cancelled;

@@ -223,7 +223,9 @@ private:
     std::vector<float> m_floats;
 };
 
-Result<ContainerInfo> tablesOf(const SynthOptions& o) {
+}  // namespace
+
+Result<ContainerInfo> plannedSynthetic(const SynthOptions& o) {
     const auto shape = std::find_if(std::begin(kShapes), std::end(kShapes),
                                     [&](const SynthShape& s) { return o.shape == s.name; });
     if (shape == std::end(kShapes)) {
@@ -268,8 +270,6 @@ Result<ContainerInfo> tablesOf(const SynthOptions& o) {
     return info;
 }
 
-}  // namespace
-
 std::span<const SynthShape> synthShapes() {
     return kShapes;
 }
@@ -282,7 +282,7 @@ std::string synthShapeNames() {
 
 Result<ContainerInfo> synthesiseModel(const SynthOptions& options, const ProgressFn& progress,
                                       const CancelFlag* cancel, const DiskHooks& hooks) {
-    Result<ContainerInfo> info = tablesOf(options);
+    Result<ContainerInfo> info = plannedSynthetic(options);
     if (!info) return info.status();
     Result<fs::path> target = checkTarget(options.target);
     if (!target) return target.status();

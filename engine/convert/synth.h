@@ -39,6 +39,9 @@ struct SynthOptions {
     uint64_t seed = 1;
 };
 
+// Tables and sizes of what would be written; the target is not looked at. Errors: InvalidArgument.
+Result<ContainerInfo> plannedSynthetic(const SynthOptions& options);
+
 // Written as convertModel writes: streamed, under another name until it is whole; the same options
 // give the same bytes on one machine. Errors: InvalidArgument (options, target), NoSpace (before
 // the first byte), IoError, Cancelled. After any of them nothing is left.

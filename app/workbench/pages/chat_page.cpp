@@ -13,6 +13,7 @@ namespace colibri::ui {
 namespace {
 
 constexpr int kPaneWidth = 372;
+constexpr int kFirstDock = 3;        // tabs of the pane before those of further docks
 
 // Widths of list, chat, plots and knobs as drawn; 0 takes the rest.
 QList<int> drawnSizes(ChatPage::Mode mode, int width) {
@@ -55,7 +56,7 @@ public:
 
 }  // namespace
 
-// Tabs Plots, Knobs, Experts over a stack.
+// Tabs Plots, Knobs, Experts and those of further docks over a stack.
 class ChatPage::Pane : public QWidget {
 public:
     Pane() : stack(new QStackedWidget) {
@@ -64,36 +65,35 @@ public:
         column->setSpacing(0);
         auto* head = new QWidget;
         head->setFixedHeight(32);
-        auto* line = new QHBoxLayout(head);
+        line = new QHBoxLayout(head);
         line->setContentsMargins(6, 0, 6, 1);
         line->setSpacing(0);
-        const QStringList names{"Plots", "Knobs", "Experts"};
-        for (int i = 0; i < names.size(); ++i) {
-            auto* tab = new TabButton("", names[i], true);
-            tab->setChecked(i == 0);
-            connect(tab, &QAbstractButton::clicked, this, [this, i] { stack->setCurrentIndex(i); });
-            connect(stack, &QStackedWidget::currentChanged, tab,
-                    [tab, i](int at) { if (at == i) tab->setChecked(true); });
-            line->addWidget(tab);
-        }
         line->addStretch();
         more = new IconButton("more", "Choose plots");
         line->addWidget(more);
         column->addWidget(head);
         column->addWidget(stack, 1);
-        for (int i = 0; i < 3; ++i) {
-            auto* slot = new QWidget;
-            auto* inner = new QVBoxLayout(slot);
-            inner->setContentsMargins(0, 0, 0, 0);
-            stack->addWidget(slot);
-        }
+        for (const char* name : {"Plots", "Knobs", "Experts"}) addTab(name);
+    }
+    void addTab(const QString& name) {
+        auto* holder = new QWidget;
+        auto* inner = new QVBoxLayout(holder);
+        inner->setContentsMargins(0, 0, 0, 0);
+        const int index = stack->addWidget(holder);
+        auto* tab = new TabButton("", name, true);
+        tab->setChecked(index == 0);
+        connect(tab, &QAbstractButton::clicked, this, [this, index] { stack->setCurrentIndex(index); });
+        connect(stack, &QStackedWidget::currentChanged, tab,
+                [tab, index](int at) { if (at == index) tab->setChecked(true); });
+        line->insertWidget(index, tab);
     }
     void put(int index, QWidget* widget) {
         stack->widget(index)->layout()->addWidget(widget);
         widget->show();
     }
     QStackedWidget* stack;
-    IconButton* more;
+    QHBoxLayout* line = nullptr;
+    IconButton* more = nullptr;
 
 protected:
     void paintEvent(QPaintEvent*) override {
@@ -106,7 +106,7 @@ protected:
 ChatPage::ChatPage(ChatStore* store, ViewState* view, QWidget* window)
     : m_window(window), m_split(new QSplitter(Qt::Horizontal)), m_list(new ChatList(store)),
       m_chat(new ChatPanel(store, view, window)), m_plots(new PlotsPanel(view)),
-      m_knobs(new KnobsPanel), m_pane(new Pane), m_listPopover(new ListBox(window)),
+      m_knobs(new KnobsPanel), m_side(new SideDocks), m_pane(new Pane), m_listPopover(new ListBox(window)),
       m_drawer(new Drawer(this)) {
     auto* column = new QVBoxLayout(this);
     column->setContentsMargins(0, 0, 0, 0);
@@ -118,7 +118,7 @@ ChatPage::ChatPage(ChatStore* store, ViewState* view, QWidget* window)
     m_list->setMinimumWidth(200);
     m_chat->setMinimumWidth(320);
     m_plots->setMinimumWidth(300);
-    m_knobs->setMinimumWidth(264);
+    m_side->setMinimumWidth(264);
     connect(m_split, &QSplitter::splitterMoved, this, &ChatPage::saveSizes);
     connect(m_list, &ChatList::openWanted, this, [this](const QString& id) {
         m_listPopover->closePopover();
@@ -168,12 +168,13 @@ void ChatPage::applyMode(Mode mode) {
     m_mode = mode;
     m_drawer->hide();
     m_listPopover->closePopover();
-    for (QWidget* widget : std::initializer_list<QWidget*>{m_list, m_chat, m_plots, m_knobs, m_pane}) {
+    for (QWidget* widget : std::initializer_list<QWidget*>{m_list, m_chat, m_plots, m_side, m_pane}) {
         widget->setParent(this);
         widget->hide();
     }
     const bool small = mode == Mode::Small;
     m_knobs->setHeadVisible(!small);
+    for (const Dock& dock : m_docks) dock.widget->setHeadVisible(!small);
     m_chat->setDensity(small ? ChatPanel::Density::Small
                        : mode == Mode::Large ? ChatPanel::Density::Large : ChatPanel::Density::Normal);
     if (mode == Mode::Large) m_split->addWidget(m_list);
@@ -181,18 +182,21 @@ void ChatPage::applyMode(Mode mode) {
     if (small) {
         m_pane->put(0, m_plots);
         m_pane->put(1, m_knobs);
+        for (size_t i = 0; i < m_docks.size(); ++i) m_pane->put(kFirstDock + int(i), m_docks[i].widget);
         m_split->addWidget(m_pane);
     } else {
         m_split->addWidget(m_plots);
-        if (mode == Mode::Compact) m_drawer->layout()->addWidget(m_knobs);
-        else m_split->addWidget(m_knobs);
+        m_side->put("knobs", "Knobs", m_knobs);
+        for (const Dock& dock : m_docks) m_side->put(dock.key, dock.title, dock.widget);
+        if (mode == Mode::Compact) m_drawer->layout()->addWidget(m_side);
+        else m_split->addWidget(m_side);
+        m_side->show();
     }
     if (mode != Mode::Large) {
         m_listPopover->layout()->addWidget(m_list);
         m_list->show();
     }
     for (int i = 0; i < m_split->count(); ++i) m_split->widget(i)->show();
-    m_knobs->show();
     m_plots->show();
     restoreSizes();
 }
@@ -245,19 +249,40 @@ void ChatPage::resetLayout() {
     restoreSizes();
 }
 
-void ChatPage::showKnobs() {
-    if (m_mode == Mode::Small) {
-        m_pane->stack->setCurrentIndex(1);
-    } else if (m_mode == Mode::Compact) {
-        if (m_drawer->isVisible()) {
+void ChatPage::addDock(const QString& key, const QString& title, DockPanel* dock) {
+    dock->setParent(this);
+    dock->hide();
+    m_docks.push_back({key, title, dock});
+    m_pane->addTab(title);
+}
+
+bool ChatPage::openSide(const QString& key) {
+    if (m_mode == Mode::Compact) {
+        if (m_drawer->isVisible() && m_side->current() == key) {
             m_drawer->hide();
             m_chat->composer()->focusEditor();
-            return;
+            return false;
         }
         m_drawer->setGeometry(width() - 305, 0, 305, height());
         m_drawer->show();
         m_drawer->raise();
     }
+    m_side->showDock(key);
+    return true;
+}
+
+void ChatPage::showDock(const QString& key) {
+    if (m_mode != Mode::Small) openSide(key);
+    for (size_t i = 0; i < m_docks.size(); ++i) {
+        if (m_docks[i].key != key) continue;
+        if (m_mode == Mode::Small) m_pane->stack->setCurrentIndex(kFirstDock + int(i));
+        if (m_docks[i].widget->isVisible()) m_docks[i].widget->setFocus();
+    }
+}
+
+void ChatPage::showKnobs() {
+    if (m_mode == Mode::Small) m_pane->stack->setCurrentIndex(1);
+    else if (!openSide("knobs")) return;
     if (m_snapshot) m_knobs->tick(m_snapshot);
     if (KnobControl* control = m_knobs->control(KnobId::ExpertCacheSize)) control->focusControl();
 }

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The Chat page: list, conversation, plots, knobs; arranged by the window's width.
+// The Chat page: list, conversation, plots, docks (knobs, and what the window adds); arranged by the
+// window's width.
 //   < 1000       conversation and one tabbed pane
-//   1000..1279   knobs become a drawer (Ctrl+K)
-//   1280..1919   conversation, plots, knobs
-//   >= 1920      list, conversation, two plot columns, knobs
+//   1000..1279   docks become a drawer (Ctrl+K)
+//   1280..1919   conversation, plots, docks
+//   >= 1920      list, conversation, two plot columns, docks
 #pragma once
 
 #include <QSplitter>
 #include <QWidget>
 #include <memory>
+#include <vector>
 
 #include "app/workbench/chat/chat_list.h"
 #include "app/workbench/chat/chat_panel.h"
+#include "app/workbench/docks/dock_parts.h"
 #include "app/workbench/knobs/knobs_panel.h"
 #include "app/workbench/plots/plots_panel.h"
 #include "app/workbench/window/overlay.h"
@@ -34,7 +37,10 @@ public:
     PlotsPanel* plots() const { return m_plots; }
     KnobsPanel* knobs() const { return m_knobs; }
     ChatList* list() const { return m_list; }
+    // Another dock beside the knobs. REQUIRES: before the page is shown.
+    void addDock(const QString& key, const QString& title, DockPanel* dock);
     void showKnobs();                    // drawer, tab, or the focus on the panel
+    void showDock(const QString& key);   // as showKnobs, of another one
     void showPane(const QString& name);  // narrow window: "plots", "knobs", "experts"
     void toggleList(QWidget* anchor);
     void resetLayout();
@@ -46,6 +52,7 @@ protected:
 private:
     class Pane;
     void applyMode(Mode mode);
+    bool openSide(const QString& key);   // false: it was open, and was closed
     void saveSizes();
     void restoreSizes();
 
@@ -57,6 +64,12 @@ private:
     ChatPanel* m_chat;
     PlotsPanel* m_plots;
     KnobsPanel* m_knobs;
+    SideDocks* m_side;
+    struct Dock {
+        QString key, title;
+        DockPanel* widget;
+    };
+    std::vector<Dock> m_docks;
     Pane* m_pane;                        // the tabbed pane of a narrow window
     Popover* m_listPopover;
     QWidget* m_drawer;

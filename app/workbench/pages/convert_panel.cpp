@@ -7,6 +7,7 @@
 #include <QGridLayout>
 #include <QHBoxLayout>
 
+#include "app/workbench/pages/disk_room.h"
 #include "app/workbench/pages/page_parts.h"
 
 namespace colibri::ui {
@@ -16,18 +17,8 @@ constexpr DType kTypes[] = {DType::Q8_0, DType::Q4_0, DType::F16, DType::BF16, D
 
 struct Look {
     std::optional<ContainerInfo> info;
-    int64_t bytes = 0, free = 0;
-    bool exists = false;
-    Status status;
+    DiskRoom room;
 };
-
-// A folder that exists: the target's own disk is that of its nearest ancestor.
-std::filesystem::path existingParent(std::filesystem::path path) {
-    std::error_code error;
-    while (path.has_relative_path() && !std::filesystem::exists(path, error))
-        path = path.parent_path();
-    return path.empty() ? "/" : path;
-}
 
 }  // namespace
 
@@ -118,35 +109,19 @@ void ConvertPanel::look() {
     m_look = new Job(
         [options = options(), result](const ProgressFn&, const CancelFlag*) {
             auto info = plannedContainer(options.source, options.dtype);
-            if (!info) return result->status = info.status();
-            result->bytes = containerBytes(*info);
+            if (!info) return info.status();
+            result->room = roomFor(options.target, containerBytes(*info));
             result->info = std::move(*info);
-            std::error_code error;
-            result->exists = std::filesystem::exists(options.target, error);
-            const auto space = std::filesystem::space(existingParent(options.target), error);
-            result->free = error ? 0 : int64_t(space.available);
             return Status();
         },
         this);
     connect(m_look, &Job::finished, this, [this, result](const Status& status) {
-        if (!status.ok()) {
+        if (status.ok()) {
+            m_ready = showRoom(*m_note, result->room, "the converted model",
+                               "The original is left as it is.");
+        } else {
             m_note->setNote(QString::fromStdString(status.text()), "error", Tone::Error,
                             Tone::Text2);
-        } else if (m_target->text().trimmed().isEmpty()) {
-            m_note->setNote("Name a folder for the converted model.", "warn", Tone::Warn,
-                            Tone::Text2);
-        } else if (result->exists) {
-            m_note->setNote("This folder is there already. Name one that is not.", "warn",
-                            Tone::Warn, Tone::Text2);
-        } else if (result->free > 0 && result->bytes > result->free) {
-            m_note->setNote(sizeText(double(result->bytes)) + " are needed, " +
-                                sizeText(double(result->free)) + " are free on that disk.",
-                            "error", Tone::Error, Tone::Text2);
-        } else {
-            m_note->setNote(sizeText(double(result->bytes)) + " on the disk, of " +
-                            sizeText(double(result->free)) +
-                            " free. The original is left as it is.");
-            m_ready = true;
         }
         if (result->info) emit planned(*result->info);
         emit changed();

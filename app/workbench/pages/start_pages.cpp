@@ -19,6 +19,7 @@
 #include "app/workbench/pages/message_strip.h"
 #include "app/workbench/pages/page_parts.h"
 #include "app/workbench/pages/progress_panel.h"
+#include "app/workbench/pages/shape_page.h"
 #include "app/workbench/pages/welcome_page.h"
 #include "app/workbench/session/machine_probe.h"
 #include "engine/base/format.h"
@@ -45,6 +46,7 @@ StartPages::StartPages(EngineHost& host, QWidget* parent) : QWidget(parent), m_h
     column->addWidget(pages, 1);
     m_welcome = new WelcomePage(host.recent());
     m_load = new LoadPage(host);
+    m_shape = new ShapePage;
     m_session = new SessionPage;
     m_diagnose = new DiagnosePage;
     m_openingPage = new QWidget;
@@ -59,7 +61,7 @@ StartPages::StartPages(EngineHost& host, QWidget* parent) : QWidget(parent), m_h
     opening->addLayout(centred);
     opening->addStretch(1);
     for (QWidget* page :
-         std::initializer_list<QWidget*>{m_welcome, m_load, m_session, m_diagnose, m_openingPage})
+         std::initializer_list<QWidget*>{m_welcome, m_load, m_shape, m_session, m_diagnose, m_openingPage})
         m_stack->addWidget(page);
     m_openingDelay.setSingleShot(true);
     m_openingDelay.setInterval(kShowProgressAfterMs);
@@ -73,6 +75,7 @@ StartPages::StartPages(EngineHost& host, QWidget* parent) : QWidget(parent), m_h
     connect(m_welcome, &WelcomePage::demoRequested, this, [this] { openDemo(); });
     connect(m_welcome, &WelcomePage::openSessionRequested, this, &StartPages::openSession);
     connect(m_welcome, &WelcomePage::diagnoseRequested, this, &StartPages::showDiagnose);
+    connect(m_welcome, &WelcomePage::shapeRequested, this, &StartPages::showShape);
     connect(m_welcome, &WelcomePage::openRequested, this,
             [this](const QString& path) { openPath(path); });
     connect(m_welcome, &WelcomePage::removeRequested, this, &StartPages::removeRecent);
@@ -85,6 +88,8 @@ StartPages::StartPages(EngineHost& host, QWidget* parent) : QWidget(parent), m_h
     connect(m_load, &LoadPage::loaded, this, &StartPages::modelReady);
     connect(m_load, &LoadPage::converted, this,
             [this](const QString& folder) { openPath(folder); });
+    connect(m_shape, &ShapePage::back, this, &StartPages::goBack);
+    connect(m_shape, &ShapePage::made, this, [this](const QString& folder) { openPath(folder); });
     connect(m_session, &FactsPage::back, this, &StartPages::goBack);
     connect(m_session, &SessionPage::openModelRequested, this,
             [this](const QString& folder) { openPath(folder); });
@@ -118,6 +123,14 @@ void StartPages::showDiagnose() {
     if (refuseWhileBusy()) return;
     refreshMachine();
     setPage(m_diagnose);
+    emit wanted();
+}
+
+void StartPages::showShape() {
+    if (refuseWhileBusy()) return;
+    m_strip->hide();
+    m_shape->begin();
+    setPage(m_shape);
     emit wanted();
 }
 
@@ -181,8 +194,9 @@ void StartPages::loadPath(const QString& path, const KnobValues& knobs) {
 }
 
 bool StartPages::refuseWhileBusy() {
-    if (!m_load->busy()) return false;
-    setPage(m_load);
+    if (!m_load->busy() && !m_shape->busy()) return false;
+    if (m_load->busy()) setPage(m_load);
+    else setPage(m_shape);
     emit wanted();
     m_strip->showMessage(MessageStrip::Kind::Warning, "Something is still running.",
                          "Wait for it, or cancel it with Esc.");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Everything before the chat: welcome, load, session summary and diagnosis, and the ways between
+// Everything before the chat: welcome, load, shape, session summary and diagnosis, and the ways between
 // them. The window shows it while no model runs or when one of its pages is asked for.
 #pragma once
 
@@ -20,6 +20,7 @@ class LoadPage;
 class MessageStrip;
 class ProgressPanel;
 class SessionPage;
+class ShapePage;
 class WelcomePage;
 
 class StartPages : public QWidget {
@@ -30,6 +31,7 @@ public:
 
     WelcomePage* welcome() const { return m_welcome; }
     LoadPage* load() const { return m_load; }
+    ShapePage* shape() const { return m_shape; }
     SessionPage* session() const { return m_session; }
     DiagnosePage* diagnose() const { return m_diagnose; }
     MessageStrip* strip() const { return m_strip; }
@@ -52,6 +54,7 @@ public slots:
     void showLoaded();                       // the load page of the model that runs
     void showWelcome();
     void showDiagnose();
+    void showShape();                        // a model of random weights in a real one's shape
     void measure();                          // disk and memory; again: cancels
 
 signals:
@@ -93,6 +96,7 @@ private:
     QStackedLayout* m_stack;
     WelcomePage* m_welcome;
     LoadPage* m_load;
+    ShapePage* m_shape;
     SessionPage* m_session;
     DiagnosePage* m_diagnose;
     QWidget* m_openingPage;

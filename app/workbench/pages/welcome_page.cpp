@@ -251,6 +251,9 @@ WelcomePage::WelcomePage(RecentList& recent, QWidget* parent)
     m_tiles[3] = new ActionTile("pulse", "Diagnose this machine",
                                 "Disk, memory, NUMA, GPU; what is missing and why", "Ctrl+Shift+D",
                                 false, m_content);
+    m_tiles[4] = new ActionTile("grid", "Try a shape",
+                                "Random weights in the shape of a real model, before a download",
+                                "Ctrl+Shift+N", false, m_content);
     m_guide = new LinkButton("User guide", type::dense(), m_content);
     m_sheet = new LinkButton("Keyboard sheet", type::dense(), m_content);
     m_sheetKey = new KeyPlate("F1", m_content);
@@ -263,6 +266,7 @@ WelcomePage::WelcomePage(RecentList& recent, QWidget* parent)
     connect(m_tiles[1], &QAbstractButton::clicked, this, &WelcomePage::demoRequested);
     connect(m_tiles[2], &QAbstractButton::clicked, this, &WelcomePage::openSessionRequested);
     connect(m_tiles[3], &QAbstractButton::clicked, this, &WelcomePage::diagnoseRequested);
+    connect(m_tiles[4], &QAbstractButton::clicked, this, &WelcomePage::shapeRequested);
     connect(m_guide, &QAbstractButton::clicked, this, &WelcomePage::guideRequested);
     connect(m_sheet, &QAbstractButton::clicked, this, &WelcomePage::keyboardSheetRequested);
     connect(m_recent, &RecentTable::openRequested, this, &WelcomePage::openRequested);
@@ -283,7 +287,7 @@ void WelcomePage::arrange() {
     const bool stacked = width() < kStackBelow;
     const int block = std::min(kBlock, width() - 2 * kMargin - (stacked ? 10 : 0));
     const int tiles = stacked ? block : std::min(kTiles, (block - kGap) / 2);
-    const int tilesHeight = 4 * kTile + 3 * kTileGap + kTileGap + 4 + 18;
+    const int tilesHeight = kTileCount * (kTile + kTileGap) + 4 + 18;
     const int tableHeight = std::max(m_recent->heightFor(kShownRows), tilesHeight);
     const int strip = m_machine->heightFor(block);
     const int body = stacked ? tilesHeight + kMargin + tableHeight : tableHeight;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The first page: open a model, try the demo, open a session, diagnose; what was used before; what
-// this machine is.
+// The first page: open a model, try the demo, open a session, diagnose, make a model of a real
+// shape; what was used before; what this machine is.
 #pragma once
 
 #include <QAbstractButton>
@@ -84,6 +84,7 @@ signals:
     void demoRequested();
     void openSessionRequested();
     void diagnoseRequested();
+    void shapeRequested();
     void openRequested(const QString& path);
     void removeRequested(const colibri::ui::RecentEntry& entry);
     void guideRequested();
@@ -94,11 +95,12 @@ protected:
     void resizeEvent(QResizeEvent*) override;
 
 private:
+    static constexpr int kTileCount = 5;
     void arrange();
 
     QScrollArea* m_scroll;
     QWidget *m_content, *m_title;
-    ActionTile* m_tiles[4];
+    ActionTile* m_tiles[kTileCount];
     LinkButton *m_guide, *m_sheet;
     QWidget* m_sheetKey;
     RecentTable* m_recent;

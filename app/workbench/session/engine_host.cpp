@@ -323,6 +323,11 @@ void EngineHost::note(const QString& text) {
     if (m_loaded) m_loaded->recorder->note(text.toStdString());
 }
 
+// With what belongs to it: the recorder sees the last request too.
+std::shared_ptr<Engine> EngineHost::engine() const {
+    return m_loaded ? std::shared_ptr<Engine>(m_loaded, m_loaded->engine.get()) : nullptr;
+}
+
 std::shared_ptr<ChatRun> EngineHost::startChat(ChatRequest request) {
     auto run = std::make_shared<ChatRun>();
     if (!m_loaded) {

@@ -60,6 +60,7 @@ public:
     Histogram itlBetween(double t0, double t1) const override;
     Histogram loadsBetween(double t0, double t1) const override;
     void note(const QString& text) override;
+    std::shared_ptr<Engine> engine() const override;
     std::shared_ptr<ChatRun> startChat(ChatRequest request) override;
     void cancelChat(const std::shared_ptr<ChatRun>& run) override;
     int countTokens(const QString& text) const override;

@@ -97,6 +97,10 @@ public:
     virtual Histogram loadsBetween(double t0, double t1) const = 0;
     virtual void note(const QString& text) = 0;               // a marker of the user
 
+    // The engine, to be driven by others than the chat; it stays until the last of them lets go of
+    // it. nullptr: no model, or a source without an engine.
+    virtual std::shared_ptr<Engine> engine() const { return nullptr; }
+
     virtual std::shared_ptr<ChatRun> startChat(ChatRequest request) = 0;
     virtual void cancelChat(const std::shared_ptr<ChatRun>& run) = 0;
     virtual int countTokens(const QString& text) const = 0;   // -1: unknown

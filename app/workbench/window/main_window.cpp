@@ -31,6 +31,7 @@ MainWindow::MainWindow(SessionSource* source, const QString& chatFolder)
     m_view->setSlo(settings().value("slo_ms", 40).toDouble());
     build();
     m_chatPage = new ChatPage(m_chats, m_view, this);
+    addDocks();
     addPage({"chat", "chat", "Chat", m_chatPage, true,
              [this](const std::shared_ptr<const Snapshot>& s) { m_chatPage->tick(s); }});
     connectChat();
@@ -151,6 +152,26 @@ void MainWindow::connectChat() {
     m_palette->setCommandLine([knobs] { return knobs->commandLine(); });
 }
 
+void MainWindow::addDocks() {
+    m_server = new ModelServer(m_source, this);
+    m_loadTest = new LoadTest(m_source, this);
+    m_servePanel = new ServePanel(m_source, m_server);
+    m_loadTestPanel = new LoadTestPanel(m_source, m_loadTest);
+    m_chatPage->addDock("serve", "Serve", m_servePanel);
+    m_chatPage->addDock("load", "Load test", m_loadTestPanel);
+    connect(m_server, &ModelServer::changed, this, [this] {
+        updateServing();
+        // Seen also where the dock is not.
+        if (m_server->state() == ModelServer::State::Off && !m_server->error().ok() &&
+            !m_servePanel->isVisible())
+            m_messages->error("The model is not served.",
+                              QString::fromStdString(m_server->error().text()));
+    });
+    connect(m_loadTestPanel, &LoadTestPanel::exported, this,
+            [this](const QString& path) { m_messages->ok("Load exported.", path); });
+    connect(m_loadTestPanel, &LoadTestPanel::failed, m_messages, &MessageCenter::error);
+}
+
 void MainWindow::addPage(PageEntry page) {
     m_stack->addWidget(page.widget);
     if (page.tab) m_top->addTab(page.key, page.icon, page.title);
@@ -184,6 +205,10 @@ void MainWindow::tick() {
         updateTopBar(snapshot.get());
         updateStatus(snapshot.get());
         m_chatPage->plots()->showFigures(snapshot);
+        m_server->watch();
+        updateServing();
+        if (m_servePanel->isVisible()) m_servePanel->tick();
+        if (m_loadTestPanel->isVisible()) m_loadTestPanel->tick();
         if (snapshot) watchSession(*snapshot);
     }
 }
@@ -250,6 +275,7 @@ void MainWindow::keyPressEvent(QKeyEvent* event) {
         m_chatPage->chat()->stop();
         return;
     }
+    if (event->key() == Qt::Key_Escape && m_loadTest->running()) return m_loadTest->stop();
     m_altAlone = event->key() == Qt::Key_Alt;
     QMainWindow::keyPressEvent(event);
 }
@@ -283,6 +309,8 @@ void MainWindow::setMachine(const QString& device, const QString& gpu) {
 void MainWindow::closeEvent(QCloseEvent* event) {
     settings().setValue("layout/window", saveGeometry());
     m_chatPage->chat()->stop();
+    m_loadTest->stop();
+    m_server->stop();
     m_chats->flush();
     event->accept();
 }

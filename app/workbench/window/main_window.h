@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "app/workbench/chat/chat_store.h"
+#include "app/workbench/docks/load_test_panel.h"
+#include "app/workbench/docks/serve_panel.h"
 #include "app/workbench/pages/chat_page.h"
 #include "app/workbench/session/session_source.h"
 #include "app/workbench/window/commands.h"
@@ -49,6 +51,10 @@ public:
     Sheet* sheet() { return m_sheet; }
     ChatStore* chats() { return m_chats; }
     SessionSource* source() { return m_source; }
+    ModelServer* server() { return m_server; }
+    LoadTest* loadTest() { return m_loadTest; }
+    ServePanel* servePanel() { return m_servePanel; }
+    LoadTestPanel* loadTestPanel() { return m_loadTestPanel; }
 
     void tick();                         // as the timer does
     void setTheme(Theme::Mode mode);     // kept in the settings
@@ -76,14 +82,17 @@ protected:
 private:
     void build();
     void connectChat();
+    void addDocks();
     void addCommands();
     void addChatCommands();
     void addPlotCommands();
     void addKnobCommands();
+    void addEngineCommands();
     std::vector<Command> knobCommands();
     void popupMenu(QWidget* anchor, const QStringList& groups);
     void sourceChanged();
     void updateStatus(const Snapshot* snapshot);
+    void updateServing();
     void updateTopBar(const Snapshot* snapshot);
     void watchSession(const Snapshot& snapshot);
     void statusClicked(StatusBar::Cell cell);
@@ -103,6 +112,10 @@ private:
     QStackedWidget* m_stack;
     StatusBar* m_status;
     ChatPage* m_chatPage;
+    ModelServer* m_server;
+    LoadTest* m_loadTest;
+    ServePanel* m_servePanel;
+    LoadTestPanel* m_loadTestPanel;
     CommandPalette* m_palette;
     Sheet* m_sheet;
     MessageList* m_messageList;

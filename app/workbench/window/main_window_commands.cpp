@@ -16,6 +16,7 @@ void MainWindow::addCommands() {
     addChatCommands();
     addPlotCommands();
     addKnobCommands();
+    addEngineCommands();
     const auto add = [this](Command command) { m_commands->add(std::move(command)); };
     using Mode = Theme::Mode;
     const auto theme = [this, add](const char* id, const char* title, const char* icon, Mode mode) {
@@ -186,6 +187,44 @@ void MainWindow::addKnobCommands() {
         QApplication::clipboard()->setText(knobs->commandLine());
         m_messages->ok("Command copied.", knobs->commandLine());
     }, ready);
+}
+
+// Other ways to drive the engine than the chat.
+void MainWindow::addEngineCommands() {
+    using State = ModelServer::State;
+    const auto add = [this](const char* id, const char* title, const char* icon, const char* key,
+                            std::function<void()> run, std::function<bool()> enabled = {},
+                            std::function<QString()> detail = {}) {
+        m_commands->add({id, "Engine", title, icon, QKeySequence(key), std::move(run), std::move(detail),
+                         std::move(enabled)});
+    };
+    const auto show = [this](const QString& dock) {
+        showPage("chat");
+        m_chatPage->showDock(dock);
+    };
+    const auto on = [this] { return m_server->state() == State::On; };
+    const auto reported = [this] { return m_loadTest->report().has_value(); };
+    add("engine.serve", "Serve dock", "send", "Ctrl+Alt+S", [show] { show("serve"); }, {},
+        [this, on] { return on() ? m_server->address() : QString(); });
+    add("engine.serve_start", "Serve the model over HTTP", "play", "", [this, show] {
+        show("serve");
+        m_servePanel->setOn(true);
+    }, [this] { return m_source->engine() && m_server->state() == State::Off; });
+    add("engine.serve_stop", "Stop serving", "stop", "", [this] { m_server->stop(); }, on);
+    add("engine.serve_copy", "Copy the server's address", "copy", "", [this] {
+        m_servePanel->copyAddress();
+        m_messages->ok("Address copied.", m_server->address());
+    }, on);
+    add("engine.load", "Load test dock", "pulse", "Ctrl+Alt+L", [show] { show("load"); });
+    add("engine.load_start", "Start the load test", "play", "", [this, show] {
+        show("load");
+        m_loadTestPanel->startTest();
+    }, [this] { return m_loadTestPanel->startButton()->isEnabled() && !m_loadTest->running(); },
+        [this] { return m_loadTestPanel->plan().words(); });
+    add("engine.load_stop", "Stop the load test", "stop", "", [this] { m_loadTest->stop(); },
+        [this] { return m_loadTest->running(); });
+    add("engine.load_export", "Export the load test as JSON or CSV", "save", "",
+        [this] { m_loadTestPanel->exportReport(); }, reported);
 }
 
 // Entries for every knob as it stands now.

@@ -91,6 +91,19 @@ void MainWindow::updateStatus(const Snapshot* snapshot) {
     set(Cell::Bell, {.icon = "bell", .label = QString::number(m_messages->all().size())});
 }
 
+void MainWindow::updateServing() {
+    StatusCell* cell = m_status->cell(StatusBar::Serving);
+    const bool on = m_server->state() == ModelServer::State::On;
+    cell->setVisible(on);
+    if (!on) return;
+    const QString flying = QString::fromStdString(formatCount(int64_t(m_server->figures().inFlight)));
+    // One that other machines reach should not be forgotten.
+    cell->setContent({.icon = "send", .label = "Serving",
+                      .value = QString(":%1, %2 in flight").arg(m_server->port()).arg(flying),
+                      .badge = !m_server->local()});
+    cell->setToolTip(m_server->address() + "\nRequests that programs have with the loaded model.");
+}
+
 // What the window says by itself: lost events, a session file that cannot be written.
 void MainWindow::watchSession(const Snapshot& snapshot) {
     if (snapshot.eventsDropped > m_droppedSeen) {
@@ -110,6 +123,7 @@ void MainWindow::watchSession(const Snapshot& snapshot) {
 
 void MainWindow::statusClicked(StatusBar::Cell cell) {
     switch (cell) {
+        case StatusBar::Serving: m_commands->run("engine.serve"); break;
         case StatusBar::LinkBadge: m_commands->run("knobs.lift_limit"); break;
         case StatusBar::Session: m_commands->run("session.copy_path"); break;
         case StatusBar::Bell: m_top->bell()->click(); break;

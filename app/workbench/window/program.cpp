@@ -79,7 +79,7 @@ std::optional<ProgramOptions> ProgramOptions::parse(const QStringList& arguments
     parser.addPositionalArgument("model", "A model folder, a checkpoint or a session file.", "[MODEL]");
     parser.addOption({"demo", "Open the bundled model with a slow link."});
     parser.addOption({"ask", "Send TEXT as soon as the model is ready.", "TEXT"});
-    parser.addOption({"page", "Page to begin with: welcome, load, diagnose, chat.", "PAGE"});
+    parser.addOption({"page", "Page to begin with: welcome, load, shape, diagnose, chat.", "PAGE"});
     parser.addOption({"session", "Record the session to FILE.", "FILE"});
     parser.addOption({"screenshot", "Write a PNG of the window to FILE and end; with --ask after "
                                     "the reply.", "FILE"});
@@ -128,8 +128,8 @@ std::optional<ProgramOptions> ProgramOptions::parse(const QStringList& arguments
         options.theme = Theme::Mode(index);
     }
     if (!options.page.isEmpty() &&
-        !QStringList{"welcome", "load", "diagnose", "chat"}.contains(options.page)) {
-        *error = "--page: \"" + options.page + "\" is not welcome, load, diagnose or chat.";
+        !QStringList{"welcome", "load", "shape", "diagnose", "chat"}.contains(options.page)) {
+        *error = "--page: \"" + options.page + "\" is not welcome, load, shape, diagnose or chat.";
         return std::nullopt;
     }
     if (parser.isSet("scale")) {
@@ -226,6 +226,8 @@ void Program::addModelCommands() {
                    [this] { m_start->openModel(); }, {}, {}});
     commands->add({"model.demo", "Model", "Try the demo", "play", QKeySequence("Ctrl+D"),
                    [this] { m_start->openDemo(); }, {}, {}});
+    commands->add({"model.shape", "Model", "Try a shape: a model of random weights", "grid",
+                   QKeySequence("Ctrl+Shift+N"), [this] { m_start->showShape(); }, {}, {}});
     commands->add({"model.reload", "Model", "Reload with other settings", "reset", QKeySequence("Ctrl+Shift+R"),
                    [this] { m_start->showLoaded(); },
                    [this] { return m_host->model() ? m_host->model()->name : QString(); }, ready});
@@ -259,6 +261,8 @@ void Program::start() {
     if (m_options.screenshot.isEmpty()) m_start->checkLastSession();
     if (m_options.page == "diagnose") {
         m_start->showDiagnose();
+    } else if (m_options.page == "shape") {
+        m_start->showShape();
     } else if (m_options.demo) {
         m_start->openDemo(m_options.knobs);
     } else if (!m_options.model.isEmpty()) {

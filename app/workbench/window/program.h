@@ -20,7 +20,7 @@ struct ProgramOptions {
     bool demo = false;
     KnobValues knobs;
     QString ask;                         // sent as soon as the model is ready
-    QString page;                        // "welcome", "load", "diagnose"; "" = what follows
+    QString page;                        // "welcome", "load", "shape", "diagnose"; "" = what follows
     QString sessionFile;                 // "" = in the sessions folder
     QString screenshot;                  // taken when the reply has ended; then the program ends
     std::optional<QSize> size;           // of the window; else as it was left

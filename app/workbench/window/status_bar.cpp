@@ -95,6 +95,7 @@ StatusBar::StatusBar(QWidget* parent) : QWidget(parent) {
     m_cells[Version]->setContent({"", "Colibri Workbench"});
     m_cells[State]->setContent({"", "No model", "", Tone::Text3});
     m_cells[LinkBadge]->hide();
+    m_cells[Serving]->hide();
     arrange();
 }
 

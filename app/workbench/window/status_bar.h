@@ -45,7 +45,7 @@ class StatusBar : public QWidget {
     Q_OBJECT
 
 public:
-    enum Cell { State, Memory, Device, Disk, Gpu, LinkBadge, Cost, Dropped, Session, Bell, Version,
+    enum Cell { State, Memory, Device, Disk, Gpu, LinkBadge, Serving, Cost, Dropped, Session, Bell, Version,
                 CellCount };
 
     explicit StatusBar(QWidget* parent = nullptr);

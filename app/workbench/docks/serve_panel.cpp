@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/workbench/docks/serve_panel.h"
+
+#include "app/workbench/pages/data_table.h"
+#include "app/workbench/pages/page_parts.h"
+#include "app/workbench/session/settings.h"
+#include "app/workbench/widgets/controls.h"
+#include "app/workbench/widgets/slider_row.h"
+#include "engine/base/format.h"
+
+namespace colibri::ui {
+namespace {
+
+using State = ModelServer::State;
+
+QString count(uint64_t n) { return QString::fromStdString(formatCount(int64_t(n))); }
+
+QString latency(double ms) {
+    return std::isfinite(ms) ? QString::fromStdString(formatMs(ms)) : QString("n/a: no reply yet");
+}
+
+QLineEdit* field(const QString& text) {
+    auto* edit = new QLineEdit(text);
+    edit->setFont(type::mono());
+    return edit;
+}
+
+// "3: 401 × 2, 404 × 1"
+QString refusedText(const std::map<int, uint64_t>& refused) {
+    uint64_t sum = 0;
+    QStringList kinds;
+    for (const auto& [status, n] : refused) {
+        sum += n;
+        kinds << QString("%1 × %2").arg(status).arg(count(n));
+    }
+    return sum ? count(sum) + ": " + kinds.join(", ") : QString("0");
+}
+
+}  // namespace
+
+ServePanel::ServePanel(SessionSource* source, ModelServer* server, QWidget* parent)
+    : DockPanel("send", "Serve", parent), m_source(source), m_server(server) {
+    DockSection* how = addSection("OpenAI-compatible server");
+    m_switch = new Segment({"off", "on"});
+    how->addRow("Server", m_switch, false)->setToolTip(
+        "Chats and completions of the loaded model over HTTP, whole or streamed. The engine takes "
+        "them into its batches beside the chat.");
+    m_host = field(settings().value("serve/host", "127.0.0.1").toString());
+    m_port = field(settings().value("serve/port", "8080").toString());
+    m_port->setToolTip("0 takes any port that is free.");
+    m_key = field("");
+    m_key->setEchoMode(QLineEdit::PasswordEchoOnEdit);
+    m_key->setPlaceholderText("none");
+    m_key->setToolTip("Clients send it as a bearer token. It is not kept when the window closes.");
+    how->addRow("Host", m_host, true);
+    how->addRow("Port", m_port, true);
+    how->addRow("API key", m_key, true);
+    m_note = new Note;
+    how->body()->addWidget(m_note);
+    m_copyError = new LinkButton("Copy error", type::dense());
+    how->body()->addWidget(m_copyError, 0, Qt::AlignLeft);
+
+    m_use = addSection("For your program");
+    auto* line = new QWidget;
+    auto* row = new QHBoxLayout(line);
+    row->setContentsMargins(0, 0, 0, 0);
+    row->setSpacing(4);
+    m_address = field("");
+    m_address->setReadOnly(true);
+    m_address->setAccessibleName("Address");
+    row->addWidget(m_address, 1);
+    auto* copy = new IconButton("copy", "Copy address", 28);
+    row->addWidget(copy);
+    m_use->body()->addWidget(line);
+    m_example = new CommandLine;
+    m_use->body()->addWidget(m_example);
+
+    DockSection* now = addSection({});
+    now->layout()->setContentsMargins(0, 1, 0, 0);
+    m_figures = new DataTable({{"Since it was started", 0}, {"", 168, true, true}}, false);
+    m_figures->setPadding(12, 12);
+    now->body()->addWidget(m_figures);
+    m_command = new CommandLine;
+    foot()->addWidget(m_command);
+
+    connect(m_switch, &Segment::chosen, this, [this](int index) { setOn(index == 1); });
+    connect(copy, &QAbstractButton::clicked, this, &ServePanel::copyAddress);
+    connect(m_copyError, &QAbstractButton::clicked, this, [this] { copyText(note()); });
+    for (QLineEdit* edit : {m_host, m_port, m_key})
+        connect(edit, &QLineEdit::textEdited, this, &ServePanel::refresh);
+    connect(server, &ModelServer::changed, this, &ServePanel::refresh);
+    connect(source, &SessionSource::stateChanged, this, &ServePanel::refresh);
+    refresh();
+}
+
+ServeOptions ServePanel::options() const {
+    bool number = false;
+    const int port = m_port->text().trimmed().toInt(&number);
+    return {m_host->text().trimmed(), number ? port : -1, m_key->text()};
+}
+
+void ServePanel::setOn(bool on) {
+    if (!on) return m_server->stop();
+    if (m_server->state() != State::Off) return;
+    settings().setValue("serve/host", m_host->text().trimmed());
+    settings().setValue("serve/port", m_port->text().trimmed());
+    m_server->start(options());
+    refresh();
+}
+
+QString ServePanel::note() const { return m_note->text(); }
+QString ServePanel::example() const { return m_example->command(); }
+void ServePanel::copyAddress() const { copyText(m_server->address()); }
+
+void ServePanel::refresh() {
+    const State state = m_server->state();
+    const bool off = state == State::Off, on = state == State::On;
+    const bool possible = m_source->engine() != nullptr;
+    m_switch->setCurrent(state == State::On || state == State::Starting ? 1 : 0);
+    m_switch->setEnabled(on || (off && possible));
+    for (QLineEdit* edit : {m_host, m_port, m_key}) edit->setEnabled(off);
+    const Status& error = m_server->error();
+    m_copyError->setVisible(off && !error.ok());
+    if (off && !error.ok())
+        m_note->setNote(QString::fromStdString(error.text()), "error", Tone::Error, Tone::Text1);
+    else if (off && !possible)
+        m_note->setNote("Open a model first: the loaded model is what is served.");
+    else if (off)
+        m_note->setNote("A host that other machines reach needs an API key.");
+    else if (!on)
+        m_note->setNote(state == State::Starting ? "Starting" : "Stopping; clients are told");
+    else if (m_server->local())
+        m_note->setNote("Programs on this machine reach it. The chat goes on beside them.");
+    else
+        m_note->setNote("Other machines reach it; each request needs the key.", "warn", Tone::Warn,
+                        Tone::Text2);
+    setTag(on ? okTag("port " + QString::number(m_server->port()))
+              : !off ? TagLook{state == State::Starting ? "starting" : "stopping", ""} : TagLook{});
+
+    m_use->setVisible(on);
+    m_address->setText(m_server->address());
+    m_address->setCursorPosition(0);
+    const bool chat = m_source->model() && m_source->model()->chatProblem.isEmpty();
+    const QString key =
+        m_key->text().isEmpty() ? QString() : " -H \"Authorization: Bearer $COLIBRI_API_KEY\"";
+    m_example->setCommand(
+        "curl -N " + m_server->address() + (chat ? "/chat/completions" : "/completions") +
+        " -H \"Content-Type: application/json\"" + key +
+        (chat ? R"( -d '{"messages":[{"role":"user","content":"What is an expert?"}],"stream":true}')"
+              : R"( -d '{"prompt":"Once upon a time","stream":true}')"));
+    m_example->setToolTip(m_example->command());
+
+    const ServeOptions o = options();
+    QString command = "colibri serve " +
+                      shellQuoted(m_source->model() ? m_source->model()->folder : QString("DIR"));
+    if (o.host != ServeOptions().host) command += " --host " + shellQuoted(o.host);
+    if (o.port != ServeOptions().port) command += " --port " + m_port->text().trimmed();
+    m_command->setCommand(command);
+    m_command->setToolTip(command);
+    tick();
+}
+
+void ServePanel::tick() {
+    const ServeFigures f = m_server->figures();
+    const auto row = [](const QString& name, const QString& value, Tone ink = Tone::Count) {
+        return QVector<TableCell>{{name}, {value, Tone::Count, ink}};
+    };
+    m_figures->setRows({row("In flight", count(f.inFlight)),
+                        row("Connections", count(uint64_t(f.connections))),
+                        row("Answered", count(f.answered)),
+                        row("Refused", refusedText(f.refused),
+                            f.refused.empty() ? Tone::Count : Tone::Warn),
+                        row("Cancelled", count(f.cancelled)),
+                        row("Prompt tokens", count(f.promptTokens)),
+                        row("Generated tokens", count(f.tokens)),
+                        row("TTFT P50", latency(f.ttftP50Ms)),
+                        row("ITL P50", latency(f.itlP50Ms))});
+}
+
+}  // namespace colibri::ui

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The Serve dock: switch, host, port and key of the model's HTTP server; the address and an example
+// to copy; what it is doing now.
+#pragma once
+
+#include <QLineEdit>
+
+#include "app/workbench/docks/dock_parts.h"
+#include "app/workbench/session/model_server.h"
+
+namespace colibri::ui {
+
+class CommandLine;
+class DataTable;
+class LinkButton;
+class Note;
+class Segment;
+
+class ServePanel : public DockPanel {
+    Q_OBJECT
+
+public:
+    // Both must outlive this.
+    ServePanel(SessionSource* source, ModelServer* server, QWidget* parent = nullptr);
+    void tick();                         // figures; a few times a second while shown
+    void setOn(bool on);                 // as the switch does
+    ServeOptions options() const;        // as the fields say
+
+    Segment* switcher() const { return m_switch; }
+    QLineEdit* host() const { return m_host; }
+    QLineEdit* port() const { return m_port; }
+    QLineEdit* apiKey() const { return m_key; }
+    QString note() const;
+    DataTable* figures() const { return m_figures; }
+    QString example() const;             // the curl line
+    void copyAddress() const;
+
+private:
+    void refresh();
+
+    SessionSource* m_source;
+    ModelServer* m_server;
+    Segment* m_switch;
+    QLineEdit *m_host, *m_port, *m_key, *m_address;
+    Note* m_note;
+    LinkButton* m_copyError;
+    DockSection* m_use;
+    CommandLine *m_example, *m_command;
+    DataTable* m_figures;
+};
+
+}  // namespace colibri::ui

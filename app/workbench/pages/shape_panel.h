@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What model of random weights is made: shape, weight type, skew of the routing, layers, seed and
+// target folder, with what it takes on the disk. Looks again on another thread at every change.
+#pragma once
+
+#include <QLineEdit>
+#include <QPointer>
+#include <QWidget>
+
+#include "app/workbench/session/job.h"
+#include "app/workbench/widgets/controls.h"
+#include "app/workbench/widgets/slider_row.h"
+#include "engine/convert/synth.h"
+
+namespace colibri::ui {
+
+class ShapePanel : public QWidget {
+    Q_OBJECT
+
+public:
+    explicit ShapePanel(QWidget* parent = nullptr);
+    SynthOptions options() const;
+    bool ready() const { return m_ready; }       // looked at, and the target can be written
+    QString command() const;                     // "colibri synth ..."
+    void look();                                 // again: the disk may have changed
+    void keepFolder() const;                     // the next model is suggested beside this one
+
+    Select* shape() const { return m_shape; }
+    Segment* types() const { return m_types; }
+    SliderRow* layers() const { return m_layers; }
+    SliderRow* skew() const { return m_skew; }   // hundredths
+    SliderRow* seed() const { return m_seed; }
+    QLineEdit* target() const { return m_target; }
+    QString note() const { return m_note->text(); }
+
+signals:
+    void planned(const colibri::ContainerInfo& info);   // what would be made
+    void changed();
+
+private:
+    void shapeChosen();
+    void suggestTarget();
+
+    Select* m_shape;
+    Segment* m_types;
+    SliderRow *m_layers, *m_skew, *m_seed;
+    QLineEdit* m_target;
+    Note* m_note;
+    QPointer<Job> m_look;
+    bool m_targetEdited = false, m_ready = false;
+};
+
+}  // namespace colibri::ui

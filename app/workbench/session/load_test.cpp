@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/workbench/session/load_test.h"
+
+#include "app/workbench/session/save_file.h"
+#include "engine/base/file.h"
+#include "engine/base/format.h"
+#include "profiler/load/engine_target.h"
+
+namespace colibri::ui {
+
+// Written by the load's threads.
+struct LoadTest::Counts {
+    std::atomic<int64_t> asked{0}, completed{0}, failed{0};
+    std::atomic<uint64_t> tokens{0};
+};
+
+namespace {
+
+QString number(double v) { return QString::number(v, 'g', 6); }
+
+// Counts what passes through.
+template <class Counts>
+class CountedTarget final : public LoadTarget {
+public:
+    CountedTarget(LoadTarget& target, Counts& counts) : m_target(target), m_counts(counts) {}
+
+    LoadReply ask(const LoadPrompt& prompt, const CancelFlag& cancel) override {
+        m_counts.asked.fetch_add(1, std::memory_order_relaxed);
+        LoadReply reply = m_target.ask(prompt, cancel);
+        if (reply.error.empty()) m_counts.tokens.fetch_add(reply.tokens, std::memory_order_relaxed);
+        auto& ends = reply.error.empty() ? m_counts.completed : m_counts.failed;
+        ends.fetch_add(1, std::memory_order_relaxed);
+        return reply;
+    }
+
+private:
+    LoadTarget& m_target;
+    Counts& m_counts;
+};
+
+Result<std::vector<LoadPrompt>> promptsOf(const QString& file) {
+    if (file.isEmpty()) return shippedLoadPrompts();
+    Result<std::string> text = readTextFile(file.toStdString());
+    if (!text) return text.status();
+    return parseLoadPrompts(*text, file.toStdString());
+}
+
+}  // namespace
+
+QString LoadPlan::words() const {
+    const auto some = [](int64_t n, const char* what) {
+        return QString::fromStdString(formatCount(n)) + " " + what + (n == 1 ? "" : "s");
+    };
+    QStringList parts;
+    parts << (load.rate > 0 ? number(load.rate) + " requests / s" : some(load.users, "user"));
+    if (load.requests > 0) parts << some(load.requests, "request");
+    if (load.durationS > 0) parts << number(load.durationS) + " s";
+    return parts.join(", ");
+}
+
+LoadTest::LoadTest(SessionSource* source, QObject* parent) : QObject(parent), m_source(source) {
+    connect(source, &SessionSource::stateChanged, this, [this] {
+        if (m_job && m_source->engine() != m_engine.lock()) stop();
+    });
+}
+
+LoadTest::~LoadTest() { delete m_job; }
+
+void LoadTest::start(const LoadPlan& plan) {
+    std::shared_ptr<Engine> engine = m_source->engine();
+    if (m_job || !engine) return;
+    m_plan = plan;
+    m_model = m_source->model()->folder;
+    m_engine = engine;
+    m_report.reset();
+    m_stopped = false;
+    m_error = {};
+    m_seconds = 0;
+    m_counts = std::make_shared<Counts>();
+    const auto report = std::make_shared<std::optional<LoadReport>>();
+    m_job = new Job(
+        [plan, report, counts = m_counts, engine = std::move(engine)](
+            const ProgressFn& progress, const CancelFlag* cancel) mutable -> Status {
+            // It goes on this thread: perhaps the last user of a model that was closed.
+            const std::shared_ptr<Engine> own = std::move(engine);
+            auto prompts = promptsOf(plan.prompts);
+            if (!prompts) return prompts.status();
+            Request model;
+            model.maxTokens = plan.maxTokens;
+            model.ignoreEos = plan.ignoreEos;
+            EngineTarget target(*own, model);
+            CountedTarget counted(target, *counts);
+            auto result = runLoad(counted, *prompts, plan.load, progress, *cancel);
+            if (!result) return result.status();
+            *report = std::move(*result);
+            return Status();
+        },
+        this);
+    connect(m_job, &Job::finished, this,
+            [this, report](const Status& status) { ended(status, report); });
+    m_clock.start();
+    m_source->note("Load: " + plan.words());
+    m_job->start();
+    emit changed();
+}
+
+void LoadTest::stop() {
+    if (!m_job || m_job->cancelling()) return;
+    m_job->cancel();
+    emit changed();
+}
+
+void LoadTest::ended(const Status& status,
+                     const std::shared_ptr<std::optional<LoadReport>>& report) {
+    m_seconds = double(m_clock.nsecsElapsed()) / 1e9;
+    m_stopped = m_job->cancelling();
+    m_job = nullptr;
+    m_report = std::move(*report);
+    m_error = status;
+    if (m_source->engine() && m_source->engine() == m_engine.lock()) {
+        m_source->note(!m_report   ? QString("Load failed")
+                       : m_stopped ? QString("Load stopped")
+                                   : QString("Load ended"));
+    }
+    emit changed();
+}
+
+LoadNow LoadTest::now() const {
+    LoadNow now;
+    if (!m_counts) return now;
+    // In this order, so that no request has ended that was not asked.
+    now.completed = m_counts->completed.load();
+    now.failed = m_counts->failed.load();
+    now.tokens = m_counts->tokens.load();
+    now.asked = m_counts->asked.load();
+    now.seconds = m_job ? double(m_clock.nsecsElapsed()) / 1e9 : m_seconds;
+    return now;
+}
+
+JobProgress LoadTest::progress() const {
+    JobProgress shown;
+    if (!m_job) return shown;
+    shown = m_job->progress();
+    shown.unit = "requests";
+    shown.total = uint64_t(m_plan.load.requests);
+    if (m_plan.load.requests == 0) {
+        shown.unit = "s";
+        shown.total = uint64_t(std::ceil(m_plan.load.durationS));
+        shown.done = std::min(shown.total, uint64_t(now().seconds));
+        shown.secondsLeft = double(shown.total - shown.done);
+    }
+    return shown;
+}
+
+Status LoadTest::save(const QString& path) const {
+    if (path.endsWith(".csv", Qt::CaseInsensitive))
+        return saveFile(path, QByteArray::fromStdString(loadCsv(*m_report)));
+    nlohmann::ordered_json json = {{"target", m_model.toStdString()}};
+    if (m_plan.load.rate > 0) {
+        json["rate"] = m_plan.load.rate;
+        json["seed"] = m_plan.load.seed;
+    } else {
+        json["users"] = m_plan.load.users;
+    }
+    json.update(loadJson(*m_report));
+    return saveFile(path, QByteArray::fromStdString(json.dump(2)) + "\n");
+}
+
+}  // namespace colibri::ui

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/workbench/session/model_server.h"
+
+#include "app/serve/api_server.h"
+
+namespace colibri::ui {
+
+namespace {
+
+ServeFigures figuresOf(const serve::ApiServer& server) {
+    const serve::ApiStats stats = server.stats();
+    ServeFigures f;
+    f.inFlight = stats.inFlight();
+    f.connections = server.connections();
+    for (const auto& [status, count] : stats.responses) {
+        if (status / 100 == 2) f.answered += count;
+        else f.refused[status] += count;
+    }
+    f.cancelled = stats.cancelled;
+    f.promptTokens = stats.promptTokens;
+    f.tokens = stats.generatedTokens;
+    f.ttftP50Ms = stats.ttft.quantile(0.5) * 1e-6;
+    f.itlP50Ms = stats.itl.quantile(0.5) * 1e-6;
+    return f;
+}
+
+}  // namespace
+
+// The engine goes last, on the thread that lets go of this.
+struct ModelServer::Running {
+    std::shared_ptr<Engine> engine;
+    std::unique_ptr<serve::ApiServer> server;
+};
+
+ModelServer::ModelServer(SessionSource* source, QObject* parent)
+    : QObject(parent), m_source(source) {
+    connect(source, &SessionSource::stateChanged, this, &ModelServer::sourceChanged);
+}
+
+ModelServer::~ModelServer() { delete m_job; }
+
+void ModelServer::setState(State state) {
+    m_state = state;
+    emit changed();
+}
+
+void ModelServer::start(const ServeOptions& options) {
+    if (m_state != State::Off) return;
+    auto running = std::make_shared<Running>();
+    running->engine = m_source->engine();
+    if (!running->engine) return;
+    m_engine = running->engine;
+    m_options = options;
+    m_error = {};
+    m_last = {};
+    m_stopWanted = false;
+    serve::ApiOptions api;
+    api.host = options.host.toStdString();
+    api.port = options.port;
+    api.apiKey = options.apiKey.toStdString();
+    // Another thread: a name of a host may have to be looked up.
+    m_job = new Job(
+        [running, api](const ProgressFn&, const CancelFlag*) {
+            running->server = std::make_unique<serve::ApiServer>(*running->engine, api);
+            Status status = running->server->start();
+            if (!status.ok()) {
+                running->server.reset();
+                running->engine.reset();
+            }
+            return status;
+        },
+        this);
+    connect(m_job, &Job::finished, this,
+            [this, running](const Status& status) { started(status, running); });
+    m_job->start();
+    setState(State::Starting);
+}
+
+void ModelServer::started(const Status& status, std::shared_ptr<Running> running) {
+    m_job = nullptr;
+    if (!status.ok()) {
+        m_error = status;
+        return setState(State::Off);
+    }
+    m_running = std::move(running);
+    m_port = m_running->server->port();
+    m_address = QString::fromStdString(m_running->server->url()) + "/v1";
+    setState(State::On);
+    if (m_stopWanted) stop();
+}
+
+void ModelServer::stop() {
+    if (m_state == State::Starting) m_stopWanted = true;
+    if (m_state != State::On) return;
+    const auto last = std::make_shared<ServeFigures>();
+    m_job = new Job(
+        [running = m_running, last](const ProgressFn&, const CancelFlag*) {
+            running->server->stop();
+            *last = figuresOf(*running->server);
+            // Here, not on the GUI's thread: a model that was closed goes with its last user.
+            running->server.reset();
+            running->engine.reset();
+            return Status();
+        },
+        this);
+    connect(m_job, &Job::finished, this, [this, last] {
+        m_job = nullptr;
+        m_last = *last;
+        setState(State::Off);
+    });
+    m_last = figures();
+    m_running = nullptr;
+    m_address.clear();
+    m_job->start();
+    setState(State::Stopping);
+}
+
+void ModelServer::sourceChanged() {
+    const bool on = m_state == State::Starting || m_state == State::On;
+    if (on && m_source->engine() != m_engine.lock()) stop();
+}
+
+bool ModelServer::local() const {
+    return serve::isLoopback(m_options.host.toStdString());
+}
+
+ServeFigures ModelServer::figures() const {
+    return m_running ? figuresOf(*m_running->server) : m_last;
+}
+
+void ModelServer::watch() {
+    if (m_state != State::On || m_running->server->running()) return;
+    m_error = Status(Code::IoError, "The server has lost its address", "Start it again");
+    stop();
+}
+
+}  // namespace colibri::ui

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The loaded model behind the HTTP server of app/serve, so that a user's own program drives the
+// engine while the window shows what it does. GUI thread only; every function returns at once,
+// starting and stopping run on a job's thread. Another model, or none, stops it.
+#pragma once
+
+#include <QPointer>
+#include <QString>
+#include <map>
+
+#include "app/workbench/session/job.h"
+#include "app/workbench/session/session_source.h"
+
+namespace colibri::ui {
+
+struct ServeOptions {
+    QString host = "127.0.0.1";
+    int port = 8080;                     // 0: any that is free
+    QString apiKey;                      // needed where other machines reach the host
+};
+
+// What the server has done since it was started.
+struct ServeFigures {
+    uint64_t inFlight = 0;               // requests that the engine has and that have not ended
+    int connections = 0;
+    uint64_t answered = 0;               // responses of HTTP status 2xx
+    std::map<int, uint64_t> refused;     // the others, by status
+    uint64_t cancelled = 0;              // the client went away, or the server ended
+    uint64_t promptTokens = 0, tokens = 0;
+    double ttftP50Ms = NAN, itlP50Ms = NAN;
+};
+
+class ModelServer : public QObject {
+    Q_OBJECT
+
+public:
+    enum class State { Off, Starting, On, Stopping };
+
+    // `source` must outlive this.
+    explicit ModelServer(SessionSource* source, QObject* parent = nullptr);
+    ~ModelServer() override;             // stops and waits for that
+
+    // REQUIRES: Off, and a source with an engine. Ends in changed() with On, or Off and error().
+    void start(const ServeOptions& options);
+    void stop();                         // tells the clients; Off well within a second
+    State state() const { return m_state; }
+    bool local() const;                  // what it listens on is reached from this machine only
+    const Status& error() const { return m_error; }   // why it is off, when nobody stopped it
+    QString address() const { return m_address; }     // "http://127.0.0.1:8080/v1"; "" unless On
+    int port() const { return m_port; }
+    ServeFigures figures() const;        // the last ones when it is off
+    void watch();                        // notices a server that ended by itself; now and then
+
+signals:
+    void changed();
+
+private:
+    struct Running;
+
+    void setState(State state);
+    void started(const Status& status, std::shared_ptr<Running> running);
+    void sourceChanged();
+
+    SessionSource* m_source;
+    State m_state = State::Off;
+    bool m_stopWanted = false;           // while Starting
+    ServeOptions m_options;
+    Status m_error;
+    QString m_address;
+    int m_port = 0;
+    ServeFigures m_last;
+    std::shared_ptr<Running> m_running;  // On
+    std::weak_ptr<Engine> m_engine;      // the one that is served, or about to be
+    QPointer<Job> m_job;                 // Starting, Stopping
+};
+
+}  // namespace colibri::ui

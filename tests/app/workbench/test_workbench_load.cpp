@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The Load test dock: a load on the loaded engine, through the widgets.
+#include <QCheckBox>
+#include <QFile>
+
+#include "app/workbench/pages/data_table.h"
+#include "app/workbench/pages/progress_panel.h"
+#include "app/workbench/session/engine_host.h"
+#include "app/workbench/window/main_window.h"
+#include "test_model.h"
+#include "window_test.h"
+
+using namespace colibri;
+using namespace colibri::ui;
+
+class TestWorkbenchLoad : public QObject {
+    Q_OBJECT
+
+    std::unique_ptr<Sandbox> m_sandbox;
+    std::unique_ptr<EngineHost> m_host;
+    std::unique_ptr<MainWindow> m_window;
+    int m_run = 0;
+
+    LoadTestPanel* panel() { return m_window->loadTestPanel(); }
+    LoadTest* test() { return m_window->loadTest(); }
+    bool load(const KnobValues& knobs = {}) {
+        m_host->load(m_sandbox->path("model").toStdString(), knobs);
+        return waitUntil([&] { return m_host->state() == SessionSource::State::Ready; });
+    }
+    static KnobValues slow() {
+        KnobValues knobs;
+        knobs[size_t(KnobId::LinkLimit)] = 1;
+        knobs[size_t(KnobId::ExpertCacheSize)] = 1;
+        return knobs;
+    }
+    // Typed into the field of a slider.
+    static void type(SliderRow* row, const QString& text) {
+        row->field()->setFocus();
+        row->field()->selectAll();
+        QTest::keyClicks(row->field(), text);
+        QTest::keyClick(row->field(), Qt::Key_Return);
+    }
+    static void choose(Segment* segment, int index) {
+        const int x = index == 0 ? 8 : segment->width() - 8;
+        QTest::mouseClick(segment, Qt::LeftButton, {}, QPoint(x, segment->height() / 2));
+        QCOMPARE(segment->current(), index);
+    }
+    void start() { QTest::mouseClick(panel()->startButton(), Qt::LeftButton); }
+    bool waitEnd() { return waitUntil([&] { return !test()->running(); }, 60000); }
+    QString total(const QString& name) {
+        for (const auto& row : panel()->totals()->rows())
+            if (row[0].text == name) return row[1].text;
+        return {};
+    }
+    bool marked(const std::string& label) {
+        return waitUntil([&] {
+            for (const Marker& marker : m_host->snapshot()->markers)
+                if (marker.label == label) return true;
+            return false;
+        });
+    }
+    void write(const QString& path, const QByteArray& bytes) {
+        QFile file(path);
+        QVERIFY(file.open(QIODevice::WriteOnly));
+        file.write(bytes);
+    }
+
+private slots:
+    void initTestCase() {
+        m_sandbox = std::make_unique<Sandbox>();
+        QCOMPARE(convertGolden("qwen3moe", m_sandbox->path("model")), QString());
+    }
+    void init() {
+        ++m_run;
+        m_host = std::make_unique<EngineHost>(m_sandbox->path(QString("data-%1").arg(m_run)));
+        m_window = std::make_unique<MainWindow>(m_host.get(), m_sandbox->path("chats"));
+        m_window->resize(1440, 900);
+        m_window->show();
+        m_window->commands()->run("engine.load");
+        QVERIFY(panel()->isVisible());
+    }
+    void cleanup() {
+        m_window.reset();
+        m_host.reset();
+    }
+
+    void withoutAModelThereIsNothingToLoad() {
+        QVERIFY(!panel()->startButton()->isEnabled());
+        QVERIFY2(panel()->note().contains("Open a model"), qPrintable(panel()->note()));
+        QVERIFY(load());
+        QVERIFY(panel()->startButton()->isEnabled());
+    }
+
+    void usersAskOneAfterTheOther() {
+        QVERIFY(load());
+        type(panel()->users(), "2");
+        type(panel()->requests(), "6");
+        type(panel()->maxTokens(), "5");
+        panel()->ignoreEos()->click();
+        start();
+        QVERIFY(test()->running());
+        QVERIFY(!panel()->startButton()->isVisible());
+        QVERIFY(waitEnd());
+        QVERIFY(panel()->startButton()->isVisible());
+        QVERIFY2(test()->error().ok(), test()->error().text().c_str());
+        QCOMPARE(total("Completed"), QString("6 of 6"));
+        QCOMPARE(total("Tokens"), QString("30"));
+        QVERIFY(total("Throughput").endsWith("req/s"));
+        const auto& rows = panel()->latencies()->rows();
+        QCOMPARE(rows.size(), 3);
+        QCOMPARE(rows[0][0].text, QString("TTFT"));
+        for (const auto& row : rows)
+            for (int c = 1; c < row.size(); ++c) QVERIFY(row[c].text.toDouble() > 0);
+        const LoadReport& report = *test()->report();
+        QCOMPARE(report.ttft.count(), uint64_t(6));
+        QCOMPARE(report.itl.count(), uint64_t(6 * 4));
+        // Its begin and end stand in the plots, and its requests are those of the session.
+        QVERIFY(marked("Load: 2 users, 6 requests"));
+        QVERIFY(marked("Load ended"));
+
+        const QString json = m_sandbox->path("load.json"), csv = m_sandbox->path("load.csv");
+        panel()->exportTo(json);
+        panel()->exportTo(csv);
+        QFile file(json);
+        QVERIFY(file.open(QIODevice::ReadOnly));
+        const auto read = nlohmann::json::parse(file.readAll().toStdString());
+        QCOMPARE(read["requests"]["completed"].get<int>(), 6);
+        QCOMPARE(read["users"].get<int>(), 2);
+        QCOMPARE(QString::fromStdString(read["target"]), m_sandbox->path("model"));
+        QVERIFY(read["itl_ms"]["p99"].get<double>() > 0);
+        QFile lines(csv);
+        QVERIFY(lines.open(QIODevice::ReadOnly));
+        QCOMPARE(lines.readAll().count('\n'), 7);
+        QSignalSpy failed(panel(), &LoadTestPanel::failed);
+        panel()->exportTo(m_sandbox->path("no-such-folder/load.json"));
+        QCOMPARE(failed.count(), 1);
+    }
+
+    void anOpenLoopComesAtItsRate() {
+        QVERIFY(load());
+        choose(panel()->loop(), 1);
+        QVERIFY(panel()->rate()->isVisible() && !panel()->users()->isVisible());
+        type(panel()->rate(), "50");
+        choose(panel()->until(), 1);
+        type(panel()->seconds(), "1");
+        type(panel()->maxTokens(), "2");
+        QCOMPARE(panel()->plan().load.rate, 50.0);
+        QCOMPARE(panel()->plan().load.requests, int64_t(0));
+        start();
+        QVERIFY(waitEnd());
+        const LoadReport& report = *test()->report();
+        // As many as the seed's arrivals within the second, each timed from its own moment.
+        QVERIFY(report.samples.size() > 20 && report.samples.size() < 100);
+        for (const LoadSample& sample : report.samples) {
+            QVERIFY(sample.arrivalS <= 1);
+            QVERIFY(sample.sentS >= sample.arrivalS);
+        }
+        QVERIFY(marked("Load: 50 requests / s, 1 s"));
+    }
+
+    void promptsComeFromAFile() {
+        QVERIFY(load());
+        choose(panel()->promptsFrom(), 1);
+        QVERIFY(!panel()->startButton()->isEnabled());       // no file yet
+        const QString file = m_sandbox->path("prompts.txt");
+        write(file, "Hello\n{\"prompt\": 7}\n");
+        QTest::keyClicks(panel()->promptsFile(), file);
+        QVERIFY(panel()->startButton()->isEnabled());
+        start();
+        QVERIFY(waitEnd());
+        QVERIFY2(panel()->note().contains("line 2"), qPrintable(panel()->note()));
+        QVERIFY(!test()->report());
+        QVERIFY(marked("Load failed"));
+        write(file, "Hello\n");
+        type(panel()->requests(), "2");
+        type(panel()->maxTokens(), "2");
+        start();
+        QVERIFY(waitEnd());
+        QCOMPARE(total("Completed"), QString("2 of 2"));
+        QCOMPARE(test()->report()->samples[0].promptTokens, test()->report()->samples[1].promptTokens);
+    }
+
+    void cancelEndsItAndCountsWhatWasCut() {
+        QVERIFY(load(slow()));
+        type(panel()->users(), "2");
+        type(panel()->maxTokens(), "4000");
+        panel()->ignoreEos()->click();
+        start();
+        QVERIFY(waitUntil([&] { return test()->now().inFlight() == 2; }));
+        m_window->tick();
+        auto* progress = panel()->findChild<ProgressPanel*>();
+        QVERIFY(progress->isVisible());
+        QTest::mouseClick(progress->findChild<Button*>(), Qt::LeftButton);
+        QVERIFY(test()->stopping());
+        QVERIFY(waitEnd());
+        QVERIFY(test()->stopped());
+        QCOMPARE(total("Completed"), QString("0 of 2"));
+        QCOMPARE(total("Ended: cancelled"), QString("2"));
+        QVERIFY(marked("Load stopped"));
+        // Nobody finished, so there is nothing to say of latency.
+        QCOMPARE(panel()->latencies()->rows()[0][1].text, QString("n/a"));
+        QVERIFY(waitUntil([&] { return m_host->activeRequests() == 0; }));
+    }
+
+    void closingTheModelEndsIt() {
+        QVERIFY(load(slow()));
+        type(panel()->maxTokens(), "4000");
+        panel()->ignoreEos()->click();
+        start();
+        QVERIFY(waitUntil([&] { return test()->now().inFlight() > 0; }));
+        m_host->close();
+        QVERIFY(waitEnd());
+        QVERIFY(test()->stopped());
+        QVERIFY(!panel()->startButton()->isEnabled());
+        // Nothing is said to the next model's session.
+        QVERIFY(load());
+        for (const Marker& marker : m_host->snapshot()->markers)
+            QVERIFY2(!marker.label.starts_with("Load"), marker.label.c_str());
+    }
+};
+
+QTEST_MAIN(TestWorkbenchLoad)
+#include "test_workbench_load.moc"
