@@ -25,8 +25,10 @@ QVBoxLayout* plainColumn(QWidget* widget) {
 // ---- DockSection
 
 DockSection::DockSection(const QString& title, bool first, QWidget* parent)
-    : QWidget(parent), m_first(first),
-      m_title(new TextLine(title, type::denseMedium(), Tone::Text2, 20)), m_body(new QVBoxLayout) {
+    : QWidget(parent),
+      m_first(first),
+      m_title(new TextLine(title, type::denseMedium(), Tone::Text2, 20)),
+      m_body(new QVBoxLayout) {
     auto* column = new QVBoxLayout(this);
     column->setContentsMargins(kPad, 8, kPad, kPad);
     column->setSpacing(4);
@@ -103,7 +105,9 @@ DockPanel::DockPanel(const QString& icon, const QString& title, QWidget* parent)
     column->addLayout(m_foot);
 }
 
-void DockPanel::setHeadVisible(bool on) { m_head->setVisible(on); }
+void DockPanel::setHeadVisible(bool on) {
+    m_head->setVisible(on);
+}
 
 void DockPanel::setTag(const TagLook& tag) {
     if (m_head->tag.text == tag.text && m_head->tag.ground == tag.ground) return;
@@ -149,7 +153,8 @@ void SideDocks::put(const QString& key, const QString& title, QWidget* dock) {
     const int index = m_stack->addWidget(holder);
     auto* tab = new TabButton("", title, true);
     tab->setChecked(index == 0);
-    connect(tab, &QAbstractButton::clicked, this, [this, index] { m_stack->setCurrentIndex(index); });
+    connect(tab, &QAbstractButton::clicked, this,
+            [this, index] { m_stack->setCurrentIndex(index); });
     connect(m_stack, &QStackedWidget::currentChanged, tab, [tab, index](int at) {
         if (at == index) tab->setChecked(true);
     });

@@ -16,11 +16,15 @@
 namespace colibri::ui {
 namespace {
 
-constexpr int kRateScale = 10;           // the rate's slider moves in tenths
+constexpr int kRateScale = 10;  // the rate's slider moves in tenths
 constexpr uint64_t kEnoughForP99 = 200;
 
-QString str(const std::string& text) { return QString::fromStdString(text); }
-QString count(int64_t n) { return str(formatCount(n)); }
+QString str(const std::string& text) {
+    return QString::fromStdString(text);
+}
+QString count(int64_t n) {
+    return str(formatCount(n));
+}
 
 // Milliseconds of a nanosecond quantile, three digits.
 TableCell milliseconds(double ns, bool vague = false) {
@@ -33,8 +37,10 @@ QString commandOf(const LoadPlan& plan, const QString& model) {
     const LoadOptions& load = plan.load;
     QString text = "colibri load " + shellQuoted(model);
     if (!plan.prompts.isEmpty()) text += " --prompts " + shellQuoted(plan.prompts);
-    if (load.rate > 0) text += QString(" --rate %1 --seed %2").arg(load.rate).arg(load.seed);
-    else text += QString(" --users %1").arg(load.users);
+    if (load.rate > 0)
+        text += QString(" --rate %1 --seed %2").arg(load.rate).arg(load.seed);
+    else
+        text += QString(" --users %1").arg(load.users);
     if (load.requests > 0) text += QString(" --requests %1").arg(load.requests);
     if (load.durationS > 0) text += QString(" --duration %1").arg(load.durationS);
     text += QString(" --max-tokens %1").arg(plan.maxTokens);
@@ -81,8 +87,9 @@ SliderRow* LoadTestPanel::addSlider(DockSection* section, const QString& label, 
 void LoadTestPanel::buildForm() {
     DockSection* what = addSection({});
     m_from = new Segment({"shipped set", "file"});
-    what->addRow("Prompts", m_from, false)->setToolTip(
-        "A file has a prompt per line: text, or JSON with \"prompt\" or \"messages\".");
+    what->addRow("Prompts", m_from, false)
+        ->setToolTip(
+            "A file has a prompt per line: text, or JSON with \"prompt\" or \"messages\".");
     m_fileRow = new QWidget;
     auto* row = new QHBoxLayout(m_fileRow);
     row->setContentsMargins(0, 0, 0, 0);
@@ -136,7 +143,8 @@ void LoadTestPanel::buildResult() {
     m_result = addSection({});
     m_result->layout()->setContentsMargins(0, 1, 0, 12);
     QVector<TableColumn> columns{{"ms", 0}};
-    for (const char* title : {"P50", "P90", "P99", "max"}) columns << TableColumn{title, 54, true, true};
+    for (const char* title : {"P50", "P90", "P99", "max"})
+        columns << TableColumn{title, 54, true, true};
     m_latencies = new DataTable(columns, false);
     m_latencies->setPadding(12, 12);
     m_latencies->setToolTip(
@@ -170,12 +178,16 @@ LoadPlan LoadTestPanel::plan() const {
     plan.load.users = int(m_users->value());
     if (m_loop->current() == 1) plan.load.rate = double(m_rate->value()) / kRateScale;
     plan.load.seed = uint64_t(m_seed->value());
-    if (m_until->current() == 0) plan.load.requests = m_requests->value();
-    else plan.load.durationS = double(m_seconds->value());
+    if (m_until->current() == 0)
+        plan.load.requests = m_requests->value();
+    else
+        plan.load.durationS = double(m_seconds->value());
     return plan;
 }
 
-QString LoadTestPanel::note() const { return m_note->text(); }
+QString LoadTestPanel::note() const {
+    return m_note->text();
+}
 
 void LoadTestPanel::startTest() {
     if (!m_start->isEnabled() || m_test->running()) return;
@@ -199,13 +211,17 @@ void LoadTestPanel::refresh() {
     m_command->setToolTip(m_command->command());
 
     QString why;
-    if (!m_source->engine()) why = "Open a model first: the load is put on the loaded model.";
-    else if (!model->chatProblem.isEmpty()) why = model->chatProblem;
-    else if (file && m_file->text().trimmed().isEmpty()) why = "Name a file of prompts.";
+    if (!m_source->engine())
+        why = "Open a model first: the load is put on the loaded model.";
+    else if (!model->chatProblem.isEmpty())
+        why = model->chatProblem;
+    else if (file && m_file->text().trimmed().isEmpty())
+        why = "Name a file of prompts.";
     const Status& error = m_test->error();
     if (!error.ok())
         m_note->setNote(str(error.text()), "error", Tone::Error, Tone::Text1);
-    else m_note->setNote(why);
+    else
+        m_note->setNote(why);
     m_note->setVisible(!running && (!error.ok() || !why.isEmpty()));
     for (DockSection* section : m_form) section->setEnabled(!running);
     m_start->setEnabled(why.isEmpty());
@@ -213,8 +229,9 @@ void LoadTestPanel::refresh() {
     m_command->setVisible(!running);
     m_progress->setVisible(running);
     if (m_test->stopping()) m_progress->setCancelling();
-    setTag(running ? TagLook{m_test->stopping() ? "stopping" : "running", "", Tone::Tint, Tone::Accent}
-                   : TagLook{});
+    setTag(running
+               ? TagLook{m_test->stopping() ? "stopping" : "running", "", Tone::Tint, Tone::Accent}
+               : TagLook{});
 
     m_result->setVisible(running || m_test->report());
     m_latencies->setVisible(m_test->report().has_value());
@@ -222,7 +239,7 @@ void LoadTestPanel::refresh() {
     m_few->setVisible(m_test->report().has_value());
     if (m_test->report()) showResult();
     showTotals();
-    if (running != m_wasRunning) {       // what is going on, and then what came of it
+    if (running != m_wasRunning) {  // what is going on, and then what came of it
         m_wasRunning = running;
         QTimer::singleShot(0, this, [this] {
             scroll()->verticalScrollBar()->setValue(scroll()->verticalScrollBar()->maximum());
@@ -267,7 +284,8 @@ void LoadTestPanel::showTotals() {
                 row("Throughput", str(formatSig(r.requestsPerSecond())) + " req/s"),
                 row("Generated", str(formatSig(r.tokensPerSecond())) + " tok/s"),
                 row("Tokens", count(int64_t(r.tokens)))};
-        for (const auto& [kind, n] : r.errors) rows << row("Ended: " + str(kind), count(n), Tone::Warn);
+        for (const auto& [kind, n] : r.errors)
+            rows << row("Ended: " + str(kind), count(n), Tone::Warn);
     } else {
         const LoadNow now = m_test->now();
         m_totals->setColumnTitle(0, "So far");
@@ -283,15 +301,17 @@ void LoadTestPanel::showTotals() {
 
 void LoadTestPanel::exportReport() {
     if (!m_test->report()) return;
-    const QString path = QFileDialog::getSaveFileName(window(), "Export the load", "load.json",
-                                                      "JSON (*.json);;CSV, a line per request (*.csv)");
+    const QString path = QFileDialog::getSaveFileName(
+        window(), "Export the load", "load.json", "JSON (*.json);;CSV, a line per request (*.csv)");
     if (!path.isEmpty()) exportTo(path);
 }
 
 void LoadTestPanel::exportTo(const QString& path) {
     const Status status = m_test->save(path);
-    if (status.ok()) emit exported(path);
-    else emit failed("The load was not exported.", str(status.text()));
+    if (status.ok())
+        emit exported(path);
+    else
+        emit failed("The load was not exported.", str(status.text()));
 }
 
 void LoadTestPanel::keyPressEvent(QKeyEvent* event) {

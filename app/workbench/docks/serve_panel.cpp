@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/workbench/docks/serve_panel.h"
 
+#include <QIntValidator>
+
 #include "app/workbench/pages/data_table.h"
 #include "app/workbench/pages/page_parts.h"
 #include "app/workbench/session/settings.h"
@@ -13,7 +15,9 @@ namespace {
 
 using State = ModelServer::State;
 
-QString count(uint64_t n) { return QString::fromStdString(formatCount(int64_t(n))); }
+QString count(uint64_t n) {
+    return QString::fromStdString(formatCount(int64_t(n)));
+}
 
 QString latency(double ms) {
     return std::isfinite(ms) ? QString::fromStdString(formatMs(ms)) : QString("n/a: no reply yet");
@@ -42,12 +46,16 @@ ServePanel::ServePanel(SessionSource* source, ModelServer* server, QWidget* pare
     : DockPanel("send", "Serve", parent), m_source(source), m_server(server) {
     DockSection* how = addSection("OpenAI-compatible server");
     m_switch = new Segment({"off", "on"});
-    how->addRow("Server", m_switch, false)->setToolTip(
-        "Chats and completions of the loaded model over HTTP, whole or streamed. The engine takes "
-        "them into its batches beside the chat.");
+    how->addRow("Server", m_switch, false)
+        ->setToolTip(
+            "Chats and completions of the loaded model over HTTP, whole or streamed. The engine "
+            "takes "
+            "them into its batches beside the chat.");
     m_host = field(settings().value("serve/host", "127.0.0.1").toString());
     m_port = field(settings().value("serve/port", "8080").toString());
-    m_port->setToolTip("0 takes any port that is free.");
+    m_port->setValidator(new QIntValidator(0, 65535, m_port));
+    m_port->setPlaceholderText("any that is free");
+    m_port->setToolTip("0, or nothing, takes any port that is free.");
     m_key = field("");
     m_key->setEchoMode(QLineEdit::PasswordEchoOnEdit);
     m_key->setPlaceholderText("none");
@@ -94,23 +102,27 @@ ServePanel::ServePanel(SessionSource* source, ModelServer* server, QWidget* pare
 }
 
 ServeOptions ServePanel::options() const {
-    bool number = false;
-    const int port = m_port->text().trimmed().toInt(&number);
-    return {m_host->text().trimmed(), number ? port : -1, m_key->text()};
+    return {m_host->text().trimmed(), m_port->text().toInt(), m_key->text()};
 }
 
 void ServePanel::setOn(bool on) {
     if (!on) return m_server->stop();
     if (m_server->state() != State::Off) return;
     settings().setValue("serve/host", m_host->text().trimmed());
-    settings().setValue("serve/port", m_port->text().trimmed());
+    settings().setValue("serve/port", m_port->text());
     m_server->start(options());
     refresh();
 }
 
-QString ServePanel::note() const { return m_note->text(); }
-QString ServePanel::example() const { return m_example->command(); }
-void ServePanel::copyAddress() const { copyText(m_server->address()); }
+QString ServePanel::note() const {
+    return m_note->text();
+}
+QString ServePanel::example() const {
+    return m_example->command();
+}
+void ServePanel::copyAddress() const {
+    copyText(m_server->address());
+}
 
 void ServePanel::refresh() {
     const State state = m_server->state();
@@ -134,8 +146,9 @@ void ServePanel::refresh() {
     else
         m_note->setNote("Other machines reach it; each request needs the key.", "warn", Tone::Warn,
                         Tone::Text2);
-    setTag(on ? okTag("port " + QString::number(m_server->port()))
-              : !off ? TagLook{state == State::Starting ? "starting" : "stopping", ""} : TagLook{});
+    setTag(on     ? okTag("port " + QString::number(m_server->port()))
+           : !off ? TagLook{state == State::Starting ? "starting" : "stopping", ""}
+                  : TagLook{});
 
     m_use->setVisible(on);
     m_address->setText(m_server->address());
@@ -146,15 +159,16 @@ void ServePanel::refresh() {
     m_example->setCommand(
         "curl -N " + m_server->address() + (chat ? "/chat/completions" : "/completions") +
         " -H \"Content-Type: application/json\"" + key +
-        (chat ? R"( -d '{"messages":[{"role":"user","content":"What is an expert?"}],"stream":true}')"
-              : R"( -d '{"prompt":"Once upon a time","stream":true}')"));
+        (chat
+             ? R"( -d '{"messages":[{"role":"user","content":"What is an expert?"}],"stream":true}')"
+             : R"( -d '{"prompt":"Once upon a time","stream":true}')"));
     m_example->setToolTip(m_example->command());
 
     const ServeOptions o = options();
     QString command = "colibri serve " +
                       shellQuoted(m_source->model() ? m_source->model()->folder : QString("DIR"));
     if (o.host != ServeOptions().host) command += " --host " + shellQuoted(o.host);
-    if (o.port != ServeOptions().port) command += " --port " + m_port->text().trimmed();
+    if (o.port != ServeOptions().port) command += " --port " + QString::number(o.port);
     m_command->setCommand(command);
     m_command->setToolTip(command);
     tick();
@@ -165,16 +179,13 @@ void ServePanel::tick() {
     const auto row = [](const QString& name, const QString& value, Tone ink = Tone::Count) {
         return QVector<TableCell>{{name}, {value, Tone::Count, ink}};
     };
-    m_figures->setRows({row("In flight", count(f.inFlight)),
-                        row("Connections", count(uint64_t(f.connections))),
-                        row("Answered", count(f.answered)),
-                        row("Refused", refusedText(f.refused),
-                            f.refused.empty() ? Tone::Count : Tone::Warn),
-                        row("Cancelled", count(f.cancelled)),
-                        row("Prompt tokens", count(f.promptTokens)),
-                        row("Generated tokens", count(f.tokens)),
-                        row("TTFT P50", latency(f.ttftP50Ms)),
-                        row("ITL P50", latency(f.itlP50Ms))});
+    m_figures->setRows(
+        {row("In flight", count(f.inFlight)), row("Connections", count(uint64_t(f.connections))),
+         row("Answered", count(f.answered)),
+         row("Refused", refusedText(f.refused), f.refused.empty() ? Tone::Count : Tone::Warn),
+         row("Cancelled", count(f.cancelled)), row("Prompt tokens", count(f.promptTokens)),
+         row("Generated tokens", count(f.tokens)), row("TTFT P50", latency(f.ttftP50Ms)),
+         row("ITL P50", latency(f.itlP50Ms))});
 }
 
 }  // namespace colibri::ui

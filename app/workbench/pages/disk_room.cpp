@@ -29,10 +29,11 @@ bool showRoom(Note& note, const DiskRoom& room, const QString& what, const QStri
     };
     if (!room.named) return warn("Name a folder for " + what + ".");
     if (room.exists) return warn("This folder is there already. Name one that is not.");
-    if (!room.missing.isEmpty()) return warn("There is no folder " + room.missing + ". Create it first.");
+    if (!room.missing.isEmpty())
+        return warn("There is no folder " + room.missing + ". Create it first.");
     if (room.free > 0 && room.bytes > room.free) {
-        note.setNote(size + " are needed, " + free + " are free on that disk.", "error", Tone::Error,
-                     Tone::Text2);
+        note.setNote(size + " are needed, " + free + " are free on that disk.", "error",
+                     Tone::Error, Tone::Text2);
         return false;
     }
     const QString text =

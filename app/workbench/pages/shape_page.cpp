@@ -63,7 +63,7 @@ ShapePage::ShapePage(QWidget* parent) : QWidget(parent) {
     connect(m_panel, &ShapePanel::changed, this, &ShapePage::refresh);
     connect(m_panel, &ShapePanel::planned, this, [this](const ContainerInfo& info) {
         QVector<Fact> model = modelFactList(info);
-        model.back().name = "Made as";   // it was converted from nothing
+        model.back().name = "Made as";  // it was converted from nothing
         m_facts->setFacts(model);
         m_tokenFacts->setFacts(tokenFactList(info, {}).mid(0, 4));
     });
@@ -82,9 +82,10 @@ QWidget* ShapePage::buildHead() {
     names->setSpacing(0);
     names->addStretch(1);
     names->addWidget(new TextLine("Try a shape", type::section(), Tone::Text1, 20));
-    names->addWidget(new TextLine("Random weights in the shape of a real model: tune this machine "
-                                  "before a download",
-                                  type::dense(), Tone::Text3, 16));
+    names->addWidget(
+        new TextLine("Random weights in the shape of a real model: tune this machine "
+                     "before a download",
+                     type::dense(), Tone::Text3, 16));
     names->addStretch(1);
     row->addLayout(names, 1);
     connect(m_back, &QAbstractButton::clicked, this, &ShapePage::back);

@@ -17,7 +17,9 @@ namespace {
 constexpr DType kTypes[] = {DType::Q8_0, DType::Q4_0, DType::F16, DType::BF16, DType::F32};
 constexpr int kSkewScale = 100;
 
-QString typeName(DType type) { return QString::fromUtf8(dtypeName(type).data()); }
+QString typeName(DType type) {
+    return QString::fromUtf8(dtypeName(type).data());
+}
 
 }  // namespace
 
@@ -159,7 +161,8 @@ void ShapePanel::look() {
             m_ready = showRoom(*m_note, result->room, "the model", "");
             emit planned(result->info);
         } else {
-            m_note->setNote(QString::fromStdString(status.text()), "error", Tone::Error, Tone::Text2);
+            m_note->setNote(QString::fromStdString(status.text()), "error", Tone::Error,
+                            Tone::Text2);
         }
         emit changed();
     });

@@ -16,7 +16,9 @@ struct LoadTest::Counts {
 
 namespace {
 
-QString number(double v) { return QString::number(v, 'g', 6); }
+QString number(double v) {
+    return QString::number(v, 'g', 6);
+}
 
 // Counts what passes through.
 template <class Counts>
@@ -64,7 +66,9 @@ LoadTest::LoadTest(SessionSource* source, QObject* parent) : QObject(parent), m_
     });
 }
 
-LoadTest::~LoadTest() { delete m_job; }
+LoadTest::~LoadTest() {
+    delete m_job;
+}
 
 void LoadTest::start(const LoadPlan& plan) {
     std::shared_ptr<Engine> engine = m_source->engine();

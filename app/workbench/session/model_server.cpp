@@ -13,8 +13,10 @@ ServeFigures figuresOf(const serve::ApiServer& server) {
     f.inFlight = stats.inFlight();
     f.connections = server.connections();
     for (const auto& [status, count] : stats.responses) {
-        if (status / 100 == 2) f.answered += count;
-        else f.refused[status] += count;
+        if (status / 100 == 2)
+            f.answered += count;
+        else
+            f.refused[status] += count;
     }
     f.cancelled = stats.cancelled;
     f.promptTokens = stats.promptTokens;
@@ -37,7 +39,9 @@ ModelServer::ModelServer(SessionSource* source, QObject* parent)
     connect(source, &SessionSource::stateChanged, this, &ModelServer::sourceChanged);
 }
 
-ModelServer::~ModelServer() { delete m_job; }
+ModelServer::~ModelServer() {
+    delete m_job;
+}
 
 void ModelServer::setState(State state) {
     m_state = state;

@@ -98,8 +98,10 @@ void MainWindow::updateServing() {
     if (!on) return;
     const QString flying = QString::fromStdString(formatCount(int64_t(m_server->figures().inFlight)));
     // One that other machines reach should not be forgotten.
-    cell->setContent({.icon = "send", .label = "Serving",
-                      .value = QString(":%1, %2 in flight").arg(m_server->port()).arg(flying),
+    const QString port = ":" + QString::number(m_server->port());
+    const bool small = width() < 1000;
+    cell->setContent({.icon = "send", .label = small ? "" : "Serving",
+                      .value = small ? port : port + ", " + flying + " in flight",
                       .badge = !m_server->local()});
     cell->setToolTip(m_server->address() + "\nRequests that programs have with the loaded model.");
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Renders the window with the seeded story to PNG files, to be looked at beside the pictures of the
 // design: workbench_shots DIR [PAGE...]; pages: chat, knobs, experts, palette, keyboard, diagnose,
-// sampling, list, messages, empty; a size may follow, as in chat-800x500. The page "live" is a real
-// run of the bundled model, "plots" the same with every plot chosen.
+// sampling, list, messages, empty; a size may follow, as in chat-800x500. On the bundled model, with
+// an engine: serve, load, loading, shape, welcome; "live" is a chat with it, "plots" the same with
+// every plot chosen.
 #include <QApplication>
 #include <QDir>
 #include <QKeyEvent>
@@ -11,8 +12,11 @@
 #include <QStandardPaths>
 #include <QThread>
 #include <cstdio>
+#include <thread>
 
+#include "app/serve/http_target.h"
 #include "app/workbench/chat/chat_parts.h"
+#include "app/workbench/pages/start_pages.h"
 #include "app/workbench/session/engine_host.h"
 #include "app/workbench/window/main_window.h"
 #include "fake_source.h"
@@ -36,31 +40,34 @@ QSize sizeOf(const QString& name) {
                           : QSize(dims.section('x', 0, 0).toInt(), dims.section('x', 1).toInt());
 }
 
-void save(MainWindow& window, const QString& folder, const QString& name, Theme::Mode mode) {
+void save(MainWindow& window, const QString& folder, const QString& name) {
     for (QWidget* widget : window.findChildren<QWidget*>()) widget->setAttribute(Qt::WA_UnderMouse, false);
     QImage image(window.size(), QImage::Format_ARGB32);
     image.fill(Qt::magenta);     // anything the window leaves unpainted shows
     QPainter painter(&image);
     window.render(&painter);
     painter.end();
-    const QString path = folder + "/" + name + (mode == Theme::Mode::Dark ? "-dark" : "-light") + ".png";
+    const QString path = folder + "/" + name + (Theme::get().dark() ? "-dark" : "-light") + ".png";
     image.save(path);
     std::printf("%s\n", qPrintable(path));
 }
 
+void runUntil(MainWindow& window, const std::function<bool()>& done) {
+    for (int i = 0; i < 12000 && !done(); ++i) {
+        window.tick();
+        QApplication::processEvents(QEventLoop::AllEvents, 20);
+        QThread::msleep(5);
+    }
+}
+
 // One run for all pictures: a reply, knobs moved on the way, and a second one under way.
-void shootLive(const QString& folder, const QStringList& names) {
+void shootChat(const QString& folder, const QStringList& names) {
     EngineHost host(folder + "/data");
     MainWindow window(&host, folder + "/chats");
     window.resize(1440, 900);
     window.show();
     host.load(demoModelPath().toStdString(), demoKnobs());
-    const auto wait = [](const std::function<bool()>& done) {
-        while (!done()) {
-            QApplication::processEvents();
-            QThread::msleep(5);
-        }
-    };
+    const auto wait = [&](const std::function<bool()>& done) { runUntil(window, done); };
     wait([&] { return host.state() == SessionSource::State::Ready; });
     window.showPage("chat");
     ChatPanel* chat = window.chatPage()->chat();
@@ -92,10 +99,60 @@ void shootLive(const QString& folder, const QStringList& names) {
             if (name.startsWith("plots"))
                 for (const PlotSpec& spec : plotSpecs()) plots->setPlotShown(spec.key, true);
             settle(window);
-            save(window, folder, name, mode);
+            save(window, folder, name);
         }
     }
     window.close();
+}
+
+void serveSome(MainWindow& window) {
+    window.commands()->run("engine.serve");
+    window.servePanel()->port()->setText("0");
+    window.servePanel()->setOn(true);
+    runUntil(window, [&] { return window.server()->state() == ModelServer::State::On; });
+    std::atomic<bool> ended{false};
+    std::thread program([&, address = window.server()->address().toStdString()] {
+        auto target = serve::HttpTarget::connect(address, {{}, 40, true});
+        const CancelFlag never{false};
+        for (const LoadPrompt& prompt : shippedLoadPrompts())
+            if (target.ok() && prompt.messages.size()) (*target)->ask(prompt, never);
+        ended = true;
+    });
+    runUntil(window, [&] { return ended.load(); });
+    program.join();
+}
+
+void loadSome(MainWindow& window, bool toTheEnd) {
+    window.commands()->run("engine.load");
+    window.loadTestPanel()->maxTokens()->setValue(24);
+    window.loadTestPanel()->startTest();
+    runUntil(window, [&] {
+        return !window.loadTest()->running() || (!toTheEnd && window.loadTest()->now().completed >= 9);
+    });
+}
+
+void shootLive(const QString& folder, const QString& name, Theme::Mode mode) {
+    Theme::get().setMode(mode);
+    EngineHost host(folder + "/data");
+    MainWindow window(&host, folder + "/chats");
+    auto* start = new StartPages(host);
+    window.addPage({"start", "", "", start, false, {}});
+    window.resize(sizeOf(name));
+    window.show();
+    if (name.startsWith("shape")) start->showShape();
+    if (name.startsWith("shape") || name.startsWith("welcome")) {
+        window.showPage("start");
+    } else {
+        KnobValues knobs;
+        knobs[size_t(KnobId::ExpertCacheSize)] = 8;
+        host.load(demoModelPath().toStdString(), knobs);
+        runUntil(window, [&] { return host.state() == SessionSource::State::Ready; });
+        window.chatPage()->chat()->newChat();
+        if (name.startsWith("serve")) serveSome(window);
+        else loadSome(window, !name.startsWith("loading"));
+    }
+    settle(window);
+    save(window, folder, name);
 }
 
 void shoot(const QString& folder, const QString& name, Theme::Mode mode) {
@@ -144,7 +201,7 @@ void shoot(const QString& folder, const QString& name, Theme::Mode mode) {
         }
         settle(window);
     }
-    save(window, folder, name, mode);
+    save(window, folder, name);
     chat->composer()->setGenerating(false);
 }
 
@@ -160,12 +217,16 @@ int main(int argc, char** argv) {
     QStringList names;
     for (int i = 2; i < argc; ++i) names << argv[i];
     if (names.isEmpty()) names = {"chat", "chat-800x500", "chat-1100x700", "chat-2560x1440", "palette"};
-    QStringList live;
+    QStringList chats;
     for (const QString& name : names)
-        if (name.startsWith("live") || name.startsWith("plots")) live << name;
-    if (!live.isEmpty()) shootLive(folder, live);
-    for (const QString& name : live) names.removeAll(name);
-    for (const QString& name : names)
-        for (const Theme::Mode mode : {Theme::Mode::Dark, Theme::Mode::Light}) shoot(folder, name, mode);
+        if (name.startsWith("live") || name.startsWith("plots")) chats << name;
+    if (!chats.isEmpty()) shootChat(folder, chats);
+    for (const QString& name : chats) names.removeAll(name);
+    for (const QString& name : names) {
+        const bool live = QStringList{"serve", "load", "loading", "shape", "welcome"}.contains(
+            name.section('-', 0, 0));
+        for (const Theme::Mode mode : {Theme::Mode::Dark, Theme::Mode::Light})
+            (live ? shootLive : shoot)(folder, name, mode);
+    }
     return 0;
 }

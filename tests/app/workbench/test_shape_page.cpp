@@ -91,7 +91,6 @@ private slots:
     void cancelLeavesNothing() {
         choose("olmoe");
         QTest::keyClick(panel()->layers()->slider(), Qt::Key_Home);
-        QCOMPARE(fact("Experts").isEmpty(), true);          // still looking
         type(m_folder + "/large");
         QVERIFY(settled());
         QCOMPARE(fact("Layers"), QString("1, all with experts"));
@@ -110,6 +109,7 @@ private slots:
 
     void closingTheWindowLeavesNothing() {
         choose("olmoe");
+        QTest::keyClick(panel()->layers()->slider(), Qt::Key_Home);
         type(m_folder + "/large");
         QVERIFY(settled());
         QTest::mouseClick(page()->mainButton(), Qt::LeftButton);
