@@ -150,6 +150,7 @@ void SideDocks::put(const QString& key, const QString& title, QWidget* dock) {
     }
     auto* holder = new QWidget;
     plainColumn(holder)->addWidget(dock);
+    dock->show();
     const int index = m_stack->addWidget(holder);
     auto* tab = new TabButton("", title, true);
     tab->setChecked(index == 0);

@@ -26,10 +26,12 @@ QString count(int64_t n) {
     return str(formatCount(n));
 }
 
-// Milliseconds of a nanosecond quantile, three digits.
+// Milliseconds of a nanosecond quantile, three digits; large ones without their comma, to fit.
 TableCell milliseconds(double ns, bool vague = false) {
     if (!std::isfinite(ns)) return {"n/a", Tone::Count, Tone::Text3};
-    return {str(formatSig(ns * 1e-6)), Tone::Count, vague ? Tone::Text3 : Tone::Count};
+    QString text = str(formatSig(ns * 1e-6));
+    if (text.size() > 5) text.remove(',');
+    return {text, Tone::Count, vague ? Tone::Text3 : Tone::Count};
 }
 
 // As a shell reads it: the same load from a terminal.
@@ -145,6 +147,7 @@ void LoadTestPanel::buildResult() {
     QVector<TableColumn> columns{{"ms", 0}};
     for (const char* title : {"P50", "P90", "P99", "max"})
         columns << TableColumn{title, 54, true, true};
+    columns.back().width += 4;  // its padding at the edge is larger
     m_latencies = new DataTable(columns, false);
     m_latencies->setPadding(12, 12);
     m_latencies->setToolTip(
@@ -191,7 +194,7 @@ QString LoadTestPanel::note() const {
 
 void LoadTestPanel::startTest() {
     if (!m_start->isEnabled() || m_test->running()) return;
-    m_progress->begin("Load");
+    m_progress->begin("Load test");
     m_test->start(plan());
 }
 

@@ -252,7 +252,7 @@ WelcomePage::WelcomePage(RecentList& recent, QWidget* parent)
                                 "Disk, memory, NUMA, GPU; what is missing and why", "Ctrl+Shift+D",
                                 false, m_content);
     m_tiles[4] = new ActionTile("grid", "Try a shape",
-                                "Random weights in the shape of a real model, before a download",
+                                "Random weights in the shape of a real model",
                                 "Ctrl+Shift+N", false, m_content);
     m_guide = new LinkButton("User guide", type::dense(), m_content);
     m_sheet = new LinkButton("Keyboard sheet", type::dense(), m_content);

@@ -145,6 +145,7 @@ JobProgress LoadTest::progress() const {
     JobProgress shown;
     if (!m_job) return shown;
     shown = m_job->progress();
+    shown.stage = m_plan.words();
     shown.unit = "requests";
     shown.total = uint64_t(m_plan.load.requests);
     if (m_plan.load.requests == 0) {

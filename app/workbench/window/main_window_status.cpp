@@ -58,7 +58,8 @@ void MainWindow::updateStatus(const Snapshot* snapshot) {
     }
     const int active = m_source->activeRequests();
     set(Cell::State, {.label = active > 0 ? "Generating" : "Idle", .dot = Tone::Ok});
-    const bool small = width() < 1000;
+    const bool badge = m_status->cell(StatusBar::LinkBadge)->isVisible();
+    const bool small = width() < (badge ? 1600 : 1000), wide = width() >= 1600;
     const double share = memory.limit > 0 ? double(memory.used) / double(memory.limit) : -1;
     set(Cell::Memory, {.icon = "mem", .value = usedOf(memory.used, memory.limit),
                        .bar = small ? -1 : share,
@@ -101,9 +102,9 @@ void MainWindow::updateServing() {
     const QString port = ":" + QString::number(m_server->port());
     const bool small = width() < 1000;
     cell->setContent({.icon = "send", .label = small ? "" : "Serving",
-                      .value = small ? port : port + ", " + flying + " in flight",
+                      .value = wide ? port + ", " + flying + " in flight" : port,
                       .badge = !m_server->local()});
-    cell->setToolTip(m_server->address() + "\nRequests that programs have with the loaded model.");
+    cell->setToolTip(m_server->address() + ", " + flying + " in flight");
 }
 
 // What the window says by itself: lost events, a session file that cannot be written.

@@ -75,6 +75,10 @@ class TestWorkbenchServe : public QObject {
 private slots:
     void initTestCase() {
         m_sandbox = std::make_unique<Sandbox>();
+        ChatSettings settings;           // within the small model's context
+        settings.sampling.temperature = 0;
+        settings.maxTokens = 40;
+        settings.store();
         m_model = m_sandbox->path("model");
         QCOMPARE(convertGolden("qwen3moe", m_model), QString());
     }
@@ -125,7 +129,8 @@ private slots:
         QCOMPARE(Json::parse(reply->body)["usage"]["completion_tokens"].get<int>(), 6);
         QCOMPARE(c.Get("/v1/nothing")->status, 404);
         QVERIFY(waitUntil([&] { return !chat->generating(); }));
-        QVERIFY(chat->conversation().turns[chat->conversation().path().last()].error.isEmpty());
+        const QString error = chat->conversation().turns[chat->conversation().path().last()].error;
+        QVERIFY2(error.isEmpty(), qPrintable(error));
 
         QVERIFY(waitUntil([&] { return figure("In flight") == "0"; }));
         QCOMPARE(figure("Answered"), QString("2"));
@@ -168,6 +173,7 @@ private slots:
         httplib::Server other;
         const QString port = QString::number(other.bind_to_any_port("127.0.0.1"));
         m_window->commands()->run("engine.serve");
+        panel()->host()->setText("127.0.0.1");
         panel()->port()->setText(port);
         QVERIFY(switchTo(true));
         QCOMPARE(server()->state(), State::Off);
