@@ -58,8 +58,7 @@ void MainWindow::updateStatus(const Snapshot* snapshot) {
     }
     const int active = m_source->activeRequests();
     set(Cell::State, {.label = active > 0 ? "Generating" : "Idle", .dot = Tone::Ok});
-    const bool badge = m_status->cell(StatusBar::LinkBadge)->isVisible();
-    const bool small = width() < (badge ? 1600 : 1000), wide = width() >= 1600;
+    const bool small = width() < 1000;
     const double share = memory.limit > 0 ? double(memory.used) / double(memory.limit) : -1;
     set(Cell::Memory, {.icon = "mem", .value = usedOf(memory.used, memory.limit),
                        .bar = small ? -1 : share,
@@ -100,7 +99,8 @@ void MainWindow::updateServing() {
     const QString flying = QString::fromStdString(formatCount(int64_t(m_server->figures().inFlight)));
     // One that other machines reach should not be forgotten.
     const QString port = ":" + QString::number(m_server->port());
-    const bool small = width() < 1000;
+    const bool badge = m_status->cell(StatusBar::LinkBadge)->isVisible();
+    const bool small = width() < (badge ? 1600 : 1000), wide = width() >= 1600;
     cell->setContent({.icon = "send", .label = small ? "" : "Serving",
                       .value = wide ? port + ", " + flying + " in flight" : port,
                       .badge = !m_server->local()});
