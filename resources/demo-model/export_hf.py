@@ -3,7 +3,7 @@
 
     python export_hf.py --out build/demo-train
 
-makes OUT/hf from OUT/moe.pt; the check loads it with transformers'
+makes OUT/colibri-demo from OUT/moe.pt; the check loads it with transformers'
 Qwen3MoeForCausalLM and compares the logits with our own forward pass.
 """
 import argparse
@@ -125,10 +125,10 @@ def main():
     parser.add_argument("--no-check", action="store_true")
     args = parser.parse_args()
     model, state = load_model(args.out / "moe.pt", args.averaged)
-    export(model, args.out / "tokenizer.json", args.out / "hf")
+    export(model, args.out / "tokenizer.json", args.out / "colibri-demo")
     print(f"step {state['step']}, {state['tokens']} tokens -> {args.out / 'hf'}")
     if not args.no_check:
-        check(model, args.out / "hf")
+        check(model, args.out / "colibri-demo")
 
 
 if __name__ == "__main__":
