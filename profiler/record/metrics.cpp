@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cctype>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -52,9 +53,11 @@ Histogram between(const std::deque<std::pair<double, uint64_t>>& values, double 
 }
 
 std::string knobLabel(const KnobRow& row, int64_t from, int64_t to) {
-    const std::string subject = std::string(row.group) == "Prefetch"
-                                    ? "prefetch " + std::string(row.label)
-                                    : std::string(row.label);
+    std::string subject = row.label;
+    if (std::string_view(row.group) == "Prefetch") {  // "Source", "Depth", "Threads"
+        subject[0] = char(std::tolower(subject[0]));
+        subject = "Prefetch " + subject;
+    }
     return subject + " " + knobChangeText(row.id, from, to);
 }
 
