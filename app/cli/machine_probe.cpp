@@ -75,9 +75,8 @@ Result<Calibration> measureFolder(const fs::path& folder, const CancelFlag& canc
     if (!fs::is_directory(folder, error)) {
         return Status(Code::BadInput, folder.string() + " is not a folder");
     }
-    if (fs::exists(folder / "model.json", error)) {
-        const Result<ContainerInfo> model = openContainer(folder);
-        if (!model.ok()) return model.status();
+    // Other programs write a model.json too: what is no container is a folder of files.
+    if (const Result<ContainerInfo> model = openContainer(folder); model.ok()) {
         return measureCalibration(*model, cancel);
     }
     if (const fs::path found = largestFile(folder); !found.empty()) {

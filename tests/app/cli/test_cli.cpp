@@ -339,6 +339,12 @@ private slots:
         const QJsonObject disk = colibri({"diagnose", "--json", "--dir", m_model}).json()["disk"].toObject();
         QVERIFY(disk["read_bytes_per_s"].toDouble() > 0);
         QVERIFY(!disk["reads"].toString().isEmpty());
+        // Other programs name a file so, too.
+        QFile foreign(folder.filePath("model.json"));
+        QVERIFY(foreign.open(QIODevice::WriteOnly));
+        foreign.write("{}");
+        foreign.close();
+        QCOMPARE(colibri({"diagnose", "--dir", folder.path()}).code, 0);
     }
 
     void sessionFileIsWritten() {
