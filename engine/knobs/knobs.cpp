@@ -223,6 +223,13 @@ const KnobRow* findKnob(std::string_view name) {
     return nullptr;
 }
 
+std::string knobTitle(const KnobRow& row) {
+    std::string title = row.label;
+    if (title != "Threads" && title != "Depth" && title != "Source") return title;
+    title[0] = char(title[0] - 'A' + 'a');
+    return std::string(row.group) + " " + title;
+}
+
 Result<int64_t> parseKnobValue(const KnobRow& row, std::string_view text,
                                const KnobLimits& limits) {
     const std::string where = std::string(row.name) + ": \"" + std::string(text) + "\"";

@@ -55,6 +55,8 @@ struct KnobRow {
 std::span<const KnobRow> knobTable();                      // in the order of KnobId
 const KnobRow& knobRow(KnobId id);
 const KnobRow* findKnob(std::string_view name);            // "expert_cache_size" or with dashes
+// The label, with its group where it says little alone: "Cache size", "Prefetch depth".
+std::string knobTitle(const KnobRow& row);
 
 // Range and default of one knob for a loaded (or inspected) model on this machine.
 struct KnobLimits {

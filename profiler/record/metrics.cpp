@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cctype>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -53,12 +52,7 @@ Histogram between(const std::deque<std::pair<double, uint64_t>>& values, double 
 }
 
 std::string knobLabel(const KnobRow& row, int64_t from, int64_t to) {
-    std::string subject = row.label;
-    if (std::string_view(row.group) == "Prefetch") {  // "Source", "Depth", "Threads"
-        subject[0] = char(std::tolower(subject[0]));
-        subject = "Prefetch " + subject;
-    }
-    return subject + " " + knobChangeText(row.id, from, to);
+    return knobTitle(row) + " " + knobChangeText(row.id, from, to);
 }
 
 }  // namespace

@@ -17,16 +17,6 @@ bool same(const Marker& a, const Marker& b) {
     return a.t == b.t && a.knob == b.knob && a.from == b.from && a.to == b.to;
 }
 
-QString changeText(const Marker& marker) {
-    const KnobRow& row = knobRow(marker.knob);
-    QString name = row.label;
-    // "Threads" alone is ambiguous outside its group.
-    if (name == "Threads" || name == "Depth" || name == "Source") {
-        name = QString(row.group) + " " + name.toLower();
-    }
-    return name;
-}
-
 }  // namespace
 
 ChangesList::ChangesList(QWidget* parent) : QWidget(parent) {
@@ -52,7 +42,7 @@ void ChangesList::setSnapshot(const Snapshot* snapshot) {
         m_rows.clear();
         for (const Marker& marker : newest) {
             auto* undo = new Button("Undo", Button::Kind::Quiet, Button::Size::Dense, this);
-            undo->setAccessibleName("Undo " + changeText(marker));
+            undo->setAccessibleName("Undo " + QString::fromStdString(knobTitle(knobRow(marker.knob))));
             connect(undo, &QAbstractButton::clicked, this,
                     [this, marker] { emit undoWanted(marker.knob, marker.from); });
             undo->show();
@@ -98,7 +88,7 @@ void ChangesList::paintEvent(QPaintEvent*) {
                  type::monoSmall(), tone(Tone::Text3));
         const double right = width() - 64;
         drawSpans(p, QRectF(58, top + 7, right - 58, 16),
-                  {{changeText(marker) + " ", Tone::Text1, type::dense()},
+                  {{QString::fromStdString(knobTitle(knobRow(marker.knob))) + " ", Tone::Text1, type::dense()},
                    {QString::fromStdString(knobChangeText(marker.knob, marker.from, marker.to)),
                     Tone::Text1, type::mono()}});
         const EffectLook look = effectLook(marker);

@@ -84,7 +84,8 @@ QVector<FigureCard> figureCards(const Snapshot& snapshot, const SessionSource& s
     const QString rate = std::isfinite(f.readBytesPerS)
                              ? QString::fromStdString(formatRate(f.readBytesPerS)) : "n/a";
     FigureCard read{"Read", rate.section(' ', 0, 0), rate.section(' ', 1), {},
-                    "Bytes of experts read from disk per second, over the last second, of what the disk was measured to deliver.\nSource: engine events, 1 s window"};
+                    "Bytes of experts read from disk per second, over the last second; below it what "
+                    "the disk was measured to deliver.\nSource: engine events, 1 s window"};
     const int64_t limit = source.knobState(KnobId::LinkLimit).effective;
     const double roof = source.calibration().diskBytesPerSecond;
     read.detail = {limit > 0 ? caption(QString("link limit %1 MB/s").arg(limit), Tone::Warn)
