@@ -5,28 +5,16 @@
 
 #include "app/workbench/pages/data_table.h"
 #include "app/workbench/pages/progress_panel.h"
-#include "app/workbench/session/engine_host.h"
-#include "app/workbench/window/main_window.h"
-#include "test_model.h"
-#include "window_test.h"
+#include "engine_window.h"
 
 using namespace colibri;
 using namespace colibri::ui;
 
-class TestWorkbenchLoad : public QObject {
+class TestWorkbenchLoad : public EngineWindow {
     Q_OBJECT
-
-    std::unique_ptr<Sandbox> m_sandbox;
-    std::unique_ptr<EngineHost> m_host;
-    std::unique_ptr<MainWindow> m_window;
-    int m_run = 0;
 
     LoadTestPanel* panel() { return m_window->loadTestPanel(); }
     LoadTest* test() { return m_window->loadTest(); }
-    bool load(const KnobValues& knobs = {}) {
-        m_host->load(m_sandbox->path("model").toStdString(), knobs);
-        return waitUntil([&] { return m_host->state() == SessionSource::State::Ready; });
-    }
     static KnobValues slow() {
         KnobValues knobs;
         knobs[size_t(KnobId::LinkLimit)] = 1;
@@ -66,23 +54,13 @@ class TestWorkbenchLoad : public QObject {
     }
 
 private slots:
-    void initTestCase() {
-        m_sandbox = std::make_unique<Sandbox>();
-        QCOMPARE(convertGolden("qwen3moe", m_sandbox->path("model")), QString());
-    }
+    void initTestCase() { makeModel(); }
     void init() {
-        ++m_run;
-        m_host = std::make_unique<EngineHost>(m_sandbox->path(QString("data-%1").arg(m_run)));
-        m_window = std::make_unique<MainWindow>(m_host.get(), m_sandbox->path("chats"));
-        m_window->resize(1440, 900);
-        m_window->show();
+        open();
         m_window->commands()->run("engine.load");
         QVERIFY(panel()->isVisible());
     }
-    void cleanup() {
-        m_window.reset();
-        m_host.reset();
-    }
+    void cleanup() { drop(); }
 
     void withoutAModelThereIsNothingToLoad() {
         QVERIFY(!panel()->startButton()->isEnabled());
@@ -126,7 +104,7 @@ private slots:
         const auto read = nlohmann::json::parse(file.readAll().toStdString());
         QCOMPARE(read["requests"]["completed"].get<int>(), 6);
         QCOMPARE(read["users"].get<int>(), 2);
-        QCOMPARE(QString::fromStdString(read["target"]), m_sandbox->path("model"));
+        QCOMPARE(QString::fromStdString(read["target"]), m_model);
         QVERIFY(read["itl_ms"]["p99"].get<double>() > 0);
         QFile lines(csv);
         QVERIFY(lines.open(QIODevice::ReadOnly));

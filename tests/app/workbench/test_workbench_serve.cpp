@@ -7,11 +7,8 @@
 #include <thread>
 
 #include "app/workbench/pages/data_table.h"
-#include "app/workbench/session/engine_host.h"
 #include "app/workbench/session/inspection.h"
-#include "app/workbench/window/main_window.h"
-#include "test_model.h"
-#include "window_test.h"
+#include "engine_window.h"
 
 using namespace colibri;
 using namespace colibri::ui;
@@ -32,21 +29,11 @@ std::string chatBody(int tokens, bool stream = false) {
 
 }  // namespace
 
-class TestWorkbenchServe : public QObject {
+class TestWorkbenchServe : public EngineWindow {
     Q_OBJECT
-
-    std::unique_ptr<Sandbox> m_sandbox;
-    std::unique_ptr<EngineHost> m_host;
-    std::unique_ptr<MainWindow> m_window;
-    QString m_model;
-    int m_run = 0;
 
     ServePanel* panel() { return m_window->servePanel(); }
     ModelServer* server() { return m_window->server(); }
-    bool load(const KnobValues& knobs = {}) {
-        m_host->load(m_model.toStdString(), knobs);
-        return waitUntil([&] { return m_host->state() == SessionSource::State::Ready; });
-    }
     // Through the switch, as a user does.
     bool switchTo(bool on) {
         Segment* s = panel()->switcher();
@@ -74,25 +61,14 @@ class TestWorkbenchServe : public QObject {
 
 private slots:
     void initTestCase() {
-        m_sandbox = std::make_unique<Sandbox>();
+        makeModel();
         ChatSettings settings;           // within the small model's context
         settings.sampling.temperature = 0;
         settings.maxTokens = 40;
         settings.store();
-        m_model = m_sandbox->path("model");
-        QCOMPARE(convertGolden("qwen3moe", m_model), QString());
     }
-    void init() {
-        ++m_run;
-        m_host = std::make_unique<EngineHost>(m_sandbox->path(QString("data-%1").arg(m_run)));
-        m_window = std::make_unique<MainWindow>(m_host.get(), m_sandbox->path("chats"));
-        m_window->resize(1440, 900);
-        m_window->show();
-    }
-    void cleanup() {
-        m_window.reset();
-        m_host.reset();
-    }
+    void init() { open(); }
+    void cleanup() { drop(); }
 
     void thereIsNothingToServeWithoutAModel() {
         m_window->commands()->run("engine.serve");
