@@ -13,13 +13,6 @@ namespace {
 
 constexpr int kPad = 12, kHead = 32, kRow = 28, kLabel = 72;
 
-QVBoxLayout* plainColumn(QWidget* widget) {
-    auto* column = new QVBoxLayout(widget);
-    column->setContentsMargins(0, 0, 0, 0);
-    column->setSpacing(0);
-    return column;
-}
-
 }  // namespace
 
 // ---- DockSection

@@ -3,16 +3,11 @@
 // on the disk. Looks again on another thread whenever a choice changes.
 #pragma once
 
-#include <QLineEdit>
-#include <QPointer>
 #include <QWidget>
-#include <filesystem>
-#include <optional>
 
+#include "app/workbench/pages/target_folder.h"
 #include "app/workbench/session/inspection.h"
-#include "app/workbench/session/job.h"
 #include "app/workbench/widgets/controls.h"
-#include "app/workbench/widgets/slider_row.h"
 #include "engine/convert/converter.h"
 
 namespace colibri::ui {
@@ -24,26 +19,23 @@ public:
     explicit ConvertPanel(QWidget* parent = nullptr);
     void setSource(const Inspection& inspection);
     ConvertOptions options() const;
-    bool ready() const { return m_ready; }       // looked at, and the target can be written
+    bool ready() const { return m_target->ready(); }    // looked at, and the target can be written
     QString command() const;                     // "colibri convert ..."
     Segment* types() const { return m_types; }
-    QLineEdit* target() const { return m_target; }
+    QLineEdit* target() const { return m_target->edit(); }
 
 signals:
     void planned(const colibri::ContainerInfo& info);   // what the conversion would give
     void changed();
 
 private:
-    std::optional<DType> dtype() const;
+    DType dtype() const { return weightType(*m_types); }
     void suggestTarget();
     void look();
 
     Inspection m_inspection;
     Segment* m_types;
-    QLineEdit* m_target;
-    Note* m_note;
-    QPointer<Job> m_look;
-    bool m_targetEdited = false, m_ready = false;
+    TargetFolder* m_target;
 };
 
 }  // namespace colibri::ui

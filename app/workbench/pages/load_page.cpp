@@ -4,7 +4,6 @@
 #include <QBoxLayout>
 #include <QCheckBox>
 #include <QFileInfo>
-#include <QKeyEvent>
 #include <QScrollArea>
 
 #include "app/workbench/pages/at_load_panel.h"
@@ -21,38 +20,15 @@
 namespace colibri::ui {
 namespace {
 
-constexpr int kModelColumn = 424, kNarrowColumn = 344, kStackBelow = 1000, kWideFrom = 1200;
-
-QVBoxLayout* columnOf(QWidget* widget) {
-    auto* layout = new QVBoxLayout(widget);
-    layout->setContentsMargins(0, 0, 0, 0);
-    layout->setSpacing(0);
-    return layout;
-}
+constexpr int kNarrowColumn = 344, kWideFrom = 1200;
 
 }  // namespace
 
-LoadPage::LoadPage(EngineHost& host, QWidget* parent) : QWidget(parent), m_host(host) {
-    setFocusPolicy(Qt::StrongFocus);
-    auto* page = columnOf(this);
-    page->addWidget(buildHead());
-    m_strip = new MessageStrip;
-    page->addWidget(m_strip);
-    m_body = new QWidget;
-    m_columns = new QBoxLayout(QBoxLayout::LeftToRight, m_body);
-    m_columns->setContentsMargins(0, 0, 0, 0);
-    m_columns->setSpacing(0);
-    m_modelColumn = buildModelColumn();
+LoadPage::LoadPage(EngineHost& host, QWidget* parent) : JobPage("Load", parent), m_host(host) {
+    buildHead();
+    QWidget* const model = buildModelColumn();
     m_memoryColumn = buildMemoryColumn();
-    m_columns->addWidget(m_modelColumn);
-    m_columns->addWidget(m_memoryColumn, 1);
-    m_scroll = new QScrollArea;
-    m_scroll->setWidgetResizable(true);
-    m_scroll->setFrameShape(QFrame::NoFrame);
-    m_scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
-    m_scroll->setWidget(m_body);
-    page->addWidget(m_scroll, 1);
-    page->addWidget(buildFoot());
+    setColumns(model, m_memoryColumn);
 
     connect(m_atLoad, &AtLoadPanel::changed, this, [this] {
         m_memory->setModel(m_inspection.container, m_atLoad->knobs());
@@ -70,48 +46,30 @@ LoadPage::LoadPage(EngineHost& host, QWidget* parent) : QWidget(parent), m_host(
     connect(m_convert, &ConvertPanel::changed, this, &LoadPage::refreshState);
     connect(m_override, &QCheckBox::toggled, this, &LoadPage::refreshState);
     connect(&m_host, &EngineHost::loadProgressed, this, [this] {
-        if (m_loading && m_host.loadProgress()) m_progress->setProgress(*m_host.loadProgress());
+        if (m_loading && m_host.loadProgress()) progress()->setProgress(*m_host.loadProgress());
     });
     connect(&m_host, &EngineHost::stateChanged, this, &LoadPage::onHostState);
     connect(&m_host, &EngineHost::loadFailed, this, [this](const Status& status) {
-        m_strip->showError(m_title->text() + " could not be loaded.", status);
+        strip()->showError(title() + " could not be loaded.", status);
     });
 }
 
 // ---- parts
 
-QWidget* LoadPage::buildHead() {
-    auto* head = new QWidget;
-    head->setFixedHeight(56);
-    auto* row = new QHBoxLayout(head);
-    row->setContentsMargins(16, 0, 16, 1);
-    row->setSpacing(12);
-    m_back = new IconButton("left", "Back", 28);
-    row->addWidget(m_back);
-    auto* names = new QVBoxLayout;
-    names->setSpacing(0);
-    names->addStretch(1);
-    m_title = new TextLine("", type::section(), Tone::Text1, 20);
-    m_subtitle = new TextLine("", type::dense(), Tone::Text3, 16);
-    names->addWidget(m_title);
-    names->addWidget(m_subtitle);
-    names->addStretch(1);
-    row->addLayout(names);
+void LoadPage::buildHead() {
     m_badges = new TagRow;
     m_badges->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Fixed);
-    row->addWidget(m_badges, 1);
+    headRow()->addWidget(m_badges, 1);
     m_verify = new Button("Verify hashes", Button::Kind::Default, Button::Size::Dense);
     m_verify->setToolTip("Reads every byte of the model once and compares it with its hash.");
-    row->addSpacing(4);
-    row->addWidget(m_verify);
-    connect(m_back, &QAbstractButton::clicked, this, &LoadPage::back);
+    headRow()->addSpacing(4);
+    headRow()->addWidget(m_verify);
     connect(m_verify, &QAbstractButton::clicked, this, &LoadPage::verify);
-    return head;
 }
 
 QWidget* LoadPage::buildModelColumn() {
     auto* widget = new QWidget;
-    auto* column = columnOf(widget);
+    auto* column = plainColumn(widget);
     column->addWidget(new PanelHead("Model"));
     m_facts = new FactList;
     column->addWidget(m_facts);
@@ -132,7 +90,7 @@ QWidget* LoadPage::buildModelColumn() {
 
 QWidget* LoadPage::buildMemoryColumn() {
     auto* widget = new QWidget;
-    auto* column = columnOf(widget);
+    auto* column = plainColumn(widget);
     m_memory = new MemoryPanel;
     column->addWidget(m_memory);
     m_expectedHead = new PanelHead("Expected", {}, true);
@@ -160,50 +118,20 @@ QWidget* LoadPage::buildMemoryColumn() {
     return widget;
 }
 
-QWidget* LoadPage::buildFoot() {
-    auto* foot = new QWidget;
-    auto* column = columnOf(foot);
-    m_commandRow = new QWidget;
-    m_commandRow->setFixedHeight(64);
-    auto* row = new QHBoxLayout(m_commandRow);
-    row->setContentsMargins(16, 1, 16, 0);
-    row->setSpacing(12);
-    m_command = new CommandLine;
-    row->addWidget(m_command, 1);
-    m_cancel = new Button("Cancel");
-    row->addWidget(m_cancel);
-    m_main = new Button("Load", Button::Kind::Primary, Button::Size::Main);
-    m_main->setKey("Enter");
-    row->addWidget(m_main);
-    column->addWidget(m_commandRow);
-    m_progressRow = new QWidget;
-    auto* progressRow = new QHBoxLayout(m_progressRow);
-    progressRow->setContentsMargins(16, 11, 16, 10);
-    m_progress = new ProgressPanel;
-    progressRow->addWidget(m_progress);
-    m_progressRow->hide();
-    column->addWidget(m_progressRow);
-    connect(m_cancel, &QAbstractButton::clicked, this, &LoadPage::cancel);
-    connect(m_main, &QAbstractButton::clicked, this, &LoadPage::start);
-    connect(m_progress, &ProgressPanel::cancelled, this, &LoadPage::cancel);
-    return foot;
-}
-
 // ---- content
 
 void LoadPage::showModel(const Inspection& inspection, const KnobValues& knobs) {
     m_inspection = inspection;
     m_verified = false;
-    m_strip->hide();
+    strip()->hide();
     const ContainerInfo& info = inspection.container;
     const QString folder = QFileInfo(QString::fromStdString(inspection.path.string())).fileName();
-    m_title->setText(
-        QString::fromStdString(info.config.name.empty() ? folder.toStdString() : info.config.name));
     const QString kind = converting() ? QString::fromStdString(inspection.source.format)
                                       : QString("Colibri container");
     const double bytes =
         converting() ? double(inspection.source.bytes) : double(info.denseBytes + info.expertBytes);
-    m_subtitle->setText(folder + ", " + kind + ", " + sizeText(bytes));
+    setTitle(info.config.name.empty() ? folder : QString::fromStdString(info.config.name),
+             folder + ", " + kind + ", " + sizeText(bytes));
     showFacts();
     showBadges();
     m_override->setChecked(false);
@@ -227,7 +155,7 @@ void LoadPage::showModel(const Inspection& inspection, const KnobValues& knobs) 
         refreshMeasurements();
     }
     m_memory->setActual(isLoadedModel() ? m_host.engineMemory() : std::nullopt);
-    m_scroll->ensureVisible(0, 0);
+    scroll()->ensureVisible(0, 0);
     refreshState();
     setFocus();
 }
@@ -271,7 +199,7 @@ bool LoadPage::isLoadedModel() const {
 }
 
 bool LoadPage::busy() const {
-    return m_loading || m_job;
+    return m_loading || JobPage::busy();
 }
 
 QString LoadPage::command() const {
@@ -282,41 +210,26 @@ QString LoadPage::command() const {
 }
 
 void LoadPage::refreshState() {
+    JobPage::refreshState();
     const bool idle = !busy();
-    m_command->setCommand(command());
-    m_main->setText(converting() ? "Convert" : isLoadedModel() ? "Reload" : "Load");
-    m_main->updateGeometry();
+    setCommand(command());
+    mainButton()->setText(converting() ? "Convert" : isLoadedModel() ? "Reload" : "Load");
+    mainButton()->updateGeometry();
     const bool allowed =
         converting() ? m_convert->ready() : m_memory->fits() || m_override->isChecked();
-    m_main->setEnabled(idle && allowed);
-    m_main->setToolTip(allowed || converting() ? QString()
+    mainButton()->setEnabled(idle && allowed);
+    mainButton()->setToolTip(allowed || converting() ? QString()
                                                : "The estimate is over the limit. Make the cache "
                                                  "smaller, or tick the box above.");
     m_verify->setEnabled(idle);
-    m_back->setEnabled(idle);
     m_atLoad->setEnabled(idle);
     m_convert->setEnabled(idle);
 }
 
 // ---- jobs
 
-void LoadPage::beginProgress(const QString& title) {
-    m_strip->hide();
-    m_progress->begin(title);
-    m_commandRow->hide();
-    m_progressRow->show();
-    refreshState();
-    setFocus();
-}
-
-void LoadPage::endProgress() {
-    m_progressRow->hide();
-    m_commandRow->show();
-    refreshState();
-}
-
 void LoadPage::start() {
-    if (!m_main->isEnabled()) return;
+    if (!mainButton()->isEnabled()) return;
     if (converting()) return convert();
     m_loading = true;
     beginProgress("Loading");
@@ -336,98 +249,61 @@ void LoadPage::onHostState() {
 
 void LoadPage::verify() {
     if (busy()) return;
-    m_job = new Job(
+    run("Verifying",
         [info = m_inspection.container](const ProgressFn& progress, const CancelFlag* cancel) {
             return verifyContainer(info, progress, cancel);
         },
-        this);
-    connect(m_job, &Job::progressed, this, [this] { m_progress->setProgress(m_job->progress()); });
-    connect(m_job, &Job::finished, this, [this](const Status& status) {
-        m_job = nullptr;
-        endProgress();
-        m_verified = status.ok();
-        showBadges();
-        if (!status.ok() && status.code() != Code::Cancelled)
-            m_strip->showError("The model is damaged or could not be read.", status);
-    });
-    m_job->start();
-    beginProgress("Verifying");
+        [this](const Status& status) {
+            m_verified = status.ok();
+            showBadges();
+            if (!status.ok() && status.code() != Code::Cancelled)
+                strip()->showError("The model is damaged or could not be read.", status);
+        });
 }
 
 void LoadPage::convert() {
     const ConvertOptions options = m_convert->options();
-    m_job = new Job(
+    run("Converting",
         [options](const ProgressFn& progress, const CancelFlag* cancel) {
             return convertModel(options, progress, cancel).status();
         },
-        this);
-    connect(m_job, &Job::progressed, this, [this] { m_progress->setProgress(m_job->progress()); });
-    connect(m_job, &Job::finished, this, [this, options](const Status& status) {
-        m_job = nullptr;
-        endProgress();
-        if (status.ok()) {
-            emit converted(QString::fromStdString(options.target.string()));
-        } else if (status.code() == Code::Cancelled) {
-            m_strip->showMessage(MessageStrip::Kind::Info, "The conversion was stopped.",
-                                 "Convert into the same folder to go on where it stopped.");
-            m_strip->addClose();
-        } else {
-            m_strip->showError("The conversion failed.", status);
-        }
-    });
-    m_job->start();
-    beginProgress("Converting");
+        [this, options](const Status& status) {
+            if (status.ok()) {
+                emit converted(QString::fromStdString(options.target.string()));
+            } else if (status.code() == Code::Cancelled) {
+                strip()->showMessage(MessageStrip::Kind::Info, "The conversion was stopped.",
+                                     "Convert into the same folder to go on where it stopped.");
+                strip()->addClose();
+            } else {
+                strip()->showError("The conversion failed.", status);
+            }
+        });
 }
 
 void LoadPage::cancel() {
-    if (m_loading) {
-        m_host.cancelLoad();
-        m_progress->setCancelling();
-    } else if (m_job) {
-        m_job->cancel();
-        m_progress->setCancelling();
-    } else {
-        emit back();
-    }
+    if (!m_loading) return JobPage::cancel();
+    m_host.cancelLoad();
+    progress()->setCancelling();
 }
 
 // ---- events
 
-void LoadPage::keyPressEvent(QKeyEvent* event) {
-    if (event->key() == Qt::Key_Escape) return cancel();
-    if (event->key() == Qt::Key_Return || event->key() == Qt::Key_Enter) {
-        // Enter on another button means that button.
-        auto* button = qobject_cast<QAbstractButton*>(focusWidget());
-        if (button && button != m_main && button != m_override) return button->click();
-        return start();
-    }
-    QWidget::keyPressEvent(event);
+int LoadPage::leftWidth() const {
+    return width() < kWideFrom ? kNarrowColumn : JobPage::leftWidth();
 }
 
-void LoadPage::resizeEvent(QResizeEvent*) {
-    const bool stacked = width() < kStackBelow;
-    m_columns->setDirection(stacked ? QBoxLayout::BottomToTop : QBoxLayout::LeftToRight);
-    m_modelColumn->setMinimumWidth(0);
-    m_modelColumn->setMaximumWidth(QWIDGETSIZE_MAX);
-    if (!stacked) m_modelColumn->setFixedWidth(width() < kWideFrom ? kNarrowColumn : kModelColumn);
+void LoadPage::resizeEvent(QResizeEvent* event) {
+    JobPage::resizeEvent(event);
     m_atLoad->setColumns(m_memoryColumn->width() < 620 && width() < 760 ? 1 : 2);
 }
 
-void LoadPage::paintEvent(QPaintEvent*) {
+void LoadPage::paintEvent(QPaintEvent* event) {
+    JobPage::paintEvent(event);
+    if (!m_overrideRow->isVisible()) return;
+    const QPoint at = m_overrideRow->mapTo(this, QPoint(0, 0));
+    if (at.y() <= scroll()->y() || at.y() >= scroll()->geometry().bottom()) return;
     QPainter p(this);
-    p.fillRect(rect(), tone(Tone::Bg1));
-    const QColor line = tone(Tone::Line1);
-    p.fillRect(0, 55, width(), 1, line);
-    const QWidget* foot = m_commandRow->isVisible() ? m_commandRow : m_progressRow;
-    p.fillRect(0, foot->mapTo(this, QPoint(0, 0)).y(), width(), 1, line);
-    if (width() >= kStackBelow) {
-        p.fillRect(m_modelColumn->width(), m_scroll->y(), 1, m_scroll->height(), line);
-    }
-    if (m_overrideRow->isVisible()) {
-        const QPoint at = m_overrideRow->mapTo(this, QPoint(0, 0));
-        if (at.y() > m_scroll->y() && at.y() < m_scroll->geometry().bottom())
-            p.fillRect(at.x(), at.y(), m_overrideRow->width(), 1, line);
-    }
+    p.fillRect(at.x(), at.y(), m_overrideRow->width(), 1, tone(Tone::Line1));
 }
 
 }  // namespace colibri::ui

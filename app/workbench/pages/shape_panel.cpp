@@ -2,19 +2,15 @@
 #include "app/workbench/pages/shape_panel.h"
 
 #include <QDir>
-#include <QFileDialog>
 #include <QFileInfo>
 #include <QGridLayout>
 
-#include "app/workbench/pages/disk_room.h"
 #include "app/workbench/pages/page_parts.h"
 #include "app/workbench/session/settings.h"
-#include "engine/convert/inspect.h"
 
 namespace colibri::ui {
 namespace {
 
-constexpr DType kTypes[] = {DType::Q8_0, DType::Q4_0, DType::F16, DType::BF16, DType::F32};
 constexpr int kSkewScale = 100;
 
 QString typeName(DType type) {
@@ -23,27 +19,26 @@ QString typeName(DType type) {
 
 }  // namespace
 
-ShapePanel::ShapePanel(QWidget* parent) : QWidget(parent) {
+ShapePanel::ShapePanel(QWidget* parent)
+    : QWidget(parent),
+      m_types(weightTypeSegment()),
+      m_target(new TargetFolder("the model", "", this)) {
     auto* grid = new QGridLayout(this);
     grid->setContentsMargins(20, 12, 20, 12);
     grid->setHorizontalSpacing(12);
     grid->setVerticalSpacing(8);
     grid->setColumnStretch(1, 1);
-    const auto label = [&](const QString& text, int row, int height) {
-        grid->addWidget(new TextLine(text, type::body(), Tone::Text1, height), row, 0);
+    const auto label = [&](const QString& text, int row) {
+        grid->addWidget(new TextLine(text, type::body(), Tone::Text1, 24), row, 0);
     };
-    label("Shape of", 0, 24);
+    label("Shape of", 0);
     m_shape = new Select;
     m_shape->setAccessibleName("Shape of");
     for (const SynthShape& shape : synthShapes())
         m_shape->addItem(QString("%1 (%2)").arg(shape.of, shape.name), QString(shape.name));
     grid->addWidget(m_shape, 0, 1, 1, 2, Qt::AlignLeft);
-    label("Weight type", 1, 24);
-    QStringList names;
-    for (const DType type : kTypes) names << typeName(type);
-    m_types = new Segment(names);
+    label("Weight type", 1);
     m_types->setCurrent(1);
-    m_types->setAccessibleName("Weight type");
     m_types->setToolTip("As the real model would be converted: time, bytes and memory are those.");
     grid->addWidget(m_types, 1, 1, 1, 2, Qt::AlignLeft);
     m_layers = new SliderRow("Layers", "layers");
@@ -63,16 +58,7 @@ ShapePanel::ShapePanel(QWidget* parent) : QWidget(parent) {
     m_seed->setValue(1);
     m_seed->setNote("The same seed gives the same bytes.");
     grid->addWidget(m_seed, 4, 0, 1, 3);
-    label("Target folder", 5, 28);
-    m_target = new QLineEdit;
-    m_target->setAccessibleName("Target folder");
-    m_target->setFont(type::mono());
-    m_target->setMinimumWidth(120);
-    grid->addWidget(m_target, 5, 1);
-    auto* browse = new Button("Choose");
-    grid->addWidget(browse, 5, 2);
-    m_note = new Note;
-    grid->addWidget(m_note, 6, 1, 1, 2);
+    m_target->addTo(grid, 5);
 
     connect(m_shape, &QComboBox::currentIndexChanged, this, [this] {
         shapeChosen();
@@ -84,18 +70,9 @@ ShapePanel::ShapePanel(QWidget* parent) : QWidget(parent) {
     });
     for (SliderRow* row : {m_layers, m_skew, m_seed})
         connect(row, &SliderRow::edited, this, &ShapePanel::look);
-    connect(m_target, &QLineEdit::textEdited, this, [this] {
-        m_targetEdited = true;
-        look();
-    });
-    connect(browse, &QAbstractButton::clicked, this, [this] {
-        const QString dir = QFileDialog::getExistingDirectory(
-            window(), "Folder in which the model is made", QFileInfo(m_target->text()).path());
-        if (dir.isEmpty()) return;
-        m_target->setText(QDir::cleanPath(dir + "/" + QFileInfo(m_target->text()).fileName()));
-        m_targetEdited = true;
-        look();
-    });
+    connect(m_target, &TargetFolder::edited, this, &ShapePanel::look);
+    connect(m_target, &TargetFolder::planned, this, &ShapePanel::planned);
+    connect(m_target, &TargetFolder::changed, this, &ShapePanel::changed);
     shapeChosen();
 }
 
@@ -107,22 +84,21 @@ void ShapePanel::shapeChosen() {
 }
 
 void ShapePanel::suggestTarget() {
-    if (m_targetEdited) return;
     const QString dir = settings().value("shape/folder", QDir::homePath()).toString();
-    m_target->setText(QDir::cleanPath(dir + "/" + m_shape->currentData().toString() +
-                                      "-synthetic-" + typeName(kTypes[m_types->current()])));
+    m_target->suggest(dir + "/" + m_shape->currentData().toString() + "-synthetic-" +
+                      typeName(weightType(*m_types)));
 }
 
 void ShapePanel::keepFolder() const {
-    settings().setValue("shape/folder", QFileInfo(m_target->text().trimmed()).path());
+    settings().setValue("shape/folder", QFileInfo(m_target->path()).path());
 }
 
 SynthOptions ShapePanel::options() const {
     const SynthShape& shape = synthShapes()[size_t(m_shape->currentIndex())];
     SynthOptions options;
     options.shape = shape.name;
-    options.target = m_target->text().trimmed().toStdString();
-    options.dtype = kTypes[m_types->current()];
+    options.target = m_target->path().toStdString();
+    options.dtype = weightType(*m_types);
     options.skew = double(m_skew->value()) / kSkewScale;
     options.layers = m_layers->value() == shape.layers ? 0 : m_layers->value();
     options.seed = uint64_t(m_seed->value());
@@ -132,41 +108,14 @@ SynthOptions ShapePanel::options() const {
 QString ShapePanel::command() const {
     const SynthOptions o = options();
     QString text = "colibri synth " + QString::fromStdString(o.shape) + " -o " +
-                   shellQuoted(m_target->text().trimmed()) + " --quant " + typeName(o.dtype);
+                   shellQuoted(m_target->path()) + " --quant " + typeName(o.dtype);
     if (o.skew > 0) text += QString(" --skew %1").arg(o.skew);
     if (o.layers > 0) text += QString(" --layers %1").arg(o.layers);
     return text + QString(" --seed %1").arg(o.seed);
 }
 
 void ShapePanel::look() {
-    if (m_look) m_look->abandon();
-    m_ready = false;
-    emit changed();
-    struct Look {
-        ContainerInfo info;
-        DiskRoom room;
-    };
-    const auto result = std::make_shared<Look>();
-    m_look = new Job(
-        [options = options(), result](const ProgressFn&, const CancelFlag*) {
-            auto info = plannedSynthetic(options);
-            if (!info) return info.status();
-            result->room = roomFor(options.target, containerBytes(*info));
-            result->info = std::move(*info);
-            return Status();
-        },
-        this);
-    connect(m_look, &Job::finished, this, [this, result](const Status& status) {
-        if (status.ok()) {
-            m_ready = showRoom(*m_note, result->room, "the model", "");
-            emit planned(result->info);
-        } else {
-            m_note->setNote(QString::fromStdString(status.text()), "error", Tone::Error,
-                            Tone::Text2);
-        }
-        emit changed();
-    });
-    m_look->start();
+    m_target->look([options = options()] { return plannedSynthetic(options); });
 }
 
 }  // namespace colibri::ui

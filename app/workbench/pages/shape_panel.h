@@ -3,11 +3,9 @@
 // target folder, with what it takes on the disk. Looks again on another thread at every change.
 #pragma once
 
-#include <QLineEdit>
-#include <QPointer>
 #include <QWidget>
 
-#include "app/workbench/session/job.h"
+#include "app/workbench/pages/target_folder.h"
 #include "app/workbench/widgets/controls.h"
 #include "app/workbench/widgets/slider_row.h"
 #include "engine/convert/synth.h"
@@ -20,7 +18,7 @@ class ShapePanel : public QWidget {
 public:
     explicit ShapePanel(QWidget* parent = nullptr);
     SynthOptions options() const;
-    bool ready() const { return m_ready; }       // looked at, and the target can be written
+    bool ready() const { return m_target->ready(); }    // looked at, and the target can be written
     QString command() const;                     // "colibri synth ..."
     void look();                                 // again: the disk may have changed
     void keepFolder() const;                     // the next model is suggested beside this one
@@ -30,8 +28,8 @@ public:
     SliderRow* layers() const { return m_layers; }
     SliderRow* skew() const { return m_skew; }   // hundredths
     SliderRow* seed() const { return m_seed; }
-    QLineEdit* target() const { return m_target; }
-    QString note() const { return m_note->text(); }
+    QLineEdit* target() const { return m_target->edit(); }
+    QString note() const { return m_target->note(); }
 
 signals:
     void planned(const colibri::ContainerInfo& info);   // what would be made
@@ -44,10 +42,7 @@ private:
     Select* m_shape;
     Segment* m_types;
     SliderRow *m_layers, *m_skew, *m_seed;
-    QLineEdit* m_target;
-    Note* m_note;
-    QPointer<Job> m_look;
-    bool m_targetEdited = false, m_ready = false;
+    TargetFolder* m_target;
 };
 
 }  // namespace colibri::ui

@@ -1,45 +1,142 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "app/workbench/pages/disk_room.h"
+#include "app/workbench/pages/target_folder.h"
+
+#include <QDir>
+#include <QFileDialog>
+#include <QFileInfo>
+#include <QGridLayout>
 
 #include "app/workbench/pages/page_parts.h"
-#include "app/workbench/widgets/slider_row.h"
+#include "app/workbench/widgets/controls.h"
+#include "engine/convert/inspect.h"
 
 namespace colibri::ui {
+namespace {
 
-DiskRoom roomFor(const std::filesystem::path& target, int64_t bytes) {
-    DiskRoom room;
-    room.bytes = bytes;
-    room.named = target.has_filename();
-    std::error_code error;
-    room.exists = std::filesystem::exists(std::filesystem::symlink_status(target, error));
-    std::filesystem::path parent = target.parent_path();
-    if (parent.empty()) parent = ".";
-    if (!std::filesystem::is_directory(parent, error))
-        room.missing = QString::fromStdString(parent.string());
-    const auto space = std::filesystem::space(parent, error);
-    room.free = error ? 0 : int64_t(space.available);
-    return room;
+constexpr DType kTypes[] = {DType::Q8_0, DType::Q4_0, DType::F16, DType::BF16, DType::F32};
+
+}  // namespace
+
+struct TargetFolder::Room {
+    int64_t bytes = 0, free = 0;     // free 0: not known
+    bool named = false;              // there is a name of a folder
+    bool exists = false;             // something of that name is there
+    QString missing;                 // folder above it that is not there
+
+    // Looks at the disk.
+    static Room of(const std::filesystem::path& target, int64_t bytes) {
+        Room room;
+        room.bytes = bytes;
+        room.named = target.has_filename();
+        std::error_code error;
+        room.exists = std::filesystem::exists(std::filesystem::symlink_status(target, error));
+        std::filesystem::path parent = target.parent_path();
+        if (parent.empty()) parent = ".";
+        if (!std::filesystem::is_directory(parent, error))
+            room.missing = QString::fromStdString(parent.string());
+        const auto space = std::filesystem::space(parent, error);
+        room.free = error ? 0 : int64_t(space.available);
+        return room;
+    }
+};
+
+TargetFolder::TargetFolder(const QString& what, const QString& after, QObject* parent)
+    : QObject(parent), m_what(what), m_after(after), m_edit(new QLineEdit), m_note(new Note) {
+    m_edit->setAccessibleName("Target folder");
+    m_edit->setFont(type::mono());
+    m_edit->setMinimumWidth(120);
+    connect(m_edit, &QLineEdit::textEdited, this, [this] {
+        m_edited = true;
+        emit edited();
+    });
 }
 
-bool showRoom(Note& note, const DiskRoom& room, const QString& what, const QString& after) {
+void TargetFolder::addTo(QGridLayout* grid, int row) {
+    grid->addWidget(new TextLine("Target folder", type::body(), Tone::Text1, 28), row, 0);
+    grid->addWidget(m_edit, row, 1);
+    auto* browse = new Button("Choose");
+    grid->addWidget(browse, row, 2);
+    grid->addWidget(m_note, row + 1, 1, 1, 2);
+    connect(browse, &QAbstractButton::clicked, this, &TargetFolder::choose);
+}
+
+void TargetFolder::choose() {
+    const QFileInfo now(path());
+    const QString dir = QFileDialog::getExistingDirectory(
+        m_edit->window(), "Folder in which " + m_what + " is made", now.path());
+    if (dir.isEmpty()) return;
+    m_edit->setText(QDir::cleanPath(dir + "/" + now.fileName()));
+    m_edited = true;
+    emit edited();
+}
+
+void TargetFolder::suggest(const QString& path) {
+    if (!m_edited) m_edit->setText(QDir::cleanPath(path));
+}
+
+void TargetFolder::look(Plan plan) {
+    if (m_look) m_look->abandon();
+    m_ready = false;
+    emit changed();
+    struct Found {
+        ContainerInfo info;
+        Room room;
+    };
+    const auto found = std::make_shared<Found>();
+    m_look = new Job(
+        [plan = std::move(plan), target = path().toStdString(), found](const ProgressFn&,
+                                                                       const CancelFlag*) {
+            auto info = plan();
+            if (!info) return info.status();
+            found->room = Room::of(target, containerBytes(*info));
+            found->info = std::move(*info);
+            return Status();
+        },
+        this);
+    connect(m_look, &Job::finished, this, [this, found](const Status& status) {
+        if (status.ok()) {
+            m_ready = showRoom(found->room);
+            emit planned(found->info);
+        } else {
+            m_note->setNote(QString::fromStdString(status.text()), "error", Tone::Error,
+                            Tone::Text2);
+        }
+        emit changed();
+    });
+    m_look->start();
+}
+
+bool TargetFolder::showRoom(const Room& room) {
     const QString size = sizeText(double(room.bytes)), free = sizeText(double(room.free));
     const auto warn = [&](const QString& text) {
-        note.setNote(text, "warn", Tone::Warn, Tone::Text2);
+        m_note->setNote(text, "warn", Tone::Warn, Tone::Text2);
         return false;
     };
-    if (!room.named) return warn("Name a folder for " + what + ".");
+    if (!room.named) return warn("Name a folder for " + m_what + ".");
     if (room.exists) return warn("This folder is there already. Name one that is not.");
     if (!room.missing.isEmpty())
         return warn("There is no folder " + room.missing + ". Create it first.");
     if (room.free > 0 && room.bytes > room.free) {
-        note.setNote(size + " are needed, " + free + " are free on that disk.", "error",
-                     Tone::Error, Tone::Text2);
+        m_note->setNote(size + " are needed, " + free + " are free on that disk.", "error",
+                        Tone::Error, Tone::Text2);
         return false;
     }
     const QString text =
         size + " on the disk" + (room.free > 0 ? ", of " + free + " free." : "; free space n/a.");
-    note.setNote(after.isEmpty() ? text : text + " " + after);
+    m_note->setNote(m_after.isEmpty() ? text : text + " " + m_after);
     return true;
+}
+
+Segment* weightTypeSegment() {
+    QStringList names;
+    for (const DType type : kTypes) names << QString::fromUtf8(dtypeName(type).data());
+    auto* segment = new Segment(names);
+    segment->setAccessibleName("Weight type");
+    return segment;
+}
+
+DType weightType(const Segment& segment) {
+    return kTypes[segment.current()];
 }
 
 }  // namespace colibri::ui

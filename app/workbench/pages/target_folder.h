@@ -1,25 +1,62 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Whether a model of a size can be written to a folder, and the note under the field that names it.
+// The folder in which a model is made: its field, and a note under it that tells what the model will
+// take of the disk and whether it can be written there. Looks at the disk on another thread.
 #pragma once
 
-#include <QString>
-#include <cstdint>
-#include <filesystem>
+#include <QLineEdit>
+#include <QPointer>
+#include <functional>
+
+#include "app/workbench/session/job.h"
+#include "app/workbench/widgets/slider_row.h"
+#include "engine/model/container.h"
+
+class QGridLayout;
 
 namespace colibri::ui {
 
-class Note;
+class Segment;
 
-struct DiskRoom {
-    int64_t bytes = 0, free = 0;     // free 0: not known
-    bool named = false;              // there is a name of a folder
-    bool exists = false;             // something of that name is there
-    QString missing;                 // folder above it that is not there
+class TargetFolder : public QObject {
+    Q_OBJECT
+
+public:
+    using Plan = std::function<Result<ContainerInfo>()>;   // what would be made; any thread
+
+    // `what`: "the converted model"; `after`: a sentence that ends the note where all is well.
+    TargetFolder(const QString& what, const QString& after, QObject* parent);
+    // Two rows: label, field and button in columns 0 to 2; the note.
+    void addTo(QGridLayout* grid, int row);
+    QString path() const { return m_edit->text().trimmed(); }
+    QLineEdit* edit() const { return m_edit; }
+    QString note() const { return m_note->text(); }
+    void suggest(const QString& path);   // unless the user has named one
+    void forget() { m_edited = false; }  // what the user has named
+
+    // Plans and looks at the disk; ends in changed(), after planned() when there is a plan.
+    void look(Plan plan);
+    bool ready() const { return m_ready; }   // looked at, and the model can be written
+
+signals:
+    void edited();                       // by the user
+    void planned(const colibri::ContainerInfo& info);
+    void changed();
+
+private:
+    struct Room;
+
+    void choose();
+    bool showRoom(const Room& room);
+
+    QString m_what, m_after;
+    QLineEdit* m_edit;
+    Note* m_note;
+    QPointer<Job> m_look;
+    bool m_edited = false, m_ready = false;
 };
 
-// Looks at the disk: not for the GUI's thread.
-DiskRoom roomFor(const std::filesystem::path& target, int64_t bytes);
-// "what": "the converted model". `after`: a sentence where all is well. Returns whether all is.
-bool showRoom(Note& note, const DiskRoom& room, const QString& what, const QString& after);
+// The weight types that a model can be made with, in the order of the segment's choices.
+Segment* weightTypeSegment();
+DType weightType(const Segment& segment);
 
 }  // namespace colibri::ui

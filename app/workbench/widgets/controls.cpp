@@ -2,6 +2,7 @@
 #include "app/workbench/widgets/controls.h"
 
 #include <QAbstractItemView>
+#include <QBoxLayout>
 #include <QFontMetricsF>
 #include <QHelpEvent>
 #include <QKeyEvent>
@@ -402,6 +403,13 @@ void FoldButton::paintEvent(QPaintEvent*) {
     drawText(p, QRectF(16, 0, width() - 16, height()), Qt::AlignVCenter, text(),
              type::captionBold(), ink);
     if (hasFocus()) focusRing(p, QRectF(rect()).adjusted(-1, -1, 1, 1), 3);
+}
+
+QVBoxLayout* plainColumn(QWidget* widget) {
+    auto* column = new QVBoxLayout(widget);
+    column->setContentsMargins(0, 0, 0, 0);
+    column->setSpacing(0);
+    return column;
 }
 
 }  // namespace colibri::ui

@@ -10,6 +10,8 @@
 
 #include "app/workbench/widgets/paint.h"
 
+class QVBoxLayout;
+
 namespace colibri::ui {
 
 class Button : public QAbstractButton {
@@ -170,5 +172,8 @@ protected:
     void enterEvent(QEnterEvent*) override { update(); }
     void leaveEvent(QEvent*) override { update(); }
 };
+
+// A column without margins and gaps, as the layout of `widget`.
+QVBoxLayout* plainColumn(QWidget* widget);
 
 }  // namespace colibri::ui

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A page of choices that one job carries out: a head with the way back, messages, two columns that
+// scroll (one below the other where it is narrow), and a foot with the command line that does the
+// same, Cancel and the main button, or the progress of what runs. Enter starts; Esc stops, or leads
+// back.
+#pragma once
+
+#include <QPointer>
+#include <QWidget>
+#include <functional>
+
+#include "app/workbench/session/job.h"
+
+class QBoxLayout;
+class QHBoxLayout;
+class QScrollArea;
+
+namespace colibri::ui {
+
+class Button;
+class CommandLine;
+class IconButton;
+class MessageStrip;
+class ProgressPanel;
+class TextLine;
+
+class JobPage : public QWidget {
+    Q_OBJECT
+
+public:
+    virtual bool busy() const { return m_job; }
+    Button* mainButton() const { return m_main; }
+    MessageStrip* strip() const { return m_strip; }
+    ProgressPanel* progress() const { return m_progress; }
+
+signals:
+    void back();
+
+public slots:
+    virtual void start() = 0;
+    virtual void cancel();
+
+protected:
+    explicit JobPage(const QString& action, QWidget* parent);
+    void setTitle(const QString& title, const QString& subtitle);
+    QString title() const;
+    QHBoxLayout* headRow() const { return m_headRow; }   // the title's; more goes to its right
+    void setColumns(QWidget* left, QWidget* right);
+    // Width of the left column where the columns stand side by side.
+    virtual int leftWidth() const { return 424; }
+    bool stacked() const;
+    QScrollArea* scroll() const { return m_scroll; }
+
+    void setCommand(const QString& command);
+    // The foot with progress, and no way back meanwhile, or with the command line.
+    void beginProgress(const QString& title);
+    void endProgress();
+    // Runs `work` as the page's job, with its progress; `ended` comes after endProgress().
+    void run(const QString& title, Job::Work work, std::function<void(const Status&)> ended);
+    // What may be done now; called whenever busy() changes.
+    virtual void refreshState();
+
+    void paintEvent(QPaintEvent*) override;
+    void resizeEvent(QResizeEvent*) override;
+    void keyPressEvent(QKeyEvent*) override;
+
+private:
+    QWidget* buildHead();
+    QWidget* buildFoot(const QString& action);
+
+    QPointer<Job> m_job;
+    TextLine *m_title, *m_subtitle;
+    IconButton* m_back;
+    QHBoxLayout* m_headRow;
+    MessageStrip* m_strip;
+    QScrollArea* m_scroll;
+    QBoxLayout* m_columns;
+    QWidget* m_left = nullptr;
+    QWidget *m_commandRow, *m_progressRow;
+    CommandLine* m_command;
+    Button* m_main;
+    ProgressPanel* m_progress;
+};
+
+}  // namespace colibri::ui
