@@ -38,7 +38,10 @@ void ChangesList::setSnapshot(const Snapshot* snapshot) {
     bool changed = newest.size() != m_rows.size();
     for (size_t i = 0; !changed && i < newest.size(); ++i) changed = !same(newest[i], m_rows[i].marker);
     if (changed) {
-        for (Row& row : m_rows) row.undo->deleteLater();
+        for (Row& row : m_rows) {
+            row.undo->hide();
+            row.undo->deleteLater();
+        }
         m_rows.clear();
         for (const Marker& marker : newest) {
             auto* undo = new Button("Undo", Button::Kind::Quiet, Button::Size::Dense, this);

@@ -44,7 +44,7 @@ protected:
     explicit JobPage(const QString& action, QWidget* parent);
     void setTitle(const QString& title, const QString& subtitle);
     QString title() const;
-    QHBoxLayout* headRow() const { return m_headRow; }   // the title's; more goes to its right
+    QHBoxLayout* headRow() const { return m_headRow; }  // the title's; more goes to its right
     void setColumns(QWidget* left, QWidget* right);
     // Width of the left column where the columns stand side by side.
     virtual int leftWidth() const { return 424; }

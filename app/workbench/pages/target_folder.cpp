@@ -18,10 +18,10 @@ constexpr DType kTypes[] = {DType::Q8_0, DType::Q4_0, DType::F16, DType::BF16, D
 }  // namespace
 
 struct TargetFolder::Room {
-    int64_t bytes = 0, free = 0;     // free 0: not known
-    bool named = false;              // there is a name of a folder
-    bool exists = false;             // something of that name is there
-    QString missing;                 // folder above it that is not there
+    int64_t bytes = 0, free = 0;  // free 0: not known
+    bool named = false;           // there is a name of a folder
+    bool exists = false;          // something of that name is there
+    QString missing;              // folder above it that is not there
 
     // Looks at the disk.
     static Room of(const std::filesystem::path& target, int64_t bytes) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The folder in which a model is made: its field, and a note under it that tells what the model will
-// take of the disk and whether it can be written there. Looks at the disk on another thread.
+// The folder in which a model is made: its field, and a note under it that tells what the model
+// will take of the disk and whether it can be written there. Looks at the disk on another thread.
 #pragma once
 
 #include <QLineEdit>
@@ -21,7 +21,7 @@ class TargetFolder : public QObject {
     Q_OBJECT
 
 public:
-    using Plan = std::function<Result<ContainerInfo>()>;   // what would be made; any thread
+    using Plan = std::function<Result<ContainerInfo>()>;  // what would be made; any thread
 
     // `what`: "the converted model"; `after`: a sentence that ends the note where all is well.
     TargetFolder(const QString& what, const QString& after, QObject* parent);
@@ -35,10 +35,10 @@ public:
 
     // Plans and looks at the disk; ends in changed(), after planned() when there is a plan.
     void look(Plan plan);
-    bool ready() const { return m_ready; }   // looked at, and the model can be written
+    bool ready() const { return m_ready; }  // looked at, and the model can be written
 
 signals:
-    void edited();                       // by the user
+    void edited();  // by the user
     void planned(const colibri::ContainerInfo& info);
     void changed();
 

@@ -36,7 +36,7 @@ protected:
     }
     PlotCanvas* canvas(const char* key) { return m_panel->plot(key)->canvas(); }
     void drop() {
-        settings().remove("plots");          // what a test chose
+        settings().remove("plots");  // what a test chose
         m_panel.reset();
         m_view.reset();
         m_source.reset();
