@@ -188,5 +188,13 @@ private slots:
     }
 };
 
-QTEST_GUILESS_MAIN(TestSoak)
+// QtTest ends a function after five minutes unless it is told otherwise before it starts.
+int main(int argc, char** argv) {
+    using std::chrono::milliseconds;
+    const auto limit = std::chrono::duration_cast<milliseconds>(length() + 10min);
+    qputenv("QTEST_FUNCTION_TIMEOUT", QByteArray::number(qint64(limit.count())));
+    QCoreApplication program(argc, argv);
+    TestSoak test;
+    return QTest::qExec(&test, argc, argv);
+}
 #include "test_soak.moc"
