@@ -42,20 +42,24 @@ constexpr int64_t inputRowBytes(DType weights, int64_t cols) {
 }
 
 // KV page: K and V of kPageTokens consecutive positions of one layer and one KV head,
-// K as [kPageTokens][headDim] then V as [kPageTokens][headDim], f32 or f16.
+// K as [kPageTokens][headDim] then V as [kPageTokens][headDim], f32 or f16. With latent attention
+// there is K only, and the values are the beginnings of its rows.
 constexpr int kPageTokens = 32;
 
 struct AttentionArgs {
     const float* q;               // (heads of this KV group, headDim), already roped
     int heads;                    // query heads that share this KV head
     int headDim;
+    int latentDim;                // 0: V is in the pages; else values are latentDim wide parts of K
     const void* const* pages;     // pages[i] covers positions [32 i, 32 i + 31]
     bool kvF16;                   // element type of the pages: f16, else f32
     int64_t begin, end;           // visible positions [begin, end)
     float scale;                  // usually 1/sqrt(headDim)
     const float* sinks;           // (heads) extra logits, or nullptr
     float* scratch;               // heads * (end - begin) floats
-    float* out;                   // (heads, headDim)
+    float* out;                   // (heads, valueDim())
+
+    int valueDim() const { return latentDim > 0 ? latentDim : headDim; }
 };
 
 struct KernelSet {

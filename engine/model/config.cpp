@@ -14,4 +14,8 @@ int64_t ModelConfig::moeIndex(int64_t layer) const {
     return std::count(moeLayer.begin(), moeLayer.begin() + layer, true);
 }
 
+bool ModelConfig::hasWindow(int64_t layer) const {
+    return slidingWindow > 0 && (windowLayer.empty() || windowLayer[size_t(layer)]);
+}
+
 }  // namespace colibri

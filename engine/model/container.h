@@ -8,12 +8,16 @@
 //
 // An expert record is [w1 | w3 | w2] (gate, up, down) in the packed layout of kernels/packed.h,
 // each matrix 128-byte aligned, the record padded to 4096 bytes: one direct read per expert.
-// Names in the tensor table: "embed", "norm", "head" (absent when tied); per layer L (a number:
-// "3.q", see tensorName) "L.attn_norm", "L.q", "L.k", "L.v", "L.o", "L.q_norm", "L.k_norm",
-// "L.q_bias", "L.k_bias", "L.v_bias", "L.o_bias" (this one may be absent even when the others are
-// there), "L.ffn_norm", "L.router", "L.router_bias" (selection only), and for dense layers
-// "L.gate", "L.up", "L.down". Matrices are [out, in] and packed; norms, biases and routers are
-// plain row-major f32.
+// Names in the tensor table: "embed", "norm", "head" (absent when tied), "head_bias"; per layer L
+// (a number: "3.q", see tensorName) "L.attn_norm", "L.q", "L.k", "L.v", "L.o", "L.q_norm",
+// "L.k_norm", "L.q_bias", "L.k_bias", "L.v_bias", "L.o_bias" (this one may be absent even when the
+// others are there), "L.sinks", "L.ffn_norm", "L.router", "L.router_logit_bias", "L.router_bias"
+// (selection only), "L.expert_gate_bias", "L.expert_up_bias", "L.expert_down_bias" (a row per
+// expert), "L.shared_gate", "L.shared_up", "L.shared_down", "L.shared_router", and for dense layers
+// "L.gate", "L.up", "L.down". Layer norms have a "..._bias" each. Latent attention has "L.q" or
+// "L.q_a", "L.q_a_norm", "L.q_b"; "L.kv_a", "L.kv_a_norm", and by head "L.k_up" (kvRank rows of
+// nopeDim) and "L.v_up" (valueDim rows of kvRank). Matrices are [out, in] and packed; norms, biases
+// and routers are plain row-major f32.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +33,7 @@
 
 namespace colibri {
 
-constexpr int kContainerSchema = 1;
+constexpr int kContainerSchema = 2;  // 1: without the fields that came with more families
 constexpr int64_t kTensorAlign = 128;
 constexpr int64_t kRecordAlign = 4096;
 

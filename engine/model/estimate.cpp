@@ -32,8 +32,10 @@ int64_t bufferBytes(const ContainerInfo& info, const LoadShape& shape) {
     const ModelConfig& c = info.config;
     const int64_t rows = std::clamp<int64_t>(shape.prefillChunk, 1, 1 << 16);
     const int64_t hidden = c.hiddenSize, k = c.topK;
-    const int64_t qWidth = c.numHeads * c.headDim, kvWidth = c.numKvHeads * c.headDim;
-    const int64_t inner = std::max(hidden, c.denseSize);
+    // Latent attention: queries as the heads see them, and before and after that.
+    const int64_t qWidth = c.numHeads * (c.mla.kvRank ? 2 * c.cachedKeyDim() : c.headDim);
+    const int64_t kvWidth = c.cachedHeads() * c.cachedKeyDim();
+    const int64_t inner = std::max({hidden, c.denseSize, c.sharedSize});
     int64_t floats = 3 * hidden + 2 * qWidth + 2 * kvWidth + c.rope.rotaryDim + inner;
     floats += hidden + 2 * c.numExperts + k * (c.expertSize + hidden);
     floats += 2 * hidden + c.numExperts;
@@ -43,9 +45,9 @@ int64_t bufferBytes(const ContainerInfo& info, const LoadShape& shape) {
     perRow += (k + 1) * inputRowBytes(info.expertType, hidden) +
               k * inputRowBytes(info.expertType, c.expertSize);
     int64_t bytes = rows * perRow + kLogitRows * c.vocabSize * int64_t(sizeof(float));
-    const int64_t seen = c.slidingWindow > 0 ? std::min(c.slidingWindow, shape.contextLength)
+    const int64_t seen = c.slidingWindow > 0 && c.windowLayer.empty() ? std::min(c.slidingWindow, shape.contextLength)
                                              : shape.contextLength;
-    bytes += std::max<int64_t>(shape.threads, 1) * (c.numHeads / c.numKvHeads) *
+    bytes += std::max<int64_t>(shape.threads, 1) * (c.numHeads / c.cachedHeads()) *
              std::max<int64_t>(seen, 1) * int64_t(sizeof(float));
     return bytes;
 }
@@ -61,8 +63,8 @@ MemoryEstimate estimateMemory(const ContainerInfo& info, const LoadShape& shape)
     int64_t perLayer = std::clamp<int64_t>(shape.cacheSize, 0, c.numExperts);
     m.expertCache = perLayer * c.moeLayerCount() * info.expertRecordBytes();
     int64_t pages = (std::max<int64_t>(shape.contextLength, 0) + kPageTokens - 1) / kPageTokens;
-    m.kvCache = c.numLayers * 2 * c.numKvHeads * c.headDim * pages * kPageTokens *
-                (shape.kvF16 ? 2 : 4);
+    m.kvCache = c.numLayers * (c.mla.kvRank ? 1 : 2) * c.cachedHeads() * c.cachedKeyDim() * pages *
+                kPageTokens * (shape.kvF16 ? 2 : 4);
     m.buffers = bufferBytes(info, shape);
     m.recording = kRecordingBytes;
     return m;

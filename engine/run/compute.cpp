@@ -2,6 +2,7 @@
 #include "engine/run/compute.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace colibri {
 
@@ -48,6 +49,50 @@ void Compute::gateUp(const Matrix& gate, const Matrix& up, const std::byte* inpu
         m_kernels.gateUp(gate.type, gate.data, up.data, gate.rows, gate.cols, begin, end, input,
                          rows, out, gate.rows);
     });
+}
+
+void Compute::ffn(const FfnWeights& w, const float* x, int64_t rows, FfnScratch& scratch,
+                  float* out) const {
+    const int64_t hidden = w.gate.cols, inner = w.gate.rows;
+    auto* h = scratch.inner.as<float>(rows * inner);
+    gateUp(w.gate, w.up, prepare(w.gate.type, x, rows, hidden, scratch.input), rows, h);
+    const MatmulJob down{&w.down, prepare(w.down.type, h, rows, inner, scratch.innerInput), rows,
+                         out};
+    matmuls({&down, 1});
+}
+
+void Compute::perHead(const Matrix& weights, int64_t heads, const float* x, int64_t rowStride,
+                      int64_t headStride, int64_t rows, ScratchBuffer& buffer, float* out) const {
+    const int64_t headBytes = rows * inputRowBytes(weights.type, weights.cols);
+    auto* inputs = buffer.as<std::byte>(heads * headBytes);
+    forRows(heads, [&](int64_t h) {
+        m_kernels.prepareInput(weights.type, x + h * headStride, rowStride, rows, weights.cols,
+                               inputs + h * headBytes);
+    });
+    const int64_t perHead = weights.panels() / heads;
+    m_pool.parallelFor(weights.panels(), 1, [&](int64_t begin, int64_t end) {
+        while (begin < end) {
+            const int64_t head = begin / perHead, last = std::min(end, (head + 1) * perHead);
+            m_kernels.matmul(weights.type, weights.data, weights.rows, weights.cols, begin, last,
+                             inputs + head * headBytes, rows, out, weights.rows);
+            begin = last;
+        }
+    });
+}
+
+void Compute::norm(const Norm& norm, float eps, const float* x, int64_t n, float* out) const {
+    if (!norm.bias) {
+        m_kernels.rmsNorm(x, norm.weight, n, eps, out);
+        return;
+    }
+    double mean = 0, squares = 0;
+    for (int64_t i = 0; i < n; ++i) mean += double(x[i]);
+    mean /= double(n);
+    for (int64_t i = 0; i < n; ++i) squares += (double(x[i]) - mean) * (double(x[i]) - mean);
+    const auto inverse = float(1 / std::sqrt(squares / double(n) + double(eps)));
+    for (int64_t i = 0; i < n; ++i) {
+        out[i] = (x[i] - float(mean)) * inverse * norm.weight[i] + norm.bias[i];
+    }
 }
 
 void Compute::warm(std::span<const Matrix* const> next) const {

@@ -20,6 +20,11 @@ struct MatmulJob {
     float* out;  // (rows, weights->rows)
 };
 
+struct FfnScratch {
+    ScratchBuffer input, inner, innerInput;
+    int64_t bytes() const { return input.bytes() + inner.bytes() + innerInput.bytes(); }
+};
+
 class Compute {
 public:
     Compute(ThreadPool& pool, const KernelSet& kernels) : m_pool(pool), m_kernels(kernels) {}
@@ -35,6 +40,16 @@ public:
     void matmuls(std::span<const MatmulJob> jobs) const;
     void gateUp(const Matrix& gate, const Matrix& up, const std::byte* input, int64_t rows,
                 float* out) const;
+    // out (rows, H) = down(silu(gate x) * up x) for x (rows, H).
+    void ffn(const FfnWeights& w, const float* x, int64_t rows, FfnScratch& scratch,
+             float* out) const;
+    // A matrix that holds one block of rows per head, each with an input of its own: head h of row
+    // r reads weights.cols floats at x + r * rowStride + h * headStride. out (rows, weights.rows).
+    // A block is a whole number of panels.
+    void perHead(const Matrix& weights, int64_t heads, const float* x, int64_t rowStride,
+                 int64_t headStride, int64_t rows, ScratchBuffer& buffer, float* out) const;
+    // One row of n values; out may be x.
+    void norm(const Norm& norm, float eps, const float* x, int64_t n, float* out) const;
     // The next region will be matmuls over these: idle workers fetch their beginnings.
     void warm(std::span<const Matrix* const> next) const;
     // body(row) for every row; in parallel when there are several.

@@ -137,8 +137,9 @@ void Engine::Impl::startThreads() {
     contextLength = knobs->effective(KnobId::ContextLength);
     pool = std::make_unique<ThreadPool>(int(knobs->effective(KnobId::ComputeThreads)));
     const ModelConfig& c = info.config;
-    const KvShape kv{c.numLayers, c.numKvHeads, c.headDim,
-                     KvDtype(knobs->effective(KnobId::KvDtype)) == KvDtype::F16};
+    const KvShape kv{c.numLayers, c.cachedHeads(), c.cachedKeyDim(),
+                     KvDtype(knobs->effective(KnobId::KvDtype)) == KvDtype::F16,
+                     c.mla.kvRank > 0 ? c.cachedValueDim() : 0};
     ring = telemetry.addRing("scheduler", kRingEvents);
     forward = std::make_unique<Forward>(info, weights, *store, *pool, *kernels, kv, ring);
     // Before the scheduler's thread exists this thread may apply knobs itself: the store and the

@@ -36,7 +36,9 @@ KnobLimits contextLimits(const ContainerInfo& info, int64_t free) {
     const ModelConfig& c = info.config;
     const KnobRow& row = knobRow(KnobId::ContextLength);
     KnobLimits l{row.min, std::clamp<int64_t>(c.maxPositions, row.min, row.max), 0};
-    const int64_t perToken = 4 * c.numLayers * c.numKvHeads * c.headDim;  // f16, K and V
+    // In f16: K and V, or the latent that stands for both.
+    const int64_t perToken =
+        (c.mla.kvRank ? 2 : 4) * c.numLayers * c.cachedHeads() * c.cachedKeyDim();
     const int64_t fits = perToken > 0 ? int64_t(kKvShare * double(free)) / perToken : l.max;
     const int64_t wanted = std::min(kDefaultContext, fits / row.step * row.step);
     l.defaultValue = std::clamp(wanted, std::min(row.step, l.max), l.max);

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/run/attention.h"
 #include "engine/run/batch.h"
 #include "engine/run/compute.h"
 #include "engine/run/kv_cache.h"
@@ -34,44 +35,24 @@ public:
 
     uint64_t stallNs() const { return m_moe.stallNs(); }  // of the last run
     int64_t scratchBytes() const;
-    const KvShape& kvShape() const { return m_kv; }
+    const KvShape& kvShape() const { return m_attention.kvShape(); }
 
 private:
-    struct AttentionScratch {  // of one thread
-        std::vector<const void*> pages;
-        const KvSequence* sequence = nullptr;
-        int64_t kvHead = -1;
-        ScratchBuffer scores;
-    };
-
-    void attention(const LayerWeights& w, int64_t layer, std::span<BatchRow> rows);
-    void finishQkv(const LayerWeights& w, int64_t layer, const BatchRow& row, int64_t r);
-    void normHeads(const float* weight, float* x, int64_t heads) const;
-    void appendKv(int64_t layer, const BatchRow& row, const float* k, const float* v) const;
-    void attend(int64_t layer, const BatchRow& row, int64_t r, int64_t kvHead, int64_t firstHead,
-                int64_t heads, AttentionScratch& scratch) const;
     void denseFfn(const LayerWeights& w, int64_t rows);
-    void addRows(float* to, const float* from, int64_t rows) const;
-    void fillRope(std::span<BatchRow> rows);
     void head(std::span<BatchRow> rows);
 
     const ContainerInfo& m_info;
     const ModelWeights& m_weights;
     Compute m_compute;
-    KvShape m_kv;
+    AttentionStage m_attention;
     MoeStage m_moe;
-    const int64_t m_hidden, m_headDim, m_heads, m_kvHeads;
-    std::vector<float> m_inverseFrequencies;    // (rotaryDim / 2)
-    std::vector<AttentionScratch> m_attention;  // per thread
+    const int64_t m_hidden;
 
-    ScratchBuffer m_x;       // (rows, H) the residual stream
-    ScratchBuffer m_normed;  // (rows, H)
-    ScratchBuffer m_prepared, m_prepared2;
-    ScratchBuffer m_q, m_k, m_v;  // (rows, heads * d), (rows, kvHeads * d) twice
-    ScratchBuffer m_mixed;        // (rows, heads * d) attention output
-    ScratchBuffer m_out;          // (rows, H) or (rows, dense I)
-    ScratchBuffer m_rope;         // (rows, rotaryDim) cos, sin pairs
-    ScratchBuffer m_logits;       // (wanted rows, vocab)
+    FfnScratch m_ffn;
+    ScratchBuffer m_x;                 // (rows, H) the residual stream
+    ScratchBuffer m_normed, m_out;     // (rows, H)
+    ScratchBuffer m_prepared;
+    ScratchBuffer m_logits;            // (wanted rows, vocab)
 };
 
 }  // namespace colibri

@@ -2,6 +2,7 @@
 #include "engine/run/moe.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 namespace colibri {
@@ -73,27 +74,38 @@ void MoeStage::run(int64_t layer, std::span<BatchRow> rows, float* residual, Rou
     m_routerNs += monotonicNs() - asked;
 
     const uint64_t computeStart = monotonicNs();
+    if (w.shared) shared(w, n);
     computeAll(w, layer, rows);
     warmNextLayer(layer);
-    combine(rows, residual);
+    combine(w, rows, residual);
     m_computeNs = monotonicNs() - computeStart - m_waitNs;
     m_stallNs += m_waitNs;
     remember(w.moeIndex, rows);
     if (!sink) report(layer, rows);
 }
 
-// Norm, router logits and choice of every row.
+// The layer's router applied to a residual stream: normed (rows, H) and logits (rows, E).
+void MoeStage::gateLogits(const LayerWeights& w, const float* residual, int64_t rows,
+                          float* normed, ScratchBuffer& input, float* logits) const {
+    m_compute.forRows(rows, [&](int64_t r) {
+        m_compute.norm(w.ffnNorm, m_info.config.rmsEps, residual + r * m_hidden, m_hidden,
+                       normed + r * m_hidden);
+    });
+    const MatmulJob job{&w.router, m_compute.prepare(DType::F32, normed, rows, m_hidden, input),
+                        rows, logits};
+    m_compute.matmuls({&job, 1});
+    if (!w.logitBias) return;
+    for (int64_t r = 0; r < rows; ++r) {
+        m_compute.kernels().axpy(logits + r * m_experts, 1.0f, w.logitBias, m_experts);
+    }
+}
+
+// Router logits and choice of every row.
 void MoeStage::route(const LayerWeights& w, int64_t rows, const float* residual) {
     const KernelSet& k = m_compute.kernels();
     auto* normed = m_normed.as<float>(rows * m_hidden);
-    m_compute.forRows(rows, [&](int64_t r) {
-        k.rmsNorm(residual + r * m_hidden, w.ffnNorm, m_hidden, m_info.config.rmsEps,
-                  normed + r * m_hidden);
-    });
     auto* logits = m_logits.as<float>(rows * m_experts);
-    const MatmulJob job{
-        &w.router, m_compute.prepare(DType::F32, normed, rows, m_hidden, m_routerIn), rows, logits};
-    m_compute.matmuls({&job, 1});
+    gateLogits(w, residual, rows, normed, m_routerIn, logits);
     m_chosen.resize(size_t(rows * m_topK));
     m_chosenWeights.resize(size_t(rows * m_topK));
     auto* scratch = m_scratch.as<float>(rows * m_experts);
@@ -118,6 +130,19 @@ void MoeStage::route(const LayerWeights& w, int64_t rows, const float* residual)
         }
     });
     if (m_routerPlan.table) compareWithTable(rows);
+}
+
+// The expert that every token uses, while others are read.
+void MoeStage::shared(const LayerWeights& w, int64_t rows) {
+    const float* normed = m_normed.as<float>(0);
+    auto* out = m_sharedOut.as<float>(rows * m_hidden);
+    m_compute.ffn(w.shared, normed, rows, m_sharedScratch, out);
+    if (!w.sharedGate) return;
+    m_compute.forRows(rows, [&](int64_t r) {
+        const float x = m_compute.kernels().dot(normed + r * m_hidden, w.sharedGate, m_hidden);
+        const float gate = 1.0f / (1.0f + std::exp(-x));
+        for (int64_t i = 0; i < m_hidden; ++i) out[r * m_hidden + i] *= gate;
+    });
 }
 
 void MoeStage::compareWithTable(int64_t rows) {
@@ -182,15 +207,30 @@ void MoeStage::residentFirst(int64_t moeLayer) {
 
 // Each entry's prepared input row, contiguous per expert.
 void MoeStage::gather(const LayerWeights& w, int64_t rows) {
-    m_input =
-        m_compute.prepare(w.experts->dtype, m_normed.as<float>(0), rows, m_hidden, m_prepared);
+    const DType type = w.experts->dtype;
+    const auto entries = int64_t(m_rowOf.size());
+    const float* normed = m_normed.as<float>(0);
+    if (m_info.config.routing.scaleInput) {
+        auto* scaled = m_scaled.as<float>(entries * m_hidden);
+        m_compute.forRows(rows * m_topK, [&](int64_t at) {
+            const int64_t entry = m_entryOf[size_t(at)];
+            if (entry < 0) return;
+            const float* from = normed + at / m_topK * m_hidden;
+            for (int64_t i = 0; i < m_hidden; ++i) {
+                scaled[entry * m_hidden + i] = from[i] * m_chosenWeights[size_t(at)];
+            }
+        });
+        m_entryInput = m_compute.prepare(type, scaled, entries, m_hidden, m_gathered);
+        return;
+    }
+    m_input = m_compute.prepare(type, normed, rows, m_hidden, m_prepared);
     if (rows == 1) {
         m_entryInput = nullptr;
         return;
     }
-    const int64_t bytes = inputRowBytes(w.experts->dtype, m_hidden);
-    auto* out = m_gathered.as<std::byte>(int64_t(m_rowOf.size()) * bytes);
-    m_compute.pool().parallelFor(int64_t(m_rowOf.size()), 8, [&](int64_t begin, int64_t end) {
+    const int64_t bytes = inputRowBytes(type, m_hidden);
+    auto* out = m_gathered.as<std::byte>(entries * bytes);
+    m_compute.pool().parallelFor(entries, 8, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
             std::memcpy(out + i * bytes, m_input + m_rowOf[size_t(i)] * bytes, size_t(bytes));
         }
@@ -215,7 +255,6 @@ void MoeStage::refill(int64_t moeLayer, size_t window) {
 }
 
 void MoeStage::computeAll(const LayerWeights& w, int64_t layer, std::span<BatchRow> rows) {
-    const ExpertLayer& x = *w.experts;
     m_h.as<float>(int64_t(m_rowOf.size()) * m_expertSize);
     m_y.as<float>(int64_t(m_rowOf.size()) * m_hidden);
     bool gathered = false;
@@ -224,7 +263,7 @@ void MoeStage::computeAll(const LayerWeights& w, int64_t layer, std::span<BatchR
         if (m_group.empty()) continue;
         if (!gathered) gather(w, int64_t(rows.size()));
         gathered = true;
-        computeGroup(x);
+        computeGroup(w);
         for (Work* work : m_group) work->pin.release();
         refill(w.moeIndex, size_t(m_window));
     }
@@ -299,6 +338,11 @@ void MoeStage::warmDown(const ExpertLayer& x) const {
 void MoeStage::warmNextLayer(int64_t layer) const {
     if (layer + 1 < int64_t(m_weights.layers().size())) {
         const LayerWeights& next = m_weights.layer(layer + 1);
+        if (next.kvA) {
+            const Matrix* const latent[] = {next.qA ? &next.qA : &next.q, &next.kvA};
+            m_compute.warm(latent);
+            return;
+        }
         const Matrix* const matrices[] = {&next.q, &next.k, &next.v};
         m_compute.warm(matrices);
     } else {
@@ -307,8 +351,32 @@ void MoeStage::warmNextLayer(int64_t layer) const {
     }
 }
 
+// gpt-oss's activation, with the biases of gate and up, into `gate`; an expert's rows of I values.
+void MoeStage::activate(const LayerWeights& w, const Work& work, float* gate,
+                        const float* up) const {
+    constexpr float kAlpha = 1.702f;
+    const auto limit = float(m_info.config.activationLimit);
+    const int64_t from = work.expert * m_expertSize;
+    for (int64_t at = 0; at < work.count * m_expertSize; ++at) {
+        const int64_t i = from + at % m_expertSize;
+        float g = gate[at], u = up[at];
+        if (w.expertGateBias) {
+            g += w.expertGateBias[i];
+            u += w.expertUpBias[i];
+        }
+        if (m_info.config.activation == Activation::Silu) {
+            gate[at] = g / (1.0f + std::exp(-g)) * u;
+            continue;
+        }
+        g = std::min(g, limit);
+        u = std::clamp(u, -limit, limit);
+        gate[at] = (u + 1.0f) * g / (1.0f + std::exp(-kAlpha * g));
+    }
+}
+
 // Gate, up and activation of all experts of the group in one region, then down in another.
-void MoeStage::computeGroup(const ExpertLayer& x) {
+void MoeStage::computeGroup(const LayerWeights& w) {
+    const ExpertLayer& x = *w.experts;
     const KernelSet& k = m_compute.kernels();
     const int64_t inBytes = inputRowBytes(x.dtype, m_hidden);
     auto* h = m_h.as<float>(0);
@@ -325,21 +393,33 @@ void MoeStage::computeGroup(const ExpertLayer& x) {
                 }
             });
     };
+    const bool fused = m_info.config.activation == Activation::Silu && !w.expertGateBias;
+    auto* up = fused ? nullptr : m_up.as<float>(int64_t(m_rowOf.size()) * m_expertSize);
     overPanels(panelCount(m_expertSize), [&](const Work& work, int64_t first, int64_t last) {
         const std::byte* in = m_entryInput ? m_entryInput + work.first * inBytes : m_input;
-        k.gateUp(x.dtype, work.pin.record() + x.w1Offset, work.pin.record() + x.w3Offset,
-                 m_expertSize, m_hidden, first, last, in, work.count, h + work.first * m_expertSize,
-                 m_expertSize);
+        const std::byte* record = work.pin.record();
+        const int64_t at = work.first * m_expertSize;
+        if (fused) {
+            k.gateUp(x.dtype, record + x.w1Offset, record + x.w3Offset, m_expertSize, m_hidden,
+                     first, last, in, work.count, h + at, m_expertSize);
+            return;
+        }
+        k.matmul(x.dtype, record + x.w1Offset, m_expertSize, m_hidden, first, last, in, work.count,
+                 h + at, m_expertSize);
+        k.matmul(x.dtype, record + x.w3Offset, m_expertSize, m_hidden, first, last, in, work.count,
+                 up + at, m_expertSize);
     });
     warmDown(x);
     const int64_t hBytes = inputRowBytes(x.dtype, m_expertSize);
     auto* prepared = m_hPrepared.as<std::byte>(int64_t(m_rowOf.size()) * hBytes);
     const auto prepare = [&](int64_t i) {
         const Work& work = *m_group[size_t(i)];
-        k.prepareInput(x.dtype, h + work.first * m_expertSize, m_expertSize, work.count,
-                       m_expertSize, prepared + work.first * hBytes);
+        const int64_t at = work.first * m_expertSize;
+        if (!fused) activate(w, work, h + at, up + at);
+        k.prepareInput(x.dtype, h + at, m_expertSize, work.count, m_expertSize,
+                       prepared + work.first * hBytes);
     };
-    if (int64_t(m_rowOf.size()) < kSerialEntries) {
+    if (fused && int64_t(m_rowOf.size()) < kSerialEntries) {
         for (size_t i = 0; i < m_group.size(); ++i) prepare(int64_t(i));
     } else {
         m_compute.forRows(int64_t(m_group.size()), prepare);
@@ -350,10 +430,12 @@ void MoeStage::computeGroup(const ExpertLayer& x) {
     });
 }
 
-// residual += sum over ranks of weight * output, always in rank order.
-void MoeStage::combine(std::span<BatchRow> rows, float* residual) {
+// residual += scale * (shared expert + sum over ranks of weight * output), always in rank order.
+void MoeStage::combine(const LayerWeights& w, std::span<BatchRow> rows, float* residual) {
     const KernelSet& k = m_compute.kernels();
     const auto n = int64_t(rows.size());
+    const auto scale = float(m_info.config.residualScale);
+    const bool weighed = !m_info.config.routing.scaleInput;
     auto* sums = m_normed.as<float>(n * m_hidden);  // the normed rows are no longer needed
     const auto* y = m_y.as<float>(0);
     m_compute.forRows(n, [&](int64_t r) {
@@ -362,20 +444,27 @@ void MoeStage::combine(std::span<BatchRow> rows, float* residual) {
         std::fill(sum, sum + m_hidden, 0.0f);
         for (int64_t i = 0; i < m_topK; ++i) {
             const auto at = size_t(r * m_topK + i);
-            k.axpy(sum, m_chosenWeights[at], y + m_entryOf[at] * m_hidden, m_hidden);
+            const float weight = weighed ? m_chosenWeights[at] : 1.0f;
+            k.axpy(sum, weight, y + m_entryOf[at] * m_hidden, m_hidden);
+            if (w.expertDownBias) {
+                k.axpy(sum, weight, w.expertDownBias + m_chosen[at] * m_hidden, m_hidden);
+            }
         }
-        k.axpy(residual + r * m_hidden, 1.0f, sum, m_hidden);
+        if (w.shared) {
+            k.axpy(sum, 1.0f, static_cast<float*>(m_sharedOut.data()) + r * m_hidden, m_hidden);
+        }
+        k.axpy(residual + r * m_hidden, scale, sum, m_hidden);
     });
 }
 
 int64_t MoeStage::scratchBytes() const {
     int64_t n = 0;
     for (const ScratchBuffer* b :
-         {&m_normed, &m_routerIn, &m_logits, &m_scratch, &m_prepared, &m_gathered, &m_h,
-          &m_hPrepared, &m_y, &m_hintNormed, &m_hintIn, &m_hintLogits}) {
+         {&m_normed, &m_routerIn, &m_logits, &m_scratch, &m_prepared, &m_gathered, &m_h, &m_up,
+          &m_hPrepared, &m_y, &m_sharedOut, &m_scaled, &m_hintNormed, &m_hintIn, &m_hintLogits}) {
         n += b->bytes();
     }
-    return n;
+    return n + m_sharedScratch.bytes();
 }
 
 }  // namespace colibri

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The expert part of a layer: route the rows, ask the store for the distinct experts, compute
-// those that are in memory while the others are read, and add the outputs up.
+// The expert part of a layer: route the rows, ask the store for the distinct experts, compute the
+// shared expert and those that are in memory while the others are read, and add the outputs up.
 //
 // Experts are computed in the order in which they arrive, but every (row, rank) has its own output,
 // summed afterwards in rank order: the result does not depend on what was cached.
@@ -60,6 +60,9 @@ private:
     };
 
     void route(const LayerWeights& w, int64_t rows, const float* residual);
+    void gateLogits(const LayerWeights& w, const float* residual, int64_t rows, float* normed,
+                    ScratchBuffer& input, float* logits) const;
+    void shared(const LayerWeights& w, int64_t rows);
     void compareWithTable(int64_t rows);
     void plan(std::span<BatchRow> rows);
     void residentFirst(int64_t moeLayer);
@@ -68,10 +71,11 @@ private:
     void refill(int64_t moeLayer, size_t window);
     void take(Work& work, int64_t layer, std::span<BatchRow> rows);
     void collect(int64_t layer, std::span<BatchRow> rows);
-    void computeGroup(const ExpertLayer& x);
+    void computeGroup(const LayerWeights& w);
+    void activate(const LayerWeights& w, const Work& work, float* gate, const float* up) const;
     void warmDown(const ExpertLayer& x) const;
     void warmNextLayer(int64_t layer) const;
-    void combine(std::span<BatchRow> rows, float* residual);
+    void combine(const LayerWeights& w, std::span<BatchRow> rows, float* residual);
     void hintNextRouter(int64_t moeLayer, std::span<BatchRow> rows, const float* residual);
     void hintPreviousToken(int64_t moeLayer, std::span<BatchRow> rows);
     void hintRouterTable(int64_t first, int64_t last);
@@ -111,7 +115,9 @@ private:
     const std::byte* m_entryInput = nullptr;  // (entries) prepared rows, or nullptr: one row only
 
     ScratchBuffer m_normed, m_routerIn, m_logits, m_scratch, m_prepared, m_gathered;
-    ScratchBuffer m_h, m_hPrepared, m_y;
+    ScratchBuffer m_h, m_up, m_hPrepared, m_y;
+    ScratchBuffer m_sharedOut, m_scaled;  // (rows, H), (entries, H)
+    FfnScratch m_sharedScratch;
     ScratchBuffer m_hintNormed, m_hintIn, m_hintLogits;
     bool m_hintsUseful = true;
     uint64_t m_reads = 0;      // of the store so far

@@ -21,23 +21,16 @@ void MoeStage::hintCounted(int64_t moeLayer) {
 // The coming layers' routers, applied to the state before this layer's experts: the residual
 // stream changes slowly, so most of their choices are already right.
 void MoeStage::hintNextRouter(int64_t moeLayer, std::span<BatchRow> rows, const float* residual) {
-    const KernelSet& k = m_compute.kernels();
     const auto n = int64_t(rows.size());
     m_counts.resize(size_t(m_experts));
     const int64_t last = std::min(moeLayer + m_plan.depth, m_moeLayers - 1);
     std::vector<int> chosen(size_t(n * m_topK));
     for (int64_t next = moeLayer + 1; next <= last; ++next) {
         const LayerWeights& w = m_weights.layer(m_weights.layerOfMoe(next));
-        auto* normed = m_hintNormed.as<float>(n * m_hidden);
-        m_compute.forRows(n, [&](int64_t r) {
-            k.rmsNorm(residual + r * m_hidden, w.ffnNorm, m_hidden, m_info.config.rmsEps,
-                      normed + r * m_hidden);
-        });
         auto* logits = m_hintLogits.as<float>(n * m_experts);
-        const MatmulJob job{&w.router, m_compute.prepare(DType::F32, normed, n, m_hidden, m_hintIn),
-                            n, logits};
-        m_compute.matmuls({&job, 1});
-        // Every score function is monotonic in the logit; only a selection bias is left out here.
+        gateLogits(w, residual, n, m_hintNormed.as<float>(n * m_hidden), m_hintIn, logits);
+        // Every score function is monotonic in the logit; only selection biases and groups are
+        // left out here.
         m_compute.forRows(n, [&](int64_t r) {
             topK(logits + r * m_experts, int(m_experts), int(m_topK), &chosen[size_t(r * m_topK)]);
         });

@@ -41,6 +41,20 @@ public:
         }
         *out = m_dense.floats(name);
     }
+    void norm(const std::string& name, const ModelConfig& c, Norm* out) {
+        vector(name, c.hiddenSize, true, &out->weight);
+        if (c.norm == NormKind::Layer) vector(name + "_bias", c.hiddenSize, true, &out->bias);
+    }
+    void ffn(const std::string& prefix, int64_t size, int64_t hidden, FfnWeights* out) {
+        matrix(prefix + "gate", size, hidden, &out->gate);
+        matrix(prefix + "up", size, hidden, &out->up);
+        matrix(prefix + "down", hidden, size, &out->down);
+        if (out->gate.type != out->up.type) {
+            fail({Code::BadInput,
+                  "model.json: " + prefix + "gate and " + prefix + "up differ in type",
+                  "Convert the model again"});
+        }
+    }
     Status status() const { return m_status; }
 
 private:
@@ -56,22 +70,13 @@ int64_t matrixBytes(const Matrix& m) {
     return m ? packedBytes(m.type, m.rows, m.cols) : 0;
 }
 
-}  // namespace
-
-Status ModelWeights::bindLayer(const ContainerInfo& info, const DenseWeights& dense, int64_t layer,
-                               std::byte* routers) {
-    const ModelConfig& c = info.config;
-    const std::string p = std::to_string(layer) + ".";
+void bindAttention(Binder& bind, const ModelConfig& c, const std::string& p, LayerWeights& w) {
     const int64_t qWidth = c.numHeads * c.headDim, kvWidth = c.numKvHeads * c.headDim;
-    LayerWeights w;
-    Binder bind(info, dense);
-    bind.vector(p + "attn_norm", c.hiddenSize, true, &w.attnNorm);
-    bind.vector(p + "ffn_norm", c.hiddenSize, true, &w.ffnNorm);
     bind.matrix(p + "q", qWidth, c.hiddenSize, &w.q);
     bind.matrix(p + "k", kvWidth, c.hiddenSize, &w.k);
     bind.matrix(p + "v", kvWidth, c.hiddenSize, &w.v);
     bind.matrix(p + "o", c.hiddenSize, qWidth, &w.o);
-    if (c.qkNorm != QkNorm::None) {
+    if (c.qkNorm == QkNorm::PerHead || c.qkNorm == QkNorm::FullWidth) {
         const bool full = c.qkNorm == QkNorm::FullWidth;
         bind.vector(p + "q_norm", full ? qWidth : c.headDim, true, &w.qNorm);
         bind.vector(p + "k_norm", full ? kvWidth : c.headDim, true, &w.kNorm);
@@ -82,11 +87,58 @@ Status ModelWeights::bindLayer(const ContainerInfo& info, const DenseWeights& de
         bind.vector(p + "v_bias", kvWidth, true, &w.vBias);
         bind.vector(p + "o_bias", c.hiddenSize, false, &w.oBias);
     }
+}
+
+void bindLatentAttention(Binder& bind, const ModelConfig& c, const std::string& p,
+                         LayerWeights& w) {
+    const MlaSpec& mla = c.mla;
+    const int64_t qWidth = c.numHeads * c.headDim;
+    if (mla.qRank > 0) {
+        bind.matrix(p + "q_a", mla.qRank, c.hiddenSize, &w.qA);
+        bind.vector(p + "q_a_norm", mla.qRank, true, &w.qANorm);
+        bind.matrix(p + "q_b", qWidth, mla.qRank, &w.qB);
+    } else {
+        bind.matrix(p + "q", qWidth, c.hiddenSize, &w.q);
+    }
+    bind.matrix(p + "kv_a", mla.kvRank + c.rope.rotaryDim, c.hiddenSize, &w.kvA);
+    bind.vector(p + "kv_a_norm", mla.kvRank, true, &w.kvANorm);
+    bind.matrix(p + "k_up", c.numHeads * mla.kvRank, mla.nopeDim, &w.kUp);
+    bind.matrix(p + "v_up", c.numHeads * mla.valueDim, mla.kvRank, &w.vUp);
+    bind.matrix(p + "o", c.hiddenSize, c.mixedWidth(), &w.o);
+}
+
+// All but the router itself, which is packed by the caller.
+void bindExperts(Binder& bind, const ModelConfig& c, const std::string& p, LayerWeights& w) {
+    const int64_t E = c.numExperts;
+    if (c.routing.logitBias) bind.vector(p + "router_logit_bias", E, true, &w.logitBias);
+    if (c.routing.selectBias) bind.vector(p + "router_bias", E, true, &w.selectBias);
+    if (c.expertBias) {
+        bind.vector(p + "expert_gate_bias", E * c.expertSize, true, &w.expertGateBias);
+        bind.vector(p + "expert_up_bias", E * c.expertSize, true, &w.expertUpBias);
+        bind.vector(p + "expert_down_bias", E * c.hiddenSize, true, &w.expertDownBias);
+    }
+    if (c.sharedSize == 0) return;
+    bind.ffn(p + "shared_", c.sharedSize, c.hiddenSize, &w.shared);
+    if (c.sharedGate) bind.vector(p + "shared_router", c.hiddenSize, true, &w.sharedGate);
+}
+
+}  // namespace
+
+Status ModelWeights::bindLayer(const ContainerInfo& info, const DenseWeights& dense, int64_t layer,
+                               std::byte* routers) {
+    const ModelConfig& c = info.config;
+    const std::string p = std::to_string(layer) + ".";
+    LayerWeights w;
+    Binder bind(info, dense);
+    bind.norm(p + "attn_norm", c, &w.attnNorm);
+    bind.norm(p + "ffn_norm", c, &w.ffnNorm);
+    c.mla.kvRank ? bindLatentAttention(bind, c, p, w) : bindAttention(bind, c, p, w);
+    if (c.sinks) bind.vector(p + "sinks", c.numHeads, true, &w.sinks);
     w.moeIndex = c.moeIndex(layer);
     if (w.moeIndex >= 0) {
         const float* router = nullptr;
         bind.vector(p + "router", c.numExperts * c.hiddenSize, true, &router);
-        bind.vector(p + "router_bias", c.numExperts, c.routing.selectBias, &w.selectBias);
+        bindExperts(bind, c, p, w);
         COLIBRI_TRY(bind.status());
         if (w.moeIndex >= int64_t(info.expertLayers.size())) {
             return {Code::BadInput,
@@ -99,25 +151,24 @@ Status ModelWeights::bindLayer(const ContainerInfo& info, const DenseWeights& de
         w.router = {DType::F32, packed, c.numExperts, c.hiddenSize};
         m_moeLayers.push_back(layer);
     } else {
-        bind.matrix(p + "gate", c.denseSize, c.hiddenSize, &w.gate);
-        bind.matrix(p + "up", c.denseSize, c.hiddenSize, &w.up);
-        bind.matrix(p + "down", c.hiddenSize, c.denseSize, &w.down);
+        bind.ffn(p, c.denseSize, c.hiddenSize, &w.dense);
         COLIBRI_TRY(bind.status());
-        if (w.gate.type != w.up.type) {
-            return {Code::BadInput, "model.json: " + p + "gate and " + p + "up differ in type",
-                    "Convert the model again"};
-        }
     }
-    for (const Matrix* m : {&w.q, &w.k, &w.v, &w.o, &w.gate, &w.up, &w.down, &w.router}) {
-        m_bytesPerToken += matrixBytes(*m);
-    }
-    if (w.experts) {
-        const DType t = w.experts->dtype;
-        m_bytesPerToken += c.topK * (2 * packedBytes(t, c.expertSize, c.hiddenSize) +
-                                     packedBytes(t, c.hiddenSize, c.expertSize));
-    }
+    count(c, w);
     m_layers.push_back(w);
     return {};
+}
+
+void ModelWeights::count(const ModelConfig& c, const LayerWeights& w) {
+    for (const Matrix* m :
+         {&w.q, &w.k, &w.v, &w.o, &w.qA, &w.qB, &w.kvA, &w.kUp, &w.vUp, &w.dense.gate, &w.dense.up,
+          &w.dense.down, &w.shared.gate, &w.shared.up, &w.shared.down, &w.router}) {
+        m_bytesPerToken += matrixBytes(*m);
+    }
+    if (!w.experts) return;
+    const DType t = w.experts->dtype;
+    m_bytesPerToken += c.topK * (2 * packedBytes(t, c.expertSize, c.hiddenSize) +
+                                 packedBytes(t, c.hiddenSize, c.expertSize));
 }
 
 Status ModelWeights::bind(const ContainerInfo& info, const DenseWeights& dense) {
@@ -127,7 +178,8 @@ Status ModelWeights::bind(const ContainerInfo& info, const DenseWeights& dense) 
                                             packedBytes(DType::F32, c.numExperts, c.hiddenSize));
     for (int64_t l = 0; l < c.numLayers; ++l) COLIBRI_TRY(bindLayer(info, dense, l, routers));
     Binder bind(info, dense);
-    bind.vector("norm", c.hiddenSize, true, &m_norm);
+    bind.norm("norm", c, &m_norm);
+    if (c.headBias) bind.vector("head_bias", c.vocabSize, true, &m_headBias);
     const TensorInfo* embed = info.find("embed");
     if (embed && !embed->packed && !c.tiedEmbeddings) {
         bind.vector("embed", c.vocabSize * c.hiddenSize, true, &m_plainEmbed);

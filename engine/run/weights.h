@@ -23,16 +23,36 @@ struct Matrix {  // [rows, cols], packed
     int64_t panels() const { return panelCount(rows); }
 };
 
+struct Norm {
+    const float* weight = nullptr;  // (n)
+    const float* bias = nullptr;    // (n): a layer norm; nullptr: RMS norm
+};
+
+struct FfnWeights {  // gate and up are of one type
+    Matrix gate, up, down;
+
+    explicit operator bool() const { return bool(gate); }
+};
+
 struct LayerWeights {
-    const float* attnNorm = nullptr;                 // (H)
-    const float* ffnNorm = nullptr;                  // (H)
+    Norm attnNorm, ffnNorm;                          // (H)
     const float *qNorm = nullptr, *kNorm = nullptr;  // (d) or the full width
     const float *qBias = nullptr, *kBias = nullptr, *vBias = nullptr;
     const float* oBias = nullptr;  // (H)
+    const float* sinks = nullptr;  // (heads)
     Matrix q, k, v, o;
-    Matrix gate, up, down;              // dense FFN
+    // Latent attention: kvA instead of k and v, and qA, qB instead of q where queries have a latent.
+    // kUp and vUp hold the heads one after the other, each in whole panels.
+    Matrix qA, qB, kvA, kUp, vUp;
+    const float *qANorm = nullptr, *kvANorm = nullptr;
+    FfnWeights dense;                   // of a layer without experts
+    FfnWeights shared;                  // the expert that every token uses
+    const float* sharedGate = nullptr;  // (H) its output counts by the sigmoid of this product
     Matrix router;                      // (E, H) f32
-    const float* selectBias = nullptr;  // (E)
+    const float* logitBias = nullptr;   // (E) part of the logits
+    const float* selectBias = nullptr;  // (E) of the choice only
+    // (E, I), (E, I) and (E, H); all or none
+    const float *expertGateBias = nullptr, *expertUpBias = nullptr, *expertDownBias = nullptr;
     int64_t moeIndex = -1;              // -1: dense FFN
     const ExpertLayer* experts = nullptr;
 };
@@ -47,8 +67,9 @@ public:
     // The model layer of a MoE layer index.
     int64_t layerOfMoe(int64_t moe) const { return m_moeLayers[size_t(moe)]; }
     int64_t moeLayers() const { return int64_t(m_moeLayers.size()); }
-    const float* norm() const { return m_norm; }
+    const Norm& norm() const { return m_norm; }
     const Matrix& head() const { return m_head; }
+    const float* headBias() const { return m_headBias; }  // (vocab) or nullptr
     void embed(int32_t token, float* out) const;  // (H)
 
     int64_t routerBytes() const { return m_routers.bytes(); }  // of the packed copies
@@ -59,11 +80,13 @@ public:
 private:
     Status bindLayer(const ContainerInfo& info, const DenseWeights& dense, int64_t layer,
                      std::byte* routers);
+    void count(const ModelConfig& config, const LayerWeights& w);
 
     std::vector<LayerWeights> m_layers;
     std::vector<int64_t> m_moeLayers;
     ScratchBuffer m_routers;  // all packed routers, one after the other
-    const float* m_norm = nullptr;
+    Norm m_norm;
+    const float* m_headBias = nullptr;
     Matrix m_head;
     Matrix m_embed;
     const float* m_plainEmbed = nullptr;  // an embedding table that is not packed

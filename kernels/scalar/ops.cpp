@@ -61,9 +61,10 @@ float element(const void* page, bool f16, int64_t i) {
 
 void attentionHead(const AttentionArgs& args, int head) {
     const int64_t n = args.end - args.begin;
-    const int64_t dim = args.headDim;
+    const int64_t dim = args.headDim, width = args.valueDim();
+    const int64_t valuesAt = args.latentDim > 0 ? 0 : kPageTokens * dim;
     const float* q = args.q + head * dim;
-    float* out = args.out + head * dim;
+    float* out = args.out + head * width;
     float* scores = args.scratch + head * n;
     for (int64_t t = args.begin; t < args.end; ++t) {
         const void* page = args.pages[t / kPageTokens];
@@ -77,14 +78,14 @@ void attentionHead(const AttentionArgs& args, int head) {
     float sum = exponentiate(scores, n, top);
     if (args.sinks) sum += std::exp(args.sinks[head] - top);
     const float inverse = n > 0 ? 1.0f / sum : 0.0f;
-    std::memset(out, 0, size_t(dim) * sizeof(float));
+    std::memset(out, 0, size_t(width) * sizeof(float));
     for (int64_t t = args.begin; t < args.end; ++t) {
         const void* page = args.pages[t / kPageTokens];
-        const int64_t row = (kPageTokens + t % kPageTokens) * dim;
+        const int64_t row = valuesAt + t % kPageTokens * dim;
         const float p = scores[t - args.begin];
-        for (int64_t d = 0; d < dim; ++d) out[d] += p * element(page, args.kvF16, row + d);
+        for (int64_t d = 0; d < width; ++d) out[d] += p * element(page, args.kvF16, row + d);
     }
-    for (int64_t d = 0; d < dim; ++d) out[d] *= inverse;
+    for (int64_t d = 0; d < width; ++d) out[d] *= inverse;
 }
 
 void attention(const AttentionArgs& args) {

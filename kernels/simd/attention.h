@@ -62,7 +62,7 @@ struct Attention {
         using Element = typename Rows::Element;
         const int64_t page = t / kPageTokens;
         const int64_t slot = t % kPageTokens;
-        const int64_t offset = half * kPageTokens * args.headDim;
+        const int64_t offset = args.latentDim > 0 ? 0 : half * kPageTokens * args.headDim;
         const auto* here = static_cast<const Element*>(args.pages[page]) + offset;
         Span span;
         span.first = t;
@@ -141,13 +141,14 @@ struct Attention {
                        int64_t tail) {
         const int64_t n = args.end - args.begin;
         const float* p = args.scratch + head * n + span.first - args.begin;
-        float* out = args.out + head * args.headDim + d;
+        const int64_t width = args.valueDim();
+        float* out = args.out + head * width + d;
         const bool ahead = head == 0 && d == 0 && span.next.base;
         F acc[H][C];
         for (int h = 0; h < H; ++h) {
             for (int c = 0; c < C; ++c) {
                 acc[h][c] =
-                    V::loadPart(out + h * args.headDim + c * kWidth, c + 1 < C ? kWidth : tail);
+                    V::loadPart(out + h * width + c * kWidth, c + 1 < C ? kWidth : tail);
             }
         }
         for (int64_t t = 0; t < span.count; ++t) {
@@ -165,7 +166,7 @@ struct Attention {
         }
         for (int h = 0; h < H; ++h) {
             for (int c = 0; c < C; ++c) {
-                V::storePart(out + h * args.headDim + c * kWidth, acc[h][c],
+                V::storePart(out + h * width + c * kWidth, acc[h][c],
                              c + 1 < C ? kWidth : tail);
             }
         }
@@ -174,8 +175,8 @@ struct Attention {
     template <int H>
     static void allValues(const AttentionArgs& args, int head, const Span& span) {
         constexpr int64_t kMost = H == 1 ? 8 : 4;
-        for (int64_t d = 0; d < args.headDim;) {
-            const int64_t left = args.headDim - d;
+        for (int64_t d = 0; d < args.valueDim();) {
+            const int64_t left = args.valueDim() - d;
             if (left >= kMost * kWidth) {
                 values<H, kMost>(args, head, span, d, kWidth);
                 d += kMost * kWidth;
@@ -211,7 +212,7 @@ struct Attention {
             t += span.count;
         }
         for (int head = 0; head < args.heads; ++head) normalise(args, head);
-        __builtin_memset(args.out, 0, size_t(args.heads * args.headDim) * sizeof(float));
+        __builtin_memset(args.out, 0, size_t(args.heads * args.valueDim()) * sizeof(float));
         for (int64_t t = args.begin; t < args.end;) {
             const Span span = spanAt(args, t, 1);
             int head = 0;

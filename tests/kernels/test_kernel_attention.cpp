@@ -16,6 +16,7 @@ struct Case {
     int64_t begin, end;
     bool f16;
     bool sinks;
+    int latentDim = 0;
 };
 
 // Random queries and KV; pages that no visible position needs are null.
