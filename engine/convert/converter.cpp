@@ -164,7 +164,7 @@ Result<ContainerInfo> convertModel(const ConvertOptions& options, const Progress
     };
     Status status;
     if (flat) {
-        const Naming& naming = *familyByModelType(plan->config.family)->naming;
+        const Naming& naming = hfNaming();
         FlatWriter writer(*source, *plan, *dtype, naming, partial, *journal, hooks, progress,
                           cancel);
         status = runWith(writer, writer.bytesTotal(),

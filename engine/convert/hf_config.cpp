@@ -2,6 +2,7 @@
 #include "engine/convert/hf_config.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "engine/base/format.h"
 #include "engine/model/layout.h"
@@ -23,7 +24,7 @@ constexpr NeutralOption kNeutral[] = {
     {"embedding_multiplier", 1}, {"residual_multiplier", 1},      {"logits_scaling", 1},
     {"attention_multiplier", -1}, {"attn_logit_softcapping", -1}, {"final_logit_softcapping", -1},
     {"router_logit_softcapping", -1}, {"swiglu_limit", -1},       {"partial_rotary_factor", 1},
-    {"routed_scaling_factor", 1},
+    {"routed_scaling_factor", 1},     {"use_bias", 0},
 };
 
 // The first of "a|b|c" that is there; the first of all when none is.
@@ -36,40 +37,125 @@ std::string present(const Fields& f, const char* keys) {
 }
 
 int64_t integerOf(Fields& f, const char* keys, std::optional<int64_t> fallback = {}) {
-    return f.integer(present(f, keys).c_str(), 0, kAny, fallback);
+    const std::string key = present(f, keys);
+    const Json* value = f.find(key.c_str());
+    if (!value || !value->is_array()) return f.integer(key.c_str(), 0, kAny, fallback);
+    // One per layer: fine as long as they are the same.
+    for (const Json& v : *value) {
+        if (!wholeNumber(v) || v != value->front()) {
+            f.fail("\"" + key + "\" differs between layers", Code::Unsupported);
+            return 0;
+        }
+    }
+    return value->empty() ? 0 : wholeNumber(value->front()).value_or(0);
+}
+
+// Is `key` one of those that the family reads itself?
+bool reads(const FamilyRow& family, std::string_view key) {
+    const std::string_view all = family.reads;
+    for (size_t at = 0; (at = all.find(key, at)) != all.npos; at += key.size()) {
+        const bool begins = at == 0 || all[at - 1] == ' ';
+        const size_t end = at + key.size();
+        if (begins && (end == all.size() || all[end] == ' ')) return true;
+    }
+    return false;
 }
 
 void unsupported(Fields& f, const std::string& what) { f.fail(what, Code::Unsupported); }
 
-void refuseQuantised(Fields& f) {
+// Block-scaled FP8 and gpt-oss's MXFP4 are read; the others are named.
+void readQuantisation(Fields& f, HfConfig& out) {
     const Json* q = f.find("quantization_config");
-    if (!q) return;
+    if (!q || q->empty()) return;
     std::string method = "unknown";
     if (q->is_object() && q->contains("quant_method") && (*q)["quant_method"].is_string()) {
         method = (*q)["quant_method"].get<std::string>();
     }
+    if (method == "mxfp4") return;
+    if (method == "fp8" && q->contains("weight_block_size")) {
+        const Json& block = (*q)["weight_block_size"];
+        if (block.is_array() && block.size() == 2) {
+            out.fp8Block = {wholeNumber(block[0]).value_or(0), wholeNumber(block[1]).value_or(0)};
+        }
+        if (out.fp8Block[0] < 1 || out.fp8Block[1] < 1) {
+            f.fail("\"weight_block_size\" is not two positive numbers");
+        }
+        return;
+    }
     unsupported(f, "quantization_config with quant_method \"" + method +
-                       "\" is not supported; use the unquantised checkpoint");
+                       "\" is not supported (fp8 in blocks and mxfp4 are); use the unquantised "
+                       "checkpoint");
 }
 
-void refuseOptions(Fields& f) {
+void refuseOptions(Fields& f, const FamilyRow& family) {
     std::string act = f.text(present(f, "hidden_act|hidden_activation").c_str(), "silu");
     if (act != "silu" && act != "swish") {
         unsupported(f, "hidden_act \"" + act + "\" is not supported (only silu)");
     }
     for (const NeutralOption& option : kNeutral) {
         const Json* value = f.find(option.key);
-        if (!value || (value->is_number() && value->get<double>() == option.neutral)) continue;
-        unsupported(f, std::string(option.key) + " " + value->dump() + " is not supported");
-    }
-    if (const Json* types = f.array("layer_types", true)) {
-        for (const Json& type : *types) {
-            if (type != types->front()) unsupported(f, "mixed layer_types are not supported");
-            if (type != "full_attention" && type != "sliding_attention") {
-                unsupported(f, "layer_types " + type.dump() + " is not supported");
-            }
+        if (!value || reads(family, option.key)) continue;
+        const bool neutral = value->is_boolean() ? *value == (option.neutral != 0)
+                                                 : value->is_number() &&
+                                                       value->get<double>() == option.neutral;
+        if (!neutral) {
+            unsupported(f, std::string(option.key) + " " + value->dump() + " is not supported");
         }
     }
+}
+
+// What every type of rope_scaling or rope_parameters has, by its own names.
+void readRopeScaling(Fields& f, Fields& r, ModelConfig& c) {
+    RopeSpec& rope = c.rope;
+    std::string type = r.text(present(r, "rope_type|type").c_str(), "default");
+    rope.theta = r.number("rope_theta", 1e-6, 1e30, rope.theta);
+    rope.originalPositions = r.integer("original_max_position_embeddings", 0, kAny,
+                                       f.integer("original_max_position_embeddings", 0, kAny, 0));
+    if (type == "dynamic") {
+        // With alpha the base is stretched once and for all; without, only beyond the trained
+        // context, which the engine does not go.
+        if (const double alpha = r.number("alpha", 0, 1e9, 0.0); alpha > 0) {
+            const double d = rope.rotaryDim;
+            rope.theta *= std::pow(alpha, d / (d - 2));
+        }
+        type = "default";
+    }
+    if (type == "longrope" || type == "su") {
+        const double d = double(c.maxPositions) / double(std::max<int64_t>(1, rope.originalPositions));
+        rope.attentionFactor = r.number("short_mscale", 0, 1e9,
+                                        d <= 1 || rope.originalPositions < 2
+                                            ? 1.0
+                                            : std::sqrt(1 + std::log(d) / std::log(double(rope.originalPositions))));
+        rope.longAttentionFactor = r.number("long_mscale", 0, 1e9, 0.0);
+        if (const Json* factors = r.array("short_factor")) {
+            for (const Json& v : *factors) {
+                rope.divisors.push_back(v.is_number() ? v.get<float>() : 0.0f);
+            }
+        }
+        type = "default";
+    }
+    rope.type = type;
+    if (type == "default") return;
+    if (type != "linear" && type != "yarn" && type != "llama3") {
+        unsupported(f, "rope_type \"" + type + "\" is not supported");
+        return;
+    }
+    rope.factor = r.number("factor", 1e-6, 1e9);
+    if (type == "llama3") {
+        rope.lowFreqFactor = r.number("low_freq_factor", 0, 1e9);
+        rope.highFreqFactor = r.number("high_freq_factor", 0, 1e9);
+    }
+    if (type != "yarn") return;
+    if (rope.originalPositions == 0) rope.originalPositions = c.maxPositions;
+    rope.betaFast = r.number("beta_fast", 0, 1e9, 32.0);
+    rope.betaSlow = r.number("beta_slow", 0, 1e9, 1.0);
+    rope.truncate = r.flag("truncate", true);
+    const double mscale = r.number("mscale", 0, 1e9, 0.0);
+    const double all = r.number("mscale_all_dim", 0, 1e9, 0.0);
+    const double usual = mscale > 0 && all > 0
+                             ? yarnScale(rope.factor, mscale) / yarnScale(rope.factor, all)
+                             : yarnScale(rope.factor, 1);
+    rope.attentionFactor = r.number("attention_factor", 0, 1e9, usual);
 }
 
 // Both spellings: rope_theta and rope_scaling at the top level, or all in rope_parameters.
@@ -77,27 +163,62 @@ void readRope(Fields& f, const FamilyRow& family, const std::string& where, Mode
     c.rope.theta = f.number("rope_theta", 1e-6, 1e30, family.defaultTheta);
     c.rope.interleaved = family.interleavedRope;
     c.rope.rotaryDim = int(std::min<int64_t>(c.headDim, 1 << 20));
+    if (family.latent) {
+        c.rope.rotaryDim = int(f.integer("qk_rope_head_dim", 0, 1 << 20));
+        c.rope.interleaved = f.flag("rope_interleave", true);
+    }
+    double partial = f.number("partial_rotary_factor", 0, 1, 1.0);
     for (const char* key : {"rope_scaling", "rope_parameters"}) {
         const Json* json = f.find(key);
         if (!json) continue;
         Fields r(*json, where + ": " + key);
-        std::string type = r.text(present(r, "rope_type|type").c_str(), "default");
         if (std::any_of(json->begin(), json->end(), [](const Json& v) { return v.is_object(); })) {
             unsupported(f, std::string(key) + " with one entry per layer type is not supported");
             return;
         }
-        if (type != "default" && type != "linear") {
-            unsupported(f, "rope_type \"" + type + "\" is not supported (default and linear are)");
+        partial = r.number("partial_rotary_factor", 0, 1, partial);
+        readRopeScaling(f, r, c);
+        if (!r.status().ok()) f.fail(r.status().message(), r.status().code());
+    }
+    if (family.latent || partial == 1) return;
+    if (!family.partialRotary) {
+        unsupported(f, "partial_rotary_factor " + formatSig(partial) + " is not supported");
+    }
+    c.rope.rotaryDim = int(double(c.headDim) * partial);
+}
+
+// Layers with experts, where the rule is a list or a pattern.
+bool hasExperts(Fields& f, LayerRule rule, int64_t layer, int64_t layers) {
+    switch (rule) {
+        case LayerRule::All: return true;
+        case LayerRule::None: return false;
+        case LayerRule::Steps: return (layer + 1) % f.integer("decoder_sparse_step", 1, 1 << 20, 1) == 0;
+        case LayerRule::FirstDense:
+            return layer >= f.integer("first_k_dense_replace", 0, kAny, 0) &&
+                   layer % f.integer("moe_layer_freq", 1, 1 << 20, 1) == 0;
+        case LayerRule::Span: {
+            int64_t last = f.integer("moe_layer_end_index", -1, kAny, -1);
+            if (last < 0) last = layers - 1;
+            return (layer + 1) % f.integer("moe_layer_interval", 1, 1 << 20, 1) == 0 &&
+                   layer >= f.integer("moe_layer_start_index", 0, kAny, 1) && layer <= last;
+        }
+        case LayerRule::Listed:
+            return (layer + 1) % f.integer("interleave_moe_layer_step", 1, 1 << 20, 1) == 0;
+    }
+    return true;
+}
+
+// Sets the layers that an array of numbers names.
+void setLayers(Fields& f, const char* key, bool value, std::vector<bool>& out) {
+    const Json* list = f.array(key, true);
+    if (!list) return;
+    for (const Json& entry : *list) {
+        std::optional<int64_t> layer = wholeNumber(entry);
+        if (!layer || *layer < 0) {
+            f.fail(std::string("\"") + key + "\" holds something that is not a layer");
             return;
         }
-        double partial = r.number("partial_rotary_factor", 0, 1, 1.0);
-        if (partial != 1) {
-            unsupported(f, "partial_rotary_factor " + formatSig(partial) + " is not supported");
-        }
-        c.rope.type = type;
-        c.rope.theta = r.number("rope_theta", 1e-6, 1e30, c.rope.theta);
-        if (type == "linear") c.rope.factor = r.number("factor", 1e-6, 1e9);
-        if (!r.status().ok()) f.fail(r.status().message());
+        if (*layer < int64_t(out.size())) out[size_t(*layer)] = value;
     }
 }
 
@@ -107,34 +228,79 @@ void readMoeLayers(Fields& f, const FamilyRow& family, ModelConfig& c) {
                ", expected a value between 1 and 4096");
         return;
     }
-    c.moeLayer.assign(size_t(c.numLayers), c.numExperts > 0);
-    if (!family.sparseSteps) return;
-    int64_t step = f.integer("decoder_sparse_step", 1, 1 << 20, 1);
-    for (int64_t i = 0; i < c.numLayers; ++i) {
-        if ((i + 1) % step != 0) c.moeLayer[size_t(i)] = false;
+    c.moeLayer.assign(size_t(c.numLayers), false);
+    for (int64_t i = 0; i < c.numLayers && c.numExperts > 0; ++i) {
+        c.moeLayer[size_t(i)] = hasExperts(f, family.layers, i, c.numLayers);
     }
-    if (const Json* dense = f.array("mlp_only_layers", true)) {
-        for (const Json& entry : *dense) {
-            std::optional<int64_t> layer = wholeNumber(entry);
-            if (!layer || *layer < 0) {
-                f.fail("\"mlp_only_layers\" holds something that is not a layer");
-                return;
-            }
-            if (*layer < c.numLayers) c.moeLayer[size_t(*layer)] = false;
+    if (family.layers == LayerRule::Steps) setLayers(f, "mlp_only_layers", false, c.moeLayer);
+    if (family.layers == LayerRule::Listed && f.array("moe_layers", true)) {
+        c.moeLayer.assign(size_t(c.numLayers), false);
+        setLayers(f, "moe_layers", true, c.moeLayer);
+    }
+}
+
+// layer_types, where they are given: which layers see a window only.
+void readLayerTypes(Fields& f, ModelConfig& c) {
+    const Json* types = f.array("layer_types", true);
+    if (!types || int64_t(types->size()) < c.numLayers) return;
+    c.windowLayer.assign(size_t(c.numLayers), false);
+    for (int64_t i = 0; i < c.numLayers; ++i) {
+        const Json& type = (*types)[size_t(i)];
+        c.windowLayer[size_t(i)] = type == "sliding_attention" || type == "chunked_attention";
+        if (!c.windowLayer[size_t(i)] && type != "full_attention") {
+            unsupported(f, "layer_types " + type.dump() + " is not supported");
         }
     }
 }
 
 void readWindow(Fields& f, const FamilyRow& family, ModelConfig& c) {
-    if (family.window == WindowRule::None) return;
-    if (family.window == WindowRule::Gated && !f.flag("use_sliding_window", false)) return;
-    c.slidingWindow = f.integer("sliding_window", 1, kAny, 0);
+    readLayerTypes(f, c);
+    const bool anywhere =
+        std::find(c.windowLayer.begin(), c.windowLayer.end(), true) != c.windowLayer.end();
+    if (family.window == WindowRule::None) {
+        if (anywhere && !reads(family, "layer_types")) {
+            unsupported(f, "layer_types with a window are not supported in this family");
+        }
+        return;
+    }
+    const bool off = family.window != WindowRule::Plain && !f.flag("use_sliding_window", false);
+    if (!off) c.slidingWindow = f.integer("sliding_window", 0, kAny, 0);
+    if (c.slidingWindow == 0 || (!c.windowLayer.empty() && !anywhere)) {
+        c.slidingWindow = 0;
+        c.windowLayer.clear();
+        return;
+    }
+    if (family.window != WindowRule::Layered || !c.windowLayer.empty()) return;
+    const int64_t full = f.integer("max_window_layers", 0, kAny, 28);
+    for (int64_t i = 0; i < c.numLayers; ++i) c.windowLayer.push_back(i >= full);
 }
 
 void readRouting(Fields& f, const FamilyRow& family, ModelConfig& c) {
     RoutingSpec& r = c.routing;
+    r = family.routing;
     r.renorm = family.renorm == RenormRule::Always ||
-               (family.renorm == RenormRule::ByConfig && f.flag("norm_topk_prob", false));
+               (family.renorm == RenormRule::ByConfig &&
+                f.flag("norm_topk_prob", family.renormDefault));
+    if (family.grouped) {
+        r.groups = f.integer("n_group", 1, kAny, 1);
+        r.groupTopK = f.integer("topk_group", 1, kAny, 1);
+    }
+    if (family.scaled) r.scale = f.number("routed_scaling_factor", 0, 1e9, 1.0);
+    for (const char* key : {"scoring_func", "score_function"}) {
+        const std::string wanted = r.scoreFn == ScoreFn::Sigmoid ? "sigmoid" : "softmax";
+        if (const std::string given = f.text(key, wanted); given != wanted) {
+            unsupported(f, std::string(key) + " \"" + given + "\" is not supported in this family");
+        }
+    }
+}
+
+void readLatent(Fields& f, ModelConfig& c) {
+    c.mla.kvRank = f.integer("kv_lora_rank", 1, kAny);
+    c.mla.qRank = f.integer("q_lora_rank", 0, kAny, 0);
+    c.mla.nopeDim = f.integer("qk_nope_head_dim", 1, kAny);
+    c.mla.valueDim = f.integer("v_head_dim", 1, kAny);
+    c.headDim = c.mla.nopeDim + f.integer("qk_rope_head_dim", 1, kAny);
+    c.numKvHeads = c.numHeads;
 }
 
 // One id or a list.
@@ -174,26 +340,58 @@ void readSizes(Fields& f, const FamilyRow& family, ModelConfig& c) {
     c.numHeads = integerOf(f, "num_attention_heads");
     c.numKvHeads = integerOf(f, "num_key_value_heads", c.numHeads);
     c.headDim = integerOf(f, "head_dim", c.numHeads > 0 ? c.hiddenSize / c.numHeads : 0);
-    c.numExperts = integerOf(
-        f, "num_experts|num_local_experts|n_routed_experts|moe_num_experts");
-    c.topK = integerOf(f, "num_experts_per_tok|moe_k|moe_topk");
-    c.expertSize = integerOf(f, family.expertSizeKeys);
-    if (family.sparseSteps) c.denseSize = integerOf(f, "intermediate_size", 0);
+    if (family.latent) readLatent(f, c);
+    if (family.layers != LayerRule::None) {
+        c.numExperts = integerOf(
+            f, "num_experts|num_local_experts|n_routed_experts|moe_num_experts");
+        c.topK = integerOf(f, "num_experts_per_tok|moe_k|moe_topk|experts_per_token");
+        c.expertSize = integerOf(f, family.expertSizeKeys);
+    }
+    if (family.sharedSizeKeys) c.sharedSize = integerOf(f, family.sharedSizeKeys, 0);
+    if (family.sharedCountKeys) c.sharedSize = integerOf(f, family.sharedCountKeys, 0) * c.expertSize;
+    c.sharedGate = family.sharedGate && c.sharedSize > 0;
+    if (family.layers != LayerRule::All) c.denseSize = integerOf(f, family.denseSizeKeys, 0);
     c.maxPositions = integerOf(f, "max_position_embeddings", family.defaultPositions);
+    c.norm = family.norm;
     c.rmsEps = float(f.number("rms_norm_eps", 0, 1, family.defaultEps));
-    c.qkNorm = family.qkNorm;
-    c.attentionBias = family.biasKey && f.flag(present(f, "attention_bias|qkv_bias").c_str(), false);
+    if (!family.qkNormKey || f.flag(family.qkNormKey, family.qkNorm == QkNorm::L2)) {
+        c.qkNorm = family.qkNorm;
+    }
+    c.qkNormAfterRope = family.qkNormAfterRope;
+    c.attentionBias =
+        family.bias == BiasRule::Always ||
+        (family.bias == BiasRule::ByConfig &&
+         f.flag(present(f, "attention_bias|qkv_bias").c_str(), family.biasDefault));
+    c.ffnBias = f.flag("mlp_bias", false);
+    c.sinks = family.sinks;
+    c.expertBias = family.expertBias;
     if (family.clipQkv) c.clipQkv = float(f.number("clip_qkv", 0, 1e30, 0.0));
+}
+
+// A model that also sees or hears: its language model's config, with what stands beside it.
+Json languageConfig(const Json& config) {
+    if (!config.is_object() || !config.contains("text_config") ||
+        !config["text_config"].is_object()) {
+        return config;
+    }
+    Json inner = config["text_config"];
+    for (const char* key : {"eos_token_id", "bos_token_id", "tie_word_embeddings", "dtype",
+                            "torch_dtype", "quantization_config"}) {
+        if (!inner.contains(key) && config.contains(key)) inner[key] = config[key];
+    }
+    return inner;
 }
 
 }  // namespace
 
-Result<HfConfig> readHfConfig(const Json& config, const Json& generation,
+Result<HfConfig> readHfConfig(const Json& whole, const Json& generation,
                               const std::string& where) {
+    const Json config = languageConfig(whole);
     Fields f(config, where);
     std::string type = f.text("model_type");
     if (!f.status().ok()) return f.status();
     HfConfig out;
+    out.nested = whole.contains("text_config");
     out.family = familyByModelType(type);
     if (!out.family) {
         return Status(Code::Unsupported,
@@ -202,17 +400,19 @@ Result<HfConfig> readHfConfig(const Json& config, const Json& generation,
     }
     ModelConfig& c = out.config;
     c.family = type;
-    refuseQuantised(f);
-    refuseOptions(f);
+    readQuantisation(f, out);
+    refuseOptions(f, *out.family);
     readSizes(f, *out.family, c);
     readRope(f, *out.family, where, c);
     readMoeLayers(f, *out.family, c);
+    if (!f.status().ok()) return f.status();
     if (c.moeLayerCount() == c.numLayers) c.denseSize = 0;
+    if (c.moeLayerCount() == 0) c.sharedSize = 0;
     readWindow(f, *out.family, c);
     readRouting(f, *out.family, c);
     readTokens(f, c);
     out.tiedKnown = f.has("tie_word_embeddings");
-    c.tiedEmbeddings = f.flag("tie_word_embeddings", false);
+    c.tiedEmbeddings = f.flag("tie_word_embeddings", out.family->tied);
     out.extraLayers = integerOf(f, "num_nextn_predict_layers|num_mtp_layers", 0);
     if (out.family->finish) out.family->finish(f, c);
     if (!f.status().ok()) return f.status();
@@ -244,7 +444,7 @@ std::string writeHfConfig(const ModelConfig& c) {
                                   {"tie_word_embeddings", c.tiedEmbeddings},
                                   {"eos_token_id", c.eosIds}};
     out[splitAlternatives(family.expertSizeKeys).front()] = c.expertSize;
-    if (family.sparseSteps) {
+    if (family.layers == LayerRule::Steps) {
         out["intermediate_size"] = c.denseSize;
         auto& dense = out["mlp_only_layers"] = nlohmann::ordered_json::array();
         for (int64_t layer = 0; layer < c.numLayers; ++layer) {

@@ -2,6 +2,7 @@
 // config.json and generation_config.json of a Hugging Face checkpoint -> ModelConfig.
 #pragma once
 
+#include <array>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -15,6 +16,8 @@ struct HfConfig {
     const FamilyRow* family = nullptr;
     ModelConfig config;
     bool tiedKnown = false;              // false: tied when there is no lm_head
+    bool nested = false;                 // it was the text_config of a larger model
+    std::array<int64_t, 2> fp8Block{};   // rows and columns that share a scale; 0: not in FP8
     int64_t extraLayers = 0;             // multi-token-prediction layers after the last; ignored
 };
 

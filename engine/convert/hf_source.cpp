@@ -197,6 +197,13 @@ std::string torchType(const Json& config) {
     return {};
 }
 
+// The name of a tensor of the language model inside a larger one; empty for the others.
+std::string languageName(const std::string& name) {
+    if (name.starts_with("model.language_model.")) return "model." + name.substr(21);
+    if (name.starts_with("language_model.")) return name.substr(15);
+    return name.starts_with("lm_head.") ? name : "";
+}
+
 }  // namespace
 
 Result<OpenedSource> openHfSource(const fs::path& path) {
@@ -234,7 +241,9 @@ Result<OpenedSource> openHfSource(const fs::path& path) {
     if (out.config.name.empty()) {
         out.config.name = fs::absolute(folder, error).lexically_normal().parent_path().filename();
     }
-    out.naming = config->family->naming;
+    out.naming = &hfNaming();
+    out.stack = config->family->stack;
+    out.fp8Block = config->fp8Block;
     out.tiedKnown = config->tiedKnown;
     out.extraLayers = config->extraLayers;
     out.kind = "Hugging Face safetensors";
@@ -249,6 +258,7 @@ Result<OpenedSource> openHfSource(const fs::path& path) {
             COLIBRI_TRY(addSafetensorsFile(folder / name, out.checkpoint));
         }
     }
+    if (config->nested) out.checkpoint.rename(languageName);
     if (!single && isFlatFolder(folder)) {
         out.kind = "flat folder";
         COLIBRI_TRY(addFlatExperts(folder, out.config, *out.naming, torchType(*configJson),

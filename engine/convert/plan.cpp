@@ -68,42 +68,90 @@ public:
 private:
     void settleTied() {
         if (m_source.tiedKnown) return;
-        m_plan.config.tiedEmbeddings = lookup("head", -1, -1) == nullptr;
+        m_plan.config.tiedEmbeddings = !lookup("head", -1);
     }
 
     bool tooMany() const { return m_missing.count + m_shape.count + m_type.count > kEnoughFaults; }
 
+    // A tensor and which of how many equal parts of its rows is meant.
+    struct Found {
+        const SourceTensor* tensor = nullptr;
+        int64_t part = 0, parts = 1;
+
+        explicit operator bool() const { return tensor != nullptr; }
+    };
+
     // First of the alternatives that is there.
-    const SourceTensor* firstOf(const char* names, int64_t layer, int64_t expert) const {
-        for (const std::string& pattern : splitAlternatives(names)) {
-            if (auto* t = m_checkpoint.find(fillName(pattern, layer, expert))) return t;
+    Found firstOf(const char* names, int64_t layer, int64_t expert) const {
+        for (std::string pattern : splitAlternatives(names)) {
+            Found found;
+            if (pattern.ends_with(']')) {  // "name[1/2]"
+                const size_t open = pattern.rfind('[');
+                found.part = pattern[open + 1] - '0';
+                found.parts = pattern[open + 3] - '0';
+                pattern.resize(open);
+            }
+            found.tensor = m_checkpoint.find(fillName(pattern, layer, expert));
+            if (found) return found;
         }
-        return nullptr;
+        return {};
     }
-    const SourceTensor* lookup(const std::string& part, int64_t layer, int64_t expert) const {
+    Found lookup(const std::string& part, int64_t layer) const {
         auto it = m_names.find(part);
-        return it == m_names.end() ? nullptr : firstOf(it->second, layer, expert);
+        return it == m_names.end() ? Found{} : firstOf(it->second, layer, -1);
     }
     static std::string firstName(const char* names, int64_t layer, int64_t expert) {
         return fillName(splitAlternatives(names).front(), layer, expert);
     }
+    const SourceTensor* beside(const SourceTensor& t, const char* suffix) const {
+        return m_checkpoint.find(t.name + suffix);
+    }
 
-    // Marks as used; checks type and shape. Nothing when at fault.
-    bool take(const SourceTensor* t, const std::vector<int64_t>& shape) {
+    static std::vector<int64_t> trimmed(const std::vector<int64_t>& shape) {
+        auto first = std::find_if(shape.begin(), shape.end(), [](int64_t n) { return n != 1; });
+        return {first, shape.end()};
+    }
+
+    // A view of the whole tensor as rows of `cols`, when its shape is the expected one (leading
+    // ones aside) and its type is read; marks it as used. Else the fault is noted.
+    std::optional<RowView> take(const SourceTensor* t, const std::vector<int64_t>& shape) {
         m_used.insert(t);
-        if (!t->dtype) {
+        RowView view = rowsOf(t, 0, 1, shape.back());
+        for (size_t i = 0; i + 1 < shape.size(); ++i) view.rows *= shape[i];
+        const bool fp8 = t->typeName == "F8_E4M3" && m_source.fp8Block[0] > 0;
+        if (fp8) {
+            view.encoding = Encoding::Fp8;
+            view.width = shape.back();
+            view.scaleBlock = m_source.fp8Block;
+            view.scales = beside(*t, "_scale_inv");
+            if (!view.scales) {
+                m_missing.add(t->name + "_scale_inv");
+                return {};
+            }
+            const auto blocks = [&](size_t i) {
+                const int64_t n = i == 0 ? view.rows : view.cols;
+                return (n + view.scaleBlock[i] - 1) / view.scaleBlock[i];
+            };
+            m_used.insert(view.scales);
+            if (view.scales->shape != std::vector<int64_t>{blocks(0), blocks(1)}) {
+                wrongShape(*view.scales, {blocks(0), blocks(1)});
+                return {};
+            }
+        } else if (!t->dtype) {
             m_type.add(t->name + " " + t->typeName);
-            return false;
+            return {};
         }
-        if (t->shape == shape) return true;
-        if (shape.size() == 2 && shape[0] == 1 && t->shape == std::vector<int64_t>{shape[1]}) {
-            return true;                 // a vector
+        if (t->shape != shape && trimmed(t->shape) != trimmed(shape)) {
+            wrongShape(*t, shape);
+            return {};
         }
-        m_shape.add(t->name + " " + shapeText(t->shape) + ", expected " +
-                    (shape.size() == 2 && shape[0] == 1
-                         ? "[" + std::to_string(shape[1]) + "]"
-                         : shapeText(shape)));
-        return false;
+        return view;
+    }
+
+    void wrongShape(const SourceTensor& t, const std::vector<int64_t>& shape) {
+        m_shape.add(t.name + " " + shapeText(t.shape) + ", expected " +
+                    (shape.size() == 2 && shape[0] == 1 ? "[" + std::to_string(shape[1]) + "]"
+                                                        : shapeText(shape)));
     }
 
     void addDense(const TensorSpec& spec) {
@@ -113,28 +161,103 @@ private:
             layer = std::stoll(spec.name.substr(0, dot));
             part = spec.name.substr(dot + 1);
         }
-        const SourceTensor* t = lookup(part, layer, -1);
-        if (!t) {
-            auto it = m_names.find(part);
+        std::optional<RowView> view;
+        if (const Found found = lookup(part, layer)) {
+            view = denseView(part, spec, found);
+        } else if (const Found both = lookup("kv_b", layer);
+                   both && (part == "k_up" || part == "v_up")) {
+            view = latentView(part, both.tensor);
+        } else {
+            const auto it = m_names.find(part == "k_up" || part == "v_up" ? "kv_b" : part);
             if (!spec.optional) {
-                m_missing.add(it == m_names.end() ? spec.name
-                                                  : firstName(it->second, layer, -1));
+                m_missing.add(it == m_names.end() ? spec.name : firstName(it->second, layer, -1));
             }
-            return;
         }
-        if (!take(t, {spec.rows, spec.cols})) return;
+        if (!view) return;
         DensePart d;
         d.info.name = spec.name;
         d.info.rows = spec.rows;
         d.info.cols = spec.cols;
         d.info.packed = spec.matrix;
-        d.info.dtype = spec.matrix ? targetType(spec.name, *t->dtype, m_dtype) : DType::F32;
-        d.view = {t, 0, spec.rows, spec.cols, 0};
-        if (m_source.pairedRope && (part[0] == 'q' || part[0] == 'k') && !part.ends_with("norm")) {
-            d.view.pairedHeads = part[0] == 'q' ? m_plan.config.numHeads : m_plan.config.numKvHeads;
-            if (!spec.matrix) std::swap(d.view.rows, d.view.cols);   // a bias: one value per row
-        }
+        d.info.dtype = spec.matrix ? targetType(spec.name, view->dtype(), m_dtype) : DType::F32;
+        d.view = *view;
         m_plan.dense.push_back(std::move(d));
+    }
+
+    std::optional<RowView> denseView(const std::string& part, const TensorSpec& spec,
+                                     const Found& found) {
+        const ModelConfig& c = m_plan.config;
+        const bool byExpert = part == "expert_gate_bias" || part == "expert_up_bias";
+        if (byExpert && m_source.stack == StackForm::Interleaved) {
+            std::optional<RowView> view = take(found.tensor, {spec.rows, 2 * spec.cols});
+            if (!view) return {};
+            view->cols = spec.cols;
+            view->colStride = 2;
+            view->base = part == "expert_up_bias";
+            return view;
+        }
+        std::vector<int64_t> shape{found.parts * spec.rows, spec.cols};
+        // By head in the file, in one piece here.
+        if ((part == "k_up" || part == "v_up") && found.tensor->shape.size() == 3) {
+            shape = {c.numHeads, spec.rows / c.numHeads, spec.cols};
+        }
+        std::optional<RowView> view = take(found.tensor, shape);
+        if (!view) return {};
+        view->rows = spec.rows;
+        view->base = found.part * spec.rows * spec.cols;
+        if (m_source.pairedRope && (part == "q" || part == "k" || part == "q_bias" || part == "k_bias")) {
+            view->pairedHeads = part[0] == 'q' ? c.numHeads : c.numKvHeads;
+            if (!spec.matrix) {  // a bias: one value per row
+                std::swap(view->rows, view->cols);
+                view->rowStride = 1;
+            }
+        }
+        return view;
+    }
+
+    // The parts of kv_b_proj [heads * (nope + value), rank] that make keys, transposed by head, and
+    // values.
+    std::optional<RowView> latentView(const std::string& part, const SourceTensor* t) {
+        const ModelConfig& c = m_plan.config;
+        const int64_t perHead = c.mla.nopeDim + c.mla.valueDim, rank = c.mla.kvRank;
+        std::optional<RowView> view = take(t, {c.numHeads * perHead, rank});
+        if (!view) return {};
+        view->blockStride = perHead * rank;
+        if (part == "v_up") {
+            view->rows = c.numHeads * c.mla.valueDim;
+            view->block = c.mla.valueDim;
+            view->base = c.mla.nopeDim * rank;
+        } else {
+            view->rows = c.numHeads * rank;
+            view->cols = c.mla.nopeDim;
+            view->block = rank;
+            view->rowStride = 1;
+            view->colStride = rank;
+        }
+        return view;
+    }
+
+    // A stack of all experts in 4-bit floats: "_blocks" [E, out, in / 32, 16] and "_scales".
+    bool mxfp4Stack(const char* names, int64_t layer, int64_t out, int64_t in, RowView& view) {
+        for (const std::string& pattern : splitAlternatives(names)) {
+            const std::string name = fillName(pattern, layer, -1);
+            const SourceTensor* blocks = m_checkpoint.find(name + "_blocks");
+            const SourceTensor* scales = m_checkpoint.find(name + "_scales");
+            if (!blocks || !scales) continue;
+            m_used.insert(blocks);
+            m_used.insert(scales);
+            const int64_t E = m_plan.config.numExperts;
+            const std::vector<int64_t> shape{E, out, in / kBlock, kBlock / 2};
+            if (blocks->shape != shape || in % kBlock != 0) wrongShape(*blocks, shape);
+            if (scales->shape != std::vector<int64_t>{E, out, in / kBlock}) {
+                wrongShape(*scales, {E, out, in / kBlock});
+            }
+            view = rowsOf(blocks, 0, E * out, in);
+            view.encoding = Encoding::Mxfp4;
+            view.scales = scales;
+            return true;
+        }
+        return false;
     }
 
     // One of the three matrices for all experts of a layer, from whichever layout is there.
@@ -143,36 +266,61 @@ private:
         const ExpertNames& n = m_source.naming->experts;
         const char* single = std::array{n.w1, n.w3, n.w2}[which];
         const char* stacked = std::array{n.stackedW1, n.stackedW3, n.stackedW2}[which];
-        int64_t rows = which == 2 ? c.hiddenSize : c.expertSize;
-        int64_t cols = which == 2 ? c.expertSize : c.hiddenSize;
-        if (which != 2) {
-            if (auto* t = firstOf(n.stackedW13, layer, -1)) {   // gate rows, then up rows
-                if (!take(t, {c.numExperts, 2 * rows, cols})) return false;
-                for (int64_t e = 0; e < c.numExperts; ++e) {
-                    int64_t first = e * 2 * rows + (which == 1 ? rows : 0);
-                    out.experts[size_t(e)][which] = {t, first, rows, cols, 0};
-                }
-                return true;
-            }
-        }
-        if (auto* t = firstOf(stacked, layer, -1)) {
-            if (!take(t, {c.numExperts, rows, cols})) return false;
+        const bool both = which != 2;  // gate and up may be in one stack
+        const int64_t rows = which == 2 ? c.hiddenSize : c.expertSize;
+        const int64_t cols = which == 2 ? c.expertSize : c.hiddenSize;
+        // `view` is of a whole stack with `height` rows per expert, of which `rows` from `first`
+        // on, `step` apart, are this matrix.
+        const auto cut = [&](const RowView& view, int64_t height, int64_t first, int64_t step) {
             for (int64_t e = 0; e < c.numExperts; ++e) {
-                out.experts[size_t(e)][which] = {t, e * rows, rows, cols, 0};
+                RowView& v = out.experts[size_t(e)][which] = view;
+                v.rows = rows;
+                v.base = (e * height + first) * cols;
+                v.rowStride = step * cols;
             }
             return true;
+        };
+        RowView view;
+        if (mxfp4Stack(both ? n.stackedW13 : stacked, layer, both ? 2 * rows : rows, cols, view)) {
+            return both ? cut(view, 2 * rows, which, 2) : cut(view, rows, 0, 1);
+        }
+        const Found together = both ? firstOf(n.stackedW13, layer, -1) : Found{};
+        if (const Found found = together ? together : firstOf(stacked, layer, -1)) {
+            const int64_t height = together ? 2 * rows : rows;
+            if (m_source.stack != StackForm::Rows) {
+                return columnStack(found.tensor, which, height, rows, cols, out);
+            }
+            const auto all = take(found.tensor, {c.numExperts, height, cols});
+            return all && cut(*all, height, together && which == 1 ? rows : 0, 1);
         }
         bool good = true;
         for (int64_t e = 0; e < c.numExperts && !tooMany(); ++e) {
-            const SourceTensor* t = firstOf(single, layer, e);
-            if (!t) m_missing.add(firstName(single, layer, e));
-            if (!t || !take(t, {rows, cols})) {
-                good = false;
-                continue;
-            }
-            out.experts[size_t(e)][which] = {t, 0, rows, cols, 0};
+            const Found found = firstOf(single, layer, e);
+            if (!found) m_missing.add(firstName(single, layer, e));
+            const auto one = found ? take(found.tensor, {rows, cols}) : std::nullopt;
+            good &= one.has_value();
+            if (one) out.experts[size_t(e)][which] = *one;
         }
         return good;
+    }
+
+    // [E, in, out]: a row of the matrix is a column of the file.
+    bool columnStack(const SourceTensor* t, size_t which, int64_t height, int64_t rows,
+                     int64_t cols, ExpertsPart& out) {
+        const ModelConfig& c = m_plan.config;
+        const bool inTurn = m_source.stack == StackForm::Interleaved && which != 2;
+        auto view = take(t, {c.numExperts, cols, height});
+        if (!view) return false;
+        view->rows = rows;
+        view->cols = cols;
+        view->rowStride = inTurn ? 2 : 1;
+        view->colStride = height;
+        const int64_t first = inTurn ? int64_t(which) : which == 1 ? rows : 0;
+        for (int64_t e = 0; e < c.numExperts; ++e) {
+            view->base = e * cols * height + first;
+            out.experts[size_t(e)][which] = *view;
+        }
+        return true;
     }
 
     void addExperts(int64_t layer) {
@@ -182,9 +330,9 @@ private:
         for (size_t which = 0; which < 3; ++which) good &= expertMatrix(layer, which, part);
         if (!good) return;
         // One type for the layer; when the source mixes them, the widest.
-        DType type = *part.experts[0][0].tensor->dtype;
+        DType type = part.experts[0][0].dtype();
         for (auto& views : part.experts) {
-            for (const RowView& v : views) type = wider(type, *v.tensor->dtype);
+            for (const RowView& v : views) type = wider(type, v.dtype());
         }
         part.layout = expertLayout(m_plan.config, layer, m_dtype.value_or(type));
         m_plan.layers.push_back(std::move(part));
@@ -226,7 +374,9 @@ private:
             m_plan.expertBytes += p.layout.recordBytes * m_plan.config.numExperts;
         }
         std::array<int64_t, 8> bytes{};
-        for (const SourceTensor* t : m_used) bytes[size_t(*t->dtype)] += t->bytes;
+        for (const SourceTensor* t : m_used) {
+            bytes[size_t(t->dtype.value_or(DType::BF16))] += t->bytes;
+        }
         m_plan.sourceType = DType(std::max_element(bytes.begin(), bytes.end()) - bytes.begin());
         m_plan.sourceTensors = int64_t(m_used.size());
     }
@@ -237,7 +387,7 @@ private:
         if (lists.empty()) {
             return Status(Code::Unsupported,
                           where + ": tensors of a type that is not read" + m_type.text(),
-                          "Read are F32, F16, BF16, and from GGUF also Q8_0 and Q4_0");
+                          "Read are F32, F16, BF16, FP8 in blocks, MXFP4, and from GGUF also Q8_0 and Q4_0");
         }
         return Status(Code::BadInput,
                       where + ": the tensors do not fit a " + m_plan.config.family +

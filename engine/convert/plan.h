@@ -21,6 +21,8 @@ struct OpenedSource {
     Checkpoint checkpoint;
     ModelConfig config;
     const Naming* naming = nullptr;
+    StackForm stack = StackForm::Rows;   // of stacked experts
+    std::array<int64_t, 2> fp8Block{};   // rows and columns per scale
     bool tiedKnown = true;               // config.tiedEmbeddings is what the source says
     bool pairedRope = false;             // q and k rows lie as rotated pairs
     int64_t extraLayers = 0;             // layers after the last one, to be ignored

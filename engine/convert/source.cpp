@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <system_error>
 
 #include "engine/model/hasher.h"
@@ -66,13 +68,16 @@ void decode(DType type, const std::byte* in, int64_t count, float* out) {
     }
 }
 
-// Row of the file that holds row `r` of a view whose heads lie in rotated pairs.
-int64_t pairedRow(const RowView& view, int64_t r) {
-    int64_t d = view.rows / view.pairedHeads;
-    int64_t head = r / d, in = r % d;
-    int64_t half = in / (d / 2), i = in % (d / 2);
-    return head * d + 2 * i + half;
+// E4M3: a sign, four bits of exponent (bias 7), three of mantissa; no infinities.
+float fp8ToF32(uint8_t v) {
+    const int exponent = v >> 3 & 15, mantissa = v & 7;
+    if (exponent == 15 && mantissa == 7) return std::numeric_limits<float>::quiet_NaN();
+    const float magnitude = exponent == 0 ? std::ldexp(float(mantissa), -9)
+                                          : std::ldexp(float(8 + mantissa), exponent - 10);
+    return v & 0x80 ? -magnitude : magnitude;
 }
+
+constexpr float kFp4[16] = {0, .5f, 1, 1.5f, 2, 3, 4, 6, -0.f, -.5f, -1, -1.5f, -2, -3, -4, -6};
 
 }  // namespace
 
@@ -158,27 +163,139 @@ Status Checkpoint::read(int file, int64_t offset, std::span<std::byte> out) cons
     return (*opened)->readAt(offset, out);
 }
 
+RowView rowsOf(const SourceTensor* tensor, int64_t firstRow, int64_t rows, int64_t cols) {
+    RowView view;
+    view.tensor = tensor;
+    view.rows = rows;
+    view.cols = view.rowStride = cols;
+    view.base = firstRow * cols;
+    return view;
+}
+
+int64_t RowView::start(int64_t r) const {
+    if (pairedHeads > 0) {
+        const int64_t d = rows / pairedHeads, in = r % d;
+        r = r / d * d + in % (d / 2) * 2 + in / (d / 2);
+    }
+    return base + (block > 0 ? r / block * blockStride + r % block * rowStride : r * rowStride);
+}
+
+void Checkpoint::rename(const std::function<std::string(const std::string&)>& newName) {
+    m_byName.clear();
+    std::vector<SourceTensor> kept;
+    for (SourceTensor& t : m_tensors) {
+        t.name = newName(t.name);
+        if (!t.name.empty() && m_byName.emplace(t.name, kept.size()).second) {
+            kept.push_back(std::move(t));
+        }
+    }
+    m_tensors = std::move(kept);
+}
+
 Status Checkpoint::readRaw(const RowView& view, int64_t row, int64_t n, std::byte* out) const {
     const SourceTensor& t = *view.tensor;
-    int64_t rowBytes = sourceRowBytes(*t.dtype, view.cols);
-    if (view.pairedHeads == 0) {
-        return read(t.file, t.offset + (view.firstRow + row) * rowBytes,
-                    {out, size_t(n * rowBytes)});
-    }
-    for (int64_t i = 0; i < n; ++i) {
-        int64_t from = view.firstRow + pairedRow(view, row + i);
-        COLIBRI_TRY(read(t.file, t.offset + from * rowBytes,
-                         {out + i * rowBytes, size_t(rowBytes)}));
+    const int64_t rowBytes = sourceRowBytes(*t.dtype, view.cols);
+    for (int64_t i = 0; i < n;) {
+        const int64_t first = view.start(row + i);
+        int64_t run = 1;  // rows that follow each other in the file
+        while (i + run < n && view.start(row + i + run) == first + run * view.cols) ++run;
+        COLIBRI_TRY(read(t.file, t.offset + sourceRowBytes(*t.dtype, first),
+                         {out + i * rowBytes, size_t(run * rowBytes)}));
+        i += run;
     }
     return {};
 }
 
 Status Checkpoint::readFloats(const RowView& view, int64_t row, int64_t n,
                               std::vector<std::byte>& scratch, float* out) const {
-    DType type = *view.tensor->dtype;
+    if (view.encoding != Encoding::Plain) return readScaled(view, row, n, scratch, out);
+    if (view.colStride != 1) return readStrided(view, row, n, scratch, out);
+    const DType type = *view.tensor->dtype;
     scratch.resize(size_t(n * sourceRowBytes(type, view.cols)));
     COLIBRI_TRY(readRaw(view, row, n, scratch.data()));
     decode(type, scratch.data(), n * view.cols, out);
+    return {};
+}
+
+// Values that do not lie side by side: whole spans of the file are read, along whichever of rows
+// and columns is the denser, and picked from.
+Status Checkpoint::readStrided(const RowView& view, int64_t row, int64_t n,
+                               std::vector<std::byte>& scratch, float* out) const {
+    const SourceTensor& t = *view.tensor;
+    const DType type = *t.dtype;
+    std::vector<float> values;
+    // `count` values `stride` apart, from element `first` on, to out[0], out[step], ...
+    const auto pick = [&](int64_t first, int64_t count, int64_t stride, float* to, int64_t step) {
+        const int64_t span = (count - 1) * stride + 1;
+        scratch.resize(size_t(sourceRowBytes(type, span)));
+        COLIBRI_TRY(read(t.file, t.offset + sourceRowBytes(type, first), scratch));
+        values.resize(size_t(span));
+        decode(type, scratch.data(), span, values.data());
+        for (int64_t i = 0; i < count; ++i) to[i * step] = values[size_t(i * stride)];
+        return Status();
+    };
+    if (view.colStride < view.rowStride) {
+        for (int64_t r = 0; r < n; ++r) {
+            COLIBRI_TRY(pick(view.start(row + r), view.cols, view.colStride, out + r * view.cols, 1));
+        }
+        return {};
+    }
+    for (int64_t r = 0; r < n;) {
+        const int64_t inBlock = view.block > 0 ? view.block - (row + r) % view.block : n;
+        const int64_t run = std::min(n - r, inBlock);
+        for (int64_t c = 0; c < view.cols; ++c) {
+            COLIBRI_TRY(pick(view.start(row + r) + c * view.colStride, run, view.rowStride,
+                             out + r * view.cols + c, view.cols));
+        }
+        r += run;
+    }
+    return {};
+}
+
+Result<const std::vector<float>*> Checkpoint::scalesOf(const SourceTensor& tensor) const {
+    if (m_scalesTensor != &tensor) {
+        m_scalesTensor = nullptr;
+        m_scales.resize(size_t(tensor.elements()));
+        std::vector<std::byte> raw(size_t(tensor.bytes));
+        COLIBRI_TRY(read(tensor.file, tensor.offset, raw));
+        if (tensor.dtype) {
+            decode(*tensor.dtype, raw.data(), tensor.elements(), m_scales.data());
+        } else {  // bytes: exponents
+            for (size_t i = 0; i < raw.size(); ++i) {
+                m_scales[i] = std::ldexp(1.0f, int(raw[i]) - 127);
+            }
+        }
+        m_scalesTensor = &tensor;
+    }
+    return static_cast<const std::vector<float>*>(&m_scales);
+}
+
+Status Checkpoint::readScaled(const RowView& view, int64_t row, int64_t n,
+                              std::vector<std::byte>& scratch, float* out) const {
+    const SourceTensor& t = *view.tensor;
+    const bool fp8 = view.encoding == Encoding::Fp8;
+    Result<const std::vector<float>*> scales = scalesOf(*view.scales);
+    if (!scales) return scales.status();
+    const int64_t scalesPerRow =
+        fp8 ? (view.width + view.scaleBlock[1] - 1) / view.scaleBlock[1] : 0;
+    const int64_t rowBytes = fp8 ? view.cols : view.cols / 2;
+    scratch.resize(size_t(rowBytes));
+    for (int64_t r = 0; r < n; ++r) {
+        const int64_t first = view.start(row + r);
+        COLIBRI_TRY(read(t.file, t.offset + (fp8 ? first : first / 2), scratch));
+        float* to = out + r * view.cols;
+        for (int64_t c = 0; c < view.cols; ++c) {
+            const int64_t at = first + c;
+            if (fp8) {
+                const int64_t scale = at / view.width / view.scaleBlock[0] * scalesPerRow +
+                                      at % view.width / view.scaleBlock[1];
+                to[c] = fp8ToF32(uint8_t(scratch[size_t(c)])) * (**scales)[size_t(scale)];
+            } else {
+                const int byte = int(scratch[size_t(c / 2)]);
+                to[c] = kFp4[c % 2 ? byte >> 4 : byte & 15] * (**scales)[size_t(at / kBlock)];
+            }
+        }
+    }
     return {};
 }
 

@@ -3,8 +3,10 @@
 // as stored. Nothing is mapped or kept; every read is one positional read of a bounded range.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -34,14 +36,32 @@ std::string shapeText(const std::vector<int64_t>& shape);
 // Bytes of one row of `cols` stored values; quantised types in ggml's block form.
 int64_t sourceRowBytes(DType type, int64_t cols);
 
-// `rows` x `cols` consecutive rows of a tensor: a matrix, or one expert of a stack.
+// How the values of a view are stored: as the tensor's type says; FP8 (E4M3) or MXFP4 with scales
+// in a tensor of their own, as Hugging Face checkpoints have them.
+enum class Encoding { Plain, Fp8, Mxfp4 };
+
+// A matrix inside a tensor: value (r, c) is element `base + start(r) + c * colStride`, where row r
+// starts at r * rowStride or, in blocks, at r / block * blockStride + r % block * rowStride.
 struct RowView {
     const SourceTensor* tensor = nullptr;
-    int64_t firstRow = 0, rows = 0, cols = 0;
+    int64_t rows = 0, cols = 0;
+    int64_t base = 0, rowStride = 0, colStride = 1;
+    int64_t block = 0, blockStride = 0;  // 0: not in blocks
     // Rows of each head lie as rotated pairs (0, d/2, 1, d/2 + 1, ...) and are read back in the
     // order of halves. 0: they lie as they should.
     int64_t pairedHeads = 0;
+    Encoding encoding = Encoding::Plain;
+    const SourceTensor* scales = nullptr;
+    int64_t width = 0;                   // FP8: of the tensor's rows, to find the scales,
+    std::array<int64_t, 2> scaleBlock{};  // each of which holds for so many rows and columns
+
+    // What a conversion makes of it unless told otherwise.
+    DType dtype() const { return encoding == Encoding::Plain ? *tensor->dtype : DType::BF16; }
+    int64_t start(int64_t row) const;    // element at which a row begins
 };
+
+// Consecutive whole rows of a tensor that is a matrix or a stack of them.
+RowView rowsOf(const SourceTensor* tensor, int64_t firstRow, int64_t rows, int64_t cols);
 
 struct SourceFile {
     std::filesystem::path path;
@@ -59,11 +79,14 @@ public:
     const std::vector<SourceFile>& files() const { return m_files; }
     const std::vector<SourceTensor>& tensors() const { return m_tensors; }
     const SourceTensor* find(const std::string& name) const;
+    // Leaves those tensors whose new name is not empty.
+    void rename(const std::function<std::string(const std::string&)>& newName);
     int64_t bytes() const;               // of all files
 
     // Bytes of a file at an offset.
     Status read(int file, int64_t offset, std::span<std::byte> out) const;
-    // Rows [row, row + n) of a view as stored (n * sourceRowBytes) or as f32 (n * cols).
+    // Rows [row, row + n) of a view as stored (n * sourceRowBytes; REQUIRES: plain, colStride 1) or
+    // as f32 (n * cols).
     Status readRaw(const RowView& view, int64_t row, int64_t n, std::byte* out) const;
     Status readFloats(const RowView& view, int64_t row, int64_t n, std::vector<std::byte>& scratch,
                       float* out) const;
@@ -74,10 +97,18 @@ public:
 
 private:
     Result<const File*> fileAt(int index) const;
+    Status readStrided(const RowView& view, int64_t row, int64_t n,
+                       std::vector<std::byte>& scratch, float* out) const;
+    Status readScaled(const RowView& view, int64_t row, int64_t n,
+                      std::vector<std::byte>& scratch, float* out) const;
+    // A whole small tensor as f32, kept for the next call.
+    Result<const std::vector<float>*> scalesOf(const SourceTensor& tensor) const;
 
     std::vector<SourceFile> m_files;
     mutable std::vector<std::optional<File>> m_open;
     mutable int m_openCount = 0;
+    mutable const SourceTensor* m_scalesTensor = nullptr;
+    mutable std::vector<float> m_scales;
     std::vector<SourceTensor> m_tensors;
     std::unordered_map<std::string, size_t> m_byName;
 };

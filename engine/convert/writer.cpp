@@ -186,7 +186,7 @@ Status PlanWriter::writeRows(OutputFile& out, const RowView& view, DType type, b
 
 // Rows [row, row + n) into m_packed.
 Status PlanWriter::packRun(const RowView& view, DType type, bool packed, int64_t row, int64_t n) {
-    const DType from = *view.tensor->dtype;
+    const DType from = view.dtype();
     if (packed && from == type && (type == DType::Q8_0 || type == DType::Q4_0)) {
         const int64_t rawBytes = n * sourceRowBytes(type, view.cols);
         m_raw.resize(size_t(rawBytes));

@@ -49,7 +49,8 @@ struct RopeSpec {
     double betaFast = 32, betaSlow = 1;  // yarn: rotations in that context between which
     bool truncate = true;                // the stretch fades in, at whole dimensions
     double lowFreqFactor = 1, highFreqFactor = 4;  // llama3
-    double attentionFactor = 1;          // multiplies cos and sin
+    double attentionFactor = 1;          // multiplies cos and sin,
+    double longAttentionFactor = 0;      // or this from originalPositions on; 0: the same
     std::vector<float> divisors;         // (rotaryDim / 2) of the frequencies, or empty
 };
 
@@ -101,7 +102,8 @@ struct ModelConfig {
     double residualScale = 1;            // what each block adds to the residual stream,
     double logitScale = 1;               // and divides the logits
     Activation activation = Activation::Silu;
-    double activationLimit = 0;          // ClampedSwiglu: 7
+    double activationLimit = 0, activationAlpha = 0;  // ClampedSwiglu: 7, 1.702
+    bool ffnBias = false;                // of gate, up and down of the dense FFN
     bool expertBias = false;             // of gate, up and down of each routed expert
     bool tiedEmbeddings = false;
     RopeSpec rope;

@@ -80,7 +80,7 @@ Status checkRope(const ModelConfig& c) {
     if (!positive(rope.lowFreqFactor) || !(rope.highFreqFactor > rope.lowFreqFactor)) {
         return Status(Code::BadInput, "low_freq_factor is not below high_freq_factor");
     }
-    if (!positive(rope.attentionFactor)) {
+    if (!positive(rope.attentionFactor) || !(rope.longAttentionFactor >= 0)) {
         return Status(Code::BadInput, "the attention factor of the rotation is not positive");
     }
     if (!rope.divisors.empty() && int64_t(rope.divisors.size()) != rope.rotaryDim / 2) {
@@ -220,6 +220,11 @@ public:
                 matrix("gate", m_c.denseSize, H);
                 matrix("up", m_c.denseSize, H);
                 matrix("down", H, m_c.denseSize);
+                if (m_c.ffnBias) {
+                    plain("gate_bias", 1, m_c.denseSize);
+                    plain("up_bias", 1, m_c.denseSize);
+                    plain("down_bias", 1, H);
+                }
             }
         }
         m_layer = -1;

@@ -104,6 +104,7 @@ void readRope(Fields& f, RopeSpec& r) {
     r.lowFreqFactor = f.number("low_freq_factor", 0, 1e9, 1.0);
     r.highFreqFactor = f.number("high_freq_factor", 0, 1e9, 4.0);
     r.attentionFactor = f.number("rope_attention_factor", 0, 1e9, 1.0);
+    r.longAttentionFactor = f.number("rope_long_attention_factor", 0, 1e9, 0.0);
     if (const Json* list = f.array("rope_divisors", true)) {
         for (const Json& v : *list) r.divisors.push_back(v.is_number() ? v.get<float>() : 0.0f);
     }
@@ -182,6 +183,8 @@ void readConfig(Fields& f, ModelConfig& c) {
     c.sharedGate = f.flag("shared_expert_gate", false);
     c.activation = choice(f, "activation", kActivations, "silu");
     c.activationLimit = f.number("activation_limit", 0, 1e30, 0.0);
+    c.activationAlpha = f.number("activation_alpha", 0, 1e30, 0.0);
+    c.ffnBias = f.flag("mlp_bias", false);
     c.expertBias = f.flag("expert_bias", false);
     c.embeddingScale = f.number("embedding_multiplier", 0, 1e9, 1.0);
     c.residualScale = f.number("residual_multiplier", 0, 1e9, 1.0);
@@ -405,6 +408,7 @@ void writeRope(OrderedJson& j, const RopeSpec& rope) {
     j["low_freq_factor"] = rope.lowFreqFactor;
     j["high_freq_factor"] = rope.highFreqFactor;
     j["rope_attention_factor"] = rope.attentionFactor;
+    j["rope_long_attention_factor"] = rope.longAttentionFactor;
     OrderedJson divisors = OrderedJson::array();
     for (const float d : rope.divisors) divisors.push_back(shortest(d));
     j["rope_divisors"] = divisors;
@@ -448,6 +452,8 @@ OrderedJson configJson(const ContainerInfo& info) {
     j["shared_expert_gate"] = c.sharedGate;
     j["activation"] = nameOf(kActivations, c.activation);
     j["activation_limit"] = c.activationLimit;
+    j["activation_alpha"] = c.activationAlpha;
+    j["mlp_bias"] = c.ffnBias;
     j["expert_bias"] = c.expertBias;
     j["embedding_multiplier"] = c.embeddingScale;
     j["residual_multiplier"] = c.residualScale;

@@ -22,10 +22,13 @@ AttentionStage::AttentionStage(const ModelConfig& config, const Compute& compute
 // (cos, sin) pairs of every row's position; the same in all layers.
 void AttentionStage::beginStep(std::span<const BatchRow> rows) {
     const auto half = int64_t(m_frequencies.size());
-    const auto factor = float(m_config.rope.attentionFactor);
+    const RopeSpec& rope = m_config.rope;
     auto* table = m_rope.as<float>(int64_t(rows.size()) * 2 * half);
     m_compute.forRows(int64_t(rows.size()), [&](int64_t r) {
         const auto position = float(rows[size_t(r)].position);
+        const bool stretched = rope.longAttentionFactor > 0 &&
+                               rows[size_t(r)].position >= rope.originalPositions;
+        const auto factor = float(stretched ? rope.longAttentionFactor : rope.attentionFactor);
         float* out = table + r * 2 * half;
         for (int64_t i = 0; i < half; ++i) {
             const float angle = position * m_frequencies[size_t(i)];

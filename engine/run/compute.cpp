@@ -51,14 +51,44 @@ void Compute::gateUp(const Matrix& gate, const Matrix& up, const std::byte* inpu
     });
 }
 
+void applyGlu(const GluSpec& spec, const float* gateBias, const float* upBias, int64_t n,
+              float* gate, const float* up) {
+    for (int64_t i = 0; i < n; ++i) {
+        float g = gate[i], u = up[i];
+        if (gateBias) {
+            g += gateBias[i];
+            u += upBias[i];
+        }
+        if (spec.activation == Activation::Silu) {
+            gate[i] = g / (1.0f + std::exp(-g)) * u;
+        } else {
+            g = std::min(g, spec.limit);
+            u = std::clamp(u, -spec.limit, spec.limit);
+            gate[i] = (u + 1.0f) * g / (1.0f + std::exp(-spec.alpha * g));
+        }
+    }
+}
+
 void Compute::ffn(const FfnWeights& w, const float* x, int64_t rows, FfnScratch& scratch,
                   float* out) const {
     const int64_t hidden = w.gate.cols, inner = w.gate.rows;
     auto* h = scratch.inner.as<float>(rows * inner);
-    gateUp(w.gate, w.up, prepare(w.gate.type, x, rows, hidden, scratch.input), rows, h);
+    const std::byte* input = prepare(w.gate.type, x, rows, hidden, scratch.input);
+    if (w.gateBias) {
+        auto* up = scratch.up.as<float>(rows * inner);
+        const MatmulJob jobs[2] = {{&w.gate, input, rows, h}, {&w.up, input, rows, up}};
+        matmuls(jobs);
+        forRows(rows, [&](int64_t r) {
+            applyGlu({}, w.gateBias, w.upBias, inner, h + r * inner, up + r * inner);
+        });
+    } else {
+        gateUp(w.gate, w.up, input, rows, h);
+    }
     const MatmulJob down{&w.down, prepare(w.down.type, h, rows, inner, scratch.innerInput), rows,
                          out};
     matmuls({&down, 1});
+    if (!w.downBias) return;
+    for (int64_t r = 0; r < rows; ++r) m_kernels.axpy(out + r * hidden, 1.0f, w.downBias, hidden);
 }
 
 void Compute::perHead(const Matrix& weights, int64_t heads, const float* x, int64_t rowStride,

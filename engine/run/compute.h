@@ -21,9 +21,20 @@ struct MatmulJob {
 };
 
 struct FfnScratch {
-    ScratchBuffer input, inner, innerInput;
-    int64_t bytes() const { return input.bytes() + inner.bytes() + innerInput.bytes(); }
+    ScratchBuffer input, inner, up, innerInput;
+    int64_t bytes() const {
+        return input.bytes() + inner.bytes() + up.bytes() + innerInput.bytes();
+    }
 };
+
+// What stands between the matrices of an FFN where the fused kernel (silu, no biases) is not enough.
+struct GluSpec {
+    Activation activation = Activation::Silu;
+    float limit = 0, alpha = 0;  // ClampedSwiglu
+};
+// gate[i] = activation(gate[i] + gateBias[i], up[i] + upBias[i]); biases may be nullptr.
+void applyGlu(const GluSpec& spec, const float* gateBias, const float* upBias, int64_t n,
+              float* gate, const float* up);
 
 class Compute {
 public:

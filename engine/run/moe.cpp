@@ -25,6 +25,8 @@ MoeStage::MoeStage(const ContainerInfo& info, const ModelWeights& weights, Exper
       m_ring(ring),
       m_router(info.config.routing, int(info.config.numExperts), int(info.config.topK),
                compute.kernels()),
+      m_glu{info.config.activation, float(info.config.activationLimit),
+            float(info.config.activationAlpha)},
       m_hidden(info.config.hiddenSize),
       m_expertSize(info.config.expertSize),
       m_experts(info.config.numExperts),
@@ -351,29 +353,6 @@ void MoeStage::warmNextLayer(int64_t layer) const {
     }
 }
 
-// gpt-oss's activation, with the biases of gate and up, into `gate`; an expert's rows of I values.
-void MoeStage::activate(const LayerWeights& w, const Work& work, float* gate,
-                        const float* up) const {
-    constexpr float kAlpha = 1.702f;
-    const auto limit = float(m_info.config.activationLimit);
-    const int64_t from = work.expert * m_expertSize;
-    for (int64_t at = 0; at < work.count * m_expertSize; ++at) {
-        const int64_t i = from + at % m_expertSize;
-        float g = gate[at], u = up[at];
-        if (w.expertGateBias) {
-            g += w.expertGateBias[i];
-            u += w.expertUpBias[i];
-        }
-        if (m_info.config.activation == Activation::Silu) {
-            gate[at] = g / (1.0f + std::exp(-g)) * u;
-            continue;
-        }
-        g = std::min(g, limit);
-        u = std::clamp(u, -limit, limit);
-        gate[at] = (u + 1.0f) * g / (1.0f + std::exp(-kAlpha * g));
-    }
-}
-
 // Gate, up and activation of all experts of the group in one region, then down in another.
 void MoeStage::computeGroup(const LayerWeights& w) {
     const ExpertLayer& x = *w.experts;
@@ -393,7 +372,7 @@ void MoeStage::computeGroup(const LayerWeights& w) {
                 }
             });
     };
-    const bool fused = m_info.config.activation == Activation::Silu && !w.expertGateBias;
+    const bool fused = m_glu.activation == Activation::Silu && !w.expertGateBias;
     auto* up = fused ? nullptr : m_up.as<float>(int64_t(m_rowOf.size()) * m_expertSize);
     overPanels(panelCount(m_expertSize), [&](const Work& work, int64_t first, int64_t last) {
         const std::byte* in = m_entryInput ? m_entryInput + work.first * inBytes : m_input;
@@ -415,7 +394,12 @@ void MoeStage::computeGroup(const LayerWeights& w) {
     const auto prepare = [&](int64_t i) {
         const Work& work = *m_group[size_t(i)];
         const int64_t at = work.first * m_expertSize;
-        if (!fused) activate(w, work, h + at, up + at);
+        for (int64_t i = 0; !fused && i < work.count; ++i) {
+            const int64_t row = at + i * m_expertSize, bias = work.expert * m_expertSize;
+            applyGlu(m_glu, w.expertGateBias ? w.expertGateBias + bias : nullptr,
+                     w.expertUpBias ? w.expertUpBias + bias : nullptr, m_expertSize, h + row,
+                     up + row);
+        }
         k.prepareInput(x.dtype, h + at, m_expertSize, work.count, m_expertSize,
                        prepared + work.first * hBytes);
     };

@@ -72,7 +72,6 @@ private:
     void take(Work& work, int64_t layer, std::span<BatchRow> rows);
     void collect(int64_t layer, std::span<BatchRow> rows);
     void computeGroup(const LayerWeights& w);
-    void activate(const LayerWeights& w, const Work& work, float* gate, const float* up) const;
     void warmDown(const ExpertLayer& x) const;
     void warmNextLayer(int64_t layer) const;
     void combine(const LayerWeights& w, std::span<BatchRow> rows, float* residual);
@@ -92,6 +91,7 @@ private:
     Router m_router;
     PrefetchPlan m_plan;
     RouterPlan m_routerPlan;
+    const GluSpec m_glu;
     const int64_t m_hidden, m_expertSize, m_experts, m_topK, m_moeLayers;
 
     // Of the layer in work. An entry is one (row, rank) pair; entries lie grouped by expert.

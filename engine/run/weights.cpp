@@ -152,6 +152,11 @@ Status ModelWeights::bindLayer(const ContainerInfo& info, const DenseWeights& de
         m_moeLayers.push_back(layer);
     } else {
         bind.ffn(p, c.denseSize, c.hiddenSize, &w.dense);
+        if (c.ffnBias) {
+            bind.vector(p + "gate_bias", c.denseSize, true, &w.dense.gateBias);
+            bind.vector(p + "up_bias", c.denseSize, true, &w.dense.upBias);
+            bind.vector(p + "down_bias", c.hiddenSize, true, &w.dense.downBias);
+        }
         COLIBRI_TRY(bind.status());
     }
     count(c, w);

@@ -30,6 +30,7 @@ struct Norm {
 
 struct FfnWeights {  // gate and up are of one type
     Matrix gate, up, down;
+    const float *gateBias = nullptr, *upBias = nullptr, *downBias = nullptr;  // all or none
 
     explicit operator bool() const { return bool(gate); }
 };
