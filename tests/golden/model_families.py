@@ -234,7 +234,8 @@ def to_old_config(config):
     if "partial_rotary_factor" in parameters:
         old["partial_rotary_factor"] = parameters.pop("partial_rotary_factor")
     kind = parameters.pop("rope_type")
-    old["rope_scaling"] = None if kind == "default" else {"rope_type" if kind == "llama3" else "type": kind, **parameters}
+    key = "rope_type" if family == "gpt_oss" or kind == "llama3" else "type"
+    old["rope_scaling"] = None if kind == "default" else {key: kind, **parameters}
     old["torch_dtype"] = old.pop("dtype")
     old["transformers_version"] = "4.51.0"
     if family != "gpt_oss":

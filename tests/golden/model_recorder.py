@@ -45,6 +45,7 @@ class Choice:
         masked = parts.masked_fill(~kept.unsqueeze(-1), float("-inf")).reshape(scores.shape)
         return masked, gap_at(groups, config.topk_group)
 
+    @torch.no_grad()
     def scores(self, logits):
         """What the experts are chosen by, [tokens, experts], and the smallest gap of other decisions."""
         if self.family in ("deepseek_v3", "glm4_moe", "dots1"):
