@@ -72,18 +72,18 @@ MODELS = [Model(*model) for model in [
         tie_word_embeddings=False)),
 
     ("qwen2moe", Qwen2MoeConfig, "bfloat16", "plain", dict(
-        TINY, **rope(), num_hidden_layers=3, num_experts=6, num_experts_per_tok=3, moe_intermediate_size=40,
+        TINY, **rope(), num_experts=6, num_experts_per_tok=3, moe_intermediate_size=40,
         shared_expert_intermediate_size=48, intermediate_size=56, norm_topk_prob=False, mlp_only_layers=[0], qkv_bias=True,
         tie_word_embeddings=False)),
     ("qwen2moe-tiny", Qwen2MoeConfig, "float16", "both", dict(
-        TINY, **rope(), num_hidden_layers=2, num_experts=5, num_experts_per_tok=2, moe_intermediate_size=32,
+        TINY, **rope(), num_experts=5, num_experts_per_tok=2, moe_intermediate_size=32,
         shared_expert_intermediate_size=64, intermediate_size=96, norm_topk_prob=True, decoder_sparse_step=2, qkv_bias=False,
         use_sliding_window=True, sliding_window=6, max_window_layers=1, tie_word_embeddings=True)),
     ("granitemoe", GraniteMoeConfig, "bfloat16", "plain", dict(
         TINY, **rope(), num_local_experts=5, num_experts_per_tok=2, intermediate_size=40, embedding_multiplier=3.0,
         residual_multiplier=0.7, attention_multiplier=0.25, logits_scaling=1.7, tie_word_embeddings=True)),
     ("granitemoe-tiny", GraniteMoeConfig, "float16", "both", dict(
-        TINY, **rope(), num_local_experts=7, num_experts_per_tok=3, intermediate_size=32, embedding_multiplier=2.5,
+        TINY, **rope(), num_local_experts=5, num_experts_per_tok=3, intermediate_size=32, embedding_multiplier=2.5,
         residual_multiplier=0.6, attention_multiplier=0.5, logits_scaling=3.0, attention_bias=True,
         tie_word_embeddings=False)),
     ("granitemoeshared", GraniteMoeSharedConfig, "bfloat16", "both", dict(
@@ -93,7 +93,7 @@ MODELS = [Model(*model) for model in [
     ("llama", LlamaConfig, "bfloat16", "plain", dict(
         TINY, **LLAMA3, head_dim=16, intermediate_size=72, attention_bias=True, mlp_bias=True, tie_word_embeddings=False)),
     ("llama-plain", LlamaConfig, "float16", "sharded", dict(
-        TINY, **LLAMA3, num_hidden_layers=3, intermediate_size=64, attention_bias=False, mlp_bias=False,
+        TINY, **LLAMA3, intermediate_size=64, attention_bias=False, mlp_bias=False,
         tie_word_embeddings=True)),
     ("qwen2", Qwen2Config, "bfloat16", "plain", dict(
         TINY, **rope(), num_hidden_layers=3, intermediate_size=72, use_sliding_window=True, sliding_window=6,
@@ -103,28 +103,28 @@ MODELS = [Model(*model) for model in [
     ("qwen3", Qwen3Config, "bfloat16", "plain", dict(
         TINY, **rope(), head_dim=16, intermediate_size=72, attention_bias=False, tie_word_embeddings=True)),
     ("qwen3-window", Qwen3Config, "float16", "sharded", dict(
-        TINY, **yarn(4.0, 16), num_hidden_layers=3, head_dim=24, intermediate_size=64, attention_bias=True,
+        TINY, **yarn(4.0, 16), head_dim=24, intermediate_size=64, attention_bias=True,
         use_sliding_window=True, sliding_window=6, max_window_layers=1, tie_word_embeddings=False)),
     ("gpt-oss", GptOssConfig, "bfloat16", "plain", dict(
-        TINY, **yarn(4.0, 16, beta_fast=32.0, beta_slow=1.0, truncate=False), num_hidden_layers=3, head_dim=16,
-        intermediate_size=32, num_local_experts=5, num_experts_per_tok=2, sliding_window=6, swiglu_limit=2.0,
+        TINY, **yarn(4.0, 40, beta_fast=32.0, beta_slow=1.0, truncate=False), num_hidden_layers=3, head_dim=16,
+        intermediate_size=32, num_local_experts=4, num_experts_per_tok=2, sliding_window=6, swiglu_limit=2.0,
         tie_word_embeddings=False)),
     ("gpt-oss-mxfp4", GptOssConfig, "bfloat16", "mxfp4", dict(
-        TINY, **yarn(8.0, 32, beta_fast=32.0, beta_slow=1.0, truncate=False), num_hidden_layers=4, head_dim=16,
-        intermediate_size=64, num_local_experts=6, num_experts_per_tok=3, sliding_window=7, swiglu_limit=7.0,
+        TINY, **yarn(8.0, 32, beta_fast=32.0, beta_slow=1.0, truncate=False), num_hidden_layers=3, head_dim=16,
+        intermediate_size=64, num_local_experts=4, num_experts_per_tok=2, sliding_window=7, swiglu_limit=7.0,
         tie_word_embeddings=False), {"gate_up_proj": 4.0}),
     ("deepseekv2", DeepseekV2Config, "bfloat16", "plain", dict(
-        MLA, **yarn(4.0, 32, beta_fast=32.0, beta_slow=1.0, mscale=0.8, mscale_all_dim=0.6), num_hidden_layers=3,
+        MLA, **yarn(4.0, 32, beta_fast=32.0, beta_slow=1.0, mscale=0.8, mscale_all_dim=0.6), num_hidden_layers=2,
         q_lora_rank=24, v_head_dim=16, n_routed_experts=8, num_experts_per_tok=3, n_group=4, topk_group=2,
         topk_method="group_limited_greedy", routed_scaling_factor=2.5, first_k_dense_replace=1, n_shared_experts=2,
         moe_intermediate_size=24, intermediate_size=56, tie_word_embeddings=False)),
     ("deepseekv2-lite", DeepseekV2Config, "float16", "both", dict(
         MLA, **yarn(8.0, 16, beta_fast=32.0, beta_slow=1.0, mscale=0.707, mscale_all_dim=0.707), num_hidden_layers=2,
-        q_lora_rank=None, v_head_dim=32, n_routed_experts=6, num_experts_per_tok=2, n_group=1, topk_group=1,
+        q_lora_rank=None, v_head_dim=32, n_routed_experts=4, num_experts_per_tok=2, n_group=1, topk_group=1,
         topk_method="greedy", routed_scaling_factor=1.3, first_k_dense_replace=0, n_shared_experts=1,
         moe_intermediate_size=40, intermediate_size=64, tie_word_embeddings=True)),
     ("deepseekv3", DeepseekV3Config, "bfloat16", "plain", dict(
-        MLA, **yarn(8.0, 16, beta_fast=32.0, beta_slow=1.0, mscale=1.0, mscale_all_dim=1.0), num_hidden_layers=3,
+        MLA, **yarn(8.0, 16, beta_fast=32.0, beta_slow=1.0, mscale=1.0, mscale_all_dim=1.0), num_hidden_layers=2,
         q_lora_rank=32, v_head_dim=16, n_routed_experts=8, num_experts_per_tok=3, n_group=4, topk_group=2,
         norm_topk_prob=True, routed_scaling_factor=2.5, first_k_dense_replace=1, n_shared_experts=1, num_mtp_layers=1,
         moe_intermediate_size=24, intermediate_size=56, tie_word_embeddings=False)),
@@ -134,24 +134,24 @@ MODELS = [Model(*model) for model in [
         norm_topk_prob=False, routed_scaling_factor=1.5, first_k_dense_replace=1, n_shared_experts=2, num_mtp_layers=0,
         moe_intermediate_size=40, intermediate_size=64, tie_word_embeddings=True)),
     ("deepseekv3-fp8", DeepseekV3Config, "bfloat16", "fp8", dict(
-        MLA, **yarn(8.0, 16, beta_fast=32.0, beta_slow=1.0, mscale=1.0, mscale_all_dim=1.0), num_hidden_layers=3,
-        num_attention_heads=6, num_key_value_heads=6, q_lora_rank=32, v_head_dim=24, n_routed_experts=8,
+        MLA, **yarn(8.0, 16, beta_fast=32.0, beta_slow=1.0, mscale=1.0, mscale_all_dim=1.0), num_hidden_layers=2,
+        num_attention_heads=6, num_key_value_heads=6, q_lora_rank=32, v_head_dim=24, n_routed_experts=6,
         num_experts_per_tok=2, n_group=2, topk_group=1, norm_topk_prob=True, routed_scaling_factor=2.0,
         first_k_dense_replace=1, n_shared_experts=4, num_mtp_layers=1, moe_intermediate_size=40, intermediate_size=160,
         tie_word_embeddings=False)),
 
     ("glm4moe", Glm4MoeConfig, "bfloat16", "plain", dict(
-        TINY, **rope(partial_rotary_factor=0.5), num_hidden_layers=3, head_dim=16, n_routed_experts=6, num_experts_per_tok=3,
+        TINY, **rope(partial_rotary_factor=0.5), head_dim=16, n_routed_experts=6, num_experts_per_tok=3,
         n_group=1, topk_group=1, norm_topk_prob=True, routed_scaling_factor=1.8, first_k_dense_replace=1,
         n_shared_experts=1, num_mtp_layers=1, use_qk_norm=True, attention_bias=True, moe_intermediate_size=40,
         intermediate_size=56, tie_word_embeddings=False)),
     ("glm4moe-tiny", Glm4MoeConfig, "float16", "both", dict(
         TINY, **rope(partial_rotary_factor=0.5), head_dim=24, n_routed_experts=6, num_experts_per_tok=2, n_group=2,
-        topk_group=1, norm_topk_prob=False, routed_scaling_factor=2.5, first_k_dense_replace=1, n_shared_experts=2,
+        topk_group=1, norm_topk_prob=False, routed_scaling_factor=2.5, first_k_dense_replace=0, n_shared_experts=2,
         num_mtp_layers=0, use_qk_norm=False, attention_bias=False, moe_intermediate_size=32, intermediate_size=64,
         tie_word_embeddings=True)),
     ("ernie4-5-moe", Ernie4_5_MoeConfig, "bfloat16", "plain", dict(
-        TINY, **rope(), num_hidden_layers=4, moe_num_experts=7, moe_k=3, moe_num_shared_experts=2, moe_intermediate_size=24,
+        TINY, **rope(), num_hidden_layers=4, moe_num_experts=5, moe_k=3, moe_num_shared_experts=2, moe_intermediate_size=24,
         moe_layer_start_index=1, moe_layer_end_index=2, moe_layer_interval=1, intermediate_size=56, use_bias=False,
         tie_word_embeddings=True)),
     ("ernie4-5-moe-tiny", Ernie4_5_MoeConfig, "float16", "both", dict(
@@ -159,37 +159,37 @@ MODELS = [Model(*model) for model in [
         moe_layer_start_index=0, moe_layer_end_index=-1, moe_layer_interval=2, intermediate_size=64, use_bias=True,
         tie_word_embeddings=False)),
     ("dots1", Dots1Config, "bfloat16", "plain", dict(
-        TINY, **rope(), num_hidden_layers=3, n_routed_experts=6, num_experts_per_tok=3, n_group=1, topk_group=1,
+        TINY, **rope(), n_routed_experts=6, num_experts_per_tok=3, n_group=1, topk_group=1,
         norm_topk_prob=True, routed_scaling_factor=2.5, first_k_dense_replace=1, n_shared_experts=2,
         moe_intermediate_size=24, intermediate_size=56, sliding_window=6, max_window_layers=1, tie_word_embeddings=False)),
     ("dots1-tiny", Dots1Config, "float16", "both", dict(
         TINY, **rope(), head_dim=16, n_routed_experts=6, num_experts_per_tok=2, n_group=3, topk_group=2,
-        norm_topk_prob=False, routed_scaling_factor=1.5, first_k_dense_replace=1, n_shared_experts=1,
-        moe_intermediate_size=40, intermediate_size=64, sliding_window=None, attention_bias=True, tie_word_embeddings=True)),
+        norm_topk_prob=False, routed_scaling_factor=1.5, first_k_dense_replace=0, n_shared_experts=1,
+        moe_intermediate_size=32, intermediate_size=64, sliding_window=None, attention_bias=True, tie_word_embeddings=True)),
     ("minimax-m2", MiniMaxM2Config, "bfloat16", "plain", dict(
-        TINY, **rope(partial_rotary_factor=0.5), head_dim=16, rotary_dim=8, num_local_experts=6, num_experts_per_tok=3,
-        intermediate_size=40, tie_word_embeddings=False)),
+        TINY, **rope(partial_rotary_factor=0.5), head_dim=16, rotary_dim=8, num_local_experts=5, num_experts_per_tok=3,
+        intermediate_size=24, tie_word_embeddings=False)),
     ("minimax-m2-tiny", MiniMaxM2Config, "float16", "both", dict(
-        TINY, **rope(partial_rotary_factor=0.75), head_dim=16, rotary_dim=12, num_local_experts=5, num_experts_per_tok=2,
+        TINY, **rope(partial_rotary_factor=0.75), head_dim=16, rotary_dim=12, num_local_experts=4, num_experts_per_tok=2,
         intermediate_size=32, tie_word_embeddings=True)),
     ("hunyuan-moe", HunYuanMoEV1Config, "bfloat16", "plain", dict(
-        TINY, **rope(rope_type="dynamic", alpha=40.0, factor=1.0), head_dim=16, num_experts=6, moe_topk=3,
-        intermediate_size=40, attention_bias=False, tie_word_embeddings=True)),
+        TINY, **rope(rope_type="dynamic", alpha=40.0, factor=1.0), head_dim=16, num_experts=5, moe_topk=3,
+        intermediate_size=24, attention_bias=False, tie_word_embeddings=True)),
     ("hunyuan-moe-tiny", HunYuanMoEV1Config, "float16", "both", dict(
-        TINY, **rope(rope_type="dynamic", alpha=15.0, factor=1.0), head_dim=16, num_experts=5, moe_topk=2,
+        TINY, **rope(rope_type="dynamic", alpha=15.0, factor=1.0), head_dim=16, num_experts=4, moe_topk=2,
         intermediate_size=32, attention_bias=True, tie_word_embeddings=False)),
     ("phimoe", PhimoeConfig, "bfloat16", "plain", dict(
         TINY, **rope(rope_type="longrope", short_factor=[1.0, 1.5, 2.5, 3.0], long_factor=[1.5, 3.0, 6.0, 9.0],
                      short_mscale=1.1, long_mscale=1.3, original_max_position_embeddings=128),
-        num_local_experts=6, num_experts_per_tok=2, intermediate_size=40, router_jitter_noise=0.2, attention_bias=True,
+        num_local_experts=5, num_experts_per_tok=2, intermediate_size=24, router_jitter_noise=0.2, attention_bias=True,
         lm_head_bias=True, sliding_window=7, tie_word_embeddings=False)),
     ("phimoe-tiny", PhimoeConfig, "float16", "both", dict(
         TINY, **rope(rope_type="longrope", short_factor=[1.0, 1.5, 2.5, 3.0], long_factor=[1.5, 3.0, 6.0, 9.0],
                      short_mscale=1.1, long_mscale=1.3, original_max_position_embeddings=16),
-        num_local_experts=5, num_experts_per_tok=2, intermediate_size=32, router_jitter_noise=0.3, attention_bias=False,
+        num_local_experts=4, num_experts_per_tok=2, intermediate_size=32, router_jitter_noise=0.3, attention_bias=False,
         lm_head_bias=False, sliding_window=None, tie_word_embeddings=False)),
     ("llama4", Llama4TextConfig, "bfloat16", "plain", dict(
-        TINY, **LLAMA3, num_hidden_layers=4, head_dim=16, num_local_experts=5, num_experts_per_tok=1, intermediate_size=40,
+        TINY, **LLAMA3, num_hidden_layers=4, head_dim=16, num_local_experts=4, num_experts_per_tok=1, intermediate_size=24,
         intermediate_size_mlp=56, interleave_moe_layer_step=2, use_qk_norm=True, no_rope_layer_interval=4,
         attention_chunk_size=7, attn_temperature_tuning=True, floor_scale=5, attn_scale=0.3, tie_word_embeddings=False)),
     ("llama4-top2", Llama4TextConfig, "float16", "sharded", dict(
