@@ -122,7 +122,7 @@ MODELS = [Model(*model) for model in [
         MLA, **yarn(8.0, 16, beta_fast=32.0, beta_slow=1.0, mscale=0.707, mscale_all_dim=0.707), num_hidden_layers=2,
         q_lora_rank=None, v_head_dim=32, n_routed_experts=4, num_experts_per_tok=2, n_group=1, topk_group=1,
         topk_method="greedy", routed_scaling_factor=1.3, first_k_dense_replace=0, n_shared_experts=1,
-        moe_intermediate_size=40, intermediate_size=64, tie_word_embeddings=True)),
+        moe_intermediate_size=24, intermediate_size=64, tie_word_embeddings=True)),
     ("deepseekv3", DeepseekV3Config, "bfloat16", "plain", dict(
         MLA, **yarn(8.0, 16, beta_fast=32.0, beta_slow=1.0, mscale=1.0, mscale_all_dim=1.0), num_hidden_layers=2,
         q_lora_rank=32, v_head_dim=16, n_routed_experts=8, num_experts_per_tok=3, n_group=4, topk_group=2,
@@ -130,7 +130,7 @@ MODELS = [Model(*model) for model in [
         moe_intermediate_size=24, intermediate_size=56, tie_word_embeddings=False)),
     ("deepseekv3-tiny", DeepseekV3Config, "float16", "both", dict(
         MLA, **yarn(4.0, 32, beta_fast=32.0, beta_slow=1.0, mscale=1.0, mscale_all_dim=0.5), num_hidden_layers=2,
-        q_lora_rank=24, v_head_dim=32, n_routed_experts=6, num_experts_per_tok=2, n_group=2, topk_group=1,
+        q_lora_rank=24, v_head_dim=32, n_routed_experts=4, num_experts_per_tok=2, n_group=2, topk_group=1,
         norm_topk_prob=False, routed_scaling_factor=1.5, first_k_dense_replace=1, n_shared_experts=2, num_mtp_layers=0,
         moe_intermediate_size=40, intermediate_size=64, tie_word_embeddings=True)),
     ("deepseekv3-fp8", DeepseekV3Config, "bfloat16", "fp8", dict(
@@ -143,15 +143,15 @@ MODELS = [Model(*model) for model in [
     ("glm4moe", Glm4MoeConfig, "bfloat16", "plain", dict(
         TINY, **rope(partial_rotary_factor=0.5), head_dim=16, n_routed_experts=6, num_experts_per_tok=3,
         n_group=1, topk_group=1, norm_topk_prob=True, routed_scaling_factor=1.8, first_k_dense_replace=1,
-        n_shared_experts=1, num_mtp_layers=1, use_qk_norm=True, attention_bias=True, moe_intermediate_size=40,
+        n_shared_experts=2, num_mtp_layers=1, use_qk_norm=True, attention_bias=True, moe_intermediate_size=24,
         intermediate_size=56, tie_word_embeddings=False)),
     ("glm4moe-tiny", Glm4MoeConfig, "float16", "both", dict(
-        TINY, **rope(partial_rotary_factor=0.5), head_dim=24, n_routed_experts=6, num_experts_per_tok=2, n_group=2,
-        topk_group=1, norm_topk_prob=False, routed_scaling_factor=2.5, first_k_dense_replace=0, n_shared_experts=2,
+        TINY, **rope(partial_rotary_factor=0.5), head_dim=24, n_routed_experts=4, num_experts_per_tok=2, n_group=2,
+        topk_group=1, norm_topk_prob=False, routed_scaling_factor=2.5, first_k_dense_replace=0, n_shared_experts=1,
         num_mtp_layers=0, use_qk_norm=False, attention_bias=False, moe_intermediate_size=32, intermediate_size=64,
         tie_word_embeddings=True)),
     ("ernie4-5-moe", Ernie4_5_MoeConfig, "bfloat16", "plain", dict(
-        TINY, **rope(), num_hidden_layers=4, moe_num_experts=5, moe_k=3, moe_num_shared_experts=2, moe_intermediate_size=24,
+        TINY, **rope(), num_hidden_layers=4, moe_num_experts=5, moe_k=3, moe_num_shared_experts=2, moe_intermediate_size=16,
         moe_layer_start_index=1, moe_layer_end_index=2, moe_layer_interval=1, intermediate_size=56, use_bias=False,
         tie_word_embeddings=True)),
     ("ernie4-5-moe-tiny", Ernie4_5_MoeConfig, "float16", "both", dict(
