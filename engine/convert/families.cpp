@@ -56,6 +56,7 @@ void finishPhimoe(Fields& f, ModelConfig& c) {
 
 void finishErnie(Fields& f, ModelConfig& c) {
     c.routing.renormEps = f.number("moe_norm_min", 0, 1, 1e-12);
+    c.attentionBias = c.ffnBias = c.headBias = f.flag("use_bias", false);
 }
 
 void finishLlama4(Fields& f, ModelConfig& c) {
@@ -136,6 +137,9 @@ constexpr NameRow kHfRows[] = {
     {"shared_up", COLIBRI_SHARED_NAMES("up") "model.layers.{L}.shared_mlp.input_linear.weight[1/2]"},
     {"shared_down", COLIBRI_SHARED_NAMES("down") "model.layers.{L}.shared_mlp.output_linear.weight"},
 #undef COLIBRI_SHARED_NAMES
+    {"shared_gate_bias", "model.layers.{L}.mlp.shared_experts.gate_proj.bias"},
+    {"shared_up_bias", "model.layers.{L}.mlp.shared_experts.up_proj.bias"},
+    {"shared_down_bias", "model.layers.{L}.mlp.shared_experts.down_proj.bias"},
     {"shared_router", "model.layers.{L}.mlp.shared_expert_gate.weight"},
 };
 
@@ -267,7 +271,7 @@ constexpr FamilyRow kFamilies[] = {
      .layers = LayerRule::Steps,
      .sharedSizeKeys = "shared_expert_intermediate_size",
      .sharedGate = true,
-     .window = WindowRule::Layered,
+     .window = WindowRule::Alternating,
      .biasDefault = true,
      .defaultPositions = 32768},
     {.modelType = "granitemoe",
@@ -362,6 +366,7 @@ constexpr FamilyRow kFamilies[] = {
      .renorm = RenormRule::Always,
      .bias = BiasRule::None,
      .interleavedRope = true,
+     .reads = "use_bias",
      .tied = true,
      .defaultEps = 1e-5,
      .defaultTheta = 500000,
@@ -385,6 +390,7 @@ constexpr FamilyRow kFamilies[] = {
      .scaled = true,
      .qkNorm = QkNorm::PerHead,
      .window = WindowRule::Layered,
+     .windowDefault = true,
      .reads = "routed_scaling_factor",
      .defaultPositions = 2048},
     {.modelType = "minimax_m2",

@@ -36,8 +36,8 @@ struct Naming {
 
 enum class RenormRule { Always, Never, ByConfig };   // ByConfig: norm_topk_prob
 // Plain: sliding_window. Gated: only with use_sliding_window. Layered: as Gated, and only from
-// layer max_window_layers on. In each, layer_types says which layers where it is given.
-enum class WindowRule { None, Plain, Gated, Layered };
+// layer max_window_layers on; Alternating: every second one before it. In each, layer_types says which layers where it is given.
+enum class WindowRule { None, Plain, Gated, Layered, Alternating };
 enum class BiasRule { None, ByConfig, Always };      // of q, k and v
 // Which layers have experts. All; Steps: decoder_sparse_step and mlp_only_layers; FirstDense:
 // first_k_dense_replace and moe_layer_freq; Span: moe_layer_start_index, _end_index, _interval;
@@ -70,6 +70,7 @@ struct FamilyRow {
     bool qkNormAfterRope = false;
     NormKind norm = NormKind::Rms;
     WindowRule window = WindowRule::None;
+    bool windowDefault = false;          // use_sliding_window when it is absent
     BiasRule bias = BiasRule::ByConfig;
     bool biasDefault = false;            // attention_bias when it is absent
     bool sinks = false;

@@ -180,6 +180,10 @@ void readRope(Fields& f, const FamilyRow& family, const std::string& where, Mode
         readRopeScaling(f, r, c);
         if (!r.status().ok()) f.fail(r.status().message(), r.status().code());
     }
+    if (family.partialRotary && f.has("rotary_dim")) {
+        c.rope.rotaryDim = int(f.integer("rotary_dim", 2, std::max<int64_t>(2, c.headDim)));
+        return;
+    }
     if (family.latent || partial == 1) return;
     if (!family.partialRotary) {
         unsupported(f, "partial_rotary_factor " + formatSig(partial) + " is not supported");
@@ -263,16 +267,20 @@ void readWindow(Fields& f, const FamilyRow& family, ModelConfig& c) {
         }
         return;
     }
-    const bool off = family.window != WindowRule::Plain && !f.flag("use_sliding_window", false);
+    const bool off = family.window != WindowRule::Plain && 
+                     !f.flag("use_sliding_window", family.windowDefault);
     if (!off) c.slidingWindow = f.integer("sliding_window", 0, kAny, 0);
     if (c.slidingWindow == 0 || (!c.windowLayer.empty() && !anywhere)) {
         c.slidingWindow = 0;
         c.windowLayer.clear();
         return;
     }
-    if (family.window != WindowRule::Layered || !c.windowLayer.empty()) return;
-    const int64_t full = f.integer("max_window_layers", 0, kAny, 28);
-    for (int64_t i = 0; i < c.numLayers; ++i) c.windowLayer.push_back(i >= full);
+    const bool alternating = family.window == WindowRule::Alternating;
+    if ((family.window != WindowRule::Layered && !alternating) || !c.windowLayer.empty()) return;
+    const int64_t limit = f.integer("max_window_layers", 0, kAny, 28);
+    for (int64_t i = 0; i < c.numLayers; ++i) {
+        c.windowLayer.push_back(alternating ? i < limit && i % 2 == 0 : i >= limit);
+    }
 }
 
 void readRouting(Fields& f, const FamilyRow& family, ModelConfig& c) {
@@ -287,8 +295,10 @@ void readRouting(Fields& f, const FamilyRow& family, ModelConfig& c) {
     }
     if (family.scaled) r.scale = f.number("routed_scaling_factor", 0, 1e9, 1.0);
     for (const char* key : {"scoring_func", "score_function"}) {
-        const std::string wanted = r.scoreFn == ScoreFn::Sigmoid ? "sigmoid" : "softmax";
-        if (const std::string given = f.text(key, wanted); given != wanted) {
+        // "noaux_tc" is the name of the balancing without a loss term, which comes with sigmoids.
+        const bool sigmoid = r.scoreFn == ScoreFn::Sigmoid;
+        const std::string given = f.text(key, sigmoid ? "sigmoid" : "softmax");
+        if (sigmoid ? given != "sigmoid" && given != "noaux_tc" : given != "softmax") {
             unsupported(f, std::string(key) + " \"" + given + "\" is not supported in this family");
         }
     }

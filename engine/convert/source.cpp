@@ -77,6 +77,14 @@ float fp8ToF32(uint8_t v) {
     return v & 0x80 ? -magnitude : magnitude;
 }
 
+// How many of the rows from `row` on, at most n, follow each other in the file.
+int64_t runOf(const RowView& view, int64_t row, int64_t n) {
+    const int64_t first = view.start(row);
+    int64_t run = 1;
+    while (run < n && view.start(row + run) == first + run * view.cols) ++run;
+    return run;
+}
+
 constexpr float kFp4[16] = {0, .5f, 1, 1.5f, 2, 3, 4, 6, -0.f, -.5f, -1, -1.5f, -2, -3, -4, -6};
 
 }  // namespace
@@ -196,58 +204,10 @@ Status Checkpoint::readRaw(const RowView& view, int64_t row, int64_t n, std::byt
     const SourceTensor& t = *view.tensor;
     const int64_t rowBytes = sourceRowBytes(*t.dtype, view.cols);
     for (int64_t i = 0; i < n;) {
-        const int64_t first = view.start(row + i);
-        int64_t run = 1;  // rows that follow each other in the file
-        while (i + run < n && view.start(row + i + run) == first + run * view.cols) ++run;
-        COLIBRI_TRY(read(t.file, t.offset + sourceRowBytes(*t.dtype, first),
+        const int64_t run = runOf(view, row + i, n - i);
+        COLIBRI_TRY(read(t.file, t.offset + sourceRowBytes(*t.dtype, view.start(row + i)),
                          {out + i * rowBytes, size_t(run * rowBytes)}));
         i += run;
-    }
-    return {};
-}
-
-Status Checkpoint::readFloats(const RowView& view, int64_t row, int64_t n,
-                              std::vector<std::byte>& scratch, float* out) const {
-    if (view.encoding != Encoding::Plain) return readScaled(view, row, n, scratch, out);
-    if (view.colStride != 1) return readStrided(view, row, n, scratch, out);
-    const DType type = *view.tensor->dtype;
-    scratch.resize(size_t(n * sourceRowBytes(type, view.cols)));
-    COLIBRI_TRY(readRaw(view, row, n, scratch.data()));
-    decode(type, scratch.data(), n * view.cols, out);
-    return {};
-}
-
-// Values that do not lie side by side: whole spans of the file are read, along whichever of rows
-// and columns is the denser, and picked from.
-Status Checkpoint::readStrided(const RowView& view, int64_t row, int64_t n,
-                               std::vector<std::byte>& scratch, float* out) const {
-    const SourceTensor& t = *view.tensor;
-    const DType type = *t.dtype;
-    std::vector<float> values;
-    // `count` values `stride` apart, from element `first` on, to out[0], out[step], ...
-    const auto pick = [&](int64_t first, int64_t count, int64_t stride, float* to, int64_t step) {
-        const int64_t span = (count - 1) * stride + 1;
-        scratch.resize(size_t(sourceRowBytes(type, span)));
-        COLIBRI_TRY(read(t.file, t.offset + sourceRowBytes(type, first), scratch));
-        values.resize(size_t(span));
-        decode(type, scratch.data(), span, values.data());
-        for (int64_t i = 0; i < count; ++i) to[i * step] = values[size_t(i * stride)];
-        return Status();
-    };
-    if (view.colStride < view.rowStride) {
-        for (int64_t r = 0; r < n; ++r) {
-            COLIBRI_TRY(pick(view.start(row + r), view.cols, view.colStride, out + r * view.cols, 1));
-        }
-        return {};
-    }
-    for (int64_t r = 0; r < n;) {
-        const int64_t inBlock = view.block > 0 ? view.block - (row + r) % view.block : n;
-        const int64_t run = std::min(n - r, inBlock);
-        for (int64_t c = 0; c < view.cols; ++c) {
-            COLIBRI_TRY(pick(view.start(row + r) + c * view.colStride, run, view.rowStride,
-                             out + r * view.cols + c, view.cols));
-        }
-        r += run;
     }
     return {};
 }
@@ -270,31 +230,72 @@ Result<const std::vector<float>*> Checkpoint::scalesOf(const SourceTensor& tenso
     return static_cast<const std::vector<float>*>(&m_scales);
 }
 
-Status Checkpoint::readScaled(const RowView& view, int64_t row, int64_t n,
-                              std::vector<std::byte>& scratch, float* out) const {
+// `count` consecutive elements of the view's tensor from `first` on.
+Status Checkpoint::readSpan(const RowView& view, int64_t first, int64_t count,
+                            std::vector<std::byte>& scratch, float* out) const {
     const SourceTensor& t = *view.tensor;
-    const bool fp8 = view.encoding == Encoding::Fp8;
+    if (view.encoding == Encoding::Plain) {
+        scratch.resize(size_t(sourceRowBytes(*t.dtype, count)));
+        COLIBRI_TRY(read(t.file, t.offset + sourceRowBytes(*t.dtype, first), scratch));
+        decode(*t.dtype, scratch.data(), count, out);
+        return {};
+    }
     Result<const std::vector<float>*> scales = scalesOf(*view.scales);
     if (!scales) return scales.status();
-    const int64_t scalesPerRow =
-        fp8 ? (view.width + view.scaleBlock[1] - 1) / view.scaleBlock[1] : 0;
-    const int64_t rowBytes = fp8 ? view.cols : view.cols / 2;
-    scratch.resize(size_t(rowBytes));
-    for (int64_t r = 0; r < n; ++r) {
-        const int64_t first = view.start(row + r);
-        COLIBRI_TRY(read(t.file, t.offset + (fp8 ? first : first / 2), scratch));
-        float* to = out + r * view.cols;
-        for (int64_t c = 0; c < view.cols; ++c) {
-            const int64_t at = first + c;
-            if (fp8) {
-                const int64_t scale = at / view.width / view.scaleBlock[0] * scalesPerRow +
-                                      at % view.width / view.scaleBlock[1];
-                to[c] = fp8ToF32(uint8_t(scratch[size_t(c)])) * (**scales)[size_t(scale)];
-            } else {
-                const int byte = int(scratch[size_t(c / 2)]);
-                to[c] = kFp4[c % 2 ? byte >> 4 : byte & 15] * (**scales)[size_t(at / kBlock)];
-            }
+    const bool fp8 = view.encoding == Encoding::Fp8;
+    scratch.resize(size_t(fp8 ? count : count / 2));
+    COLIBRI_TRY(read(t.file, t.offset + (fp8 ? first : first / 2), scratch));
+    const int64_t perRow = fp8 ? (view.width + view.scaleBlock[1] - 1) / view.scaleBlock[1] : 0;
+    for (int64_t i = 0; i < count; ++i) {
+        const int64_t at = first + i;
+        if (fp8) {
+            const int64_t scale = at / view.width / view.scaleBlock[0] * perRow +
+                                  at % view.width / view.scaleBlock[1];
+            out[i] = fp8ToF32(uint8_t(scratch[size_t(i)])) * (**scales)[size_t(scale)];
+        } else {
+            const int byte = int(scratch[size_t(i / 2)]);
+            out[i] = kFp4[i % 2 ? byte >> 4 : byte & 15] * (**scales)[size_t(at / kBlock)];
         }
+    }
+    return {};
+}
+
+// Values that do not lie side by side are picked from whole spans of the file, read along
+// whichever of rows and columns is the denser.
+Status Checkpoint::readFloats(const RowView& view, int64_t row, int64_t n,
+                              std::vector<std::byte>& scratch, float* out) const {
+    if (view.colStride == 1) {
+        for (int64_t i = 0; i < n;) {
+            const int64_t run = runOf(view, row + i, n - i);
+            COLIBRI_TRY(readSpan(view, view.start(row + i), run * view.cols, scratch,
+                                 out + i * view.cols));
+            i += run;
+        }
+        return {};
+    }
+    std::vector<float> values;
+    // `count` values `stride` apart, from element `first` on, to out[0], out[step], ...
+    const auto pick = [&](int64_t first, int64_t count, int64_t stride, float* to, int64_t step) {
+        const int64_t span = (count - 1) * stride + 1;
+        values.resize(size_t(span));
+        COLIBRI_TRY(readSpan(view, first, span, scratch, values.data()));
+        for (int64_t i = 0; i < count; ++i) to[i * step] = values[size_t(i * stride)];
+        return Status();
+    };
+    if (view.colStride < view.rowStride) {
+        for (int64_t r = 0; r < n; ++r) {
+            COLIBRI_TRY(pick(view.start(row + r), view.cols, view.colStride, out + r * view.cols, 1));
+        }
+        return {};
+    }
+    for (int64_t r = 0; r < n;) {
+        const int64_t inBlock = view.block > 0 ? view.block - (row + r) % view.block : n;
+        const int64_t run = std::min(n - r, inBlock);
+        for (int64_t c = 0; c < view.cols; ++c) {
+            COLIBRI_TRY(pick(view.start(row + r) + c * view.colStride, run, view.rowStride,
+                             out + r * view.cols + c, view.cols));
+        }
+        r += run;
     }
     return {};
 }

@@ -97,10 +97,8 @@ public:
 
 private:
     Result<const File*> fileAt(int index) const;
-    Status readStrided(const RowView& view, int64_t row, int64_t n,
-                       std::vector<std::byte>& scratch, float* out) const;
-    Status readScaled(const RowView& view, int64_t row, int64_t n,
-                      std::vector<std::byte>& scratch, float* out) const;
+    Status readSpan(const RowView& view, int64_t first, int64_t count,
+                    std::vector<std::byte>& scratch, float* out) const;
     // A whole small tensor as f32, kept for the next call.
     Result<const std::vector<float>*> scalesOf(const SourceTensor& tensor) const;
 

@@ -50,7 +50,9 @@ struct RopeSpec {
     bool truncate = true;                // the stretch fades in, at whole dimensions
     double lowFreqFactor = 1, highFreqFactor = 4;  // llama3
     double attentionFactor = 1;          // multiplies cos and sin,
-    double longAttentionFactor = 0;      // or this from originalPositions on; 0: the same
+    // ... or this in contexts longer than originalPositions; 0: the same. It is chosen once, by the
+    // context length that a model is loaded with, so that no key depends on what came after it.
+    double longAttentionFactor = 0;
     std::vector<float> divisors;         // (rotaryDim / 2) of the frequencies, or empty
 };
 
@@ -103,7 +105,7 @@ struct ModelConfig {
     double logitScale = 1;               // and divides the logits
     Activation activation = Activation::Silu;
     double activationLimit = 0, activationAlpha = 0;  // ClampedSwiglu: 7, 1.702
-    bool ffnBias = false;                // of gate, up and down of the dense FFN
+    bool ffnBias = false;                // of gate, up and down, dense and shared
     bool expertBias = false;             // of gate, up and down of each routed expert
     bool tiedEmbeddings = false;
     RopeSpec rope;

@@ -217,14 +217,7 @@ public:
             if (m_c.moeLayer[size_t(m_layer)]) {
                 experts();
             } else {
-                matrix("gate", m_c.denseSize, H);
-                matrix("up", m_c.denseSize, H);
-                matrix("down", H, m_c.denseSize);
-                if (m_c.ffnBias) {
-                    plain("gate_bias", 1, m_c.denseSize);
-                    plain("up_bias", 1, m_c.denseSize);
-                    plain("down_bias", 1, H);
-                }
+                ffn("", m_c.denseSize);
             }
         }
         m_layer = -1;
@@ -235,20 +228,30 @@ public:
     }
 
 private:
-    std::string name(const char* part) const {
-        return m_layer < 0 ? part : tensorName(m_layer, part);
+    std::string name(const std::string& part) const {
+        return m_layer < 0 ? part : tensorName(m_layer, part.c_str());
     }
-    void matrix(const char* part, int64_t rows, int64_t cols) {
+    void matrix(const std::string& part, int64_t rows, int64_t cols) {
         m_out.push_back({name(part), rows, cols, true, false});
     }
-    void plain(const char* part, int64_t rows, int64_t cols, bool optional = false) {
+    void plain(const std::string& part, int64_t rows, int64_t cols, bool optional = false) {
         m_out.push_back({name(part), rows, cols, false, optional});
     }
     void norm(const char* part) {
         plain(part, 1, m_c.hiddenSize);
         if (m_c.norm == NormKind::Layer) {
-            plain((std::string(part) + "_bias").c_str(), 1, m_c.hiddenSize);
+            plain(std::string(part) + "_bias", 1, m_c.hiddenSize);
         }
+    }
+
+    void ffn(const std::string& prefix, int64_t size) {
+        matrix(prefix + "gate", size, m_c.hiddenSize);
+        matrix(prefix + "up", size, m_c.hiddenSize);
+        matrix(prefix + "down", m_c.hiddenSize, size);
+        if (!m_c.ffnBias) return;
+        plain(prefix + "gate_bias", 1, size);
+        plain(prefix + "up_bias", 1, size);
+        plain(prefix + "down_bias", 1, m_c.hiddenSize);
     }
 
     void attention() {
@@ -299,9 +302,7 @@ private:
             plain("expert_down_bias", E, H);
         }
         if (m_c.sharedSize == 0) return;
-        matrix("shared_gate", m_c.sharedSize, H);
-        matrix("shared_up", m_c.sharedSize, H);
-        matrix("shared_down", H, m_c.sharedSize);
+        ffn("shared_", m_c.sharedSize);
         if (m_c.sharedGate) plain("shared_router", 1, H);
     }
 

@@ -23,12 +23,12 @@ AttentionStage::AttentionStage(const ModelConfig& config, const Compute& compute
 void AttentionStage::beginStep(std::span<const BatchRow> rows) {
     const auto half = int64_t(m_frequencies.size());
     const RopeSpec& rope = m_config.rope;
+    const bool stretched =
+        rope.longAttentionFactor > 0 && m_kv.contextLength > rope.originalPositions;
+    const auto factor = float(stretched ? rope.longAttentionFactor : rope.attentionFactor);
     auto* table = m_rope.as<float>(int64_t(rows.size()) * 2 * half);
     m_compute.forRows(int64_t(rows.size()), [&](int64_t r) {
         const auto position = float(rows[size_t(r)].position);
-        const bool stretched = rope.longAttentionFactor > 0 &&
-                               rows[size_t(r)].position >= rope.originalPositions;
-        const auto factor = float(stretched ? rope.longAttentionFactor : rope.attentionFactor);
         float* out = table + r * 2 * half;
         for (int64_t i = 0; i < half; ++i) {
             const float angle = position * m_frequencies[size_t(i)];

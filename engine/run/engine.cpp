@@ -139,7 +139,7 @@ void Engine::Impl::startThreads() {
     const ModelConfig& c = info.config;
     const KvShape kv{c.numLayers, c.cachedHeads(), c.cachedKeyDim(),
                      KvDtype(knobs->effective(KnobId::KvDtype)) == KvDtype::F16,
-                     c.mla.kvRank > 0 ? c.cachedValueDim() : 0};
+                     c.mla.kvRank > 0 ? c.cachedValueDim() : 0, contextLength};
     ring = telemetry.addRing("scheduler", kRingEvents);
     forward = std::make_unique<Forward>(info, weights, *store, *pool, *kernels, kv, ring);
     // Before the scheduler's thread exists this thread may apply knobs itself: the store and the

@@ -16,7 +16,8 @@ namespace colibri {
 struct KvShape {
     int64_t layers = 0, kvHeads = 0, headDim = 0;
     bool f16 = true;
-    int64_t latentDim = 0;  // above 0: values are that much of the keys (kernels.h)
+    int64_t latentDim = 0;      // above 0: values are that much of the keys (kernels.h)
+    int64_t contextLength = 0;  // the most positions a sequence may have
 
     int64_t elementBytes() const { return f16 ? 2 : 4; }
     int64_t pageBytes() const {

@@ -45,10 +45,16 @@ public:
         vector(name, c.hiddenSize, true, &out->weight);
         if (c.norm == NormKind::Layer) vector(name + "_bias", c.hiddenSize, true, &out->bias);
     }
-    void ffn(const std::string& prefix, int64_t size, int64_t hidden, FfnWeights* out) {
+    void ffn(const std::string& prefix, int64_t size, const ModelConfig& c, FfnWeights* out) {
+        const int64_t hidden = c.hiddenSize;
         matrix(prefix + "gate", size, hidden, &out->gate);
         matrix(prefix + "up", size, hidden, &out->up);
         matrix(prefix + "down", hidden, size, &out->down);
+        if (c.ffnBias) {
+            vector(prefix + "gate_bias", size, true, &out->gateBias);
+            vector(prefix + "up_bias", size, true, &out->upBias);
+            vector(prefix + "down_bias", hidden, true, &out->downBias);
+        }
         if (out->gate.type != out->up.type) {
             fail({Code::BadInput,
                   "model.json: " + prefix + "gate and " + prefix + "up differ in type",
@@ -118,7 +124,7 @@ void bindExperts(Binder& bind, const ModelConfig& c, const std::string& p, Layer
         bind.vector(p + "expert_down_bias", E * c.hiddenSize, true, &w.expertDownBias);
     }
     if (c.sharedSize == 0) return;
-    bind.ffn(p + "shared_", c.sharedSize, c.hiddenSize, &w.shared);
+    bind.ffn(p + "shared_", c.sharedSize, c, &w.shared);
     if (c.sharedGate) bind.vector(p + "shared_router", c.hiddenSize, true, &w.sharedGate);
 }
 
@@ -151,12 +157,7 @@ Status ModelWeights::bindLayer(const ContainerInfo& info, const DenseWeights& de
         w.router = {DType::F32, packed, c.numExperts, c.hiddenSize};
         m_moeLayers.push_back(layer);
     } else {
-        bind.ffn(p, c.denseSize, c.hiddenSize, &w.dense);
-        if (c.ffnBias) {
-            bind.vector(p + "gate_bias", c.denseSize, true, &w.dense.gateBias);
-            bind.vector(p + "up_bias", c.denseSize, true, &w.dense.upBias);
-            bind.vector(p + "down_bias", c.hiddenSize, true, &w.dense.downBias);
-        }
+        bind.ffn(p, c.denseSize, c, &w.dense);
         COLIBRI_TRY(bind.status());
     }
     count(c, w);

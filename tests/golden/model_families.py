@@ -135,7 +135,7 @@ MODELS = [Model(*model) for model in [
         moe_intermediate_size=40, intermediate_size=64, tie_word_embeddings=True)),
     ("deepseekv3-fp8", DeepseekV3Config, "bfloat16", "fp8", dict(
         MLA, **yarn(8.0, 16, beta_fast=32.0, beta_slow=1.0, mscale=1.0, mscale_all_dim=1.0), num_hidden_layers=2,
-        num_attention_heads=6, num_key_value_heads=6, q_lora_rank=32, v_head_dim=24, n_routed_experts=6,
+        num_attention_heads=6, num_key_value_heads=6, q_lora_rank=32, v_head_dim=32, n_routed_experts=6,
         num_experts_per_tok=2, n_group=2, topk_group=1, norm_topk_prob=True, routed_scaling_factor=2.0,
         first_k_dense_replace=1, n_shared_experts=4, num_mtp_layers=1, moe_intermediate_size=40, intermediate_size=160,
         tie_word_embeddings=False)),
