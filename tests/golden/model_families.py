@@ -72,12 +72,13 @@ MODELS = [Model(*model) for model in [
         tie_word_embeddings=False)),
 
     ("qwen2moe", Qwen2MoeConfig, "bfloat16", "plain", dict(
-        TINY, **rope(), num_experts=6, num_experts_per_tok=3, moe_intermediate_size=40,
-        shared_expert_intermediate_size=48, intermediate_size=56, norm_topk_prob=False, mlp_only_layers=[0], qkv_bias=True,
+        TINY, **rope(), num_experts=5, num_experts_per_tok=3, moe_intermediate_size=24,
+        shared_expert_intermediate_size=40, intermediate_size=56, norm_topk_prob=False, qkv_bias=True,
         tie_word_embeddings=False)),
     ("qwen2moe-tiny", Qwen2MoeConfig, "float16", "both", dict(
         TINY, **rope(), num_experts=5, num_experts_per_tok=2, moe_intermediate_size=32,
-        shared_expert_intermediate_size=64, intermediate_size=96, norm_topk_prob=True, decoder_sparse_step=2, qkv_bias=False,
+        shared_expert_intermediate_size=64, intermediate_size=96, norm_topk_prob=True, decoder_sparse_step=2,
+        mlp_only_layers=[2], num_hidden_layers=3, qkv_bias=False,
         use_sliding_window=True, sliding_window=6, max_window_layers=1, tie_word_embeddings=True)),
     ("granitemoe", GraniteMoeConfig, "bfloat16", "plain", dict(
         TINY, **rope(), num_local_experts=5, num_experts_per_tok=2, intermediate_size=40, embedding_multiplier=3.0,
