@@ -23,22 +23,6 @@ uint16_t loadU16(const std::byte* p) {
     return v;
 }
 
-// One block of 32 in ggml's form; q8_0: scale, 32 int8. q4_0: scale, 16 bytes, byte j holds
-// value j in its low and value j + 16 in its high nibble, offset by 8.
-void decodeQ8(const std::byte* block, float* out) {
-    float d = f16ToF32(loadU16(block));
-    for (int i = 0; i < kBlock; ++i) out[i] = d * float(int8_t(block[2 + i]));
-}
-
-void decodeQ4(const std::byte* block, float* out) {
-    float d = f16ToF32(loadU16(block));
-    for (int i = 0; i < kBlock / 2; ++i) {
-        int byte = int(block[2 + i]);
-        out[i] = d * float((byte & 15) - 8);
-        out[i + kBlock / 2] = d * float((byte >> 4) - 8);
-    }
-}
-
 void decode(DType type, const std::byte* in, int64_t count, float* out) {
     switch (type) {
         case DType::F32:
@@ -57,12 +41,8 @@ void decode(DType type, const std::byte* in, int64_t count, float* out) {
                 out[i] = std::bit_cast<float>(uint32_t(loadU16(in + 2 * i)) << 16);
             }
             return;
-        case DType::Q8_0:
-            for (int64_t b = 0; b < count / kBlock; ++b) decodeQ8(in + 34 * b, out + kBlock * b);
-            return;
-        case DType::Q4_0:
-            for (int64_t b = 0; b < count / kBlock; ++b) decodeQ4(in + 18 * b, out + kBlock * b);
-            return;
+        default:
+            ggmlToFloats(type, in, count / fileBlock(type).cols, out);
     }
 }
 
@@ -92,14 +72,8 @@ std::string shapeText(const std::vector<int64_t>& shape) {
 }
 
 int64_t sourceRowBytes(DType type, int64_t cols) {
-    switch (type) {
-        case DType::F32: return cols * 4;
-        case DType::F16:
-        case DType::BF16: return cols * 2;
-        case DType::Q8_0: return cols / kBlock * 34;
-        case DType::Q4_0: return cols / kBlock * 18;
-    }
-    return 0;
+    const FileBlock block = fileBlock(type);
+    return cols / block.cols * block.bytes;
 }
 
 Result<int> Checkpoint::addFile(const std::filesystem::path& path) {

@@ -183,12 +183,12 @@ void MoeStage::residentFirst(int64_t moeLayer) {
 // Each entry's prepared input row, contiguous per expert.
 void MoeStage::gather(const LayerWeights& w, int64_t rows) {
     m_input =
-        m_compute.prepare(w.experts->dtype, m_normed.as<float>(0), rows, m_hidden, m_prepared);
+        m_compute.prepare(w.experts->types.w1, m_normed.as<float>(0), rows, m_hidden, m_prepared);
     if (rows == 1) {
         m_entryInput = nullptr;
         return;
     }
-    const int64_t bytes = inputRowBytes(w.experts->dtype, m_hidden);
+    const int64_t bytes = inputRowBytes(w.experts->types.w1, m_hidden);
     auto* out = m_gathered.as<std::byte>(int64_t(m_rowOf.size()) * bytes);
     m_compute.pool().parallelFor(int64_t(m_rowOf.size()), 8, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
@@ -291,7 +291,7 @@ void MoeStage::warmDown(const ExpertLayer& x) const {
         const int64_t at = pool.chunkBegin(items, 1, thread);
         if (at >= items) continue;
         pool.warm(thread, m_group[size_t(at / panels)]->pin.record() + x.w2Offset +
-                              at % panels * panelBytes(x.dtype, m_expertSize));
+                              at % panels * panelBytes(x.types.w2, m_expertSize));
     }
     pool.warmed();
 }
@@ -310,7 +310,7 @@ void MoeStage::warmNextLayer(int64_t layer) const {
 // Gate, up and activation of all experts of the group in one region, then down in another.
 void MoeStage::computeGroup(const ExpertLayer& x) {
     const KernelSet& k = m_compute.kernels();
-    const int64_t inBytes = inputRowBytes(x.dtype, m_hidden);
+    const int64_t inBytes = inputRowBytes(x.types.w1, m_hidden);
     auto* h = m_h.as<float>(0);
     auto* y = m_y.as<float>(0);
     // body(work, first panel, last panel) over the panels of all experts of the group
@@ -327,16 +327,16 @@ void MoeStage::computeGroup(const ExpertLayer& x) {
     };
     overPanels(panelCount(m_expertSize), [&](const Work& work, int64_t first, int64_t last) {
         const std::byte* in = m_entryInput ? m_entryInput + work.first * inBytes : m_input;
-        k.gateUp(x.dtype, work.pin.record() + x.w1Offset, work.pin.record() + x.w3Offset,
-                 m_expertSize, m_hidden, first, last, in, work.count, h + work.first * m_expertSize,
-                 m_expertSize);
+        k.gateUp(x.types.w1, work.pin.record() + x.w1Offset, x.types.w3,
+                 work.pin.record() + x.w3Offset, m_expertSize, m_hidden, first, last, in,
+                 work.count, h + work.first * m_expertSize, m_expertSize);
     });
     warmDown(x);
-    const int64_t hBytes = inputRowBytes(x.dtype, m_expertSize);
+    const int64_t hBytes = inputRowBytes(x.types.w2, m_expertSize);
     auto* prepared = m_hPrepared.as<std::byte>(int64_t(m_rowOf.size()) * hBytes);
     const auto prepare = [&](int64_t i) {
         const Work& work = *m_group[size_t(i)];
-        k.prepareInput(x.dtype, h + work.first * m_expertSize, m_expertSize, work.count,
+        k.prepareInput(x.types.w2, h + work.first * m_expertSize, m_expertSize, work.count,
                        m_expertSize, prepared + work.first * hBytes);
     };
     if (int64_t(m_rowOf.size()) < kSerialEntries) {
@@ -345,7 +345,7 @@ void MoeStage::computeGroup(const ExpertLayer& x) {
         m_compute.forRows(int64_t(m_group.size()), prepare);
     }
     overPanels(panelCount(m_hidden), [&](const Work& work, int64_t first, int64_t last) {
-        k.matmul(x.dtype, work.pin.record() + x.w2Offset, m_hidden, m_expertSize, first, last,
+        k.matmul(x.types.w2, work.pin.record() + x.w2Offset, m_hidden, m_expertSize, first, last,
                  prepared + work.first * hBytes, work.count, y + work.first * m_hidden, m_hidden);
     });
 }

@@ -103,8 +103,9 @@ Status ModelWeights::bindLayer(const ContainerInfo& info, const DenseWeights& de
         bind.matrix(p + "up", c.denseSize, c.hiddenSize, &w.up);
         bind.matrix(p + "down", c.hiddenSize, c.denseSize, &w.down);
         COLIBRI_TRY(bind.status());
-        if (w.gate.type != w.up.type) {
-            return {Code::BadInput, "model.json: " + p + "gate and " + p + "up differ in type",
+        if (isQuantised(w.gate.type) != isQuantised(w.up.type)) {
+            return {Code::BadInput,
+                    "model.json: of " + p + "gate and " + p + "up only one is quantised",
                     "Convert the model again"};
         }
     }
@@ -112,9 +113,10 @@ Status ModelWeights::bindLayer(const ContainerInfo& info, const DenseWeights& de
         m_bytesPerToken += matrixBytes(*m);
     }
     if (w.experts) {
-        const DType t = w.experts->dtype;
-        m_bytesPerToken += c.topK * (2 * packedBytes(t, c.expertSize, c.hiddenSize) +
-                                     packedBytes(t, c.hiddenSize, c.expertSize));
+        const ExpertTypes& t = w.experts->types;
+        m_bytesPerToken += c.topK * (packedBytes(t.w1, c.expertSize, c.hiddenSize) +
+                                     packedBytes(t.w3, c.expertSize, c.hiddenSize) +
+                                     packedBytes(t.w2, c.hiddenSize, c.expertSize));
     }
     m_layers.push_back(w);
     return {};

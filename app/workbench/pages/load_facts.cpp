@@ -122,7 +122,7 @@ QVector<QVector<TableCell>> weightRows(const ContainerInfo& info, QString* unitN
         rows.push_back({{name}, {count(tensors)}, {type}, {amount}});
     };
     const ModelConfig& c = info.config;
-    row("Routed experts", c.moeLayerCount() * c.numExperts * 3, str(dtypeName(info.expertType)),
+    row("Routed experts", c.moeLayerCount() * c.numExperts * 3, str(info.expertTypeNames()),
         info.expertBytes);
     for (int group = 0; group < kGroups; ++group) {
         int64_t tensors = 0, bytes = 0;
