@@ -274,7 +274,7 @@ private slots:
             std::vector<std::byte> blocks = randomBlocks(type, 1, 2 * file.cols, 11);
             QVERIFY(ggmlScalesFinite(type, blocks.data(), 2));
             std::vector<std::byte> last(blocks.begin() + file.bytes, blocks.end());
-            setBlockScales(type, type == DType::MXFP4 ? 0x1p125f : INFINITY, last);
+            setBlockScales(type, type == DType::MXFP4 ? 0x1p125f : INFINITY, 1.0f, last);
             std::copy(last.begin(), last.end(), blocks.begin() + file.bytes);
             QVERIFY2(!ggmlScalesFinite(type, blocks.data(), 2), dtypeName(type).data());
         }

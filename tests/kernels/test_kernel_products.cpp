@@ -218,7 +218,7 @@ private slots:
                 for (const int fill : {0x80, 0x7f, 0x00, 0xff, 0x88, 0x08}) {
                     blocks.insert(blocks.end(), size_t(2 * fileBlock(type).bytes), std::byte(fill));
                 }
-                setBlockScales(type, 1.0f, blocks);
+                setBlockScales(type, 1.0f, 1.0f, blocks);
                 Matrix m{type, 6, cols, {}, {}, {}};
                 m.packed.resize(size_t(packedBytes(type, m.rows, cols)));
                 packGgmlRows(type, blocks.data(), m.rows, cols, m.packed.data());
