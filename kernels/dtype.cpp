@@ -13,23 +13,42 @@ struct TypeRow {
     DType type;
     std::string_view name;
     double bits;
+    FileBlock block;
 };
 
-constexpr std::array<TypeRow, 5> kTypes = {{
-    {DType::F32, "f32", 32.0},
-    {DType::F16, "f16", 16.0},
-    {DType::BF16, "bf16", 16.0},
-    {DType::Q8_0, "q8_0", 8.5},
-    {DType::Q4_0, "q4_0", 4.5},
+// Q4_K and Q5_K take an eighth of a bit more than in the file, where their 6-bit scales are
+// packed; all others take the same.
+constexpr std::array<TypeRow, kDTypeCount> kTypes = {{
+    {DType::F32, "f32", 32.0, {1, 4}},
+    {DType::F16, "f16", 16.0, {1, 2}},
+    {DType::BF16, "bf16", 16.0, {1, 2}},
+    {DType::Q8_0, "q8_0", 8.5, {32, 34}},
+    {DType::Q4_0, "q4_0", 4.5, {32, 18}},
+    {DType::Q4_1, "q4_1", 5.0, {32, 20}},
+    {DType::Q5_0, "q5_0", 5.5, {32, 22}},
+    {DType::Q5_1, "q5_1", 6.0, {32, 24}},
+    {DType::Q4_K, "q4_k", 4.625, {256, 144}},
+    {DType::Q5_K, "q5_k", 5.625, {256, 176}},
+    {DType::Q6_K, "q6_k", 6.5625, {256, 210}},
+    {DType::MXFP4, "mxfp4", 4.25, {32, 17}},
 }};
+
+constexpr const TypeRow& rowOf(DType type) {
+    return kTypes[size_t(type)];
+}
+
+constexpr bool inOrder() {
+    for (size_t i = 0; i < kTypes.size(); ++i) {
+        if (size_t(kTypes[i].type) != i) return false;
+    }
+    return true;
+}
+static_assert(inOrder());
 
 }  // namespace
 
 std::string_view dtypeName(DType type) {
-    for (const TypeRow& row : kTypes) {
-        if (row.type == type) return row.name;
-    }
-    return "unknown";
+    return rowOf(type).name;
 }
 
 std::optional<DType> dtypeFromName(std::string_view name) {
@@ -39,11 +58,23 @@ std::optional<DType> dtypeFromName(std::string_view name) {
     return std::nullopt;
 }
 
-double bitsPerWeight(DType type) {
+std::string encodableNames() {
+    std::string out;
+    const TypeRow* last = nullptr;
     for (const TypeRow& row : kTypes) {
-        if (row.type == type) return row.bits;
+        if (!hasEncoder(row.type)) continue;
+        if (last) out += (out.empty() ? "" : ", ") + std::string(last->name);
+        last = &row;
     }
-    return 0.0;
+    return out + " or " + std::string(last->name);
+}
+
+double bitsPerWeight(DType type) {
+    return rowOf(type).bits;
+}
+
+FileBlock fileBlock(DType type) {
+    return rowOf(type).block;
 }
 
 float f16ToF32(uint16_t h) {

@@ -4,19 +4,49 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace colibri {
 
 // Values are stored in model.json by name, never by number.
-enum class DType : uint8_t { F32, F16, BF16, Q8_0, Q4_0 };
+enum class DType : uint8_t {
+    F32,
+    F16,
+    BF16,
+    Q8_0,
+    Q4_0,
+    Q4_1,
+    Q5_0,
+    Q5_1,
+    Q4_K,
+    Q5_K,
+    Q6_K,
+    MXFP4,
+};
+constexpr int kDTypeCount = 12;
 
-// Elements per quantisation block along the input dimension (1 for plain types).
-// q8_0 and q4_0 follow ggml: 32 elements share one f16 scale.
+// Columns of one block of activations, and of the smallest quantised block of weights.
 constexpr int kBlock = 32;
+
+// The quantised types are ggml's: whole blocks of columns of a row share scales.
+constexpr bool isQuantised(DType type) { return type >= DType::Q8_0; }
+
+// Whether this program makes the type itself; the others only come out of GGUF files.
+constexpr bool hasEncoder(DType type) {
+    return type <= DType::Q4_0 || type == DType::MXFP4;
+}
+
+// One block of a row as it is stored row by row in files: columns and bytes. Plain types: 1 and
+// the size of a value. A row of a quantised type is whole blocks.
+struct FileBlock {
+    int cols, bytes;
+};
+FileBlock fileBlock(DType type);
 
 std::string_view dtypeName(DType type);                       // "f32", "q8_0", ...
 std::optional<DType> dtypeFromName(std::string_view name);    // exact, lower case
-double bitsPerWeight(DType type);                             // 32, 16, 16, 8.5, 4.5
+std::string encodableNames();                                 // "f32, f16, ... or mxfp4"
+double bitsPerWeight(DType type);  // of the packed layout: 32, 16, 16, 8.5, 4.5, ...
 
 }  // namespace colibri

@@ -23,17 +23,18 @@ namespace colibri {
 enum class Isa : uint8_t { Scalar, Avx2, Avx512 };
 std::string_view isaName(Isa isa);  // "scalar", "AVX2", "AVX-512" ("AVX-512 VNNI" is its own bit)
 
-// One block of an activation row quantised for the integer dot products of q8_0 and q4_0.
+// One block of an activation row quantised for the integer dot products of the quantised types.
 struct Q8Block {
-    float scale;      // max |x| / 127
-    int32_t sum;      // sum of q, for the offset of unsigned weights
+    float scale;       // max |x| / 127
+    int16_t sums[2];   // of the first and the second 16 q, for offsets and minima of weights
     int8_t q[kBlock];
+    int32_t sum() const { return sums[0] + sums[1]; }
 };
 static_assert(sizeof(Q8Block) == 40);
 
 // How the activations of a matmul must be given for a weight type.
 constexpr bool usesQuantisedInput(DType weights) {
-    return weights == DType::Q8_0 || weights == DType::Q4_0;
+    return isQuantised(weights);
 }
 // Bytes of one activation row prepared for `weights`: paddedCols floats, or paddedCols/32 Q8Block.
 constexpr int64_t inputRowBytes(DType weights, int64_t cols) {
@@ -79,9 +80,10 @@ struct KernelSet {
                    int64_t ldy);
 
     // h = silu(W1 x) * (W3 x): gate, up and activation fused; same conventions as matmul.
-    void (*gateUp)(DType type, const std::byte* w1, const std::byte* w3, int64_t outRows,
-                   int64_t cols, int64_t first, int64_t last, const std::byte* x, int64_t rows,
-                   float* h, int64_t ldh);
+    // REQUIRES: both types take their input in the same form (usesQuantisedInput).
+    void (*gateUp)(DType type1, const std::byte* w1, DType type3, const std::byte* w3,
+                   int64_t outRows, int64_t cols, int64_t first, int64_t last, const std::byte* x,
+                   int64_t rows, float* h, int64_t ldh);
 
     // out[i] = x[i] / sqrt(mean(x^2) + eps) * w[i]; the sum is accumulated in double. out may be x.
     void (*rmsNorm)(const float* x, const float* w, int64_t n, float eps, float* out);

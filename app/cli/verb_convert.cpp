@@ -22,7 +22,7 @@ int run(const Args& args) {
         options.dtype = dtypeFromName(args.dtype);
         if (!options.dtype) {
             return fail({Code::InvalidArgument, "--dtype: \"" + args.dtype + "\" is not a type",
-                         "Use f32, f16, bf16, q8_0 or q4_0"});
+                         "Use " + encodableNames()});
         }
     }
     if (args.layout == "flat") options.layout = ConvertLayout::Flat;
@@ -40,7 +40,7 @@ int run(const Args& args) {
         return outJson({{"target", args.target},
                         {"name", info->config.name},
                         {"family", info->config.family},
-                        {"dtype", dtypeName(info->expertType)},
+                        {"dtype", info->expertTypeNames()},
                         {"bytes", bytes},
                         {"fingerprint", info->fingerprint}});
     }
@@ -54,11 +54,12 @@ void addConvert(Verbs& verbs) {
     auto args = std::make_shared<Args>();
     CLI::App* verb = verbs.add("convert", "Turn a checkpoint into a model folder",
                                [args] { return run(*args); });
-    verb->add_option("SRC", args->source, "Hugging Face folder, .safetensors file or .gguf file")
+    verb->add_option("SRC", args->source, "Hugging Face folder, .safetensors file or .gguf file (of a split one, any part)")
         ->required();
     verb->add_option("-o,--output", args->target, "Folder to write; must not exist")->required();
     verb->add_option("--dtype", args->dtype,
-                     "f32, f16, bf16, q8_0 or q4_0 (default: as in the source)");
+                     encodableNames() +
+                         " (default: as in the source; of a GGUF file each tensor keeps its own)");
     verb->add_option("--name", args->name, "Name to show (default: from the source)");
     verb->add_option("--layout", args->layout,
                      "container, or flat: a plain file per expert and matrix, f16 or bf16")

@@ -62,8 +62,8 @@ Json describe(const ContainerInfo& info, const LoadShape& shape) {
             {"num_experts_per_tok", c.topK},
             {"expert_size", c.expertSize},
             {"max_position_embeddings", c.maxPositions},
-            {"dense_dtype", dtypeName(info.denseType)},
-            {"expert_dtype", dtypeName(info.expertType)},
+            {"dense_dtype", info.denseTypeNames()},
+            {"expert_dtype", info.expertTypeNames()},
             {"dense_bytes", info.denseBytes},
             {"expert_bytes", info.expertBytes},
             {"expert_record_bytes", info.expertRecordBytes()},
@@ -98,8 +98,7 @@ std::string summary(const ContainerInfo& info, const LoadShape& shape) {
                            millions(info.activeParameterCount()) + " active per token");
     line("Layers", formatCount(c.numLayers) + ", " + formatCount(c.moeLayerCount()) + " with " +
                        formatCount(c.numExperts) + " experts, top-" + formatCount(c.topK));
-    line("Types", "experts " + std::string(dtypeName(info.expertType)) + ", dense " +
-                      std::string(dtypeName(info.denseType)));
+    line("Types", "experts " + info.expertTypeNames() + "; dense " + info.denseTypeNames());
     line("On disk", formatGiB(double(info.denseBytes)) + " dense, " +
                         formatGiB(double(info.expertBytes)) + " experts of " +
                         formatGiB(double(info.expertRecordBytes())));

@@ -17,7 +17,7 @@ int run(Args args) {
     const std::optional<DType> type = dtypeFromName(args.quant);
     if (!type) {
         return fail({Code::InvalidArgument, "--quant: \"" + args.quant + "\" is not a type",
-                     "Use f32, f16, bf16, q8_0 or q4_0"});
+                     "Use " + encodableNames()});
     }
     args.synth.dtype = *type;
     args.synth.target = args.target;
@@ -48,7 +48,7 @@ void addSynth(Verbs& verbs) {
                   [args] { return run(*args); });
     verb->add_option("SHAPE", args->synth.shape, synthShapeNames())->required();
     verb->add_option("-o,--output", args->target, "Folder to write; must not exist")->required();
-    verb->add_option("--quant", args->quant, "f32, f16, bf16, q8_0 or q4_0")->capture_default_str();
+    verb->add_option("--quant", args->quant, encodableNames())->capture_default_str();
     verb->add_option("--skew", args->synth.skew,
                      "Of the routing: 0 is nearly uniform, 1 has clear favourites")
         ->capture_default_str();

@@ -84,21 +84,9 @@ colibri_status_t setKnob(colibri_context_t* ctx, const char* name, int value) {
     return guarded([&] { return setKnob(ctx, name, std::to_string(value).c_str()); });
 }
 
-colibri_dtype_t dtypeOf(DType type) {
-    switch (type) {
-        case DType::F32:
-            return COLIBRI_DTYPE_F32;
-        case DType::F16:
-            return COLIBRI_DTYPE_F16;
-        case DType::BF16:
-            return COLIBRI_DTYPE_BF16;
-        case DType::Q8_0:
-            return COLIBRI_DTYPE_Q8_0;
-        case DType::Q4_0:
-            return COLIBRI_DTYPE_Q4_0;
-    }
-    return COLIBRI_DTYPE_DEFAULT;
-}
+// The C numbers follow those of DType, one higher.
+static_assert(COLIBRI_DTYPE_F32 == int(DType::F32) + 1);
+static_assert(COLIBRI_DTYPE_MXFP4 == int(DType::MXFP4) + 1 && COLIBRI_DTYPE_MXFP4 == kDTypeCount);
 
 colibri_status_t notHostMemory(const char* what, size_t bytes) {
     return fail(COLIBRI_ERROR_UNSUPPORTED,
@@ -164,7 +152,7 @@ colibri_status_t colibri_get_model_info(const colibri_context_t* ctx, colibri_mo
         info->num_moe_layers = int32_t(c.moeLayerCount());
         info->num_experts = int32_t(c.numExperts);
         info->top_k = int32_t(c.topK);
-        info->weight_dtype = dtypeOf(engine.info().expertType);
+        info->weight_dtype = colibri_dtype_t(int(engine.info().expertType) + 1);
         info->context_length = engine.contextLength();
         return COLIBRI_SUCCESS;
     });

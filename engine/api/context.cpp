@@ -13,21 +13,10 @@ namespace {
 
 constexpr int64_t kConfigLimit = 1 << 20;
 
+// The C numbers are one higher (colibri.cpp checks that).
 std::optional<DType> dtypeOf(colibri_dtype_t type) {
-    switch (type) {
-        case COLIBRI_DTYPE_F32:
-            return DType::F32;
-        case COLIBRI_DTYPE_F16:
-            return DType::F16;
-        case COLIBRI_DTYPE_BF16:
-            return DType::BF16;
-        case COLIBRI_DTYPE_Q8_0:
-            return DType::Q8_0;
-        case COLIBRI_DTYPE_Q4_0:
-            return DType::Q4_0;
-        default:
-            return std::nullopt;
-    }
+    const int i = int(type) - 1;
+    return i >= 0 && i < kDTypeCount ? std::optional(DType(i)) : std::nullopt;
 }
 
 // What the caller believes about the model against what it is.
@@ -56,7 +45,7 @@ Status compare(const colibri_config_t& config, const ContainerInfo& info) {
     }
     if (*type != info.expertType) {
         return differs("weight_dtype", std::string(dtypeName(*type)),
-                       std::string(dtypeName(info.expertType)) + " experts");
+                       info.expertTypeNames() + " experts");
     }
     return {};
 }

@@ -18,8 +18,8 @@ enum class ConvertLayout { Container, Flat };  // Flat: engine/convert/flat.h
 struct ConvertOptions {
     std::filesystem::path source;        // HF folder, .safetensors file, or .gguf file
     std::filesystem::path target;        // must not exist (or be an interrupted conversion of this)
-    // Type of the matrices; routers, norms and biases stay f32. None: keep the source's. With q4_0
-    // the embedding and the head are kept at q8_0.
+    // Type of the matrices, one that hasEncoder; routers, norms and biases stay f32. None: each
+    // keeps the source's. With q4_0 and mxfp4 the embedding and the head are kept at q8_0.
     std::optional<DType> dtype;
     std::string name;                    // shown name; empty: from the source
     ConvertLayout layout = ConvertLayout::Container;  // Flat: types f16 and bf16 only

@@ -17,26 +17,27 @@ constexpr uint64_t kCountLimit = 16 << 20;
 constexpr int64_t kElementLimit = int64_t(1) << 56;
 constexpr int kMaxDims = 4;
 
-// ggml's weight types: block of elements, bytes of a block, and whether it is read here.
+// ggml's weight types: those read here, and the others by name. Where the size of a block is known
+// the file is checked whether or not the type is read.
 struct GgmlType {
     uint32_t id;
     const char* name;
-    int block, bytes;
     std::optional<DType> dtype;
+    FileBlock block = {0, 0};            // of a type that is not read; 0: not known
 };
 const GgmlType kTypes[] = {
-    {0, "F32", 1, 4, DType::F32},     {1, "F16", 1, 2, DType::F16},
-    {2, "Q4_0", 32, 18, DType::Q4_0}, {3, "Q4_1", 32, 20, {}},
-    {6, "Q5_0", 32, 22, {}},          {7, "Q5_1", 32, 24, {}},
-    {8, "Q8_0", 32, 34, DType::Q8_0}, {9, "Q8_1", 32, 36, {}},
-    {10, "Q2_K", 256, 84, {}},        {11, "Q3_K", 256, 110, {}},
-    {12, "Q4_K", 256, 144, {}},       {13, "Q5_K", 256, 176, {}},
-    {14, "Q6_K", 256, 210, {}},       {15, "Q8_K", 256, 292, {}},
-    {20, "IQ4_NL", 32, 18, {}},       {23, "IQ4_XS", 256, 136, {}},
-    {24, "I8", 1, 1, {}},             {25, "I16", 1, 2, {}},
-    {26, "I32", 1, 4, {}},            {27, "I64", 1, 8, {}},
-    {28, "F64", 1, 8, {}},            {30, "BF16", 1, 2, DType::BF16},
-    {39, "MXFP4", 32, 17, {}},
+    {0, "F32", DType::F32},      {1, "F16", DType::F16},       {2, "Q4_0", DType::Q4_0},
+    {3, "Q4_1", DType::Q4_1},    {6, "Q5_0", DType::Q5_0},     {7, "Q5_1", DType::Q5_1},
+    {8, "Q8_0", DType::Q8_0},    {9, "Q8_1", {}, {32, 36}},    {10, "Q2_K", {}, {256, 84}},
+    {11, "Q3_K", {}, {256, 110}}, {12, "Q4_K", DType::Q4_K},   {13, "Q5_K", DType::Q5_K},
+    {14, "Q6_K", DType::Q6_K},   {15, "Q8_K", {}, {256, 292}}, {16, "IQ2_XXS", {}},
+    {17, "IQ2_XS", {}},          {18, "IQ3_XXS", {}},          {19, "IQ1_S", {}},
+    {20, "IQ4_NL", {}, {32, 18}}, {21, "IQ3_S", {}},           {22, "IQ2_S", {}},
+    {23, "IQ4_XS", {}, {256, 136}}, {24, "I8", {}, {1, 1}},    {25, "I16", {}, {1, 2}},
+    {26, "I32", {}, {1, 4}},     {27, "I64", {}, {1, 8}},      {28, "F64", {}, {1, 8}},
+    {29, "IQ1_M", {}},           {30, "BF16", DType::BF16},    {34, "TQ1_0", {}},
+    {35, "TQ2_0", {}},           {39, "MXFP4", DType::MXFP4},  {40, "NVFP4", {}},
+    {41, "Q1_0", {}},
 };
 
 enum ValueType : uint32_t {
@@ -221,14 +222,15 @@ private:
         if (it == std::end(kTypes)) {
             t.typeName = "type " + std::to_string(type);   // size unknown: never read
         } else {
-            if (t.shape.back() % it->block != 0) {
+            const FileBlock block = it->dtype ? fileBlock(*it->dtype) : it->block;
+            t.typeName = it->name;
+            t.dtype = it->dtype;
+            if (block.cols > 0 && t.shape.back() % block.cols != 0) {
                 fail("tensor \"" + t.name + "\": a row of " + std::to_string(t.shape.back()) +
                      " is not whole blocks of " + it->name);
                 return;
             }
-            t.typeName = it->name;
-            t.dtype = it->dtype;
-            t.bytes = elements / it->block * it->bytes;
+            if (block.cols > 0) t.bytes = elements / block.cols * block.bytes;
         }
         out.tensors.push_back(std::move(t));
     }

@@ -4,9 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/base/file.h"
 #include "engine/base/format.h"
-#include "engine/convert/gguf.h"
+#include "engine/convert/gguf_parts.h"
 #include "engine/convert/gguf_tokenizer.h"
 #include "engine/model/layout.h"
 
@@ -192,16 +191,9 @@ void addTokenizer(const GgufHeader& header, OpenedSource& out) {
 Result<OpenedSource> openGgufSource(const std::filesystem::path& path) {
     const std::string where = path.string();
     OpenedSource out;
-    Result<int> index = out.checkpoint.addFile(path);
-    if (!index) return index.status();
-    Result<File> file = File::open(path, File::Mode::Read);
-    if (!file) return file.status();
-    Result<GgufHeader> header = readGgufHeader(*file, out.checkpoint.files().front().bytes);
-    if (!header) return header.status();
-    if (header->integer("split.count").value_or(1) > 1) {
-        return Status(Code::Unsupported, where + ": a GGUF split over several files",
-                      "Join the parts first (gguf-split --merge)");
-    }
+    Result<GgufParts> parts = openGgufParts(path, out.checkpoint);
+    if (!parts) return parts.status();
+    GgufHeader* header = &parts->header;
     Result<const FamilyRow*> family = familyOf(*header, where);
     if (!family) return family.status();
     const FamilyRow& row = **family;
@@ -218,7 +210,7 @@ Result<OpenedSource> openGgufSource(const std::filesystem::path& path) {
     c.tiedEmbeddings = findTensor(*header, "output.weight") == nullptr;
     if (Status s = checkConfig(c); !s.ok()) return s.in(where);
     const std::string* name = header->text("general.name");
-    c.name = name && !name->empty() ? *name : path.stem().string();
+    c.name = name && !name->empty() ? *name : parts->name;
 
     out.naming = &ggufNaming();
     out.pairedRope = row.ggufPairedRope;
@@ -232,7 +224,6 @@ Result<OpenedSource> openGgufSource(const std::filesystem::path& path) {
     }
     addTokenizer(*header, out);
     for (SourceTensor& t : header->tensors) {
-        t.file = *index;
         COLIBRI_TRY(out.checkpoint.addTensor(std::move(t)));
     }
     Result<std::string> fingerprint = out.checkpoint.fingerprint(summary);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opens a GGUF file as a checkpoint.
+// Opens a GGUF file as a checkpoint; of a split one, any part stands for all.
 #pragma once
 
 #include <filesystem>
@@ -9,7 +9,7 @@
 
 namespace colibri {
 
-// Reads the header only. Errors: BadInput (damaged), Unsupported (version, architecture, weight
+// Reads the headers only. Errors: BadInput (damaged), Unsupported (version, architecture, weight
 // type, option by name).
 Result<OpenedSource> openGgufSource(const std::filesystem::path& path);
 

@@ -66,12 +66,7 @@ ContainerInfo containerOf(const OpenedSource& source, const Plan& plan) {
     info.source = source.kind + ", " + std::string(dtypeName(plan.sourceType)) + ": " +
                   source.config.name;
     info.fingerprint = source.fingerprint;
-    if (!plan.layers.empty()) info.expertType = plan.layers.front().layout.dtype;
-    int64_t largest = 0;
-    for (const DensePart& d : plan.dense) {
-        if (d.info.bytes > largest) info.denseType = d.info.dtype;
-        largest = std::max(largest, d.info.bytes);
-    }
+    info.settleTypes();
     for (auto& [name, content] : source.extraFiles) {
         info.hasTokenizer |= name == "tokenizer.json";
         info.hasTemplate |= name == "chat_template.jinja";

@@ -329,23 +329,45 @@ private:
         bool good = true;
         for (size_t which = 0; which < 3; ++which) good &= expertMatrix(layer, which, part);
         if (!good) return;
-        // One type for the layer; when the source mixes them, the widest.
-        DType type = part.experts[0][0].dtype();
-        for (auto& views : part.experts) {
-            for (const RowView& v : views) type = wider(type, v.dtype());
-        }
-        part.layout = expertLayout(m_plan.config, layer, m_dtype.value_or(type));
+        part.layout = expertLayout(m_plan.config, layer, typesOf(part));
         m_plan.layers.push_back(std::move(part));
     }
 
-    static DType wider(DType a, DType b) {
+    // Of each matrix the one type that all experts of the layer can have.
+    ExpertTypes typesOf(const ExpertsPart& part) const {
+        if (m_dtype) return ExpertTypes::all(*m_dtype);
+        DType types[3];
+        for (size_t i = 0; i < 3; ++i) {
+            types[i] = part.experts[0][i].dtype();
+            for (const auto& views : part.experts) types[i] = common(types[i], views[i].dtype());
+        }
+        matchInputs(types[0], types[1]);
+        return {types[0], types[1], types[2]};
+    }
+
+    // A type that holds the values of both; of two quantised types no better one than q8_0.
+    static DType common(DType a, DType b) {
         if (a == b) return a;
-        bool halves = (a == DType::F16 && b == DType::BF16) || (a == DType::BF16 && b == DType::F16);
-        if (halves) return DType::F32;
-        auto rank = [](DType t) {
-            return t == DType::Q4_0 ? 0 : t == DType::Q8_0 ? 1 : t == DType::F32 ? 3 : 2;
-        };
-        return rank(a) > rank(b) ? a : b;
+        if (isQuantised(a) && isQuantised(b)) return DType::Q8_0;
+        if (isQuantised(a)) return b;
+        if (isQuantised(b)) return a;
+        return DType::F32;
+    }
+
+    // Gate and up are multiplied with one input: a quantised one beside a plain one becomes plain.
+    static void matchInputs(DType& gate, DType& up) {
+        if (isQuantised(gate) == isQuantised(up)) return;
+        (isQuantised(gate) ? gate : up) = DType::F32;
+    }
+
+    // The same for the dense layers.
+    void matchDenseInputs() {
+        for (size_t i = 1; i < m_plan.dense.size(); ++i) {
+            TensorInfo &gate = m_plan.dense[i - 1].info, &up = m_plan.dense[i].info;
+            if (gate.name.ends_with(".gate") && up.name.ends_with(".up")) {
+                matchInputs(gate.dtype, up.dtype);
+            }
+        }
     }
 
     // Buffers that hold nothing learned, the copy of a tied head, prediction layers after the last.
@@ -366,6 +388,7 @@ private:
     }
 
     void place() {
+        matchDenseInputs();
         std::vector<TensorInfo> infos;
         for (DensePart& d : m_plan.dense) infos.push_back(d.info);
         m_plan.denseBytes = placeDense(infos);
@@ -373,7 +396,7 @@ private:
         for (ExpertsPart& p : m_plan.layers) {
             m_plan.expertBytes += p.layout.recordBytes * m_plan.config.numExperts;
         }
-        std::array<int64_t, 8> bytes{};
+        std::array<int64_t, kDTypeCount> bytes{};
         for (const SourceTensor* t : m_used) {
             bytes[size_t(t->dtype.value_or(DType::BF16))] += t->bytes;
         }
@@ -387,7 +410,8 @@ private:
         if (lists.empty()) {
             return Status(Code::Unsupported,
                           where + ": tensors of a type that is not read" + m_type.text(),
-                          "Read are F32, F16, BF16, FP8 in blocks, MXFP4, and from GGUF also Q8_0 and Q4_0");
+                          "Read are F32, F16, BF16, FP8 in blocks, MXFP4, and from GGUF also "
+                          "Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K and Q6_K");
         }
         return Status(Code::BadInput,
                       where + ": the tensors do not fit a " + m_plan.config.family +
@@ -408,11 +432,19 @@ private:
 
 DType targetType(const std::string& name, DType source, std::optional<DType> asked) {
     if (!asked) return source;
-    if (*asked == DType::Q4_0 && (name == "embed" || name == "head")) return DType::Q8_0;
+    const bool coarse = *asked == DType::Q4_0 || *asked == DType::MXFP4;
+    if (coarse && (name == "embed" || name == "head")) return DType::Q8_0;
     return *asked;
 }
 
+Status noEncoder(DType type) {
+    return Status(Code::InvalidArgument,
+                  std::string(dtypeName(type)) + " is read from GGUF files, not made here",
+                  "Use " + encodableNames());
+}
+
 Result<Plan> makePlan(const OpenedSource& source, std::optional<DType> dtype) {
+    if (dtype && !hasEncoder(*dtype)) return noEncoder(*dtype);
     return Planner(source, dtype).run();
 }
 

@@ -25,22 +25,6 @@ uint16_t loadU16(const std::byte* p) {
     return v;
 }
 
-// One block of 32 in ggml's form; q8_0: scale, 32 int8. q4_0: scale, 16 bytes, byte j holds
-// value j in its low and value j + 16 in its high nibble, offset by 8.
-void decodeQ8(const std::byte* block, float* out) {
-    float d = f16ToF32(loadU16(block));
-    for (int i = 0; i < kBlock; ++i) out[i] = d * float(int8_t(block[2 + i]));
-}
-
-void decodeQ4(const std::byte* block, float* out) {
-    float d = f16ToF32(loadU16(block));
-    for (int i = 0; i < kBlock / 2; ++i) {
-        int byte = int(block[2 + i]);
-        out[i] = d * float((byte & 15) - 8);
-        out[i + kBlock / 2] = d * float((byte >> 4) - 8);
-    }
-}
-
 void decode(DType type, const std::byte* in, int64_t count, float* out) {
     switch (type) {
         case DType::F32:
@@ -59,12 +43,8 @@ void decode(DType type, const std::byte* in, int64_t count, float* out) {
                 out[i] = std::bit_cast<float>(uint32_t(loadU16(in + 2 * i)) << 16);
             }
             return;
-        case DType::Q8_0:
-            for (int64_t b = 0; b < count / kBlock; ++b) decodeQ8(in + 34 * b, out + kBlock * b);
-            return;
-        case DType::Q4_0:
-            for (int64_t b = 0; b < count / kBlock; ++b) decodeQ4(in + 18 * b, out + kBlock * b);
-            return;
+        default:
+            ggmlToFloats(type, in, count / fileBlock(type).cols, out);
     }
 }
 
@@ -105,14 +85,8 @@ std::string shapeText(const std::vector<int64_t>& shape) {
 }
 
 int64_t sourceRowBytes(DType type, int64_t cols) {
-    switch (type) {
-        case DType::F32: return cols * 4;
-        case DType::F16:
-        case DType::BF16: return cols * 2;
-        case DType::Q8_0: return cols / kBlock * 34;
-        case DType::Q4_0: return cols / kBlock * 18;
-    }
-    return 0;
+    const FileBlock block = fileBlock(type);
+    return cols / block.cols * block.bytes;
 }
 
 Result<int> Checkpoint::addFile(const std::filesystem::path& path) {
@@ -200,9 +174,34 @@ void Checkpoint::rename(const std::function<std::string(const std::string&)>& ne
     m_tensors = std::move(kept);
 }
 
+// One row as the blocks of a GGUF: the scale, then 16 bytes with values j and j + 16 in each,
+// where the checkpoint has values 2 j and 2 j + 1 and the scales elsewhere.
+Status Checkpoint::readMxfp4(const RowView& view, int64_t row, std::byte* out) const {
+    const int64_t first = view.start(row), blocks = view.cols / kBlock;
+    std::vector<std::byte> values(size_t(view.cols / 2)), scales(static_cast<size_t>(blocks));
+    COLIBRI_TRY(read(view.tensor->file, view.tensor->offset + first / 2, values));
+    COLIBRI_TRY(read(view.scales->file, view.scales->offset + first / kBlock, scales));
+    for (int64_t b = 0; b < blocks; ++b) {
+        std::byte* block = out + b * (1 + kBlock / 2);
+        block[0] = scales[size_t(b)];
+        const auto value = [&](int64_t i) {
+            const auto byte = uint8_t(values[size_t(b * kBlock / 2 + i / 2)]);
+            return uint8_t(i % 2 ? byte >> 4 : byte & 15);
+        };
+        for (int64_t j = 0; j < kBlock / 2; ++j) {
+            block[1 + j] = std::byte(value(j) | value(j + kBlock / 2) << 4);
+        }
+    }
+    return {};
+}
+
 Status Checkpoint::readRaw(const RowView& view, int64_t row, int64_t n, std::byte* out) const {
     const SourceTensor& t = *view.tensor;
-    const int64_t rowBytes = sourceRowBytes(*t.dtype, view.cols);
+    const int64_t rowBytes = sourceRowBytes(view.dtype(), view.cols);
+    if (view.encoding == Encoding::Mxfp4) {
+        for (int64_t i = 0; i < n; ++i) COLIBRI_TRY(readMxfp4(view, row + i, out + i * rowBytes));
+        return {};
+    }
     for (int64_t i = 0; i < n;) {
         const int64_t run = runOf(view, row + i, n - i);
         COLIBRI_TRY(read(t.file, t.offset + sourceRowBytes(*t.dtype, view.start(row + i)),
@@ -235,9 +234,18 @@ Status Checkpoint::readSpan(const RowView& view, int64_t first, int64_t count,
                             std::vector<std::byte>& scratch, float* out) const {
     const SourceTensor& t = *view.tensor;
     if (view.encoding == Encoding::Plain) {
-        scratch.resize(size_t(sourceRowBytes(*t.dtype, count)));
-        COLIBRI_TRY(read(t.file, t.offset + sourceRowBytes(*t.dtype, first), scratch));
-        decode(*t.dtype, scratch.data(), count, out);
+        const DType type = *t.dtype;
+        const int64_t block = fileBlock(type).cols, skip = first % block;
+        const int64_t whole = (skip + count + block - 1) / block * block;
+        scratch.resize(size_t(sourceRowBytes(type, whole)));
+        COLIBRI_TRY(read(t.file, t.offset + sourceRowBytes(type, first - skip), scratch));
+        if (whole == count) {
+            decode(type, scratch.data(), count, out);
+        } else {  // values from the middle of blocks
+            std::vector<float> values(static_cast<size_t>(whole));
+            decode(type, scratch.data(), whole, values.data());
+            std::copy(values.begin() + skip, values.begin() + skip + count, out);
+        }
         return {};
     }
     Result<const std::vector<float>*> scales = scalesOf(*view.scales);

@@ -56,7 +56,11 @@ struct RowView {
     std::array<int64_t, 2> scaleBlock{};  // each of which holds for so many rows and columns
 
     // What a conversion makes of it unless told otherwise.
-    DType dtype() const { return encoding == Encoding::Plain ? *tensor->dtype : DType::BF16; }
+    DType dtype() const {
+        return encoding == Encoding::Plain  ? *tensor->dtype
+               : encoding == Encoding::Fp8 ? DType::BF16
+                                           : DType::MXFP4;
+    }
     int64_t start(int64_t row) const;    // element at which a row begins
 };
 
@@ -85,8 +89,8 @@ public:
 
     // Bytes of a file at an offset.
     Status read(int file, int64_t offset, std::span<std::byte> out) const;
-    // Rows [row, row + n) of a view as stored (n * sourceRowBytes; REQUIRES: plain, colStride 1) or
-    // as f32 (n * cols).
+    // Rows [row, row + n) of a view as stored (n * sourceRowBytes of its dtype; REQUIRES: not FP8,
+    // colStride 1) or as f32 (n * cols).
     Status readRaw(const RowView& view, int64_t row, int64_t n, std::byte* out) const;
     Status readFloats(const RowView& view, int64_t row, int64_t n, std::vector<std::byte>& scratch,
                       float* out) const;
@@ -97,6 +101,7 @@ public:
 
 private:
     Result<const File*> fileAt(int index) const;
+    Status readMxfp4(const RowView& view, int64_t row, std::byte* out) const;
     Status readSpan(const RowView& view, int64_t first, int64_t count,
                     std::vector<std::byte>& scratch, float* out) const;
     // A whole small tensor as f32, kept for the next call.

@@ -153,11 +153,11 @@ private:
             const int64_t start = e * layer.recordBytes;
             out->beginHash();
             COLIBRI_TRY(out->padTo(start + layer.w1Offset));
-            COLIBRI_TRY(writeMatrix(*out, layer.dtype, c.expertSize, c.hiddenSize, in));
+            COLIBRI_TRY(writeMatrix(*out, layer.types.w1, c.expertSize, c.hiddenSize, in));
             COLIBRI_TRY(out->padTo(start + layer.w3Offset));
-            COLIBRI_TRY(writeMatrix(*out, layer.dtype, c.expertSize, c.hiddenSize, in));
+            COLIBRI_TRY(writeMatrix(*out, layer.types.w1, c.expertSize, c.hiddenSize, in));
             COLIBRI_TRY(out->padTo(start + layer.w2Offset));
-            COLIBRI_TRY(writeMatrix(*out, layer.dtype, c.hiddenSize, c.expertSize, down));
+            COLIBRI_TRY(writeMatrix(*out, layer.types.w2, c.hiddenSize, c.expertSize, down));
             COLIBRI_TRY(out->padTo(start + layer.recordBytes));
             layer.hashes.push_back(out->hash());
         }
@@ -242,6 +242,7 @@ Result<ContainerInfo> plannedSynthetic(const SynthOptions& o) {
         return Status(Code::InvalidArgument, "the skew is not between 0 and 4",
                       "0 is nearly uniform routing, 1 has clear favourites");
     }
+    if (!hasEncoder(o.dtype)) return noEncoder(o.dtype);
     ContainerInfo info;
     info.config = configOf(*shape, o.layers ? o.layers : shape->layers);
     COLIBRI_TRY(checkConfig(info.config));
@@ -257,10 +258,10 @@ Result<ContainerInfo> plannedSynthetic(const SynthOptions& o) {
     }
     info.denseBytes = placeDense(info.tensors);
     for (int64_t l = 0; l < info.config.numLayers; ++l) {
-        info.expertLayers.push_back(expertLayout(info.config, l, o.dtype));
+        info.expertLayers.push_back(expertLayout(info.config, l, ExpertTypes::all(o.dtype)));
         info.expertBytes += info.expertLayers.back().recordBytes * info.config.numExperts;
     }
-    info.denseType = info.expertType = o.dtype;
+    info.settleTypes();
     info.source = std::string("synthetic: random weights in the shape of ") + shape->of +
                   ", router skew " + formatSig(o.skew, 2);
     info.fingerprint =

@@ -39,16 +39,6 @@ uint32_t largestBits(const float* x, int64_t n) {
 
 constexpr uint32_t kInfinityBits = 0x7f800000u;
 
-bool blockScalesFinite(const std::byte* raw, int64_t blocks, int64_t blockBytes) {
-    bool good = true;
-    for (int64_t b = 0; b < blocks; ++b) {
-        uint16_t scale;
-        std::memcpy(&scale, raw + b * blockBytes, sizeof scale);
-        good &= (scale & 0x7c00) != 0x7c00;
-    }
-    return good;
-}
-
 }  // namespace
 
 PlanWriter::PlanWriter(const OpenedSource& source, Plan& plan,
@@ -150,10 +140,11 @@ Status PlanWriter::writeLayer(ExpertsPart& part, size_t number) {
     for (size_t e = 0; e < part.experts.size(); ++e) {
         const int64_t start = int64_t(e) * layout.recordBytes;
         const int64_t offsets[3] = {layout.w1Offset, layout.w3Offset, layout.w2Offset};
+        const DType types[3] = {layout.types.w1, layout.types.w3, layout.types.w2};
         out->beginHash();
         for (int i = 0; i < 3; ++i) {
             COLIBRI_TRY(out->padTo(start + offsets[i]));
-            COLIBRI_TRY(writeRows(*out, part.experts[e][size_t(i)], layout.dtype, true));
+            COLIBRI_TRY(writeRows(*out, part.experts[e][size_t(i)], types[i], true));
         }
         COLIBRI_TRY(out->padTo(start + layout.recordBytes));
         layout.hashes.push_back(out->hash());
@@ -187,12 +178,11 @@ Status PlanWriter::writeRows(OutputFile& out, const RowView& view, DType type, b
 // Rows [row, row + n) into m_packed.
 Status PlanWriter::packRun(const RowView& view, DType type, bool packed, int64_t row, int64_t n) {
     const DType from = view.dtype();
-    if (packed && from == type && (type == DType::Q8_0 || type == DType::Q4_0)) {
+    if (packed && from == type && isQuantised(type)) {
         const int64_t rawBytes = n * sourceRowBytes(type, view.cols);
         m_raw.resize(size_t(rawBytes));
         COLIBRI_TRY(m_source.checkpoint.readRaw(view, row, n, m_raw.data()));
-        const int64_t blockBytes = sourceRowBytes(type, kBlock);
-        if (!blockScalesFinite(m_raw.data(), rawBytes / blockBytes, blockBytes)) {
+        if (!ggmlScalesFinite(type, m_raw.data(), rawBytes / fileBlock(type).bytes)) {
             noteFault(view, "not finite");
         }
         m_packed.resize(size_t(packedBytes(type, n, view.cols)));

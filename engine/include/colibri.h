@@ -50,7 +50,14 @@ typedef enum colibri_dtype {
     COLIBRI_DTYPE_F16 = 2,
     COLIBRI_DTYPE_BF16 = 3,
     COLIBRI_DTYPE_Q8_0 = 4,
-    COLIBRI_DTYPE_Q4_0 = 5
+    COLIBRI_DTYPE_Q4_0 = 5,
+    COLIBRI_DTYPE_Q4_1 = 6,
+    COLIBRI_DTYPE_Q5_0 = 7,
+    COLIBRI_DTYPE_Q5_1 = 8,
+    COLIBRI_DTYPE_Q4_K = 9,
+    COLIBRI_DTYPE_Q5_K = 10,
+    COLIBRI_DTYPE_Q6_K = 11,
+    COLIBRI_DTYPE_MXFP4 = 12
 } colibri_dtype_t;
 
 /* Zero is the default of every field but model_path. What is said here about the model
@@ -64,7 +71,7 @@ typedef struct colibri_config {
     colibri_device_t device;
     int32_t gpu_id;               /* with COLIBRI_DEVICE_GPU */
     int32_t expert_cache_size;    /* experts per MoE layer; 0: as memory allows */
-    colibri_dtype_t weight_dtype; /* of the experts */
+    colibri_dtype_t weight_dtype; /* of the experts; of several types, that with the most bytes */
     bool reload_on_change;        /* read the router table again when its file is replaced */
     int32_t context_length;       /* tokens of the longest sequence; 0: as memory allows */
     int32_t compute_threads;      /* 0: one per physical core */
@@ -87,7 +94,7 @@ typedef struct colibri_model_info {
     int32_t num_moe_layers;
     int32_t num_experts; /* per MoE layer */
     int32_t top_k;
-    colibri_dtype_t weight_dtype; /* of the experts */
+    colibri_dtype_t weight_dtype; /* of the experts; of several types, that with the most bytes */
     int64_t context_length;       /* most tokens of one dispatch */
 } colibri_model_info_t;
 colibri_status_t colibri_get_model_info(const colibri_context_t* ctx, colibri_model_info_t* info);

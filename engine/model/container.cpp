@@ -9,6 +9,7 @@
 #include "engine/model/layout.h"
 #include "engine/model/model_json.h"
 #include "engine/model/progress_gate.h"
+#include "kernels/packed.h"
 
 namespace colibri {
 
@@ -109,6 +110,56 @@ int64_t ContainerInfo::activeParameterCount() const {
                    config.hiddenSize * config.expertSize;
     return parameterCount() - idle;
 }
+
+ContainerInfo::TypeBytes ContainerInfo::denseTypeBytes() const {
+    TypeBytes bytes{};
+    for (const TensorInfo& t : tensors) {
+        if (t.packed) bytes[size_t(t.dtype)] += t.bytes;
+    }
+    return bytes;
+}
+
+ContainerInfo::TypeBytes ContainerInfo::expertTypeBytes() const {
+    TypeBytes bytes{};
+    for (const ExpertLayer& e : expertLayers) {
+        const int64_t in = config.hiddenSize, out = config.expertSize;
+        bytes[size_t(e.types.w1)] += packedBytes(e.types.w1, out, in);
+        bytes[size_t(e.types.w3)] += packedBytes(e.types.w3, out, in);
+        bytes[size_t(e.types.w2)] += packedBytes(e.types.w2, in, out);
+    }
+    return bytes;
+}
+
+namespace {
+
+// Types that occur, that with the most bytes first.
+template <typename Bytes>
+std::vector<DType> byBytes(const Bytes& bytes) {
+    std::vector<DType> types;
+    for (int i = 0; i < kDTypeCount; ++i) {
+        if (bytes[size_t(i)] > 0) types.push_back(DType(i));
+    }
+    std::stable_sort(types.begin(), types.end(),
+                     [&](DType a, DType b) { return bytes[size_t(a)] > bytes[size_t(b)]; });
+    return types;
+}
+
+std::string namesOf(const std::vector<DType>& types) {
+    std::string out;
+    for (DType type : types) out += (out.empty() ? "" : ", ") + std::string(dtypeName(type));
+    return out;
+}
+
+}  // namespace
+
+void ContainerInfo::settleTypes() {
+    const std::vector<DType> dense = byBytes(denseTypeBytes()), expert = byBytes(expertTypeBytes());
+    denseType = dense.empty() ? DType::F32 : dense.front();
+    expertType = expert.empty() ? DType::F32 : expert.front();
+}
+
+std::string ContainerInfo::denseTypeNames() const { return namesOf(byBytes(denseTypeBytes())); }
+std::string ContainerInfo::expertTypeNames() const { return namesOf(byBytes(expertTypeBytes())); }
 
 Result<ContainerInfo> openContainer(const std::filesystem::path& dir) {
     std::error_code error;

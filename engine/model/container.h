@@ -20,6 +20,7 @@
 // and routers are plain row-major f32.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -47,11 +48,19 @@ struct TensorInfo {
     uint64_t hash = 0;                   // xxh3-64 of the bytes
 };
 
-// The experts of one layer, all of one shape and type.
+struct ExpertTypes {                     // of the three matrices of a record
+    DType w1 = DType::Q8_0, w3 = DType::Q8_0, w2 = DType::Q8_0;
+
+    static ExpertTypes all(DType type) { return {type, type, type}; }
+    bool same() const { return w1 == w3 && w1 == w2; }
+};
+
+// The experts of one layer, all of one shape and of the same types. The inputs of w1 and w3 have
+// one form: both or neither are quantised.
 struct ExpertLayer {
     int64_t layer = 0;                   // model layer index
     std::string file;                    // "experts/layer_003.bin"
-    DType dtype = DType::Q8_0;
+    ExpertTypes types;
     int64_t recordBytes = 0;             // multiple of kRecordAlign
     int64_t w1Offset = 0, w3Offset = 0, w2Offset = 0;  // inside a record
     std::vector<uint64_t> hashes;        // (E) xxh3-64 of each record
@@ -64,7 +73,7 @@ struct ContainerInfo {
     ModelConfig config;
     std::vector<TensorInfo> tensors;
     std::vector<ExpertLayer> expertLayers;   // one per MoE layer, in order
-    DType denseType = DType::F32, expertType = DType::F32;  // predominant, for display
+    DType denseType = DType::F32, expertType = DType::F32;  // of the most bytes of matrices
     std::string source;                  // what it was converted from
     std::string fingerprint;             // hex xxh3-128 of source headers: identity of the model
     int64_t denseBytes = 0;              // dense.bin
@@ -75,6 +84,15 @@ struct ContainerInfo {
     int64_t expertRecordBytes() const;   // of one expert (largest layer)
     int64_t parameterCount() const;      // all weights
     int64_t activeParameterCount() const;  // dense weights and k experts per MoE layer
+    void settleTypes();                  // denseType and expertType, from the tables
+    // All types of the matrices, that with the most bytes first: "q4_k, q6_k".
+    std::string denseTypeNames() const;
+    std::string expertTypeNames() const;
+
+private:
+    using TypeBytes = std::array<int64_t, kDTypeCount>;
+    TypeBytes denseTypeBytes() const;
+    TypeBytes expertTypeBytes() const;
 };
 
 std::string tensorName(int64_t layer, const char* part);   // (3, "q") -> "3.q"

@@ -14,6 +14,15 @@ constexpr int64_t kRecordingBytes = 16 << 20;  // event rings, series and histog
 constexpr int64_t kLogitRows = 64;             // rows of a batch that want logits at once
 constexpr int64_t kHugePage = 2 << 20;
 
+// A plain type when there is one: its input takes more memory than that of quantised ones.
+template <typename Items, typename TypeOf>
+DType widestInput(const Items& items, TypeOf typeOf) {
+    for (const auto& item : items) {
+        if (!usesQuantisedInput(typeOf(item))) return DType::F32;
+    }
+    return DType::Q8_0;
+}
+
 // Activations of one chunk of R rows, in f32 unless "as input": the form inputRowBytes gives for
 // the weight type. H hidden, Q = heads x d, KV = kv heads x d, D dense FFN, E experts, k chosen,
 // I expert size.
@@ -40,10 +49,14 @@ int64_t bufferBytes(const ContainerInfo& info, const LoadShape& shape) {
     floats += hidden + 2 * c.numExperts + k * (c.expertSize + hidden);
     floats += 2 * hidden + c.numExperts;
     int64_t perRow = floats * int64_t(sizeof(float));
-    perRow += inputRowBytes(info.denseType, std::max(inner, qWidth)) +
-              inputRowBytes(info.denseType, inner);
-    perRow += (k + 1) * inputRowBytes(info.expertType, hidden) +
-              k * inputRowBytes(info.expertType, c.expertSize);
+    const DType dense = widestInput(info.tensors, [](const TensorInfo& t) {
+        return t.packed ? t.dtype : DType::Q8_0;
+    });
+    const DType in = widestInput(info.expertLayers, [](const ExpertLayer& e) { return e.types.w1; });
+    const DType down =
+        widestInput(info.expertLayers, [](const ExpertLayer& e) { return e.types.w2; });
+    perRow += inputRowBytes(dense, std::max(inner, qWidth)) + inputRowBytes(dense, inner);
+    perRow += (k + 1) * inputRowBytes(in, hidden) + k * inputRowBytes(down, c.expertSize);
     int64_t bytes = rows * perRow + kLogitRows * c.vocabSize * int64_t(sizeof(float));
     const int64_t seen = c.slidingWindow > 0 && c.windowLayer.empty() ? std::min(c.slidingWindow, shape.contextLength)
                                              : shape.contextLength;

@@ -323,17 +323,22 @@ std::string expertFileName(int64_t layer) {
     return name;
 }
 
-ExpertLayer expertLayout(const ModelConfig& config, int64_t layer, DType type) {
+bool fitsBlocks(DType type, int64_t cols) {
+    return hasEncoder(type) || cols % fileBlock(type).cols == 0;
+}
+
+ExpertLayer expertLayout(const ModelConfig& config, int64_t layer, ExpertTypes types) {
     ExpertLayer out;
     out.layer = layer;
     out.file = expertFileName(layer);
-    out.dtype = type;
-    int64_t inner = packedBytes(type, config.expertSize, config.hiddenSize);
+    out.types = types;
+    const int64_t w1 = packedBytes(types.w1, config.expertSize, config.hiddenSize);
+    const int64_t w3 = packedBytes(types.w3, config.expertSize, config.hiddenSize);
+    const int64_t w2 = packedBytes(types.w2, config.hiddenSize, config.expertSize);
     out.w1Offset = 0;
-    out.w3Offset = alignUp(inner, kTensorAlign);
-    out.w2Offset = alignUp(out.w3Offset + inner, kTensorAlign);
-    out.recordBytes = alignUp(
-        out.w2Offset + packedBytes(type, config.hiddenSize, config.expertSize), kRecordAlign);
+    out.w3Offset = alignUp(w1, kTensorAlign);
+    out.w2Offset = alignUp(out.w3Offset + w3, kTensorAlign);
+    out.recordBytes = alignUp(out.w2Offset + w2, kRecordAlign);
     return out;
 }
 

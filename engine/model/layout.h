@@ -29,7 +29,10 @@ Status checkConfig(const ModelConfig& config);
 std::vector<TensorSpec> denseTensors(const ModelConfig& config);
 
 // File name, record size and offsets of one layer's experts; hashes empty.
-ExpertLayer expertLayout(const ModelConfig& config, int64_t layer, DType type);
+ExpertLayer expertLayout(const ModelConfig& config, int64_t layer, ExpertTypes types);
+
+// Whether rows of `cols` values can be of a type: those without an encoder are whole blocks.
+bool fitsBlocks(DType type, int64_t cols);
 
 std::string expertFileName(int64_t layer);   // "experts/layer_003.bin"
 constexpr const char* kDenseFile = "dense.bin";

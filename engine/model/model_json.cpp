@@ -2,7 +2,6 @@
 #include "engine/model/model_json.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
@@ -59,14 +58,34 @@ T choice(Fields& fields, const char* key, const Names<T>& names,
     return names.front().first;
 }
 
-DType dtypeField(Fields& fields, const char* key) {
-    std::string text = fields.text(key);
+DType dtypeOf(Fields& fields, const std::string& text) {
     std::optional<DType> type = dtypeFromName(text);
     if (!type) {
         fields.fail("weight type \"" + text + "\" is not one this version knows",
                     Code::Unsupported);
     }
     return type.value_or(DType::F32);
+}
+
+// One name for all three matrices, or an array of those of w1, w3 and w2.
+ExpertTypes expertTypes(Fields& fields, const char* key) {
+    const Json* value = fields.find(key);
+    if (!value || !value->is_array()) return ExpertTypes::all(dtypeOf(fields, fields.text(key)));
+    if (value->size() != 3) {
+        fields.fail(std::string("\"") + key + "\" has not three types");
+        return {};
+    }
+    const auto at = [&](size_t i) {
+        const Json& name = (*value)[i];
+        return dtypeOf(fields, name.is_string() ? name.get<std::string>() : name.dump());
+    };
+    return {at(0), at(1), at(2)};
+}
+
+OrderedJson typesJson(const ExpertTypes& types) {
+    const auto name = [](DType type) { return std::string(dtypeName(type)); };
+    if (types.same()) return name(types.w1);
+    return OrderedJson::array({name(types.w1), name(types.w3), name(types.w2)});
 }
 
 uint64_t hashField(Fields& fields, const Json& value) {
@@ -220,7 +239,7 @@ TensorInfo readTensor(Fields& parent, const Json& json, const std::string& where
     Fields f(json, where);
     TensorInfo t;
     t.name = f.text("name");
-    t.dtype = dtypeField(f, "dtype");
+    t.dtype = dtypeOf(f, f.text("dtype"));
     t.packed = f.flag("packed");
     const Json* shape = f.array("shape");
     if (shape && shape->size() == 2) {
@@ -245,7 +264,7 @@ ExpertLayer readExpertLayer(Fields& parent, const Json& json, const std::string&
     ExpertLayer e;
     e.layer = f.integer("layer", 0, 1 << 20);
     e.file = f.text("file");
-    e.dtype = dtypeField(f, "dtype");
+    e.types = expertTypes(f, "dtype");
     e.recordBytes = f.integer("record_bytes", 1, INT64_MAX);
     e.w1Offset = f.integer("w1_offset", 0, INT64_MAX);
     e.w3Offset = f.integer("w3_offset", 0, INT64_MAX);
@@ -266,6 +285,11 @@ Status wrong(const std::string& where, const std::string& what) {
 
 std::string shapeText(int64_t rows, int64_t cols) {
     return "[" + std::to_string(rows) + ", " + std::to_string(cols) + "]";
+}
+
+std::string notWhole(DType type, int64_t cols) {
+    return ": rows of " + std::to_string(cols) + " are not whole blocks of " +
+           std::string(dtypeName(type));
 }
 
 // The table holds exactly what the config demands, each inside dense.bin, none over another.
@@ -293,6 +317,7 @@ Status checkTensors(const ContainerInfo& info, const std::string& where) {
         if (t.packed != spec.matrix || (!spec.matrix && t.dtype != DType::F32)) {
             return wrong(where, name + " is not stored as its kind must be");
         }
+        if (!fitsBlocks(t.dtype, t.cols)) return wrong(where, name + notWhole(t.dtype, t.cols));
         if (t.file != kDenseFile) return wrong(where, name + " is not in " + kDenseFile);
         if (t.bytes != tensorBytes(spec, t.dtype)) {
             return wrong(where, name + " has " + std::to_string(t.bytes) + " bytes, expected " +
@@ -332,7 +357,15 @@ Status checkExperts(const ContainerInfo& info, const std::string& where) {
         const ExpertLayer& e = info.expertLayers[next++];
         std::string name = "experts of layer " + std::to_string(layer);
         if (e.layer != layer) return wrong(where, name + " are missing or out of order");
-        ExpertLayer want = expertLayout(c, layer, e.dtype);
+        for (const auto& [type, cols] :
+             {std::pair{e.types.w1, c.hiddenSize}, std::pair{e.types.w3, c.hiddenSize},
+              std::pair{e.types.w2, c.expertSize}}) {
+            if (!fitsBlocks(type, cols)) return wrong(where, name + notWhole(type, cols));
+        }
+        if (isQuantised(e.types.w1) != isQuantised(e.types.w3)) {
+            return wrong(where, name + ": of w1 and w3 only one is quantised");
+        }
+        ExpertLayer want = expertLayout(c, layer, e.types);
         if (e.file != want.file) {
             return wrong(where, name + " are in \"" + e.file + "\", expected " + want.file);
         }
@@ -348,14 +381,6 @@ Status checkExperts(const ContainerInfo& info, const std::string& where) {
         }
     }
     return {};
-}
-
-// The type with the most bytes.
-template <typename Items, typename TypeOf, typename BytesOf>
-DType predominant(const Items& items, TypeOf typeOf, BytesOf bytesOf) {
-    std::array<int64_t, 8> bytes{};
-    for (const auto& item : items) bytes[size_t(typeOf(item))] += bytesOf(item);
-    return DType(std::max_element(bytes.begin(), bytes.end()) - bytes.begin());
 }
 
 // The shortest decimal that reads back as this float: 0.8, not 0.800000011920929.
@@ -513,12 +538,7 @@ Result<ContainerInfo> parseModelJson(std::string_view text, const std::string& w
     if (!f.status().ok()) return f.status();
     COLIBRI_TRY(checkTensors(info, where));
     COLIBRI_TRY(checkExperts(info, where));
-    info.denseType = predominant(
-        info.tensors, [](const TensorInfo& t) { return t.dtype; },
-        [](const TensorInfo& t) { return t.bytes; });
-    info.expertType = predominant(
-        info.expertLayers, [](const ExpertLayer& e) { return e.dtype; },
-        [](const ExpertLayer& e) { return e.recordBytes / kRecordAlign; });
+    info.settleTypes();
     for (const ExpertLayer& e : info.expertLayers) {
         info.expertBytes += e.recordBytes * info.config.numExperts;
     }
@@ -550,7 +570,7 @@ std::string writeModelJson(const ContainerInfo& info) {
         OrderedJson j;
         j["layer"] = e.layer;
         j["file"] = e.file;
-        j["dtype"] = std::string(dtypeName(e.dtype));
+        j["dtype"] = typesJson(e.types);
         j["record_bytes"] = e.recordBytes;
         j["w1_offset"] = e.w1Offset;
         j["w3_offset"] = e.w3Offset;

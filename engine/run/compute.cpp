@@ -46,8 +46,8 @@ void Compute::matmuls(std::span<const MatmulJob> jobs) const {
 void Compute::gateUp(const Matrix& gate, const Matrix& up, const std::byte* input, int64_t rows,
                      float* out) const {
     m_pool.parallelFor(gate.panels(), 1, [&](int64_t begin, int64_t end) {
-        m_kernels.gateUp(gate.type, gate.data, up.data, gate.rows, gate.cols, begin, end, input,
-                         rows, out, gate.rows);
+        m_kernels.gateUp(gate.type, gate.data, up.type, up.data, gate.rows, gate.cols, begin, end,
+                         input, rows, out, gate.rows);
     });
 }
 

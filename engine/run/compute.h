@@ -49,6 +49,7 @@ public:
                              ScratchBuffer& buffer) const;
     // All jobs in one parallel region over their panels.
     void matmuls(std::span<const MatmulJob> jobs) const;
+    // REQUIRES: gate and up take their input in the same form.
     void gateUp(const Matrix& gate, const Matrix& up, const std::byte* input, int64_t rows,
                 float* out) const;
     // out (rows, H) = down(silu(gate x) * up x) for x (rows, H).

@@ -209,7 +209,7 @@ void MoeStage::residentFirst(int64_t moeLayer) {
 
 // Each entry's prepared input row, contiguous per expert.
 void MoeStage::gather(const LayerWeights& w, int64_t rows) {
-    const DType type = w.experts->dtype;
+    const DType type = w.experts->types.w1;
     const auto entries = int64_t(m_rowOf.size());
     const float* normed = m_normed.as<float>(0);
     if (m_info.config.routing.scaleInput) {
@@ -332,7 +332,7 @@ void MoeStage::warmDown(const ExpertLayer& x) const {
         const int64_t at = pool.chunkBegin(items, 1, thread);
         if (at >= items) continue;
         pool.warm(thread, m_group[size_t(at / panels)]->pin.record() + x.w2Offset +
-                              at % panels * panelBytes(x.dtype, m_expertSize));
+                              at % panels * panelBytes(x.types.w2, m_expertSize));
     }
     pool.warmed();
 }
@@ -357,7 +357,7 @@ void MoeStage::warmNextLayer(int64_t layer) const {
 void MoeStage::computeGroup(const LayerWeights& w) {
     const ExpertLayer& x = *w.experts;
     const KernelSet& k = m_compute.kernels();
-    const int64_t inBytes = inputRowBytes(x.dtype, m_hidden);
+    const int64_t inBytes = inputRowBytes(x.types.w1, m_hidden);
     auto* h = m_h.as<float>(0);
     auto* y = m_y.as<float>(0);
     // body(work, first panel, last panel) over the panels of all experts of the group
@@ -379,17 +379,17 @@ void MoeStage::computeGroup(const LayerWeights& w) {
         const std::byte* record = work.pin.record();
         const int64_t at = work.first * m_expertSize;
         if (fused) {
-            k.gateUp(x.dtype, record + x.w1Offset, record + x.w3Offset, m_expertSize, m_hidden,
-                     first, last, in, work.count, h + at, m_expertSize);
+            k.gateUp(x.types.w1, record + x.w1Offset, x.types.w3, record + x.w3Offset, m_expertSize,
+                     m_hidden, first, last, in, work.count, h + at, m_expertSize);
             return;
         }
-        k.matmul(x.dtype, record + x.w1Offset, m_expertSize, m_hidden, first, last, in, work.count,
+        k.matmul(x.types.w1, record + x.w1Offset, m_expertSize, m_hidden, first, last, in, work.count,
                  h + at, m_expertSize);
-        k.matmul(x.dtype, record + x.w3Offset, m_expertSize, m_hidden, first, last, in, work.count,
+        k.matmul(x.types.w3, record + x.w3Offset, m_expertSize, m_hidden, first, last, in, work.count,
                  up + at, m_expertSize);
     });
     warmDown(x);
-    const int64_t hBytes = inputRowBytes(x.dtype, m_expertSize);
+    const int64_t hBytes = inputRowBytes(x.types.w2, m_expertSize);
     auto* prepared = m_hPrepared.as<std::byte>(int64_t(m_rowOf.size()) * hBytes);
     const auto prepare = [&](int64_t i) {
         const Work& work = *m_group[size_t(i)];
@@ -400,7 +400,7 @@ void MoeStage::computeGroup(const LayerWeights& w) {
                      w.expertUpBias ? w.expertUpBias + bias : nullptr, m_expertSize, h + row,
                      up + row);
         }
-        k.prepareInput(x.dtype, h + at, m_expertSize, work.count, m_expertSize,
+        k.prepareInput(x.types.w2, h + at, m_expertSize, work.count, m_expertSize,
                        prepared + work.first * hBytes);
     };
     if (fused && int64_t(m_rowOf.size()) < kSerialEntries) {
@@ -409,7 +409,7 @@ void MoeStage::computeGroup(const LayerWeights& w) {
         m_compute.forRows(int64_t(m_group.size()), prepare);
     }
     overPanels(panelCount(m_hidden), [&](const Work& work, int64_t first, int64_t last) {
-        k.matmul(x.dtype, work.pin.record() + x.w2Offset, m_hidden, m_expertSize, first, last,
+        k.matmul(x.types.w2, work.pin.record() + x.w2Offset, m_hidden, m_expertSize, first, last,
                  prepared + work.first * hBytes, work.count, y + work.first * m_hidden, m_hidden);
     });
 }

@@ -55,9 +55,9 @@ public:
             vector(prefix + "up_bias", size, true, &out->upBias);
             vector(prefix + "down_bias", hidden, true, &out->downBias);
         }
-        if (out->gate.type != out->up.type) {
+        if (isQuantised(out->gate.type) != isQuantised(out->up.type)) {
             fail({Code::BadInput,
-                  "model.json: " + prefix + "gate and " + prefix + "up differ in type",
+                  "model.json: of " + prefix + "gate and " + prefix + "up only one is quantised",
                   "Convert the model again"});
         }
     }
@@ -172,9 +172,10 @@ void ModelWeights::count(const ModelConfig& c, const LayerWeights& w) {
         m_bytesPerToken += matrixBytes(*m);
     }
     if (!w.experts) return;
-    const DType t = w.experts->dtype;
-    m_bytesPerToken += c.topK * (2 * packedBytes(t, c.expertSize, c.hiddenSize) +
-                                 packedBytes(t, c.hiddenSize, c.expertSize));
+    const ExpertTypes& t = w.experts->types;
+    m_bytesPerToken += c.topK * (packedBytes(t.w1, c.expertSize, c.hiddenSize) +
+                                 packedBytes(t.w3, c.expertSize, c.hiddenSize) +
+                                 packedBytes(t.w2, c.hiddenSize, c.expertSize));
 }
 
 Status ModelWeights::bind(const ContainerInfo& info, const DenseWeights& dense) {

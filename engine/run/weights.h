@@ -28,7 +28,7 @@ struct Norm {
     const float* bias = nullptr;    // (n): a layer norm; nullptr: RMS norm
 };
 
-struct FfnWeights {  // gate and up are of one type
+struct FfnWeights {  // gate and up take their input in one form
     Matrix gate, up, down;
     const float *gateBias = nullptr, *upBias = nullptr, *downBias = nullptr;  // all or none
 

@@ -45,6 +45,14 @@ struct Vec256 {
         const __m128i half = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
         return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(half), 16));
     }
+    static F loadU8(const uint8_t* p) { return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes(p))); }
+    static F loadI8(const int8_t* p) { return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes(p))); }
+    // 2^(p[i] - 128)
+    static F loadE8m0(const uint8_t* p) {
+        const __m256i bits = _mm256_slli_epi32(_mm256_cvtepu8_epi32(bytes(p)), 23);
+        const __m256i atLeast = _mm256_max_epi32(bits, _mm256_set1_epi32(0x00400000));
+        return mul(_mm256_castsi256_ps(atLeast), set1(0.5f));
+    }
     static void storeF16(uint16_t* p, F v) {
         _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_cvtps_ph(v, kNearest));
     }
@@ -131,8 +139,8 @@ struct Vec256 {
         m = _mm_max_epi32(m, _mm_shuffle_epi32(m, 0xb1));
         return uint32_t(_mm_cvtsi128_si32(m));
     }
-    // q[i] = round(x[i] * inverse) for 32 values; returns the sum of q.
-    static int32_t quantise(const float* x, float inverse, int8_t* q) {
+    // q[i] = round(x[i] * inverse) for 32 values; sums of the first and the second 16 of them.
+    static void quantise(const float* x, float inverse, int8_t* q, int16_t* sums) {
         const F scale = set1(inverse);
         __m256i v[4];
         for (int i = 0; i < 4; ++i) v[i] = _mm256_cvtps_epi32(mul(load(x + i * kWidth), scale));
@@ -142,15 +150,18 @@ struct Vec256 {
         const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
         _mm256_storeu_si256(reinterpret_cast<__m256i*>(q),
                             _mm256_permutevar8x32_epi32(packed, order));
-        const __m256i all =
-            _mm256_add_epi32(_mm256_add_epi32(v[0], v[1]), _mm256_add_epi32(v[2], v[3]));
-        __m128i s = _mm_add_epi32(_mm256_castsi256_si128(all), _mm256_extracti128_si256(all, 1));
+        sums[0] = int16_t(laneSum(_mm256_add_epi32(v[0], v[1])));
+        sums[1] = int16_t(laneSum(_mm256_add_epi32(v[2], v[3])));
+    }
+
+private:
+    static int32_t laneSum(__m256i v) {
+        __m128i s = _mm_add_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
         s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0x4e));
         s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0xb1));
         return _mm_cvtsi128_si32(s);
     }
-
-private:
+    static __m128i bytes(const void* p) { return _mm_loadl_epi64(static_cast<const __m128i*>(p)); }
     static constexpr int kNearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
 
     static F power(__m256i n) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Private: integer dot products of one packed block with R activation rows, sixteen outputs at
-// once. Included by a file compiled with VNNI and by one compiled without.
+// Private: the integer operations of the dot products, sixteen outputs at once; avx2/dots.h says
+// what they do. Included by a file compiled with VNNI and by one compiled without.
 #pragma once
 
 #include <immintrin.h>
@@ -13,50 +13,62 @@ namespace {
 struct Dots512 {
 #ifdef __AVX512VNNI__
     static constexpr int kMaxRows = 8;
+    static constexpr bool kPairs = false;
 #else
     static constexpr int kMaxRows = 4;
+    static constexpr bool kPairs = true;
 #endif
     using Ints = __m512i;
 
     static __m512 toFloat(Ints d) { return _mm512_cvtepi32_ps(d); }
+    static Ints all(int32_t v) { return _mm512_set1_epi32(v); }
+    static Ints load(const void* p, int) { return _mm512_loadu_si512(p); }
+    static Ints bits(Ints v, int mask) { return _mm512_and_si512(v, _mm512_set1_epi8(char(mask))); }
+    static Ints either(Ints a, Ints b) { return _mm512_or_si512(a, b); }
+    template <int N>
+    static Ints shiftRight(Ints v) {
+        if constexpr (N >= 0) return _mm512_srli_epi16(v, N);
+        else return _mm512_slli_epi16(v, -N);
+    }
+    static Ints pick(const int8_t (&table)[16], Ints v) {
+        const __m128i all = _mm_loadu_si128(reinterpret_cast<const __m128i*>(table));
+        return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(all), v);
+    }
+    static Ints quad(const Q8Block& x, int g) {
+        int32_t four;
+        __builtin_memcpy(&four, x.q + 4 * g, sizeof four);
+        return _mm512_set1_epi32(four);
+    }
+#ifdef __AVX512VNNI__
+    // d + the products of unsigned w and signed x, four and four.
+    static Ints addQuads(Ints d, Ints w, Ints x) { return _mm512_dpbusd_epi32(d, w, x); }
+#else
+    static Ints addPairs(Ints d, Ints w, Ints x) {
+        return _mm512_add_epi16(d, _mm512_maddubs_epi16(w, x));
+    }
+    static Ints widen(Ints d, Ints pairs) {
+        return _mm512_add_epi32(d, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)));
+    }
+#endif
 
-    // d[r] = the block's dot product with x[r * stride]. Q4 weights are taken as 0..15, and 8
-    // times the sum of the row's block is subtracted.
     template <int R>
-    static void block(const PackedQ4& w, int, const Q8Block* x, int64_t stride, Ints (&d)[R]) {
-        const __m512i nibble = _mm512_set1_epi8(15);
-        clear(d);
-#pragma GCC unroll 4
-        for (int g = 0; g < 4; ++g) {
-            const __m512i both = _mm512_loadu_si512(w.q[g]);
-            const __m512i low = _mm512_and_si512(both, nibble);
-            const __m512i high = _mm512_and_si512(_mm512_srli_epi16(both, 4), nibble);
-#pragma GCC unroll 8
-            for (int r = 0; r < R; ++r) {
-                d[r] = addSmall(d[r], low, quad(x[r * stride], g));
-                d[r] = addSmall(d[r], high, quad(x[r * stride], g + 4));
-            }
-        }
+    static void signedDots(const PackedQ8& w, int part, const Q8Block* x, int64_t stride,
+                           Ints (&d)[R]) {
 #pragma GCC unroll 8
         for (int r = 0; r < R; ++r) {
-            const __m512i sum = _mm512_set1_epi32(x[r * stride].sum);
-            d[r] = _mm512_sub_epi32(widen(d[r]), _mm512_slli_epi32(sum, 3));
+#ifdef __AVX512VNNI__
+            d[r] = all(-128 * x[r * stride].sum());  // weights are taken as 0..255 below
+#else
+            d[r] = all(0);
+#endif
         }
-    }
-
-    template <int R>
-    static void block(const PackedQ8& w, int, const Q8Block* x, int64_t stride, Ints (&d)[R]) {
-        clear(d);
 #pragma GCC unroll 8
         for (int g = 0; g < 8; ++g) {
-            const __m512i values = _mm512_loadu_si512(w.q[g]);
+            const __m512i values = load(w.q[g], part);
 #ifdef __AVX512VNNI__
-            // Taken as 0..255; 128 times the sum is subtracted below.
             const __m512i raised = _mm512_xor_si512(values, _mm512_set1_epi8(-128));
 #pragma GCC unroll 8
-            for (int r = 0; r < R; ++r) {
-                d[r] = _mm512_dpbusd_epi32(d[r], raised, quad(x[r * stride], g));
-            }
+            for (int r = 0; r < R; ++r) d[r] = addQuads(d[r], raised, quad(x[r * stride], g));
 #else
             // The weight's sign goes over to the activation: |w| * 127 * 2 fits 16 bits.
             const __m512i magnitude = _mm512_abs_epi8(values);
@@ -66,47 +78,11 @@ struct Dots512 {
                 const __m512i xq = quad(x[r * stride], g);
                 const __m512i turned =
                     _mm512_mask_sub_epi8(xq, negative, _mm512_setzero_si512(), xq);
-                const __m512i pairs = _mm512_maddubs_epi16(magnitude, turned);
-                d[r] = _mm512_add_epi32(d[r], _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)));
+                d[r] = widen(d[r], _mm512_maddubs_epi16(magnitude, turned));
             }
 #endif
         }
-#ifdef __AVX512VNNI__
-#pragma GCC unroll 8
-        for (int r = 0; r < R; ++r) {
-            const __m512i sum = _mm512_set1_epi32(x[r * stride].sum);
-            d[r] = _mm512_sub_epi32(d[r], _mm512_slli_epi32(sum, 7));
-        }
-#endif
     }
-
-private:
-    template <int R>
-    static void clear(Ints (&d)[R]) {
-#pragma GCC unroll 8
-        for (int r = 0; r < R; ++r) d[r] = _mm512_setzero_si512();
-    }
-    static __m512i quad(const Q8Block& x, int g) {
-        int32_t four;
-        __builtin_memcpy(&four, x.q + 4 * g, sizeof four);
-        return _mm512_set1_epi32(four);
-    }
-#ifdef __AVX512VNNI__
-    static __m512i addSmall(__m512i d, __m512i w, __m512i x) {
-        return _mm512_dpbusd_epi32(d, w, x);
-    }
-    static __m512i widen(__m512i d) {
-        return d;
-    }
-#else
-    // Sixteen-bit sums: a block's 16 products of 15 * 127 stay below 32768 (8 pairs of 3810).
-    static __m512i addSmall(__m512i d, __m512i w, __m512i x) {
-        return _mm512_add_epi16(d, _mm512_maddubs_epi16(w, x));
-    }
-    static __m512i widen(__m512i d) {
-        return _mm512_madd_epi16(d, _mm512_set1_epi16(1));
-    }
-#endif
 };
 
 }  // namespace

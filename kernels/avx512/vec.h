@@ -40,6 +40,14 @@ struct Vec512 {
         const __m256i half = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
         return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
     }
+    static F loadU8(const uint8_t* p) { return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(bytes(p))); }
+    static F loadI8(const int8_t* p) { return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes(p))); }
+    // 2^(p[i] - 128)
+    static F loadE8m0(const uint8_t* p) {
+        const __m512i bits = _mm512_slli_epi32(_mm512_cvtepu8_epi32(bytes(p)), 23);
+        const __m512i atLeast = _mm512_max_epi32(bits, _mm512_set1_epi32(0x00400000));
+        return mul(_mm512_castsi512_ps(atLeast), set1(0.5f));
+    }
     static void storeF16(uint16_t* p, F v) {
         _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtps_ph(v, kNearest));
     }
@@ -121,19 +129,23 @@ struct Vec512 {
         const __m512i b = _mm512_and_si512(_mm512_castps_si512(load(x + kWidth)), drop);
         return uint32_t(_mm512_reduce_max_epi32(_mm512_max_epi32(a, b)));
     }
-    // q[i] = round(x[i] * inverse) for 32 values; returns the sum of q.
-    static int32_t quantise(const float* x, float inverse, int8_t* q) {
+    // q[i] = round(x[i] * inverse) for 32 values; sums of the first and the second 16 of them.
+    static void quantise(const float* x, float inverse, int8_t* q, int16_t* sums) {
         const F scale = set1(inverse);
         const __m512i a = _mm512_cvtps_epi32(mul(load(x), scale));
         const __m512i b = _mm512_cvtps_epi32(mul(load(x + kWidth), scale));
         _mm_storeu_si128(reinterpret_cast<__m128i*>(q), _mm512_cvtepi32_epi8(a));
         _mm_storeu_si128(reinterpret_cast<__m128i*>(q) + 1, _mm512_cvtepi32_epi8(b));
-        return _mm512_reduce_add_epi32(_mm512_add_epi32(a, b));
+        sums[0] = int16_t(_mm512_reduce_add_epi32(a));
+        sums[1] = int16_t(_mm512_reduce_add_epi32(b));
     }
 
 private:
     static constexpr int kNearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
 
+    static __m128i bytes(const void* p) {
+        return _mm_loadu_si128(static_cast<const __m128i*>(p));
+    }
     static F addUnpacked(F a, F b) {
         return add(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
     }

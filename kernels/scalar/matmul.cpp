@@ -6,8 +6,9 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
-#include "kernels/layout.h"
+#include "kernels/block_values.h"
 
 namespace colibri::scalar {
 namespace {
@@ -30,7 +31,7 @@ Q8Block quantiseBlock(const float* x, int64_t n) {
     const float inverse = 127.0f / largest;
     for (int64_t i = 0; i < n; ++i) {
         out.q[i] = int8_t(std::nearbyint(x[i] * inverse));
-        out.sum += out.q[i];
+        out.sums[i / (kBlock / 2)] += out.q[i];
     }
     return out;
 }
@@ -45,35 +46,32 @@ void plainPanel(const T* w, int64_t cols, const float* x, Convert toFloat, float
     }
 }
 
-void addBlock(const uint16_t* scale, const int32_t* dot, float xScale, float* acc) {
-    for (int64_t lane = 0; lane < kPanel; ++lane) {
-        acc[lane] = std::fma(float(dot[lane]), f16ToF32(scale[lane]) * xScale, acc[lane]);
-    }
-}
-
-void q8Panel(const PackedQ8* w, int64_t blocks, const Q8Block* x, float* acc) {
-    for (int64_t b = 0; b < blocks; ++b) {
-        int32_t dot[kPanel] = {};
-        for (int k = 0; k < kBlock; ++k) {
+// Integer dots are exact within a part of a block that shares a scale; then one multiply-add each,
+// and one for the minimum.
+template <typename Block>
+void quantPanel(const Block* w, int64_t blocks, const Q8Block* x, float* acc) {
+    constexpr int kPart = kBlock / Block::kSplit;
+    for (int64_t b = 0; b < blocks; ++b, ++x) {
+        const Block& block = w[b / Block::kSubs];
+        const int sub = int(b % Block::kSubs);
+        for (int part = 0; part < Block::kSplit; ++part) {
+            int32_t dot[kPanel] = {};
+            for (int k = part * kPart; k < (part + 1) * kPart; ++k) {
+                for (int64_t lane = 0; lane < kPanel; ++lane) {
+                    dot[lane] += valueAt(block, sub, k, lane) * x->q[k];
+                }
+            }
             for (int64_t lane = 0; lane < kPanel; ++lane) {
-                dot[lane] += int32_t(w[b].q[k / 4][lane][k % 4]) * x[b].q[k];
+                const float scale = scaleAt(block, sub, part, lane) * x->scale;
+                acc[lane] = std::fma(float(dot[lane]), scale, acc[lane]);
             }
         }
-        addBlock(w[b].scale, dot, x[b].scale, acc);
-    }
-}
-
-void q4Panel(const PackedQ4* w, int64_t blocks, const Q8Block* x, float* acc) {
-    for (int64_t b = 0; b < blocks; ++b) {
-        int32_t dot[kPanel] = {};
-        for (int k = 0; k < kBlock / 2; ++k) {
+        if constexpr (Block::kMin) {
+            const float sum = float(x->sum()) * x->scale;
             for (int64_t lane = 0; lane < kPanel; ++lane) {
-                const int byte = w[b].q[k / 4][lane][k % 4];
-                dot[lane] += ((byte & 15) - 8) * x[b].q[k];
-                dot[lane] += ((byte >> 4) - 8) * x[b].q[k + kBlock / 2];
+                acc[lane] = std::fma(minAt(block, sub, lane), sum, acc[lane]);
             }
         }
-        addBlock(w[b].scale, dot, x[b].scale, acc);
     }
 }
 
@@ -97,12 +95,11 @@ void panelProduct(DType type, const std::byte* panel, int64_t cols, const std::b
         case DType::BF16:
             plainPanel(halves, padded, floats, bf16ToF32, acc);
             break;
-        case DType::Q8_0:
-            q8Panel(reinterpret_cast<const PackedQ8*>(panel), padded / kBlock, blocks, acc);
-            break;
-        case DType::Q4_0:
-            q4Panel(reinterpret_cast<const PackedQ4*>(panel), padded / kBlock, blocks, acc);
-            break;
+        default:
+            withBlock(type, [&](auto* block) {
+                using Block = std::remove_pointer_t<decltype(block)>;
+                quantPanel(reinterpret_cast<const Block*>(panel), padded / kBlock, blocks, acc);
+            });
     }
 }
 
@@ -145,16 +142,17 @@ void matmul(DType type, const std::byte* packed, int64_t outRows, int64_t cols, 
     }
 }
 
-void gateUp(DType type, const std::byte* w1, const std::byte* w3, int64_t outRows, int64_t cols,
-            int64_t first, int64_t last, const std::byte* x, int64_t rows, float* h, int64_t ldh) {
-    const int64_t stride = panelBytes(type, cols);
-    const int64_t rowBytes = inputRowBytes(type, cols);
+void gateUp(DType type1, const std::byte* w1, DType type3, const std::byte* w3, int64_t outRows,
+            int64_t cols, int64_t first, int64_t last, const std::byte* x, int64_t rows, float* h,
+            int64_t ldh) {
+    const int64_t stride1 = panelBytes(type1, cols), stride3 = panelBytes(type3, cols);
+    const int64_t rowBytes = inputRowBytes(type1, cols);
     for (int64_t p = first; p < last; ++p) {
         for (int64_t r = 0; r < rows; ++r) {
             float gate[kPanel];
             float up[kPanel];
-            panelProduct(type, w1 + p * stride, cols, x + r * rowBytes, gate);
-            panelProduct(type, w3 + p * stride, cols, x + r * rowBytes, up);
+            panelProduct(type1, w1 + p * stride1, cols, x + r * rowBytes, gate);
+            panelProduct(type3, w3 + p * stride3, cols, x + r * rowBytes, up);
             float* out = h + r * ldh + p * kPanel;
             for (int64_t lane = 0; lane < lanesOf(p, outRows); ++lane) {
                 out[lane] = gate[lane] / (1.0f + std::exp(-gate[lane])) * up[lane];

@@ -14,7 +14,8 @@ void prepareInput(DType weights, const float* x, int64_t ldx, int64_t rows, int6
                   std::byte* out);
 void matmul(DType type, const std::byte* packed, int64_t outRows, int64_t cols, int64_t first,
             int64_t last, const std::byte* x, int64_t rows, float* y, int64_t ldy);
-void gateUp(DType type, const std::byte* w1, const std::byte* w3, int64_t outRows, int64_t cols,
-            int64_t first, int64_t last, const std::byte* x, int64_t rows, float* h, int64_t ldh);
+void gateUp(DType type1, const std::byte* w1, DType type3, const std::byte* w3, int64_t outRows,
+            int64_t cols, int64_t first, int64_t last, const std::byte* x, int64_t rows, float* h,
+            int64_t ldh);
 
 }  // namespace colibri::scalar

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "kernels/layout.h"
+#include "kernels/simd/codes.h"
 #include "kernels/simd/math.h"
 
 namespace colibri {
@@ -99,6 +100,8 @@ void plainTile(const TileInput& in, int part, float* out) {
     }
 }
 
+// Each sub-block of 32 columns: integer dots, one multiply-add per part that has a scale, one for
+// the minimum.
 template <typename V, typename D, typename Block, int R, int P>
 void quantTile(const TileInput& in, int part, float* out) {
     using F = typename V::F;
@@ -109,17 +112,32 @@ void quantTile(const TileInput& in, int part, float* out) {
     for (int r = 0; r < R; ++r) {
         for (int p = 0; p < P; ++p) acc[r][p] = V::zero();
     }
-    for (int64_t b = 0; b < blocks; ++b) {
-        askAhead<R, sizeof(Block)>(w + b);
+    for (int64_t b = 0; b < blocks; ++w) {
+        for (int sub = 0; sub < Block::kSubs; ++sub, ++b) {
+            constexpr size_t kSubBytes = sizeof(Block) / Block::kSubs;
+            askAhead<R, kSubBytes>(reinterpret_cast<const std::byte*>(w) + sub * kSubBytes);
 #pragma GCC unroll 2
-        for (int p = 0; p < P; ++p) {
-            typename D::Ints dots[R];
-            D::template block<R>(w[b], part + p, x + b, blocks, dots);
-            const F scale = V::loadF16(w[b].scale + (part + p) * V::kWidth);
+            for (int p = 0; p < P; ++p) {
+                const int lane = (part + p) * V::kWidth;
+                typename D::Ints dots[Block::kSplit][R];
+                BlockDots<D, Block>::template run<R>(*w, sub, part + p, x + b, blocks, dots);
+#pragma GCC unroll 2
+                for (int i = 0; i < Block::kSplit; ++i) {
+                    const F scale = scaleOf<V>(*w, sub, i, lane);
 #pragma GCC unroll 8
-            for (int r = 0; r < R; ++r) {
-                const F both = V::mul(scale, V::set1(x[r * blocks + b].scale));
-                acc[r][p] = V::fma(D::toFloat(dots[r]), both, acc[r][p]);
+                    for (int r = 0; r < R; ++r) {
+                        const F both = V::mul(scale, V::set1(x[r * blocks + b].scale));
+                        acc[r][p] = V::fma(D::toFloat(dots[i][r]), both, acc[r][p]);
+                    }
+                }
+                if constexpr (Block::kMin) {
+                    const F min = minOf<V>(*w, sub, lane);
+#pragma GCC unroll 8
+                    for (int r = 0; r < R; ++r) {
+                        const Q8Block& xr = x[r * blocks + b];
+                        acc[r][p] = V::fma(min, V::set1(float(xr.sum()) * xr.scale), acc[r][p]);
+                    }
+                }
             }
         }
     }
@@ -148,8 +166,15 @@ struct QuantTiles {
     }
 };
 
+// The tiles of one weight type, of any height up to maxRows. out[r * 16 + lane].
+struct TileKind {
+    void (*run)(int rows, const TileInput& in, float* out);
+    int maxRows;
+};
+constexpr int kMostRows = 8;  // of any type
+
 template <typename V, typename Tiles>
-struct Products {
+struct TileHeights {
     static constexpr int kParts = int(kPanel) / V::kWidth;
     static constexpr int kMaxRows = Tiles::kMaxRows;
 
@@ -168,8 +193,8 @@ struct Products {
     template <int R>
     static constexpr int kHeight = R <= kMaxRows ? R : 1;
 
-    static void tile(int rows, const TileInput& in, float* out) {
-        static_assert(kMaxRows >= 2 && kMaxRows <= 8);
+    static void run(int rows, const TileInput& in, float* out) {
+        static_assert(kMaxRows >= 2 && kMaxRows <= kMostRows);
         switch (rows) {
             case 1:
                 return tile<1>(in, out);
@@ -189,60 +214,98 @@ struct Products {
                 return tile<kHeight<8>>(in, out);
         }
     }
+    static constexpr TileKind kKind = {run, kMaxRows};
+};
 
-    // Calls body(panel, first row, rows) for all tiles: portions of rows that stay in the
-    // second-level cache, panels in order, tiles of nearly equal height.
-    template <typename Body>
-    static void eachTile(int64_t firstPanel, int64_t lastPanel, int64_t rows, int64_t rowBytes,
-                         Body body) {
-        const int64_t fitting = kPortionBytes / rowBytes / kMaxRows * kMaxRows;
-        const int64_t portion = fitting > kMaxRows ? fitting : kMaxRows;
-        for (int64_t begin = 0; begin < rows; begin += portion) {
-            const int64_t end = begin + portion < rows ? begin + portion : rows;
-            const int64_t tiles = (end - begin + kMaxRows - 1) / kMaxRows;
-            for (int64_t p = firstPanel; p < lastPanel; ++p) {
-                for (int64_t t = 0, row = begin; t < tiles; ++t) {
-                    const int64_t height = (end - row + tiles - t - 1) / (tiles - t);
-                    body(p, row, int(height));
-                    row += height;
-                }
+// Calls body(panel, first row, rows) for all tiles: portions of rows that stay in the second-level
+// cache, panels in order, tiles of nearly equal height.
+template <typename Body>
+void eachTile(int64_t firstPanel, int64_t lastPanel, int64_t rows, int64_t rowBytes, int maxRows,
+              Body body) {
+    const int64_t fitting = kPortionBytes / rowBytes / maxRows * maxRows;
+    const int64_t portion = fitting > maxRows ? fitting : maxRows;
+    for (int64_t begin = 0; begin < rows; begin += portion) {
+        const int64_t end = begin + portion < rows ? begin + portion : rows;
+        const int64_t tiles = (end - begin + maxRows - 1) / maxRows;
+        for (int64_t p = firstPanel; p < lastPanel; ++p) {
+            for (int64_t t = 0, row = begin; t < tiles; ++t) {
+                const int64_t height = (end - row + tiles - t - 1) / (tiles - t);
+                body(p, row, int(height));
+                row += height;
             }
         }
     }
+}
 
-    static size_t outputBytes(int64_t panel, int64_t outRows) {
-        const int64_t left = outRows - panel * kPanel;
-        return size_t(left < kPanel ? left : kPanel) * sizeof(float);
+inline size_t outputBytes(int64_t panel, int64_t outRows) {
+    const int64_t left = outRows - panel * kPanel;
+    return size_t(left < kPanel ? left : kPanel) * sizeof(float);
+}
+
+// The entries of KernelSet.
+template <typename V, typename D>
+struct MatmulOps {
+    static TileKind tilesOf(DType type) {
+        switch (type) {
+            case DType::F32:
+                return TileHeights<V, PlainTiles<V, PlainF32>>::kKind;
+            case DType::F16:
+                return TileHeights<V, PlainTiles<V, PlainF16>>::kKind;
+            case DType::BF16:
+                return TileHeights<V, PlainTiles<V, PlainBf16>>::kKind;
+            case DType::Q8_0:
+                return quantTiles<PackedQ8>();
+            case DType::Q4_0:
+                return quantTiles<PackedQ4>();
+            case DType::Q4_1:
+                return quantTiles<PackedQ41>();
+            case DType::Q5_0:
+                return quantTiles<PackedQ5>();
+            case DType::Q5_1:
+                return quantTiles<PackedQ51>();
+            case DType::Q4_K:
+                return quantTiles<PackedQ4K>();
+            case DType::Q5_K:
+                return quantTiles<PackedQ5K>();
+            case DType::Q6_K:
+                return quantTiles<PackedQ6K>();
+            case DType::MXFP4:
+                return quantTiles<PackedMx4>();
+        }
+        return {};
     }
 
     static void matmul(DType type, const std::byte* packed, int64_t outRows, int64_t cols,
                        int64_t first, int64_t last, const std::byte* x, int64_t rows, float* y,
                        int64_t ldy) {
+        const TileKind tiles = tilesOf(type);
         const int64_t size = panelBytes(type, cols);
         const int64_t rowBytes = inputRowBytes(type, cols);
-        eachTile(first, last, rows, rowBytes, [&](int64_t p, int64_t row, int height) {
-            alignas(64) float out[kMaxRows * kPanel];
-            tile(height, {packed + p * size, paddedCols(cols), x + row * rowBytes, rowBytes}, out);
-            for (int r = 0; r < height; ++r) {
+        eachTile(first, last, rows, rowBytes, tiles.maxRows, [&](int64_t p, int64_t row, int n) {
+            alignas(64) float out[kMostRows * kPanel];
+            tiles.run(n, {packed + p * size, paddedCols(cols), x + row * rowBytes, rowBytes}, out);
+            for (int r = 0; r < n; ++r) {
                 __builtin_memcpy(y + (row + r) * ldy + p * kPanel, out + r * kPanel,
                                  outputBytes(p, outRows));
             }
         });
     }
 
-    static void gateUp(DType type, const std::byte* w1, const std::byte* w3, int64_t outRows,
-                       int64_t cols, int64_t first, int64_t last, const std::byte* x, int64_t rows,
-                       float* h, int64_t ldh) {
-        const int64_t size = panelBytes(type, cols);
-        const int64_t rowBytes = inputRowBytes(type, cols);
-        eachTile(first, last, rows, rowBytes, [&](int64_t p, int64_t row, int height) {
-            alignas(64) float gate[kMaxRows * kPanel];
-            alignas(64) float up[kMaxRows * kPanel];
-            TileInput in = {w1 + p * size, paddedCols(cols), x + row * rowBytes, rowBytes};
-            tile(height, in, gate);
-            in.panel = w3 + p * size;
-            tile(height, in, up);
-            for (int r = 0; r < height; ++r) {
+    static void gateUp(DType type1, const std::byte* w1, DType type3, const std::byte* w3,
+                       int64_t outRows, int64_t cols, int64_t first, int64_t last,
+                       const std::byte* x, int64_t rows, float* h, int64_t ldh) {
+        const TileKind tiles1 = tilesOf(type1), tiles3 = tilesOf(type3);
+        const int64_t size1 = panelBytes(type1, cols), size3 = panelBytes(type3, cols);
+        const int64_t rowBytes = inputRowBytes(type1, cols);
+        const int maxRows = tiles1.maxRows < tiles3.maxRows ? tiles1.maxRows : tiles3.maxRows;
+        eachTile(first, last, rows, rowBytes, maxRows, [&](int64_t p, int64_t row, int n) {
+            alignas(64) float gate[kMostRows * kPanel];
+            alignas(64) float up[kMostRows * kPanel];
+            TileInput in = {w1 + p * size1, paddedCols(cols), x + row * rowBytes, rowBytes};
+            tiles1.run(n, in, gate);
+            in.panel = w3 + p * size3;
+            tiles3.run(n, in, up);
+            for (int r = 0; r < n; ++r) {
                 for (int64_t lane = 0; lane < kPanel; lane += V::kWidth) {
                     const int64_t at = r * kPanel + lane;
                     V::store(gate + at, gated<V>(V::load(gate + at), V::load(up + at)));
@@ -252,40 +315,11 @@ struct Products {
             }
         });
     }
-};
 
-// The entries of KernelSet.
-template <typename V, typename D>
-struct MatmulOps {
-    template <typename... Args>
-    static void matmul(DType type, Args... args) {
-        switch (type) {
-            case DType::F32:
-                return Products<V, PlainTiles<V, PlainF32>>::matmul(type, args...);
-            case DType::F16:
-                return Products<V, PlainTiles<V, PlainF16>>::matmul(type, args...);
-            case DType::BF16:
-                return Products<V, PlainTiles<V, PlainBf16>>::matmul(type, args...);
-            case DType::Q8_0:
-                return Products<V, QuantTiles<V, D, PackedQ8>>::matmul(type, args...);
-            case DType::Q4_0:
-                return Products<V, QuantTiles<V, D, PackedQ4>>::matmul(type, args...);
-        }
-    }
-    template <typename... Args>
-    static void gateUp(DType type, Args... args) {
-        switch (type) {
-            case DType::F32:
-                return Products<V, PlainTiles<V, PlainF32>>::gateUp(type, args...);
-            case DType::F16:
-                return Products<V, PlainTiles<V, PlainF16>>::gateUp(type, args...);
-            case DType::BF16:
-                return Products<V, PlainTiles<V, PlainBf16>>::gateUp(type, args...);
-            case DType::Q8_0:
-                return Products<V, QuantTiles<V, D, PackedQ8>>::gateUp(type, args...);
-            case DType::Q4_0:
-                return Products<V, QuantTiles<V, D, PackedQ4>>::gateUp(type, args...);
-        }
+private:
+    template <typename Block>
+    static TileKind quantTiles() {
+        return TileHeights<V, QuantTiles<V, D, Block>>::kKind;
     }
 };
 

@@ -33,7 +33,7 @@ struct RowOps {
         }
         if (largest < scalar::kVanishing) return;
         out.scale = largest / 127.0f;
-        out.sum = V::quantise(x, 127.0f / largest, out.q);
+        V::quantise(x, 127.0f / largest, out.q, out.sums);
     }
 
     static void prepareInput(DType weights, const float* x, int64_t ldx, int64_t rows, int64_t cols,

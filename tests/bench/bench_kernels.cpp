@@ -18,6 +18,7 @@
 
 #include "kernels/kernels.h"
 #include "kernels/layout.h"
+#include "tests/kernels/random_blocks.h"
 
 using namespace colibri;
 
@@ -102,10 +103,15 @@ Matrix makeMatrix(DType type) {
     std::normal_distribution<float> normal;
     std::vector<float> source(kSourceRows * kCols);
     for (float& v : source) v = normal(random) * 0.05f;
+    const std::vector<std::byte> blocks = randomBlocks(type, kSourceRows, kCols, 1);
     const int64_t unit = packedBytes(type, kSourceRows, kCols);
     const int64_t copies = (kStreamBytes + unit - 1) / unit;
     Matrix m{allocate(unit * copies), kSourceRows * copies, unit * copies};
-    packRows(type, source.data(), kSourceRows, kCols, m.data.get());
+    if (hasEncoder(type)) {
+        packRows(type, source.data(), kSourceRows, kCols, m.data.get());
+    } else {
+        packGgmlRows(type, blocks.data(), kSourceRows, kCols, m.data.get());
+    }
     for (int64_t i = 1; i < copies; ++i) std::memcpy(m.data.get() + i * unit, m.data.get(), unit);
     return m;
 }
@@ -139,7 +145,7 @@ void benchStream(const Set& set, DType type, const Matrix& m) {
         set.kernels->matmul(type, m.data.get(), m.rows, kCols, 0, panels, one.get(), 1, y.data(),
                             m.rows);
         const double afterSingle = threadSeconds();
-        set.kernels->gateUp(type, m.data.get(), up, m.rows / 2, kCols, 0, panels / 2, one.get(), 1,
+        set.kernels->gateUp(type, m.data.get(), type, up, m.rows / 2, kCols, 0, panels / 2, one.get(), 1,
                             y.data(), m.rows);
         read = std::min(read, afterRead - start);
         single = std::min(single, afterSingle - afterRead);
@@ -211,9 +217,10 @@ int main(int argc, char** argv) {
         static_cast<long long>(kCols));
     std::printf("%-6s %-13s %6s %6s %5s %6s %5s |\n", "type", "set", "read", "matmul", "", "gateUp",
                 "");
-    for (DType type : {DType::F32, DType::F16, DType::BF16, DType::Q8_0, DType::Q4_0}) {
+    for (int i = 0; i < kDTypeCount; ++i) {
+        const auto type = DType(i);
         bool wanted = argc < 2;
-        for (int i = 1; i < argc; ++i) wanted = wanted || dtypeName(type) == argv[i];
+        for (int a = 1; a < argc; ++a) wanted = wanted || dtypeName(type) == argv[a];
         if (!wanted) continue;
         const Matrix m = makeMatrix(type);
         for (const Set& set : allSets()) {

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+from gguf import GGML_QUANT_SIZES
 from gguf import GGMLQuantizationType as Type
 from gguf import quants
 
@@ -51,6 +52,30 @@ def half_rows():
     yield "normal", np.random.default_rng(21).standard_normal(64)
 
 
+def blocks(kind):
+    """Random blocks of a type that the package does not encode: all codes and 6-bit scales, block scales of usual size, and at the ends of half precision."""
+    rng = np.random.default_rng(int(kind))
+    size = GGML_QUANT_SIZES[kind][1]
+    halves = [size - 2] if kind == Type.Q6_K else [0, 2]
+    usual = [[0.0012, 0.0031], [-0.02, 0.7], [3.5, -0.04]]
+    for name, scales in (("usual", usual), ("extreme", [[65504, 65504], [6e-8, -6e-8], [0, 0.25]])):
+        out = rng.integers(0, 256, (3, size), dtype=np.uint8)
+        for block, values in zip(out, scales):
+            for at, value in zip(halves, values):
+                block[at:at + 2] = np.array([value], np.float16).view(np.uint8)
+        yield name, out
+    yield "all codes and scales 1", np.full((1, size), 0xFF, np.uint8)
+
+
+def block_case(name, encoded, kind):
+    encoded = encoded.copy()
+    if name.startswith("all"):
+        for at in [GGML_QUANT_SIZES[kind][1] - 2] if kind == Type.Q6_K else [0, 2]:
+            encoded[:, at:at + 2] = np.array([1], np.float16).view(np.uint8)
+    decoded = quants.dequantize(encoded.reshape(-1), kind).reshape(-1)
+    return {"name": name, "n": len(decoded), "bytes": encoded.tobytes().hex(), "y": decoded.astype("<f4").tobytes().hex()}
+
+
 def case(name, x, encoded, decoded):
     assert decoded.dtype == np.float32 and decoded.shape == x.shape
     return {"name": name, "n": len(x), "x": x.astype("<f4").tobytes().hex(), "bytes": encoded.tobytes().hex(),
@@ -71,7 +96,7 @@ def check_q4_0(x, encoded):
 
 
 def main():
-    out = {"q8_0": [], "q4_0": [], "bf16": [], "f16": []}
+    out = {"q8_0": [], "q4_0": [], "bf16": [], "f16": [], "q4_1": [], "q5_0": [], "q5_1": [], "mxfp4": [], "q4_k": [], "q5_k": [], "q6_k": []}
     for name, x in rows():
         x = x.astype(np.float32)
         for key, kind in (("q8_0", Type.Q8_0), ("q4_0", Type.Q4_0)):
@@ -82,6 +107,13 @@ def main():
                 print("left out of q4_0, rounding depends on precision:", name)
                 continue
             out[key].append(case(name, x, encoded, quants.dequantize(encoded, kind)))
+        if len(x) > 96 or name.startswith("random"):
+            continue
+        for key, kind in (("q4_1", Type.Q4_1), ("q5_0", Type.Q5_0), ("q5_1", Type.Q5_1), ("mxfp4", Type.MXFP4)):
+            encoded = quants.quantize(x, kind)
+            out[key].append(case(name, x, encoded, quants.dequantize(encoded, kind)))
+    for key, kind in (("q4_k", Type.Q4_K), ("q5_k", Type.Q5_K), ("q6_k", Type.Q6_K)):
+        out[key] = [block_case(name, encoded, kind) for name, encoded in blocks(kind)]
     for name, x in half_rows():
         x = x.astype(np.float32)
         for key, kind in (("bf16", Type.BF16), ("f16", Type.F16)):

@@ -33,10 +33,23 @@ inline std::vector<NamedSet> allKernelSets() {
 }
 
 inline const std::vector<DType>& allTypes() {
-    static const std::vector<DType> types = {DType::F32, DType::F16, DType::BF16, DType::Q8_0,
-                                             DType::Q4_0};
+    static const std::vector<DType> types = [] {
+        std::vector<DType> all;
+        for (int i = 0; i < kDTypeCount; ++i) all.push_back(DType(i));
+        return all;
+    }();
     return types;
 }
+
+inline std::vector<DType> typesWhere(bool (*wanted)(DType)) {
+    std::vector<DType> out;
+    for (DType type : allTypes()) {
+        if (wanted(type)) out.push_back(type);
+    }
+    return out;
+}
+inline std::vector<DType> encodableTypes() { return typesWhere(hasEncoder); }
+inline std::vector<DType> quantisedTypes() { return typesWhere(isQuantised); }
 
 constexpr double kEpsilon = 0x1p-24;  // unit roundoff of f32
 

@@ -254,7 +254,9 @@ private:
         for (int64_t r = 0; r < rows; ++r) {
             for (int64_t b = 0; b < perRow; ++b) {
                 const Q8Block& block = blocks[r * perRow + b];
-                QCOMPARE(block.sum, std::accumulate(block.q, block.q + kBlock, 0));
+                const int8_t* half = block.q + kBlock / 2;
+                QCOMPARE(int(block.sums[0]), std::accumulate(block.q, half, 0));
+                QCOMPARE(int(block.sums[1]), std::accumulate(half, block.q + kBlock, 0));
                 if (std::isnan(block.scale)) {
                     QVERIFY((r == 4 && b == perRow - 1) || (r == 5 && b == 0));
                     continue;

@@ -3,7 +3,9 @@
 // depends on nothing but its own inputs.
 #include <QtTest>
 
+#include "kernels/block_values.h"
 #include "tests/kernels/kernel_sets.h"
+#include "tests/kernels/random_blocks.h"
 
 using namespace colibri;
 
@@ -15,17 +17,45 @@ struct Matrix {
     int64_t rows, cols;
     std::vector<std::byte> packed;
     std::vector<float> values;  // (rows, cols)
+    std::vector<float> terms;   // (rows, cols) |product of scale and code| + |minimum|
 };
 
-Matrix makeMatrix(DType type, int64_t rows, int64_t cols, uint32_t seed, float scale = 0.3f) {
-    Matrix m{type, rows, cols, {}, {}};
-    const std::vector<float> source = randomFloats(rows * cols, seed, scale);
-    m.packed.resize(size_t(packedBytes(type, rows, cols)));
-    packRows(type, source.data(), rows, cols, m.packed.data());
-    m.values.resize(source.size());
-    for (int64_t r = 0; r < rows; ++r) {
-        unpackRow(type, m.packed.data(), cols, r, m.values.data() + r * cols);
+void readBack(Matrix& m) {
+    m.values.resize(size_t(m.rows * m.cols));
+    for (int64_t r = 0; r < m.rows; ++r) {
+        unpackRow(m.type, m.packed.data(), m.cols, r, m.values.data() + r * m.cols);
     }
+    m.terms = m.values;
+    for (float& v : m.terms) v = std::fabs(v);
+    withBlock(m.type, [&](auto* block) {
+        using Block = std::remove_pointer_t<decltype(block)>;
+        if constexpr (Block::kMin) {
+            for (int64_t r = 0; r < m.rows; ++r) {
+                const auto* w = reinterpret_cast<const Block*>(
+                    m.packed.data() + r / kPanel * panelBytes(m.type, m.cols));
+                for (int64_t k = 0; k < m.cols; ++k) {
+                    const int64_t b = k / kBlock;
+                    const float min = minAt(w[b / Block::kSubs], int(b % Block::kSubs), r % kPanel);
+                    m.terms[size_t(r * m.cols + k)] += 2 * std::fabs(min);
+                }
+            }
+        }
+    });
+}
+
+// Types that this program does not encode: random blocks, and columns up to whole ones.
+Matrix makeMatrix(DType type, int64_t rows, int64_t cols, uint32_t seed, float scale = 0.3f) {
+    const int64_t whole = hasEncoder(type) ? 1 : fileBlock(type).cols;
+    Matrix m{type, rows, (cols + whole - 1) / whole * whole, {}, {}, {}};
+    m.packed.resize(size_t(packedBytes(type, rows, m.cols)));
+    if (hasEncoder(type)) {
+        const std::vector<float> source = randomFloats(rows * cols, seed, scale);
+        packRows(type, source.data(), rows, cols, m.packed.data());
+    } else {
+        const std::vector<std::byte> source = randomBlocks(type, rows, m.cols, seed);
+        packGgmlRows(type, source.data(), rows, m.cols, m.packed.data());
+    }
+    readBack(m);
     return m;
 }
 
@@ -65,10 +95,12 @@ Expected expectedProduct(const Matrix& m, int64_t out, const double* x) {
     for (int64_t k = 0; k < m.cols; ++k) {
         const double term = double(m.values[size_t(out * m.cols + k)]) * x[k];
         sum += term;
-        norm += std::fabs(term);
+        norm += double(m.terms[size_t(out * m.cols + k)]) * std::fabs(x[k]);
     }
-    // Integer dots are exact within a block; then one product of scales, one multiply-add each.
-    const double steps = usesQuantisedInput(m.type) ? double(m.cols) / kBlock + 4 : double(m.cols);
+    // Integer dots are exact within what shares a scale, half a block or a whole one; then one
+    // product of scales and one multiply-add each, and one of these for a minimum.
+    const double steps =
+        usesQuantisedInput(m.type) ? 2 * double(m.cols) / kBlock + 4 : double(m.cols);
     return {sum, (steps + 4) * kEpsilon * norm + 1e-37};
 }
 
@@ -118,6 +150,7 @@ private slots:
         for (DType type : allTypes()) {
             for (int64_t outRows : {1, 15, 16, 17, 40, 499}) {
                 for (int64_t cols : {1, 32, 33, 40, 64, 96, 100, 519}) {
+                    if (fileBlock(type).cols > kBlock && cols > 1 && cols < 256) continue;
                     const Matrix m = makeMatrix(type, outRows, cols, uint32_t(outRows + cols));
                     for (const NamedSet& set : allKernelSets()) checkMatmul(set, m, 3);
                 }
@@ -136,12 +169,12 @@ private slots:
 
     void resultsDependOnTheirInputsOnly() {
         const int64_t rows = 40, cols = 224, outRows = 75;
-        const std::vector<float> source = randomFloats(rows * cols, 12);
+        const std::vector<float> source = randomFloats(rows * 2 * cols, 12);
         for (DType type : allTypes()) {
             const Matrix m = makeMatrix(type, outRows, cols, 13);
             const Matrix up = makeMatrix(type, outRows, cols, 14);
             for (const NamedSet& set : allKernelSets()) {
-                const std::vector<std::byte> x = prepare(*set.kernels, type, source, rows, cols);
+                const std::vector<std::byte> x = prepare(*set.kernels, type, source, rows, m.cols);
                 checkSplits(*set.kernels, m, up, x, rows);
             }
         }
@@ -150,13 +183,13 @@ private slots:
     // More activations than one cache level holds go through in portions.
     void manyRowsEqualFew() {
         const int64_t rows = 301, cols = 1056, outRows = 24;
-        const std::vector<float> source = randomFloats(rows * cols, 15);
-        for (DType type : {DType::F16, DType::Q8_0, DType::Q4_0}) {
+        const std::vector<float> source = randomFloats(rows * 2 * cols, 15);
+        for (DType type : {DType::F16, DType::Q8_0, DType::Q4_0, DType::Q5_K, DType::Q6_K}) {
             const Matrix m = makeMatrix(type, outRows, cols, 16);
             const Matrix up = makeMatrix(type, outRows, cols, 17);
             for (const NamedSet& set : allKernelSets()) {
                 if (set.kernels->isa == Isa::Scalar) continue;  // has no portions
-                const std::vector<std::byte> x = prepare(*set.kernels, type, source, rows, cols);
+                const std::vector<std::byte> x = prepare(*set.kernels, type, source, rows, m.cols);
                 checkSplits(*set.kernels, m, up, x, rows);
             }
         }
@@ -166,7 +199,7 @@ private slots:
     void quantisedProductsAgreeBetweenSets() {
         const int64_t rows = 9, cols = 512, outRows = 48;
         const std::vector<float> source = randomFloats(rows * cols, 21);
-        for (DType type : {DType::Q8_0, DType::Q4_0}) {
+        for (DType type : quantisedTypes()) {
             const Matrix m = makeMatrix(type, outRows, cols, 22);
             const std::vector<std::byte> x = prepare(scalarKernels(), type, source, rows, cols);
             const std::vector<float> y = product(scalarKernels(), m, x, rows);
@@ -179,25 +212,17 @@ private slots:
     // The largest sums that the formats allow: nothing saturates on the way.
     void extremeIntegers() {
         for (const bool negative : {false, true}) {
-            for (DType type : {DType::Q8_0, DType::Q4_0}) {
-                const int64_t cols = 64, blockBytes = type == DType::Q8_0 ? 34 : 18;
-                std::vector<std::byte> rowsOfBlocks;
+            for (DType type : quantisedTypes()) {
+                const int64_t cols = 2 * fileBlock(type).cols;
+                std::vector<std::byte> blocks;
                 for (const int fill : {0x80, 0x7f, 0x00, 0xff, 0x88, 0x08}) {
-                    for (int64_t b = 0; b < cols / kBlock; ++b) {
-                        const uint16_t one = f32ToF16(1.0f);
-                        rowsOfBlocks.push_back(std::byte(one & 0xff));
-                        rowsOfBlocks.push_back(std::byte(one >> 8));
-                        rowsOfBlocks.insert(rowsOfBlocks.end(), size_t(blockBytes - 2),
-                                            std::byte(fill));
-                    }
+                    blocks.insert(blocks.end(), size_t(2 * fileBlock(type).bytes), std::byte(fill));
                 }
-                Matrix m{type, 6, cols, {}, {}};
+                setBlockScales(type, 1.0f, 1.0f, blocks);
+                Matrix m{type, 6, cols, {}, {}, {}};
                 m.packed.resize(size_t(packedBytes(type, m.rows, cols)));
-                packGgmlRows(type, rowsOfBlocks.data(), m.rows, cols, m.packed.data());
-                m.values.resize(size_t(m.rows * cols));
-                for (int64_t r = 0; r < m.rows; ++r) {
-                    unpackRow(type, m.packed.data(), cols, r, m.values.data() + r * cols);
-                }
+                packGgmlRows(type, blocks.data(), m.rows, cols, m.packed.data());
+                readBack(m);
                 const std::vector<float> ones(size_t(cols), negative ? -1.0f : 1.0f);
                 for (const NamedSet& set : allKernelSets()) {
                     const std::vector<std::byte> x = prepare(*set.kernels, type, ones, 1, cols);
@@ -226,6 +251,20 @@ private slots:
         }
     }
 
+    // The two halves of a gated product may differ in type.
+    void gateUpOfMixedTypes() {
+        const std::pair<DType, DType> pairs[] = {{DType::Q4_K, DType::Q6_K},
+                                                 {DType::Q8_0, DType::MXFP4},
+                                                 {DType::F32, DType::F16}};
+        for (const auto& [type1, type3] : pairs) {
+            const Matrix gate = makeMatrix(type1, 40, 256, 34);
+            const Matrix up = makeMatrix(type3, 40, 256, 35);
+            for (const NamedSet& set : allKernelSets()) {
+                for (int64_t rows : {1, 9}) checkGateUp(set, gate, up, rows);
+            }
+        }
+    }
+
     // With one column and x = 1, gateUp is silu itself.
     void siluAccuracy() {
         std::vector<float> gates;
@@ -240,7 +279,7 @@ private slots:
         for (const NamedSet& set : allKernelSets()) {
             const std::vector<std::byte> x = prepare(*set.kernels, DType::F32, {1.0f}, 1, 1);
             std::vector<float> h(gates.size());
-            set.kernels->gateUp(DType::F32, w1.data(), w3.data(), rows, 1, 0, panelCount(rows),
+            set.kernels->gateUp(DType::F32, w1.data(), DType::F32, w3.data(), rows, 1, 0, panelCount(rows),
                                 x.data(), 1, h.data(), rows);
             for (size_t i = 0; i < gates.size(); ++i) {
                 const double g = gates[i];
@@ -266,7 +305,7 @@ private slots:
         for (const NamedSet& set : allKernelSets()) {
             const std::vector<std::byte> x = prepare(*set.kernels, DType::F32, {1.0f}, 1, 1);
             std::vector<float> h(gates.size());
-            set.kernels->gateUp(DType::F32, w1.data(), w3.data(), rows, 1, 0, 1, x.data(), 1,
+            set.kernels->gateUp(DType::F32, w1.data(), DType::F32, w3.data(), rows, 1, 0, 1, x.data(), 1,
                                 h.data(), rows);
             for (int i = 0; i < 5; ++i) QVERIFY(std::fabs(h[size_t(i)]) < 1e-38f);
             QCOMPARE(h[5], 1000.0f);
@@ -279,11 +318,11 @@ private slots:
         for (DType type : allTypes()) {
             const Matrix m = makeMatrix(type, 20, cols, 41);
             for (const NamedSet& set : allKernelSets()) {
-                std::vector<float> source = randomFloats(rows * cols, 42);
-                source[size_t(4 * cols + 50)] = NAN;
-                source[size_t(7 * cols + 3)] = INFINITY;
-                const std::vector<float> y =
-                    product(*set.kernels, m, prepare(*set.kernels, type, source, rows, cols), rows);
+                std::vector<float> source = randomFloats(rows * m.cols, 42);
+                source[size_t(4 * m.cols + 50)] = NAN;
+                source[size_t(7 * m.cols + 3)] = INFINITY;
+                const std::vector<float> y = product(
+                    *set.kernels, m, prepare(*set.kernels, type, source, rows, m.cols), rows);
                 for (int64_t r = 0; r < rows; ++r) {
                     for (int64_t o = 0; o < m.rows; ++o) {
                         QCOMPARE(std::isfinite(y[size_t(r * m.rows + o)]), r != 4 && r != 7);
@@ -297,7 +336,7 @@ private:
     static std::vector<float> gated(const KernelSet& k, const Matrix& gate, const Matrix& up,
                                     const std::vector<std::byte>& x, int64_t rows) {
         std::vector<float> h(size_t(rows * gate.rows), NAN);
-        k.gateUp(gate.type, gate.packed.data(), up.packed.data(), gate.rows, gate.cols, 0,
+        k.gateUp(gate.type, gate.packed.data(), up.type, up.packed.data(), gate.rows, gate.cols, 0,
                  panelCount(gate.rows), x.data(), rows, h.data(), gate.rows);
         return h;
     }
@@ -345,7 +384,7 @@ private:
                     const std::byte* from = x.data() + r * rowBytes;
                     k.matmul(m.type, m.packed.data(), m.rows, m.cols, p, until, from, n,
                              y2.data() + r * ldy, ldy);
-                    k.gateUp(m.type, m.packed.data(), up.packed.data(), m.rows, m.cols, p, until,
+                    k.gateUp(m.type, m.packed.data(), up.type, up.packed.data(), m.rows, m.cols, p, until,
                              from, n, h2.data() + r * ldy, ldy);
                     p = until;
                 }

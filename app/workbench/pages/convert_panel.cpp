@@ -8,9 +8,15 @@
 
 namespace colibri::ui {
 
+namespace {
+
+const QString kAsStored = "as stored";
+
+}  // namespace
+
 ConvertPanel::ConvertPanel(QWidget* parent)
     : QWidget(parent),
-      m_types(weightTypeSegment()),
+      m_types(weightTypeSegment({kAsStored})),
       m_target(
           new TargetFolder("the converted model", "The original is left as it is.", this)) {
     auto* grid = new QGridLayout(this);
@@ -19,8 +25,8 @@ ConvertPanel::ConvertPanel(QWidget* parent)
     grid->setVerticalSpacing(8);
     grid->addWidget(new TextLine("Weight type", type::body(), Tone::Text1, 24), 0, 0);
     m_types->setToolTip(
-        "q8_0 is hardly told from the original; q4_0 takes half of it. Embedding "
-        "and head stay at q8_0.");
+        "q8_0 is hardly told from the original; q4_0 takes half of it, embedding and head stay "
+        "at q8_0. As stored, every tensor keeps its own type.");
     grid->addWidget(m_types, 0, 1, 1, 2, Qt::AlignLeft);
     m_target->addTo(grid, 1);
     grid->setColumnStretch(1, 1);
@@ -37,8 +43,8 @@ ConvertPanel::ConvertPanel(QWidget* parent)
 void ConvertPanel::setSource(const Inspection& inspection) {
     m_inspection = inspection;
     m_target->forget();
-    // A model stored below eight bits is not made larger.
-    m_types->setCurrent(inspection.source.dtype == DType::Q4_0 ? 1 : 0);
+    // What is quantised already is not quantised once more.
+    m_types->setCurrent(isQuantised(inspection.source.dtype) ? m_types->count() - 1 : 0);
     suggestTarget();
     look();
 }
@@ -46,8 +52,10 @@ void ConvertPanel::setSource(const Inspection& inspection) {
 void ConvertPanel::suggestTarget() {
     const QFileInfo source(QString::fromStdString(m_inspection.path.string()));
     const QString name = source.isDir() ? source.fileName() : source.completeBaseName();
-    const QString type = QString::fromUtf8(dtypeName(dtype()).data());
-    m_target->suggest(source.absolutePath() + "/" + name + "-" + type);
+    const std::optional<DType> type = dtype();
+    const DType shown = type.value_or(m_inspection.source.dtype);
+    m_target->suggest(source.absolutePath() + "/" + name + "-" +
+                      QString::fromUtf8(dtypeName(shown).data()));
 }
 
 ConvertOptions ConvertPanel::options() const {
@@ -59,9 +67,11 @@ ConvertOptions ConvertPanel::options() const {
 }
 
 QString ConvertPanel::command() const {
-    return "colibri convert " + shellQuoted(QString::fromStdString(m_inspection.path.string())) +
-           " -o " + shellQuoted(m_target->path()) + " --dtype " +
-           QString::fromUtf8(dtypeName(dtype()).data());
+    const QString convert =
+        "colibri convert " + shellQuoted(QString::fromStdString(m_inspection.path.string())) +
+        " -o " + shellQuoted(m_target->path());
+    const std::optional<DType> type = dtype();
+    return type ? convert + " --dtype " + QString::fromUtf8(dtypeName(*type).data()) : convert;
 }
 
 void ConvertPanel::look() {

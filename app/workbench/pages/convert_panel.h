@@ -29,7 +29,7 @@ signals:
     void changed();
 
 private:
-    DType dtype() const { return weightType(*m_types); }
+    std::optional<DType> dtype() const { return weightType(*m_types); }  // nothing: as stored
     void suggestTarget();
     void look();
 

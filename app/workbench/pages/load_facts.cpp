@@ -82,7 +82,8 @@ QVector<Fact> modelFactList(const ContainerInfo& info) {
 }
 
 int64_t bytesPerToken(const ContainerInfo& info) {
-    int64_t bytes = info.config.moeLayerCount() * info.config.topK * info.expertRecordBytes();
+    int64_t bytes = 0;
+    for (const ExpertLayer& layer : info.expertLayers) bytes += info.config.topK * layer.recordBytes;
     for (const TensorInfo& tensor : info.tensors) {
         // Of an embedding of its own only one row is read.
         if (tensor.name == "embed" && info.find("head")) continue;
@@ -122,7 +123,7 @@ QVector<QVector<TableCell>> weightRows(const ContainerInfo& info, QString* unitN
         rows.push_back({{name}, {count(tensors)}, {type}, {amount}});
     };
     const ModelConfig& c = info.config;
-    row("Routed experts", c.moeLayerCount() * c.numExperts * 3, str(dtypeName(info.expertType)),
+    row("Routed experts", c.moeLayerCount() * c.numExperts * 3, str(info.expertTypeNames()),
         info.expertBytes);
     for (int group = 0; group < kGroups; ++group) {
         int64_t tensors = 0, bytes = 0;

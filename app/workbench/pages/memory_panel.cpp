@@ -153,7 +153,7 @@ void MemoryPanel::refreshTable() {
     const auto count = [](int64_t n) { return QString::fromStdString(formatCount(n)); };
     const int64_t layers = m_info.config.moeLayerCount();
     const QString what[] = {
-        QString::fromUtf8(dtypeName(m_info.denseType).data()) + ", always resident",
+        QString::fromStdString(m_info.denseTypeNames()) + ", always resident",
         count(shape.cacheSize) + " per layer, " + count(shape.cacheSize * layers) + " of " +
             count(m_info.config.numExperts * layers),
         count(shape.contextLength) + " tokens, " + (shape.kvF16 ? "f16" : "f32"),

@@ -86,7 +86,7 @@ void ShapePanel::shapeChosen() {
 void ShapePanel::suggestTarget() {
     const QString dir = settings().value("shape/folder", QDir::homePath()).toString();
     m_target->suggest(dir + "/" + m_shape->currentData().toString() + "-synthetic-" +
-                      typeName(weightType(*m_types)));
+                      typeName(*weightType(*m_types)));
 }
 
 void ShapePanel::keepFolder() const {
@@ -98,7 +98,7 @@ SynthOptions ShapePanel::options() const {
     SynthOptions options;
     options.shape = shape.name;
     options.target = m_target->path().toStdString();
-    options.dtype = weightType(*m_types);
+    options.dtype = *weightType(*m_types);
     options.skew = double(m_skew->value()) / kSkewScale;
     options.layers = m_layers->value() == shape.layers ? 0 : m_layers->value();
     options.seed = uint64_t(m_seed->value());

@@ -127,16 +127,17 @@ bool TargetFolder::showRoom(const Room& room) {
     return true;
 }
 
-Segment* weightTypeSegment() {
+Segment* weightTypeSegment(const QStringList& more) {
     QStringList names;
     for (const DType type : kTypes) names << QString::fromUtf8(dtypeName(type).data());
-    auto* segment = new Segment(names);
+    auto* segment = new Segment(names + more);
     segment->setAccessibleName("Weight type");
     return segment;
 }
 
-DType weightType(const Segment& segment) {
-    return kTypes[segment.current()];
+std::optional<DType> weightType(const Segment& segment) {
+    const auto i = size_t(segment.current());
+    return i < std::size(kTypes) ? std::optional(kTypes[i]) : std::nullopt;
 }
 
 }  // namespace colibri::ui

@@ -6,6 +6,7 @@
 #include <QLineEdit>
 #include <QPointer>
 #include <functional>
+#include <optional>
 
 #include "app/workbench/session/job.h"
 #include "app/workbench/widgets/slider_row.h"
@@ -55,8 +56,9 @@ private:
     bool m_edited = false, m_ready = false;
 };
 
-// The weight types that a model can be made with, in the order of the segment's choices.
-Segment* weightTypeSegment();
-DType weightType(const Segment& segment);
+// The weight types that a model can be made with, in the order of the segment's choices, and
+// whatever `more` adds after these.
+Segment* weightTypeSegment(const QStringList& more = {});
+std::optional<DType> weightType(const Segment& segment);  // nothing: one of `more`
 
 }  // namespace colibri::ui

@@ -31,7 +31,7 @@ ModelFacts factsOf(const Engine& engine) {
     const ModelConfig& config = engine.config();
     ModelFacts facts;
     facts.name = QString::fromStdString(config.name);
-    facts.weights = QString::fromUtf8(dtypeName(info.expertType).data());
+    facts.weights = QString::fromStdString(info.expertTypeNames());
     facts.folder = QString::fromStdString(info.dir.string());
     facts.device = QString::fromUtf8(isaName(engine.isa()).data());
     if (!engine.tokenizer()) {

@@ -112,6 +112,7 @@ class Segment : public QWidget {
 public:
     explicit Segment(const QStringList& choices, QWidget* parent = nullptr);
     int current() const { return m_current; }
+    int count() const { return int(m_choices.size()); }
     void setCurrent(int index);
     void setChoiceEnabled(int index, bool on, const QString& reason = {});
     QSize sizeHint() const override;

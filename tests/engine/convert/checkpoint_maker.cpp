@@ -9,6 +9,7 @@
 
 #include "engine/model/layout.h"
 #include "kernels/kernels.h"
+#include "tests/kernels/random_blocks.h"
 
 namespace colibri::test {
 
@@ -218,9 +219,32 @@ void writeCheckpoint(const std::filesystem::path& folder, const Json& config,
 
 namespace {
 
+struct GgufTensor {
+    std::string name;
+    std::vector<int64_t> shape;
+    uint32_t type;
+    std::string data;
+};
+
+// Of a type that is not made of values: random blocks, or zeros where the type is not known.
+std::string anyBlocks(const Tensor& t, uint32_t type, unsigned seed) {
+    const std::pair<uint32_t, DType> known[] = {
+        {3, DType::Q4_1}, {6, DType::Q5_0}, {7, DType::Q5_1}, {12, DType::Q4_K},
+        {13, DType::Q5_K}, {14, DType::Q6_K}, {39, DType::MXFP4}};
+    const int64_t cols = t.shape.back(), rows = int64_t(t.values.size()) / cols;
+    for (auto& [id, dtype] : known) {
+        if (id != type) continue;
+        const std::vector<std::byte> blocks = randomBlocks(dtype, rows, cols, seed);
+        return {reinterpret_cast<const char*>(blocks.data()), blocks.size()};
+    }
+    return std::string(t.values.size(), '\0');
+}
+
 struct GgufWriter {
-    std::string pairs, infos, data;
-    uint64_t pairCount = 0, tensorCount = 0;
+    std::string pairs;
+    uint64_t pairCount = 0;
+    std::vector<GgufTensor> tensors;
+    GgufTypes types;
 
     void text(const std::string& key, const std::string& value) {
         putText(pairs, key);
@@ -240,27 +264,54 @@ struct GgufWriter {
         put(pairs, value);
         ++pairCount;
     }
-    void tensor(const std::string& name, const Tensor& t, uint32_t type) {
-        putText(infos, name);
-        put(infos, uint32_t(t.shape.size()));
-        for (size_t i = t.shape.size(); i-- > 0;) put(infos, uint64_t(t.shape[i]));
-        put(infos, type);
-        data.resize((data.size() + 31) / 32 * 32);
-        put(infos, uint64_t(data.size()));
+    void plain(const std::string& name, const Tensor& t) { add(name, t, 0); }
+    void matrix(const std::string& name, const Tensor& t) { add(name, t, types(name)); }
+    void add(const std::string& name, const Tensor& t, uint32_t type) {
+        std::string data;
         if (type == 0) encode(data, t.values, "F32");
         else if (type == 1) encode(data, t.values, "F16");
         else if (type == 30) encode(data, t.values, "BF16");
-        else data += ggmlBlocks(t.values, t.shape.back(), type == 2 ? DType::Q4_0 : DType::Q8_0);
-        ++tensorCount;
+        else if (type == 2 || type == 8)
+            data = ggmlBlocks(t.values, t.shape.back(), type == 2 ? DType::Q4_0 : DType::Q8_0);
+        else data = anyBlocks(t, type, 100 * type + unsigned(tensors.size()));
+        tensors.push_back({name, t.shape, type, data});
     }
-    std::string bytes() const {
+    // A file with tensors [first, last).
+    std::string bytes(size_t first, size_t last) const {
+        std::string infos, data;
+        for (size_t i = first; i < last; ++i) {
+            const GgufTensor& t = tensors[i];
+            putText(infos, t.name);
+            put(infos, uint32_t(t.shape.size()));
+            for (size_t d = t.shape.size(); d-- > 0;) put(infos, uint64_t(t.shape[d]));
+            put(infos, t.type);
+            data.resize((data.size() + 31) / 32 * 32);
+            put(infos, uint64_t(data.size()));
+            data += t.data;
+        }
         std::string out = "GGUF";
         put(out, uint32_t(3));
-        put(out, tensorCount);
+        put(out, uint64_t(last - first));
         put(out, pairCount);
         out += pairs + infos;
         out.resize((out.size() + 31) / 32 * 32);
         return out + data;
+    }
+    std::vector<std::string> parts(int count) {
+        if (count == 1) return {bytes(0, tensors.size())};
+        std::vector<std::string> out;
+        for (int i = 0; i < count; ++i) {
+            if (i > 0) {                 // only the first part describes the model
+                pairs.clear();
+                pairCount = 0;
+            }
+            number("split.no", uint32_t(i));
+            number("split.count", uint32_t(count));
+            number("split.tensors.count", uint32_t(tensors.size()));
+            out.push_back(bytes(tensors.size() * size_t(i) / size_t(count),
+                                tensors.size() * size_t(i + 1) / size_t(count)));
+        }
+        return out;
     }
 };
 
@@ -281,11 +332,39 @@ Tensor paired(const Tensor& t, int64_t heads) {
 
 }  // namespace
 
+TinyOptions wideOptions() {
+    TinyOptions o;
+    o.family = "qwen3_moe";
+    o.hidden = o.expertSize = 256;
+    o.heads = 8;
+    o.headDim = 32;
+    return o;
+}
+
+uint32_t mixedType(const std::string& name) {
+    const std::pair<const char*, uint32_t> types[] = {
+        {"token_embd.", 14},          {"attn_q.", 12},             {"attn_k.", 13},
+        {"attn_v.", 14},              {"attn_output.", 6},         {"output.", 14},
+        {"blk.0.ffn_gate_exps.", 12}, {"blk.0.ffn_up_exps.", 12},  {"blk.0.ffn_down_exps.", 14},
+        {"blk.1.ffn_gate_exps.", 7},  {"blk.1.ffn_up_exps.", 3},   {"blk.1.ffn_down_exps.", 39}};
+    for (auto& [part, type] : types) {
+        if (name.find(part) != std::string::npos) return type;
+    }
+    return 0;
+}
+
 std::string ggufBytes(const TinyOptions& o, const Tensors& tensors, uint32_t quant,
                       const std::vector<std::pair<std::string, std::string>>& texts) {
+    return ggufParts(o, tensors, [quant](const std::string&) { return quant; }, 1, texts).front();
+}
+
+std::vector<std::string> ggufParts(const TinyOptions& o, const Tensors& tensors,
+                                   const GgufTypes& types, int parts,
+                                   const std::vector<std::pair<std::string, std::string>>& texts) {
     const std::string arch =
         isMixtral(o) ? "llama" : o.family == "qwen3_moe" ? "qwen3moe" : "olmoe";
     GgufWriter w;
+    w.types = types;
     w.text("general.architecture", arch);
     w.text("general.name", "tiny");
     for (auto& [key, value] : texts) w.text(key, value);
@@ -300,25 +379,25 @@ std::string ggufBytes(const TinyOptions& o, const Tensors& tensors, uint32_t qua
     w.real(arch + ".rope.freq_base", 10000.0f);
 
     const Tensors s = stacked(tensors, o);
-    w.tensor("token_embd.weight", s.at("model.embed_tokens.weight"), quant);
-    w.tensor("output_norm.weight", s.at("model.norm.weight"), 0);
-    if (!o.tied) w.tensor("output.weight", s.at("lm_head.weight"), quant);
+    w.matrix("token_embd.weight", s.at("model.embed_tokens.weight"));
+    w.plain("output_norm.weight", s.at("model.norm.weight"));
+    if (!o.tied) w.matrix("output.weight", s.at("lm_head.weight"));
     for (int64_t layer = 0; layer < o.layers; ++layer) {
         const std::string p = "model.layers." + std::to_string(layer) + ".";
         const std::string b = "blk." + std::to_string(layer) + ".";
-        w.tensor(b + "attn_norm.weight", s.at(p + "input_layernorm.weight"), 0);
-        w.tensor(b + "ffn_norm.weight", s.at(p + "post_attention_layernorm.weight"), 0);
+        w.plain(b + "attn_norm.weight", s.at(p + "input_layernorm.weight"));
+        w.plain(b + "ffn_norm.weight", s.at(p + "post_attention_layernorm.weight"));
         const Tensor &q = s.at(p + "self_attn.q_proj.weight"),
                      &k = s.at(p + "self_attn.k_proj.weight");
-        w.tensor(b + "attn_q.weight", isMixtral(o) ? paired(q, o.heads) : q, quant);
-        w.tensor(b + "attn_k.weight", isMixtral(o) ? paired(k, o.kvHeads) : k, quant);
-        w.tensor(b + "attn_v.weight", s.at(p + "self_attn.v_proj.weight"), quant);
-        w.tensor(b + "attn_output.weight", s.at(p + "self_attn.o_proj.weight"), quant);
+        w.matrix(b + "attn_q.weight", isMixtral(o) ? paired(q, o.heads) : q);
+        w.matrix(b + "attn_k.weight", isMixtral(o) ? paired(k, o.kvHeads) : k);
+        w.matrix(b + "attn_v.weight", s.at(p + "self_attn.v_proj.weight"));
+        w.matrix(b + "attn_output.weight", s.at(p + "self_attn.o_proj.weight"));
         if (!isMixtral(o)) {
-            w.tensor(b + "attn_q_norm.weight", s.at(p + "self_attn.q_norm.weight"), 0);
-            w.tensor(b + "attn_k_norm.weight", s.at(p + "self_attn.k_norm.weight"), 0);
+            w.plain(b + "attn_q_norm.weight", s.at(p + "self_attn.q_norm.weight"));
+            w.plain(b + "attn_k_norm.weight", s.at(p + "self_attn.k_norm.weight"));
         }
-        w.tensor(b + "ffn_gate_inp.weight", s.at(p + "mlp.gate.weight"), 0);
+        w.plain(b + "ffn_gate_inp.weight", s.at(p + "mlp.gate.weight"));
         const Tensor& both = s.at(p + "mlp.experts.gate_up_proj");
         Tensor gate{{o.experts, o.expertSize, o.hidden}, {}}, up = gate;
         const int64_t half = o.expertSize * o.hidden;
@@ -327,11 +406,11 @@ std::string ggufBytes(const TinyOptions& o, const Tensors& tensors, uint32_t qua
             gate.values.insert(gate.values.end(), at, at + half);
             up.values.insert(up.values.end(), at + half, at + 2 * half);
         }
-        w.tensor(b + "ffn_gate_exps.weight", gate, quant);
-        w.tensor(b + "ffn_up_exps.weight", up, quant);
-        w.tensor(b + "ffn_down_exps.weight", s.at(p + "mlp.experts.down_proj"), quant);
+        w.matrix(b + "ffn_gate_exps.weight", gate);
+        w.matrix(b + "ffn_up_exps.weight", up);
+        w.matrix(b + "ffn_down_exps.weight", s.at(p + "mlp.experts.down_proj"));
     }
-    return w.bytes();
+    return w.parts(parts);
 }
 
 namespace {
@@ -368,7 +447,8 @@ std::vector<float> expertValues(const ContainerInfo& info, int64_t layer, int64_
     const int64_t cols = down ? c.expertSize : c.hiddenSize;
     const std::string record =
         readFile(info.dir / e.file).substr(size_t(expert * e.recordBytes), size_t(e.recordBytes));
-    return unpackAll(e.dtype, record.substr(size_t(offset)), rows, cols);
+    const DType type = matrix == "w1" ? e.types.w1 : down ? e.types.w2 : e.types.w3;
+    return unpackAll(type, record.substr(size_t(offset)), rows, cols);
 }
 
 std::map<std::string, std::string> folderContent(const std::filesystem::path& folder) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -47,8 +48,21 @@ void writeCheckpoint(const std::filesystem::path& folder, const nlohmann::json& 
                      const Tensors& tensors, int shards = 1, bool index = true,
                      const std::string& type = "F32");
 
-// GGUF of the same model, names and shapes translated; mixtral's q and k rows in pairs.
-// `quant`: ggml type of the matrices (0 F32, 1 F16, 2 Q4_0, 8 Q8_0, 30 BF16).
+// GGUF of the same model, names and shapes translated; mixtral's q and k rows in pairs. The files
+// of a model split over `parts`. `types`: ggml's number of the type of a matrix, by its GGUF name.
+// F32, F16, Q4_0, Q8_0 and BF16 (0, 1, 2, 8, 30) are made of the tensors' values, the others of
+// random blocks of the same size.
+using GgufTypes = std::function<uint32_t(const std::string& name)>;
+std::vector<std::string> ggufParts(
+    const TinyOptions& options, const Tensors& tensors, const GgufTypes& types, int parts = 1,
+    const std::vector<std::pair<std::string, std::string>>& texts = {});
+
+// A model whose rows are whole blocks of 256, and a type for each of its tensors: all that GGUF
+// files mix, and then some.
+TinyOptions wideOptions();
+uint32_t mixedType(const std::string& name);
+
+// One file, all matrices of one type.
 std::string ggufBytes(const TinyOptions& options, const Tensors& tensors, uint32_t quant,
                       const std::vector<std::pair<std::string, std::string>>& texts = {});
 

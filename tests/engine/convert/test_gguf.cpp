@@ -82,6 +82,122 @@ private slots:
         }
     }
 
+    // Every tensor in its own type, the three matrices of an expert too: the values are those that
+    // the blocks decode to, also after the way through model.json.
+    void mixedTypesKeepTheirBlocks() {
+        const TinyOptions o = wideOptions();
+        const Tensors tensors = tinyTensors(o);
+        const fs::path file = fresh(), kept = fresh(), wide = fresh();
+        writeFile(file, ggufParts(o, tensors, mixedType).front());
+        Result<ContainerInfo> a = convertModel({file, kept, {}, "t"}, {}, nullptr);
+        Result<ContainerInfo> b = convertModel({file, wide, DType::F32, "t"}, {}, nullptr);
+        QVERIFY2(a.ok(), a.status().text().c_str());
+        QVERIFY2(b.ok(), b.status().text().c_str());
+        a = openContainer(kept);
+        QVERIFY2(a.ok(), a.status().text().c_str());
+        QCOMPARE(a->find("embed")->dtype, DType::Q6_K);
+        QCOMPARE(a->find("0.q")->dtype, DType::Q4_K);
+        QCOMPARE(a->find("1.o")->dtype, DType::Q5_0);
+        const ExpertTypes first = a->expertLayers[0].types, second = a->expertLayers[1].types;
+        QVERIFY(first.w1 == DType::Q4_K && first.w3 == DType::Q4_K && first.w2 == DType::Q6_K);
+        QVERIFY(second.w1 == DType::Q5_1 && second.w3 == DType::Q4_1 && second.w2 == DType::MXFP4);
+        QCOMPARE(a->expertTypeNames().substr(0, 10), std::string("q4_k, q6_k"));
+        QCOMPARE(a->expertType, DType::Q4_K);
+        for (const TensorInfo& t : b->tensors) {
+            QVERIFY2(containerValues(*a, t.name) == containerValues(*b, t.name), t.name.c_str());
+        }
+        for (int64_t layer = 0; layer < o.layers; ++layer) {
+            for (const char* m : {"w1", "w3", "w2"}) {
+                QVERIFY(expertValues(*a, layer, 3, m) == expertValues(*b, layer, 3, m));
+            }
+        }
+        QVERIFY(verifyContainer(*a, {}, nullptr).ok());
+    }
+
+    // A table that gives a type with 256 columns to a block to rows of 64.
+    void rowsThatAreNotWholeBlocks() {
+        const TinyOptions o = options("olmoe");
+        const fs::path file = fresh(), target = fresh();
+        writeFile(file, ggufBytes(o, tinyTensors(o), 8));
+        QVERIFY(convertModel({file, target, {}, ""}, {}, nullptr).ok());
+        const std::string json = readFile(target / "model.json");
+        for (const size_t at : {json.find("\"q8_0\""), json.rfind("\"q8_0\"")}) {
+            std::string changed = json;
+            writeFile(target / "model.json", changed.replace(at, 6, "\"q4_k\""));
+            const Status status = openContainer(target).status();
+            QCOMPARE(int(status.code()), int(Code::BadInput));
+            QVERIFY2(status.message().find("rows of 64 are not whole blocks of q4_k") !=
+                         std::string::npos,
+                     status.text().c_str());
+        }
+    }
+
+    void typesThatAreNotReadAreNamed() {
+        const TinyOptions o = wideOptions();
+        for (auto [type, name] : {std::pair{10u, "Q2_K"}, {16u, "IQ2_XXS"}, {35u, "TQ2_0"},
+                                  {99u, "type 99"}}) {
+            const fs::path file = fresh();
+            writeFile(file, ggufParts(o, tinyTensors(o), [&](const std::string& tensor) {
+                                return tensor == "blk.1.attn_v.weight" ? type : 8u;
+                            }).front());
+            const Status status = convertModel({file, fresh(), {}, ""}, {}, nullptr).status();
+            QCOMPARE(int(status.code()), int(Code::Unsupported));
+            const std::string line = std::string("blk.1.attn_v.weight ") + name;
+            QVERIFY2(status.message().find(line) != std::string::npos, status.text().c_str());
+        }
+    }
+
+    void typesThatAreOnlyReadAreNotMade() {
+        const TinyOptions o = options("olmoe");
+        const fs::path file = fresh();
+        writeFile(file, ggufBytes(o, tinyTensors(o), 8));
+        const Status status = convertModel({file, fresh(), DType::Q4_K, ""}, {}, nullptr).status();
+        QCOMPARE(int(status.code()), int(Code::InvalidArgument));
+        QVERIFY(status.text().find("mxfp4") != std::string::npos);
+        Result<ContainerInfo> made = convertModel({file, fresh(), DType::MXFP4, ""}, {}, nullptr);
+        QVERIFY2(made.ok(), made.status().text().c_str());
+        QCOMPARE(made->expertType, DType::MXFP4);
+        QCOMPARE(made->find("embed")->dtype, DType::Q8_0);
+    }
+
+    // Any part stands for the whole model.
+    void splitFiles() {
+        const TinyOptions o = wideOptions();
+        const Tensors tensors = tinyTensors(o);
+        const fs::path folder = fresh(), whole = fresh();
+        fs::create_directories(folder);
+        writeFile(folder / "whole.gguf", ggufParts(o, tensors, mixedType).front());
+        Result<ContainerInfo> expected = convertModel({folder / "whole.gguf", whole, {}, "t"}, {},
+                                                      nullptr);
+        QVERIFY2(expected.ok(), expected.status().text().c_str());
+        const std::vector<std::string> parts = ggufParts(o, tensors, mixedType, 3);
+        const auto partPath = [&](size_t i) {
+            return folder / ("tiny-0000" + std::to_string(i + 1) + "-of-00003.gguf");
+        };
+        for (size_t i = 0; i < 3; ++i) writeFile(partPath(i), parts[i]);
+        for (size_t i = 0; i < 3; ++i) {
+            const fs::path target = fresh();
+            Result<ContainerInfo> info = convertModel({partPath(i), target, {}, "t"}, {}, nullptr);
+            QVERIFY2(info.ok(), info.status().text().c_str());
+            auto x = folderContent(whole), y = folderContent(target);
+            QVERIFY(x["dense.bin"] == y["dense.bin"]);
+            QVERIFY(x["experts/layer_001.bin"] == y["experts/layer_001.bin"]);
+        }
+        QCOMPARE(inspectSource(partPath(0))->files, 3);
+
+        fs::remove(partPath(1));
+        Status status = convertModel({partPath(2), fresh(), {}, "t"}, {}, nullptr).status();
+        QCOMPARE(int(status.code()), int(Code::BadInput));
+        QVERIFY(status.message().find("tiny-00002-of-00003.gguf") != std::string::npos);
+        writeFile(partPath(1), parts[2]);    // a part under another's name
+        status = convertModel({partPath(0), fresh(), {}, "t"}, {}, nullptr).status();
+        QCOMPARE(int(status.code()), int(Code::BadInput));
+        QVERIFY(status.message().find("not part 2 of 3") != std::string::npos);
+        writeFile(folder / "renamed.gguf", parts[0]);
+        status = convertModel({folder / "renamed.gguf", fresh(), {}, "t"}, {}, nullptr).status();
+        QVERIFY(status.message().find("-00001-of-00003") != std::string::npos);
+    }
+
     void requantised() {
         const TinyOptions o = options("olmoe");
         const fs::path file = fresh();

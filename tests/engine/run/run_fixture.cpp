@@ -151,7 +151,7 @@ fs::path randomModel(const RandomShape& shape) {
     writeBytes(dir / kDenseFile, dense);
     const ModelConfig& c = info.config;
     for (int64_t l = 0; l < c.numLayers; ++l) {
-        ExpertLayer layer = expertLayout(c, l, shape.type);
+        ExpertLayer layer = expertLayout(c, l, ExpertTypes::all(shape.type));
         layer.hashes.assign(size_t(c.numExperts), 0);
         std::vector<std::byte> bytes(size_t(layer.recordBytes * c.numExperts));
         for (int64_t e = 0; e < c.numExperts; ++e) {
