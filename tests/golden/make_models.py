@@ -141,9 +141,7 @@ def save(model, folder, dtype, stacked, sharded, packing, eos):
         save_file(tensors, folder / "model.safetensors", {"format": "pt"})
         config["quantization_config"] = entry
     if sharded or packing:
-        config = to_old_config(config)
-    if sharded or packing:
-        write_json(folder / "config.json", config)
+        write_json(folder / "config.json", to_old_config(config))
 
 
 def folders_of(model):
@@ -167,10 +165,12 @@ def find_seed(model, prompt):
 
 
 def round_by_packing(model, packing):
+    """Gives the weights in memory the values that the packed files will stand for."""
     for name, weight in weights_of(model).items():
         matrix = weight.data
         if packing == "mxfp4" and name.endswith(("experts.gate_up_proj", "experts.down_proj")):
-            weight.data = model_packing.unpack_mxfp4(*model_packing.pack_mxfp4(matrix.transpose(1, 2))).transpose(1, 2).contiguous()
+            rounded = model_packing.unpack_mxfp4(*model_packing.pack_mxfp4(matrix.transpose(1, 2)))
+            weight.data = rounded.transpose(1, 2).contiguous()
         elif packing == "fp8" and name.endswith("experts.gate_up_proj"):
             weight.data = torch.stack([torch.cat([model_packing.unpack_fp8(*model_packing.pack_fp8(half))
                                                   for half in expert.chunk(2)]) for expert in matrix])
