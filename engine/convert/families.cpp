@@ -284,6 +284,8 @@ constexpr FamilyRow kFamilies[] = {
      .defaultPositions = 2048,
      .finish = finishGranite},
     {.modelType = "granitemoeshared",
+     .ggufArch = "granitemoe",
+     .ggufPairedRope = true,
      .expertSizeKeys = "intermediate_size",
      .sharedSizeKeys = "shared_intermediate_size",
      .routing = kLogitSoftmax,
@@ -305,6 +307,8 @@ constexpr FamilyRow kFamilies[] = {
      .defaultPositions = 2048,
      .finish = finishDeepseekV2},
     {.modelType = "deepseek_v3",
+     .ggufArch = "deepseek2",
+     .ggufRenorm = false,
      .layers = LayerRule::FirstDense,
      .sharedCountKeys = "n_shared_experts",
      .routing = kSigmoidBiased,
@@ -346,6 +350,7 @@ constexpr FamilyRow kFamilies[] = {
      .finish = finishPhimoe},
     {.modelType = "glm4_moe",
      .ggufArch = "glm4moe",
+     .ggufRenorm = false,
      .layers = LayerRule::FirstDense,
      .sharedCountKeys = "n_shared_experts",
      .routing = kSigmoidBiased,
@@ -383,6 +388,7 @@ constexpr FamilyRow kFamilies[] = {
      .defaultPositions = 2048},
     {.modelType = "dots1",
      .ggufArch = "dots1",
+     .ggufRenorm = false,
      .layers = LayerRule::FirstDense,
      .sharedCountKeys = "n_shared_experts",
      .routing = kSigmoidBiased,
@@ -450,13 +456,6 @@ std::span<const FamilyRow> families() { return kFamilies; }
 const FamilyRow* familyByModelType(std::string_view modelType) {
     for (const FamilyRow& row : kFamilies) {
         if (modelType == row.modelType) return &row;
-    }
-    return nullptr;
-}
-
-const FamilyRow* familyByGgufArch(std::string_view arch) {
-    for (const FamilyRow& row : kFamilies) {
-        if (row.ggufArch && arch == row.ggufArch) return &row;
     }
     return nullptr;
 }

@@ -91,7 +91,6 @@ struct FamilyRow {
 
 std::span<const FamilyRow> families();
 const FamilyRow* familyByModelType(std::string_view modelType);
-const FamilyRow* familyByGgufArch(std::string_view arch);
 std::string supportedModelTypes();       // "mixtral, olmoe, qwen3_moe", for messages
 const Naming& hfNaming();
 const Naming& ggufNaming();

@@ -180,6 +180,10 @@ private:
         d.info.cols = spec.cols;
         d.info.packed = spec.matrix;
         d.info.dtype = spec.matrix ? targetType(spec.name, view->dtype(), m_dtype) : DType::F32;
+        // Rows that are made, not copied, are of a type that can be made.
+        if (spec.matrix && view->colStride != 1 && !hasEncoder(d.info.dtype)) {
+            d.info.dtype = DType::Q8_0;
+        }
         d.view = *view;
         m_plan.dense.push_back(std::move(d));
     }
@@ -377,6 +381,8 @@ private:
             return true;
         }
         if (m_plan.config.tiedEmbeddings && name == m_names.at("head")) return true;
+        // Divisors of the rotation's frequencies are part of the config by now.
+        if (name.starts_with("rope_f") && name.ends_with(".weight")) return true;
         const int64_t layers = m_plan.config.numLayers;
         for (int64_t extra = 0; extra < std::min<int64_t>(m_source.extraLayers, 64); ++extra) {
             for (const char* prefix : {"model.layers.{L}.", "blk.{L}."}) {

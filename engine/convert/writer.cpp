@@ -178,7 +178,7 @@ Status PlanWriter::writeRows(OutputFile& out, const RowView& view, DType type, b
 // Rows [row, row + n) into m_packed.
 Status PlanWriter::packRun(const RowView& view, DType type, bool packed, int64_t row, int64_t n) {
     const DType from = view.dtype();
-    if (packed && from == type && isQuantised(type)) {
+    if (packed && from == type && isQuantised(type) && view.colStride == 1) {
         const int64_t rawBytes = n * sourceRowBytes(type, view.cols);
         m_raw.resize(size_t(rawBytes));
         COLIBRI_TRY(m_source.checkpoint.readRaw(view, row, n, m_raw.data()));

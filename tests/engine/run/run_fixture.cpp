@@ -90,30 +90,49 @@ fs::path scratchFolder() {
     return scratch.path;
 }
 
-nlohmann::json goldenIndex() {
-    std::ifstream file(fs::path(COLIBRI_GOLDEN_DIR) / "models" / "index.json");
+namespace {
+
+nlohmann::json readJson(const fs::path& path) {
+    std::ifstream file(path);
     return nlohmann::json::parse(file);
 }
 
-nlohmann::json goldenExpected(const nlohmann::json& entry) {
-    std::ifstream file(fs::path(COLIBRI_GOLDEN_DIR) / "models" /
-                       entry["expected"].get<std::string>());
-    return nlohmann::json::parse(file);
-}
-
-fs::path goldenModel(const std::string& name, DType type) {
+// A source in the golden folder as a container, made once per process and type.
+fs::path converted(const fs::path& source, DType type) {
     static std::map<std::string, fs::path> made;
-    const std::string key = name + "-" + std::string(dtypeName(type));
+    const std::string key = source.filename().string() + "-" + std::string(dtypeName(type));
     fs::path& path = made[key];
     if (path.empty()) {
         path = scratchFolder() / key;
         ConvertOptions options;
-        options.source = fs::path(COLIBRI_GOLDEN_DIR) / "models" / name;
+        options.source = fs::path(COLIBRI_GOLDEN_DIR) / source;
         options.target = path;
         options.dtype = type;
         require(convertModel(options, {}, nullptr).status());
     }
     return path;
+}
+
+}  // namespace
+
+nlohmann::json goldenIndex() {
+    return readJson(fs::path(COLIBRI_GOLDEN_DIR) / "models" / "index.json");
+}
+
+nlohmann::json goldenGgufIndex() {
+    return readJson(fs::path(COLIBRI_GOLDEN_DIR) / "gguf" / "index.json");
+}
+
+nlohmann::json goldenExpected(const nlohmann::json& entry) {
+    return readJson(fs::path(COLIBRI_GOLDEN_DIR) / "models" / entry["expected"].get<std::string>());
+}
+
+fs::path goldenModel(const std::string& name, DType type) {
+    return converted(fs::path("models") / name, type);
+}
+
+fs::path goldenGguf(const std::string& name, DType type) {
+    return converted(fs::path("gguf") / (name + ".gguf"), type);
 }
 
 fs::path randomModel(const RandomShape& shape) {

@@ -16,6 +16,9 @@ std::filesystem::path scratchFolder();
 
 // tests/golden/models/NAME converted to a container (once per process and type).
 std::filesystem::path goldenModel(const std::string& name, DType type = DType::F32);
+// tests/golden/gguf/NAME.gguf likewise.
+std::filesystem::path goldenGguf(const std::string& name, DType type = DType::F32);
+nlohmann::json goldenGgufIndex();
 nlohmann::json goldenExpected(const nlohmann::json& indexEntry);
 nlohmann::json goldenIndex();
 
