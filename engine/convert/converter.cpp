@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int kRevision = 1;  // of what a conversion writes; another one starts over
+constexpr int kRevision = 2;  // of what a conversion writes; another one starts over
 
 // What must be the same for an interrupted conversion to go on.
 std::string journalKey(const ConvertOptions& options, const OpenedSource& source,
@@ -76,7 +76,32 @@ Status addRouterTable(const fs::path& partial, const ConvertOptions& options,
     return error ? systemError("cannot copy to", file, error.value()) : Status();
 }
 
+// A config.json made from a config, where it says all of it.
+Result<std::string> madeHfConfig(const ModelConfig& config) {
+    const std::string text = writeHfConfig(config);
+    Result<nlohmann::json> json = parseJson(text, "config.json");
+    if (!json) return json.status();
+    Result<HfConfig> back = readHfConfig(*json, {}, "config.json");
+    ContainerInfo wanted, got;
+    wanted.config = config;
+    if (back) got.config = back->config;
+    got.config.name = config.name;
+    got.config.temperature = config.temperature;
+    got.config.topP = config.topP;
+    got.config.topKSampling = config.topKSampling;
+    if (writeModelJson(wanted) == writeModelJson(got)) return text;
+    return Status(Code::Unsupported,
+                  "a flat folder of a " + config.family + " model is only made from its Hugging "
+                  "Face checkpoint, which has a config.json");
+}
+
 Result<DType> flatType(const ConvertOptions& options, const OpenedSource& source) {
+    if (source.config.mla.kvRank > 0 || source.config.expertBias) {
+        return Status(Code::Unsupported, "the flat layout has no place for all tensors of a " +
+                                             source.config.family + " model",
+                      "Convert it to a container");
+    }
+    if (source.configText.empty()) COLIBRI_TRY(madeHfConfig(source.config).status());
     if (options.dtype && *options.dtype != DType::F16 && *options.dtype != DType::BF16) {
         return Status(Code::Unsupported, "the flat layout holds f16 or bf16, not " +
                                              std::string(dtypeName(*options.dtype)));
@@ -90,9 +115,13 @@ Result<DType> flatType(const ConvertOptions& options, const OpenedSource& source
 // What stands beside the weights of a flat folder.
 Status writeFlatTexts(const fs::path& partial, const OpenedSource& source, const Plan& plan,
                       DType type, const DiskHooks& hooks) {
-    const std::string& own = source.configText;
-    COLIBRI_TRY(writeSmallFile(partial / "config.json",
-                               own.empty() ? writeHfConfig(plan.config) : own, hooks));
+    std::string config = source.configText;
+    if (config.empty()) {
+        Result<std::string> made = madeHfConfig(plan.config);
+        if (!made) return made.status();
+        config = std::move(*made);
+    }
+    COLIBRI_TRY(writeSmallFile(partial / "config.json", config, hooks));
     if (!source.generationText.empty()) {
         COLIBRI_TRY(
             writeSmallFile(partial / "generation_config.json", source.generationText, hooks));

@@ -48,6 +48,7 @@ enum class StackForm { Rows, Columns, Interleaved };
 
 struct FamilyRow {
     const char* modelType;               // config.json's model_type
+    const char* title;                   // as people call it
     const char* ggufArch = nullptr;      // general.architecture
     bool ggufPairedRope = false;         // that GGUF stores q and k rows as rotated pairs
     bool ggufRenorm = true;              // where that GGUF does not say: what its runtime does

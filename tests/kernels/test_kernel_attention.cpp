@@ -16,7 +16,8 @@ struct Case {
     int64_t begin, end;
     bool f16;
     bool sinks;
-    int latentDim = 0;
+    int latentDim = 0;  // above 0: values are the beginnings of the keys
+    int valueDim() const { return latentDim > 0 ? latentDim : headDim; }
 };
 
 // Random queries and KV; pages that no visible position needs are null.
@@ -33,21 +34,24 @@ struct Scene {
         sinks = randomFloats(c.heads, seed + 3, 2.0f);
         keys = randomFloats(c.end * dim, seed + 1);
         values = randomFloats(c.end * dim, seed + 2);
+        const int64_t rows = (c.latentDim > 0 ? 1 : 2) * kPageTokens;
         if (c.f16) {
             for (float& v : keys) v = f16ToF32(f32ToF16(v));
             for (float& v : values) v = f16ToF32(f32ToF16(v));
         }
+        if (c.latentDim > 0) values = keys;
         const size_t element = c.f16 ? 2 : 4;
         for (int64_t first = 0; first < c.end; first += kPageTokens) {
             pages.emplace_back();
             pagePointers.push_back(nullptr);
             if (first + kPageTokens <= c.begin) continue;
             // Positions outside the window hold NaN: reading one would spoil the result.
-            pages.back().assign(size_t(2 * kPageTokens * dim) * element, std::byte(0xff));
+            pages.back().assign(size_t(rows * dim) * element, std::byte(0xff));
             for (int64_t t = std::max(first, c.begin); t < std::min(first + kPageTokens, c.end);
                  ++t) {
                 for (int64_t d = 0; d < dim; ++d) {
                     put(size_t((t - first) * dim + d), keys[size_t(t * dim + d)]);
+                    if (c.latentDim > 0) continue;
                     put(size_t((kPageTokens + t - first) * dim + d), values[size_t(t * dim + d)]);
                 }
             }
@@ -70,11 +74,12 @@ struct Scene {
     std::vector<float> run(const KernelSet& k, int first, int n) const {
         const int64_t positions = c.end - c.begin;
         std::vector<float> scratch(size_t(n * positions) + 1, kCanary);
-        std::vector<float> out(size_t(n * c.headDim) + 1, kCanary);
+        std::vector<float> out(size_t(n * c.valueDim()) + 1, kCanary);
         AttentionArgs args = {};
         args.q = q.data() + first * c.headDim;
         args.heads = n;
         args.headDim = c.headDim;
+        args.latentDim = c.latentDim;
         args.pages = pagePointers.data();
         args.kvF16 = c.f16;
         args.begin = c.begin;
@@ -130,24 +135,25 @@ struct Scene {
 void check(const NamedSet& set, const Case& c) {
     const Scene scene(c);
     const std::vector<float> out = scene.run(*set.kernels, 0, c.heads);
-    const QString name = QString("%1: %2 heads of %3, [%4, %5), f16 %6, sinks %7")
+    const QString name = QString("%1: %2 heads of %3, [%4, %5), f16 %6, sinks %7, latent %8")
                              .arg(set.name.c_str())
                              .arg(c.heads)
                              .arg(c.headDim)
                              .arg(c.begin)
                              .arg(c.end)
                              .arg(c.f16)
-                             .arg(c.sinks);
+                             .arg(c.sinks)
+                             .arg(c.latentDim);
     QVERIFY2(!out.empty(), qPrintable(name + ": wrote past its end"));
     for (int h = 0; h < c.heads; ++h) {
         const Scene::Expected e = scene.expected(h);
-        for (int d = 0; d < c.headDim; ++d) {
-            const double got = out[size_t(h * c.headDim + d)];
+        for (int d = 0; d < c.valueDim(); ++d) {
+            const double got = out[size_t(h * c.valueDim() + d)];
             QVERIFY2(std::fabs(got - e.out[size_t(d)]) <= e.bound, qPrintable(name));
         }
         // Alone a head gives the same bits as in its group.
         const std::vector<float> alone = scene.run(*set.kernels, h, 1);
-        QVERIFY2(std::memcmp(alone.data(), out.data() + h * c.headDim,
+        QVERIFY2(std::memcmp(alone.data(), out.data() + h * c.valueDim(),
                              alone.size() * sizeof(float)) == 0,
                  qPrintable(name));
     }
@@ -175,6 +181,17 @@ private slots:
             for (int heads = 1; heads <= 9; ++heads) {
                 check(set, {heads, 64, 0, 70, true, heads % 2 == 0});
                 check(set, {heads, 40, 3, 70, false, heads % 2 == 1});
+            }
+        }
+    }
+
+    void valuesInsideTheKeys() {
+        for (const NamedSet& set : allKernelSets()) {
+            for (const auto& [dim, latent] : {std::pair{576, 512}, {40, 32}, {33, 16}, {24, 24}}) {
+                for (bool f16 : {false, true}) {
+                    check(set, {16, dim, 0, 45, f16, false, latent});
+                    check(set, {3, dim, 7, 99, f16, true, latent});
+                }
             }
         }
     }

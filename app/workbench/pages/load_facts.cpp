@@ -6,6 +6,7 @@
 
 #include "app/workbench/pages/memory_bar.h"
 #include "engine/base/format.h"
+#include "engine/convert/families.h"
 #include "engine/run/engine.h"
 
 namespace colibri::ui {
@@ -35,7 +36,14 @@ Group groupOf(const TensorInfo& tensor) {
 }
 
 QString routingText(const RoutingSpec& routing) {
-    QString text = routing.scoreFn == ScoreFn::Softmax ? "softmax" : "sigmoid";
+    QString text = routing.scoreFn == ScoreFn::Sigmoid     ? "sigmoid"
+                   : routing.scoreFn == ScoreFn::Softmax ? "softmax"
+                                                           : "softmax of the chosen";
+    if (routing.weightSource == WeightSource::SigmoidLogit) text = "sigmoid";
+    if (routing.weightSource == WeightSource::SparseMixer) text = "sparse mixer";
+    if (routing.groups > 1) {
+        text += QString(", %1 of %2 groups").arg(routing.groupTopK).arg(routing.groups);
+    }
     if (routing.renorm) text += ", renormalised";
     if (routing.selectBias) text += ", selection bias";
     if (routing.scale != 1) text += ", scale " + str(formatSig(routing.scale));
@@ -45,10 +53,8 @@ QString routingText(const RoutingSpec& routing) {
 }  // namespace
 
 QString familyText(const std::string& family) {
-    if (family == "qwen3_moe") return "Qwen3-MoE type";
-    if (family == "olmoe") return "OLMoE type";
-    if (family == "mixtral") return "Mixtral type";
-    return str(family);
+    const FamilyRow* row = familyByModelType(family);
+    return (row ? QString(row->title) : str(family)) + " type";
 }
 
 QString parameterText(int64_t n) {

@@ -393,6 +393,11 @@ std::vector<std::string> ggufParts(const TinyOptions& o, const Tensors& tensors,
         w.matrix(b + "attn_k.weight", isMixtral(o) ? paired(k, o.kvHeads) : k);
         w.matrix(b + "attn_v.weight", s.at(p + "self_attn.v_proj.weight"));
         w.matrix(b + "attn_output.weight", s.at(p + "self_attn.o_proj.weight"));
+        for (const char* part : {"q", "k", "v"}) {
+            if (!o.bias) continue;
+            w.add(b + "attn_" + part + ".bias", s.at(p + "self_attn." + part + "_proj.bias"),
+                  o.quantisedBias ? 8 : 0);
+        }
         if (!isMixtral(o)) {
             w.plain(b + "attn_q_norm.weight", s.at(p + "self_attn.q_norm.weight"));
             w.plain(b + "attn_k_norm.weight", s.at(p + "self_attn.k_norm.weight"));

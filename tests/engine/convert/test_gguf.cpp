@@ -82,6 +82,31 @@ private slots:
         }
     }
 
+    // Their rows are put back in order one by one: single values out of blocks of 32, which were
+    // taken from memory that nothing had been read into.
+    void quantisedBiasesAreReadByValue() {
+        TinyOptions o = options("mixtral");
+        o.bias = true;
+        const Tensors tensors = tinyTensors(o);
+        const fs::path plain = fresh(), blocks = fresh(), want = fresh(), got = fresh();
+        writeFile(plain, ggufBytes(o, tensors, 0));
+        o.quantisedBias = true;
+        writeFile(blocks, ggufBytes(o, tensors, 0));
+        Result<ContainerInfo> a = convertModel({plain, want, {}, "t"}, {}, nullptr);
+        Result<ContainerInfo> b = convertModel({blocks, got, {}, "t"}, {}, nullptr);
+        QVERIFY2(a.ok(), a.status().text().c_str());
+        QVERIFY2(b.ok(), b.status().text().c_str());
+        for (const char* name : {"0.q_bias", "0.k_bias", "1.q_bias", "1.v_bias"}) {
+            const auto x = containerValues(*a, name), y = containerValues(*b, name);
+            float largest = 0;
+            for (const float v : x) largest = std::max(largest, std::abs(v));
+            QVERIFY(largest > 0);
+            for (size_t i = 0; i < x.size(); ++i) {
+                QVERIFY2(std::abs(x[i] - y[i]) <= largest / 127, name);
+            }
+        }
+    }
+
     // Every tensor in its own type, the three matrices of an expert too: the values are those that
     // the blocks decode to, also after the way through model.json.
     void mixedTypesKeepTheirBlocks() {

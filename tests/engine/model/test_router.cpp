@@ -129,6 +129,42 @@ private slots:
         const Choice c = select(spec, {-200, -200, -200, -200}, 2);
         for (const float w : c.weights) QVERIFY(std::isfinite(w));
     }
+
+    // The best group by its best expert, or by the sum of its best two: here they differ.
+    void onlyTheBestGroupsAreChosenFrom() {
+        const std::vector<float> logits{3.0f, -9.0f, 2.0f, 1.9f};  // groups {0, 1} and {2, 3}
+        RoutingSpec spec;
+        spec.scoreFn = ScoreFn::Sigmoid;
+        spec.groups = 2;
+        spec.groupTopK = 1;
+        spec.groupScore = GroupScore::Max;
+        QCOMPARE(select(spec, logits, 2).experts, (std::vector<int>{0, 1}));
+        spec.groupScore = GroupScore::Top2Sum;
+        const Choice c = select(spec, logits, 2);
+        QCOMPARE(c.experts, (std::vector<int>{2, 3}));
+        QVERIFY(near(c.weights[0], sigmoid(2.0)));
+        // The bias that lifts the first group chooses, and does not weigh.
+        const Choice biased = select([&] {
+            RoutingSpec s = spec;
+            s.selectBias = true;
+            return s;
+        }(), logits, 2, {2.0f, 2.0f, 0.0f, 0.0f});
+        QCOMPARE(biased.experts, (std::vector<int>{0, 1}));
+        QVERIFY(near(biased.weights[0], sigmoid(3.0)));
+    }
+
+    // Each of two choices weighs what a softmax over the logits close to it gives it.
+    void sparseMixerWeighsEachChoiceByItsNeighbours() {
+        RoutingSpec spec;
+        spec.scoreFn = ScoreFn::Logit;
+        spec.weightSource = WeightSource::SparseMixer;
+        spec.sparseJitter = 0.3;  // up to 60 % below
+        const Choice c = select(spec, {4.0f, 2.0f, 1.0f, 0.5f}, 2);
+        QCOMPARE(c.experts, (std::vector<int>{0, 1}));
+        // (4 - 2) / 4 counts, (4 - 1) / 4 does not; then (2 - 1) / 2 counts, (2 - 0.5) / 2 not.
+        QVERIFY(near(c.weights[0], 1 / (1 + std::exp(-2.0))));
+        QVERIFY(near(c.weights[1], 1 / (1 + std::exp(-1.0))));
+    }
 };
 
 QTEST_GUILESS_MAIN(TestRouter)

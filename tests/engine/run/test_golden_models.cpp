@@ -3,6 +3,10 @@
 #include <QtTest>
 #include <cmath>
 
+#include <fstream>
+#include <map>
+
+#include "engine/convert/families.h"
 #include "engine/model/container.h"
 #include "tests/engine/run/run_fixture.h"
 
@@ -130,6 +134,47 @@ private slots:
             QCOMPARE(file->expertLayers[i].hashes, folder->expertLayers[i].hashes);
         }
         if (whole) compareAll(expectedOf(name), file->dir, bestKernels().isa);
+    }
+
+    // The table in the README is made of what this program runs. When it is not: the table to be.
+    void readmeNamesWhatIsTested() {
+        std::map<std::string, std::string> layouts, formats;  // by family
+        const auto add = [](std::string& to, const std::string& word) {
+            if ((", " + to + ", ").find(", " + word + ", ") != std::string::npos) return;
+            to += (to.empty() ? "" : ", ") + word;
+        };
+        const std::map<std::string, std::string> words = {
+            {"per_expert", "per expert"}, {"granite", "stacked (as published)"},
+            {"transposed", "stacked"},    {"transposed_interleaved", "stacked"}};
+        for (const auto& entry : goldenIndex()) {
+            const std::string layout = entry["layout"], dtype = entry["dtype"];
+            std::string& to = layouts[entry["family"]];
+            if (layout != "mxfp4") add(to, words.count(layout) ? words.at(layout) : layout);
+            if (entry["files"].get<int>() > 1) add(to, "sharded");
+            if (dtype == "fp8") add(to, "FP8 in blocks");
+            if (dtype == "mxfp4") add(to, "MXFP4");
+        }
+        for (const auto& entry : goldenGgufIndex()) {
+            std::string& to = formats[entry["family"]];
+            if (to.empty()) to = "yes";
+            for (const std::string lost : entry["lost"]) {
+                to += (to == "yes" ? "; no key for " : ", ") + lost;
+            }
+        }
+        std::string table;
+        for (const FamilyRow& row : families()) {
+            QVERIFY2(layouts.count(row.modelType), row.modelType);
+            const auto gguf = formats.find(row.modelType);
+            table += "| " + std::string(row.title) + " | `" + row.modelType + "` | " +
+                     layouts[row.modelType] + " | " +
+                     (gguf != formats.end() ? gguf->second
+                      : row.ggufArch        ? "read, not tested"
+                                            : "no") +
+                     " |\n";
+        }
+        std::ifstream file(std::filesystem::path(COLIBRI_SOURCE_DIR) / "README.md");
+        const std::string readme{std::istreambuf_iterator<char>(file), {}};
+        QVERIFY2(readme.find(table) != std::string::npos, ("expected:\n" + table).c_str());
     }
 
     static bool sameExperts(const Engine::LogitsResult& got, const nlohmann::json& routing) {
