@@ -128,6 +128,16 @@ def unigram():
     return finish(tokenizer, [special("<extra>", lstrip=True)], after=["</s>"], scores=scores)
 
 
+def t5():
+    model, scores = learnt_unigram(False, 400)
+    tokenizer = Tokenizer(model)
+    tokenizer.normalizer = normalizers.Sequence([
+        normalizers.Strip(left=False, right=True), normalizers.Replace(Regex(" {2,}"), MARK)])
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(replacement=MARK, prepend_scheme="always")
+    tokenizer.decoder = decoders.Metaspace(replacement=MARK, prepend_scheme="always")
+    return finish(tokenizer, [special("<extra_id_0>")], after=["</s>"], scores=scores)
+
+
 def unigram_bytes():
     model, scores = learnt_unigram(True, 760)
     tokenizer = Tokenizer(model)
@@ -144,5 +154,6 @@ STYLES = {
     "unknown": ("BPE without bytes, Metaspace that splits; Strip, NFD, StripAccents, Lowercase; unknown characters apart", unknown(False)),
     "fuse_unknown": ("the same, unknown characters in a row are one", unknown(True)),
     "unigram": ("Unigram; NFKC, Replace; WhitespaceSplit and Metaspace; adds </s>", unigram),
+    "t5": ("Unigram; Strip and Replace, Metaspace that splits; adds </s>", t5),
     "unigram_bytes": ("Unigram with byte fallback over whole stretches; adds <s>", unigram_bytes),
 }
