@@ -231,11 +231,25 @@ Result<Json> scoredBpe(const GgufHeader& header, const Lists& lists) {
                 {"model", std::move(model)}};
 }
 
-Result<Json> unigram(const GgufHeader& header, const Lists& lists) {
-    const auto* map = header.numbers("tokenizer.ggml.precompiled_charsmap");
-    if (map && !map->empty()) {
-        return Status(Code::Unsupported, "tokenizer.ggml.precompiled_charsmap");
+std::string base64(const std::vector<double>& bytes) {
+    constexpr char kLetters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    std::string out;
+    for (size_t at = 0; at < bytes.size(); at += 3) {
+        uint32_t bits = 0;
+        for (size_t i = at; i < at + 3; ++i) {
+            // Some writers store the bytes as signed numbers.
+            const double value = i < bytes.size() ? bytes[i] : 0;
+            bits = bits << 8 | (value >= -128 && value <= 255 ? uint32_t(int(value)) & 0xFF : 0);
+        }
+        const size_t letters = std::min<size_t>(4, bytes.size() - at + 1);
+        for (size_t i = 0; i < 4; ++i) {
+            out += i < letters ? kLetters[bits >> (18 - 6 * i) & 63] : '=';
+        }
     }
+    return out;
+}
+
+Result<Json> unigram(const GgufHeader& header, const Lists& lists) {
     if (lists.scores.empty()) return Status(Code::BadInput, "tokenizer.ggml.scores is missing");
     size_t count = lists.size();
     while (count > 0 && lists.placeholder(count - 1)) --count;
@@ -248,6 +262,10 @@ Result<Json> unigram(const GgufHeader& header, const Lists& lists) {
     model["vocab"] = std::move(vocab);
     const bool prefix = header.flag("tokenizer.ggml.add_space_prefix").value_or(true);
     Json steps = Json::array();
+    const auto* map = header.numbers("tokenizer.ggml.precompiled_charsmap");
+    if (map && !map->empty()) {
+        steps.push_back({{"type", "Precompiled"}, {"precompiled_charsmap", base64(*map)}});
+    }
     if (header.flag("tokenizer.ggml.remove_extra_whitespaces").value_or(false)) {
         steps.push_back({{"type", "Strip"}, {"strip_left", false}, {"strip_right", true}});
         steps.push_back(

@@ -4,6 +4,8 @@
 import json
 import math
 import re
+import struct
+import unicodedata
 from collections import Counter
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers
@@ -128,10 +130,47 @@ def unigram():
     return finish(tokenizer, [special("<extra>", lstrip=True)], after=["</s>"], scores=scores)
 
 
+def double_array(values):
+    """A tree over the bytes of the keys that leads to numbers, as SentencePiece stores it."""
+    units, used = {0: 0}, {0}
+
+    def place(node, keys, depth):
+        labels = sorted({key[depth] if depth < len(key) else 0 for key in keys})
+        base = next(b for b in range(1, 1 << 20) if all(b ^ label not in used for label in labels))
+        units[node] |= (node ^ base) << 10 | (0x100 if labels[0] == 0 else 0)
+        used.update(base ^ label for label in labels)
+        for label in labels:
+            if label == 0:
+                units[base] = values[next(key for key in keys if len(key) == depth)] | 1 << 31
+            else:
+                units[base ^ label] = label
+                place(base ^ label, [key for key in keys if key[depth:depth + 1] == bytes([label])], depth + 1)
+
+    place(0, sorted(values), 0)
+    return struct.pack(f"<{max(units) + 1}I", *(units.get(i, 0) for i in range(max(units) + 1)))
+
+
+def charsmap():
+    """What NFKC changes among some characters and pairs, white space to a space, some to nothing."""
+    texts = [chr(c) for block in ((0xA0, 0x180), (0x2000, 0x2070), (0x2100, 0x2150), (0x3300, 0x3358), (0xFB00, 0xFB07), (0xFF01, 0xFF5F))
+             for c in range(*block)]
+    texts += [a + b for a in "aeiounAEO" for b in "\u0300\u0301\u0308\u0327"]
+    changed = {text: unicodedata.normalize("NFKC", text) for text in texts}
+    changed |= {c: " " for c in "\t\n\r\u2028\u3000"} | {c: "" for c in "\u200b\u200e\ufeff\x01\x7f"}
+    blob, values = b"", {}
+    for text, to in changed.items():
+        if text != to:
+            values[text.encode()] = len(blob)
+            blob += to.encode() + b"\0"
+    tree = double_array(values)
+    return struct.pack("<I", len(tree)) + tree + blob
+
+
 def t5():
     model, scores = learnt_unigram(False, 400)
     tokenizer = Tokenizer(model)
     tokenizer.normalizer = normalizers.Sequence([
+        normalizers.Precompiled(charsmap()),
         normalizers.Strip(left=False, right=True), normalizers.Replace(Regex(" {2,}"), MARK)])
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(replacement=MARK, prepend_scheme="always")
     tokenizer.decoder = decoders.Metaspace(replacement=MARK, prepend_scheme="always")
@@ -154,6 +193,6 @@ STYLES = {
     "unknown": ("BPE without bytes, Metaspace that splits; Strip, NFD, StripAccents, Lowercase; unknown characters apart", unknown(False)),
     "fuse_unknown": ("the same, unknown characters in a row are one", unknown(True)),
     "unigram": ("Unigram; NFKC, Replace; WhitespaceSplit and Metaspace; adds </s>", unigram),
-    "t5": ("Unigram; Strip and Replace, Metaspace that splits; adds </s>", t5),
+    "t5": ("Unigram; Precompiled character map, Strip and Replace, Metaspace that splits; adds </s>", t5),
     "unigram_bytes": ("Unigram with byte fallback over whole stretches; adds <s>", unigram_bytes),
 }

@@ -195,7 +195,16 @@ private slots:
         header.metadata["tokenizer.ggml.model"] = std::string("t5");
         header.metadata["tokenizer.ggml.eos_token_id"] = int64_t(2);
         header.metadata["tokenizer.ggml.remove_extra_whitespaces"] = true;
-        const auto original = parse(file.dump()), converted = fromGguf(header);
+        const json& map = file["normalizer"]["normalizers"][0]["precompiled_charsmap"];
+        const QByteArray bytes = QByteArray::fromBase64(map.get<std::string>().c_str());
+        QVERIFY(bytes.size() > 1000);
+        std::vector<double> numbers;
+        for (char c : bytes) numbers.push_back(static_cast<unsigned char>(c));
+        header.metadata["tokenizer.ggml.precompiled_charsmap"] = numbers;
+        const Result<std::string> text = ggufTokenizerJson(header);
+        QVERIFY2(text.ok(), text.status().text().c_str());
+        QVERIFY(json::parse(*text)["normalizer"] == file["normalizer"]);
+        const auto original = parse(file.dump()), converted = parse(*text);
         QVERIFY(original && converted);
         std::string shown;
         QVERIFY2(

@@ -108,6 +108,17 @@ private slots:
             "normalizers[1] type \"Rot13\"");
         row("/normalizer", "{\"type\": \"Replace\", \"pattern\": {}, \"content\": \"\"}",
             "pattern");
+        const auto charsmap = [&](const char* base64, const char* message) {
+            const std::string value =
+                R"({"type": "Precompiled", "precompiled_charsmap": )" + std::string(base64) + "}";
+            row("/normalizer", value.c_str(), message);
+        };
+        charsmap("7", "precompiled_charsmap: a string");
+        charsmap("\"A!==\"", "not base64");
+        charsmap("\"AAA=\"", "cut short");
+        charsmap("\"/////w==\"", "cut short");
+        charsmap("\"AgAAAAAA\"", "cut short");      // half a unit
+        charsmap("\"AAAAAMM=\"", "not UTF-8");       // no tree, half a character
         std::string doubling;  // seventeen times twice as long
         for (int i = 0; i < 17; ++i) {
             doubling += std::string(i ? "," : "") + "{\"type\": \"Replace\", \"pattern\": " +
@@ -299,6 +310,32 @@ private slots:
         QCOMPARE(ids.size(), size_t(5000));
         QCOMPARE(ids.front(), 3);
         QCOMPARE(ids.back(), 4);
+    }
+
+    // A tree whose units lead out of it, and to the middle of a character.
+    void charsmapThatLeadsAstray() {
+        for (uint32_t root : {0u, 0xFFFFFFFFu, 0x41u << 10, 0x40u << 10}) {
+            for (uint32_t leaf : {0u, 1u, 2u, 0x7FFFFFFFu}) {
+                std::string map(4, '\0');
+                const auto add = [&](uint32_t unit) {
+                    for (int shift : {0, 8, 16, 24}) map += char(unit >> shift & 0xFF);
+                };
+                add(root);
+                add('a' | 0x100 | 3u << 10);  // at 1: its end is at 2
+                add(leaf);
+                map[0] = char(map.size() - 4);
+                map += "\xc3\xa9";
+                json file = base();
+                file["normalizer"] = {
+                    {"type", "Precompiled"},
+                    {"precompiled_charsmap",
+                     QByteArray::fromStdString(map).toBase64().toStdString()}};
+                const auto tokenizer = parse(file);
+                QVERIFY2(bool(tokenizer), tokenizer.status().message().c_str());
+                const Ids ids = (*tokenizer)->encode("ab");
+                QVERIFY(ids == Ids{3} || ids == Ids{1});  // "ab", or the replacement and "b"
+            }
+        }
     }
 
     void invalidUtf8BecomesReplacementCharacters() {
