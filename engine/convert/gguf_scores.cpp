@@ -10,7 +10,7 @@ namespace colibri {
 namespace {
 
 struct Merge {
-    double rank = 0;  // lower is earlier
+    double rank = 0;          // lower is earlier
     int left = 0, right = 0;  // characters of both parts, negative where longer ones come first
     std::string_view token;
     size_t cut = 0;  // bytes of the left part

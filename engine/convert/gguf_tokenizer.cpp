@@ -46,11 +46,11 @@ Result<Lists> readLists(const GgufHeader& header) {
     if (!lists.tokens) return Status(Code::BadInput, "tokenizer.ggml.tokens is missing");
     const size_t count = lists.size();
     if ((types && types->size() != count) || (scores && scores->size() != count)) {
-        return Status(Code::BadInput,
-                      "tokenizer.ggml.tokens, scores and token_type do not fit: " +
-                          std::to_string(count) + ", " +
-                          std::to_string(scores ? scores->size() : count) + " and " +
-                          std::to_string(types ? types->size() : count) + " entries");
+        return Status(
+            Code::BadInput,
+            "tokenizer.ggml.tokens, scores and token_type do not fit: " + std::to_string(count) +
+                ", " + std::to_string(scores ? scores->size() : count) + " and " +
+                std::to_string(types ? types->size() : count) + " entries");
     }
     lists.types.assign(count, kNormal);
     for (size_t i = 0; types && i < count; ++i) {

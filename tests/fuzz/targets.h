@@ -8,12 +8,12 @@
 namespace colibri::fuzz {
 
 // Each takes any bytes and returns; what must hold and does not ends the program.
-void safetensors(std::string_view bytes);    // a file from its start
-void gguf(std::string_view bytes);           // a file from its start, and the tokenizer in it
-void tokenizer(std::string_view bytes);      // tokenizer.json, a zero byte, a text
-void chatTemplate(std::string_view bytes);   // a template, a zero byte, the messages as JSON
-void hfConfig(std::string_view bytes);       // config.json, a zero byte, generation_config.json
-void modelJson(std::string_view bytes);      // model.json of a container
+void safetensors(std::string_view bytes);   // a file from its start
+void gguf(std::string_view bytes);          // a file from its start, and the tokenizer in it
+void tokenizer(std::string_view bytes);     // tokenizer.json, a zero byte, a text
+void chatTemplate(std::string_view bytes);  // a template, a zero byte, the messages as JSON
+void hfConfig(std::string_view bytes);      // config.json, a zero byte, generation_config.json
+void modelJson(std::string_view bytes);     // model.json of a container
 
 struct Target {
     std::string_view name;  // also of the folder in corpus/

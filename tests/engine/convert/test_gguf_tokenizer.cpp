@@ -207,15 +207,17 @@ private slots:
         const auto original = parse(file.dump()), converted = parse(*text);
         QVERIFY(original && converted);
         std::string shown;
-        QVERIFY2(
-            differences(*original, *converted, readJson(kFolder + "t5/cases.json"), true, shown) ==
-                0,
-            shown.c_str());
+        QVERIFY2(differences(*original, *converted, readJson(kFolder + "t5/cases.json"), true,
+                             shown) == 0,
+                 shown.c_str());
     }
 
     void equalScoresMeanTheOrderOfIds() {
-        const std::vector<ScoredToken> tokens = {
-            {"a", 0, -1000}, {"b", 1, -1000}, {"bb", 2, -1000}, {"abb", 4, -1000}, {"ab", 3, -1000}};
+        const std::vector<ScoredToken> tokens = {{"a", 0, -1000},
+                                                 {"b", 1, -1000},
+                                                 {"bb", 2, -1000},
+                                                 {"abb", 4, -1000},
+                                                 {"ab", 3, -1000}};
         const std::vector<std::pair<std::string, std::string>> wanted = {
             {"b", "b"}, {"a", "b"}, {"a", "bb"}, {"ab", "b"}};
         QVERIFY(mergesFromScores(tokens) == wanted);
