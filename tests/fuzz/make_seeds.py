@@ -36,8 +36,11 @@ def safetensors():
     tensor = lambda dtype, shape, begin, end: {"dtype": dtype, "shape": shape, "data_offsets": [begin, end]}
     write("safetensors", "two", file({"a": tensor("F32", [2, 3], 0, 24), "b": tensor("BF16", [4], 24, 32),
                                       "__metadata__": {"format": "pt"}}, 32))
-    write("safetensors", "kinds", file({d: tensor(d, [2], 16 * i, 16 * i + 2 * size) for i, (d, size) in enumerate(
-        [("F64", 8), ("F16", 2), ("F8_E4M3", 1), ("I64", 8), ("U8", 1), ("BOOL", 1)])}, 96))
+    kinds, end = {}, 0
+    for dtype, size in (("F64", 8), ("I64", 8), ("F16", 2), ("BF16", 2), ("F8_E4M3", 1), ("U8", 1), ("BOOL", 1)):
+        kinds[dtype] = tensor(dtype, [2], end, end + 2 * size)
+        end += 2 * size
+    write("safetensors", "kinds", file(kinds, end))
     write("safetensors", "empty", file({}, 0))
     write("safetensors", "scalar", file({"s": tensor("F32", [], 0, 4), "z": tensor("F32", [0, 5], 4, 4)}, 4))
 
