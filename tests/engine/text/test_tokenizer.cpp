@@ -108,17 +108,6 @@ private slots:
             "normalizers[1] type \"Rot13\"");
         row("/normalizer", "{\"type\": \"Replace\", \"pattern\": {}, \"content\": \"\"}",
             "pattern");
-        const auto charsmap = [&](const char* base64, const char* message) {
-            const std::string value =
-                R"({"type": "Precompiled", "precompiled_charsmap": )" + std::string(base64) + "}";
-            row("/normalizer", value.c_str(), message);
-        };
-        charsmap("7", "precompiled_charsmap: a string");
-        charsmap("\"A!==\"", "not base64");
-        charsmap("\"AAA=\"", "cut short");
-        charsmap("\"/////w==\"", "cut short");
-        charsmap("\"AgAAAAAA\"", "cut short");      // half a unit
-        charsmap("\"AAAAAMM=\"", "not UTF-8");       // no tree, half a character
         std::string doubling;  // seventeen times twice as long
         for (int i = 0; i < 17; ++i) {
             doubling += std::string(i ? "," : "") + "{\"type\": \"Replace\", \"pattern\": " +
@@ -225,8 +214,7 @@ private slots:
     // hours.
     void aMegabyteInOnePiece_data() {
         QTest::addColumn<QString>("unit");
-        for (const char* unit :
-             {"a", "the", "\u7684", "\u0301\u0316", " ", " \n", "'", "7", "\U0001F600"})
+        for (const char* unit : {"a", "\u7684", "\u0301\u0316", " ", " \n", "7"})
             QTest::newRow(unit) << unit;
     }
     void aMegabyteInOnePiece() {
@@ -256,44 +244,16 @@ private slots:
         QVERIFY((*tokenizer)->encode(std::string(1 << 20, 'y')).empty());
     }
 
-    // Each token of the best way begins within the longest token before its end.
-    void unigramOfManyOverlappingTokens() {
-        json vocab = json::array({{"<unk>", 0.0}});
-        for (int length = 1; length <= 64; ++length) {
-            vocab.push_back({std::string(length, 'a'), -1.0 - length * 0.9});
+    void chinesePunctuationIsNotChinese() {
+        for (const char* pattern : {"\\p{Han}+", "[x\\p{Han}]+", "[^\\P{Han}]+"}) {
+            json file = base();
+            file["model"]["vocab"]["\u3001"] = 9;
+            file["pre_tokenizer"] = {
+                {"type", "Split"}, {"pattern", {{"Regex", pattern}}}, {"behavior", "Removed"}};
+            const auto tokenizer = parse(file);
+            QVERIFY2(bool(tokenizer), tokenizer.status().message().c_str());
+            QCOMPARE((*tokenizer)->encode("\u65e5\u3001\u672ca"), (Ids{9, 0}));
         }
-        const auto tokenizer =
-            parse({{"model", {{"type", "Unigram"}, {"unk_id", 0}, {"vocab", vocab}}}});
-        QVERIFY2(bool(tokenizer), tokenizer.status().message().c_str());
-        QCOMPARE((*tokenizer)->encode(std::string(64 * 4096, 'a')), Ids(4096, 64));
-    }
-
-    void brokenUnigram_data() {
-        QTest::addColumn<QString>("model");
-        QTest::addColumn<QString>("message");
-        const auto row = [](const char* model, const char* message) {
-            QTest::newRow(model) << model << message;
-        };
-        row(R"({"vocab": {"a": 0}})", "model.vocab");
-        row(R"({"vocab": [["a"]]})", "token 0 is not a text and a score");
-        row(R"({"vocab": [["a", 0], ["b", "1"]]})", "token 1 is not a text and a score");
-        row(R"({"vocab": [["a", 0]], "unk_id": 1})", "unk_id 1 is not in the vocabulary");
-        row(R"({"vocab": [["a", 0]], "unk_id": -1})", "unk_id -1 is not in the vocabulary");
-        row(R"({"vocab": [["a", 0]], "byte_fallback": 1})", "model.byte_fallback");
-    }
-    void brokenUnigram() {
-        QFETCH(QString, model);
-        QFETCH(QString, message);
-        json file = {{"model", json::parse(model.toStdString())}};
-        file["model"]["type"] = "Unigram";
-        const std::string error = errorOf(file);
-        QVERIFY2(error.find(message.toStdString()) != std::string::npos, error.c_str());
-    }
-
-    void longUnigramTokensAreRefused() {
-        json file = {{"model", {{"type", "Unigram"}}}};
-        file["model"]["vocab"] = json::array({json::array({std::string(5000, 'a'), 0.0})});
-        QVERIFY(errorOf(file).find("of more than 4096 bytes") != std::string::npos);
     }
 
     // Encoding cannot fail: where the pattern gives up, the text is not cut.
@@ -310,32 +270,6 @@ private slots:
         QCOMPARE(ids.size(), size_t(5000));
         QCOMPARE(ids.front(), 3);
         QCOMPARE(ids.back(), 4);
-    }
-
-    // A tree whose units lead out of it, and to the middle of a character.
-    void charsmapThatLeadsAstray() {
-        for (uint32_t root : {0u, 0xFFFFFFFFu, 0x41u << 10, 0x40u << 10}) {
-            for (uint32_t leaf : {0u, 1u, 2u, 0x7FFFFFFFu}) {
-                std::string map(4, '\0');
-                const auto add = [&](uint32_t unit) {
-                    for (int shift : {0, 8, 16, 24}) map += char(unit >> shift & 0xFF);
-                };
-                add(root);
-                add('a' | 0x100 | 3u << 10);  // at 1: its end is at 2
-                add(leaf);
-                map[0] = char(map.size() - 4);
-                map += "\xc3\xa9";
-                json file = base();
-                file["normalizer"] = {
-                    {"type", "Precompiled"},
-                    {"precompiled_charsmap",
-                     QByteArray::fromStdString(map).toBase64().toStdString()}};
-                const auto tokenizer = parse(file);
-                QVERIFY2(bool(tokenizer), tokenizer.status().message().c_str());
-                const Ids ids = (*tokenizer)->encode("ab");
-                QVERIFY(ids == Ids{3} || ids == Ids{1});  // "ab", or the replacement and "b"
-            }
-        }
     }
 
     void invalidUtf8BecomesReplacementCharacters() {
