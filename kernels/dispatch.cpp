@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#ifdef COLIBRI_X86_KERNELS
+#include <cpuid.h>
+#endif
+
 #include <cmath>
 
 #include "kernels/kernels.h"
@@ -13,13 +17,20 @@ struct Cpu {
     bool vnni = false;
 };
 
+#ifdef COLIBRI_X86_KERNELS
+// clang's builtin got to know this one only with version 15.
+bool hasF16c() {
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+}
+#endif
+
 // The builtin reads CPUID and XGETBV: a set counts only when the system saves its registers too.
 Cpu detectCpu() {
     Cpu cpu;
 #ifdef COLIBRI_X86_KERNELS
     __builtin_cpu_init();
-    cpu.avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-               __builtin_cpu_supports("f16c");
+    cpu.avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && hasF16c();
     cpu.avx512 = cpu.avx2 && __builtin_cpu_supports("avx512f") &&
                  __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
                  __builtin_cpu_supports("avx512dq");

@@ -112,9 +112,7 @@ Result<std::unique_ptr<TokenModel>> BpeModel::make(const JsonNode& node) {
     if (!dropout.isNull() && dropout.json() != 0) return dropout.unsupported("other than null");
     COLIBRI_TRY(model->readMerges(node));
     for (int b = 0; b < 256; ++b) {
-        constexpr char digits[] = "0123456789ABCDEF";
-        const char name[] = {'<', '0', 'x', digits[b >> 4], digits[b & 15], '>'};
-        model->m_byteIds[b] = model->tokenToId(std::string_view(name, 6)).value_or(-1);
+        model->m_byteIds[b] = model->tokenToId(byteToken(uint8_t(b))).value_or(-1);
     }
     return {std::move(model)};
 }
@@ -222,24 +220,6 @@ void BpeModel::encode(std::string_view piece, std::vector<int32_t>& ids) const {
     for (const Symbol& symbol : symbols) {
         if (!symbol.gone) ids.push_back(symbol.id);
     }
-}
-
-Result<std::unique_ptr<TokenModel>> makeTokenModel(const JsonNode& node) {
-    if (!node.json().is_object()) return node.bad("an object is needed here");
-    const bool guess =
-        !node.has("type") && node.has("merges");  // files before the type was written
-    const Result<std::string> type =
-        guess ? Result<std::string>(std::string("BPE")) : node.text("type");
-    if (!type) return type.status();
-    struct Kind {
-        std::string_view type;
-        Result<std::unique_ptr<TokenModel>> (*make)(const JsonNode&);
-    };
-    constexpr Kind kinds[] = {{"BPE", &BpeModel::make}};
-    for (const Kind& kind : kinds) {
-        if (kind.type == *type) return kind.make(node);
-    }
-    return node.unsupported("type \"" + *type + "\"");
 }
 
 }  // namespace colibri::text

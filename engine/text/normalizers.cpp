@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "engine/text/charsmap.h"
 #include "engine/text/regex.h"
 #include "engine/text/unicode.h"
 
@@ -242,6 +243,10 @@ MadeNormalizer makeReplace(const JsonNode& node, int) {
     return {std::make_unique<ReplaceAll>(std::move(*pattern), std::move(*content))};
 }
 
+MadeNormalizer makeCharsmap(const JsonNode& node, int) {
+    return Charsmap::make(node);
+}
+
 MadeNormalizer makeChain(const JsonNode& node, int depth) {
     Result<std::vector<JsonNode>> parts = node.array("normalizers");
     if (!parts) return parts.status();
@@ -274,6 +279,7 @@ constexpr Kind kKinds[] = {
     {"Strip", makeStrip},
     {"Prepend", makePrepend},
     {"Replace", makeReplace},
+    {"Precompiled", makeCharsmap},
     {"Sequence", makeChain},
 };
 

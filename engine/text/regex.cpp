@@ -49,6 +49,17 @@ Regex::Regex(Regex&&) noexcept = default;
 Regex& Regex::operator=(Regex&&) noexcept = default;
 Regex::~Regex() = default;
 
+bool isScriptName(std::string_view name) {
+    for (char c : name) {
+        if (!isalpha(static_cast<unsigned char>(c)) && c != '_') return false;
+    }
+    const std::string pattern = "\\p{sc:" + std::string(name) + "}";
+    int error = 0;
+    PCRE2_SIZE offset = 0;
+    return Code8(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(),
+                               PCRE2_UTF | PCRE2_UCP, &error, &offset, nullptr)) != nullptr;
+}
+
 Result<Regex> Regex::compile(std::string_view pattern) {
     const std::string shown = "pattern \"" + std::string(pattern.substr(0, 200)) + "\"";
     Result<std::string> translated = translateRegex(pattern);

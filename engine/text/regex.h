@@ -22,6 +22,8 @@ struct Span {
 // The same expression in PCRE2's syntax. Unsupported: a construct that has no equal there.
 Result<std::string> translateRegex(std::string_view pattern);
 std::string escapeRegex(std::string_view literal);
+// Whether PCRE2 knows a script of this name that can be asked for as {sc:NAME}.
+bool isScriptName(std::string_view name);
 
 // Compiled, immutable; any thread may match.
 class Regex {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Oniguruma (Ruby syntax) to PCRE2. What differs: white space and word characters, classes within
-// classes and their intersections, (?m), \h, \uHHHH, {n}+ (which is not possessive in Ruby).
+// classes and their intersections, (?m), \h, \uHHHH, scripts, {n}+ (not possessive in Ruby).
 #include <array>
 
 #include "engine/text/regex.h"
@@ -116,6 +116,17 @@ private:
         return {};
     }
 
+    // \p{Han} is the script itself; PCRE2 takes it for everything that is also used with it.
+    bool copyScript(std::string_view property, std::string& out) {
+        const size_t begin = property.size() > 3 && property[3] == '^' ? 4 : 3;
+        if (!property.ends_with('}') || property.size() <= begin + 1) return false;
+        const std::string_view name = property.substr(begin, property.size() - begin - 1);
+        if (!isScriptName(name)) return false;
+        out.append(property.substr(0, begin)).append("sc:").append(name).append("}");
+        m_at += property.size();
+        return true;
+    }
+
     // Copies \p{...}, \x{...}, \k<...> whole, so that nothing in them is taken for syntax.
     void copyEscape(std::string& out) {
         const std::string_view rest = m_in.substr(m_at);
@@ -124,6 +135,7 @@ private:
         if (rest.size() > 2 && rest[2] == '{' &&
             std::string_view("pPx").find(kind) != std::string_view::npos) {
             length = std::min(rest.find('}'), rest.size() - 1) + 1;
+            if (kind != 'x' && copyScript(rest.substr(0, length), out)) return;
         } else if (rest.size() > 2 && rest[2] == '<' && (kind == 'k' || kind == 'g')) {
             length = std::min(rest.find('>'), rest.size() - 1) + 1;
         }

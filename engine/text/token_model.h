@@ -30,6 +30,9 @@ public:
     virtual size_t size() const = 0;                             // number of tokens
 };
 
+// The token that stands for one byte: <0x00> .. <0xFF>.
+std::string byteToken(uint8_t byte);
+
 // Errors: BadInput; Unsupported with the type's name.
 Result<std::unique_ptr<TokenModel>> makeTokenModel(const JsonNode& node);
 

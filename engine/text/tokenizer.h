@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text <-> token ids, exact to the reference `tokenizers` library for byte-level BPE models.
+// Text <-> token ids, exact to the reference `tokenizers` library for BPE and Unigram models.
 // Immutable after loading; every method may be called from any thread.
 #pragma once
 

@@ -287,10 +287,6 @@ private slots:
         QCOMPARE(json["normalizer"]["type"].get<std::string>(), std::string("NFC"));
         QCOMPARE(json["post_processor"]["single"][0]["SpecialToken"]["id"].get<std::string>(),
                  std::string("<|end|>"));
-        header.metadata["tokenizer.ggml.pre"] = std::string("novel");
-        QVERIFY(ggufTokenizerJson(header).status().message().find("novel") != std::string::npos);
-        header.metadata["tokenizer.ggml.model"] = std::string("llama");
-        QCOMPARE(int(ggufTokenizerJson(header).status().code()), int(Code::Unsupported));
     }
 
     void aModelWithoutTokenizerSaysSo() {

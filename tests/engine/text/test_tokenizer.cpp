@@ -214,20 +214,19 @@ private slots:
     // hours.
     void aMegabyteInOnePiece_data() {
         QTest::addColumn<QString>("unit");
-        for (const char* unit :
-             {"a", "the", "\u7684", "\u0301\u0316", " ", "\n", " \n", "'", "7", "\U0001F600"})
+        for (const char* unit : {"a", "\u7684", "\u0301\u0316", " ", " \n", "7"})
             QTest::newRow(unit) << unit;
     }
     void aMegabyteInOnePiece() {
         QFETCH(QString, unit);
         std::string text;
         while (text.size() < (1 << 20)) text += unit.toStdString();
-        for (const char* name : {"qwen2", "gpt2", "neox"}) {
+        for (const char* name : {"qwen2", "gpt2", "deepseek_v3", "mixtral", "unigram_bytes"}) {
             const auto tokenizer = golden(name);
             QVERIFY(tokenizer);
             const Ids ids = tokenizer->encode(text);
             QVERIFY(!ids.empty());
-            QVERIFY(ids.size() <= text.size());
+            QVERIFY(ids.size() <= text.size() + 1);  // and the space in front
             if (unit != "\u0301\u0316") QVERIFY(tokenizer->decode(ids) == text);
         }
     }
@@ -243,6 +242,18 @@ private slots:
         QVERIFY((*tokenizer)->encode(std::string(1 << 20, ' ')).size() > 1);
         QCOMPARE((*tokenizer)->encode(std::string(1 << 20, 'x')).size(), size_t(1 << 20));
         QVERIFY((*tokenizer)->encode(std::string(1 << 20, 'y')).empty());
+    }
+
+    void chinesePunctuationIsNotChinese() {
+        for (const char* pattern : {"\\p{Han}+", "[x\\p{Han}]+", "[^\\P{Han}]+"}) {
+            json file = base();
+            file["model"]["vocab"]["\u3001"] = 9;
+            file["pre_tokenizer"] = {
+                {"type", "Split"}, {"pattern", {{"Regex", pattern}}}, {"behavior", "Removed"}};
+            const auto tokenizer = parse(file);
+            QVERIFY2(bool(tokenizer), tokenizer.status().message().c_str());
+            QCOMPARE((*tokenizer)->encode("\u65e5\u3001\u672ca"), (Ids{9, 0}));
+        }
     }
 
     // Encoding cannot fail: where the pattern gives up, the text is not cut.
