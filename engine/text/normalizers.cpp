@@ -4,6 +4,7 @@
 #include <utf8proc.h>
 
 #include <algorithm>
+#include <span>
 #include <vector>
 
 #include "engine/text/charsmap.h"
@@ -23,22 +24,43 @@ struct CodeRange {
 // have a decomposition or a combining class. Models saw them untouched, so they stay so.
 constexpr CodeRange kNewer[] = {
     {0x7FD, 0x7FD},     {0x898, 0x89F},     {0x8CA, 0x8D3},     {0x9FE, 0x9FE},
-    {0xC3C, 0xC3C},     {0xD3B, 0xD3C},     {0xEBA, 0xEBA},     {0x1715, 0x1715},
-    {0x1ABF, 0x1ACE},   {0x1DF6, 0x1DFA},   {0x32FF, 0x32FF},   {0xA7F2, 0xA7F4},
-    {0xA82C, 0xA82C},   {0xAB69, 0xAB69},   {0x10781, 0x10785}, {0x10787, 0x107B0},
-    {0x107B2, 0x107BA}, {0x10D24, 0x10D27}, {0x10EAB, 0x10EAC}, {0x10F46, 0x10F50},
-    {0x10F82, 0x10F85}, {0x11070, 0x11070}, {0x1133B, 0x1133B}, {0x1145E, 0x1145E},
-    {0x11839, 0x1183A}, {0x11938, 0x11938}, {0x1193D, 0x1193E}, {0x11943, 0x11943},
-    {0x119E0, 0x119E0}, {0x11A34, 0x11A34}, {0x11A47, 0x11A47}, {0x11A99, 0x11A99},
-    {0x11D42, 0x11D42}, {0x11D44, 0x11D45}, {0x11D97, 0x11D97}, {0x16FF0, 0x16FF1},
-    {0x1E130, 0x1E136}, {0x1E2AE, 0x1E2AE}, {0x1E2EC, 0x1E2EF}, {0x1F16C, 0x1F16C},
-    {0x1FBF0, 0x1FBF9}};
+    {0xC3C, 0xC3C},     {0xD3B, 0xD3C},     {0xEBA, 0xEBA},     {0xECE, 0xECE},
+    {0x1715, 0x1715},   {0x1ABF, 0x1ACE},   {0x1DF6, 0x1DFA},   {0x32FF, 0x32FF},
+    {0xA7F2, 0xA7F4},   {0xA82C, 0xA82C},   {0xAB69, 0xAB69},   {0x10781, 0x10785},
+    {0x10787, 0x107B0}, {0x107B2, 0x107BA}, {0x10D24, 0x10D27}, {0x10EAB, 0x10EAC},
+    {0x10EFD, 0x10EFF}, {0x10F46, 0x10F50}, {0x10F82, 0x10F85}, {0x11070, 0x11070},
+    {0x1133B, 0x1133B}, {0x1145E, 0x1145E}, {0x11839, 0x1183A}, {0x11938, 0x11938},
+    {0x1193D, 0x1193E}, {0x11943, 0x11943}, {0x119E0, 0x119E0}, {0x11A34, 0x11A34},
+    {0x11A47, 0x11A47}, {0x11A99, 0x11A99}, {0x11D42, 0x11D42}, {0x11D44, 0x11D45},
+    {0x11D97, 0x11D97}, {0x11F41, 0x11F42}, {0x16FF0, 0x16FF1}, {0x1E030, 0x1E06D},
+    {0x1E08F, 0x1E08F}, {0x1E130, 0x1E136}, {0x1E2AE, 0x1E2AE}, {0x1E2EC, 0x1E2EF},
+    {0x1E4EC, 0x1E4EF}, {0x1F16C, 0x1F16C}, {0x1FBF0, 0x1FBF9}};
+
+// The marks among the characters that came after version 9; what lies between them is no mark.
+constexpr CodeRange kNewerMarks[] = {
+    {0x7FD, 0x7FD},     {0x898, 0x8D3},     {0x9FE, 0x9FE},     {0xAFA, 0xAFF},
+    {0xB55, 0xB55},     {0xC04, 0xC3C},     {0xCF3, 0xD00},     {0xD3B, 0xD3C},
+    {0xD81, 0xD81},     {0xEBA, 0xEBA},     {0xECE, 0xECE},     {0x1715, 0x1715},
+    {0x180F, 0x180F},   {0x1ABF, 0x1ACE},   {0x1CF7, 0x1CF7},   {0x1DF6, 0x1DFA},
+    {0xA82C, 0xA82C},   {0xA8FF, 0xA8FF},   {0x10D24, 0x10D27}, {0x10EAB, 0x10EAC},
+    {0x10EFD, 0x10EFF}, {0x10F46, 0x10F85}, {0x11070, 0x11074}, {0x110C2, 0x110C2},
+    {0x11145, 0x11146}, {0x111C9, 0x111C9}, {0x111CE, 0x111CF}, {0x11241, 0x11241},
+    {0x1133B, 0x1133B}, {0x1145E, 0x1145E}, {0x1182C, 0x1183A}, {0x11930, 0x11943},
+    {0x119D1, 0x11A99}, {0x11D31, 0x11D47}, {0x11D8A, 0x11D97}, {0x11EF3, 0x11F42},
+    {0x13440, 0x13455}, {0x16F4F, 0x16F4F}, {0x16F7F, 0x16F87}, {0x16FE4, 0x16FF1},
+    {0x1CF00, 0x1CF46}, {0x1E08F, 0x1E08F}, {0x1E130, 0x1E136}, {0x1E2AE, 0x1E2EF},
+    {0x1E4EC, 0x1E4EF}};
+
+template <size_t count>
+bool isIn(const CodeRange (&ranges)[count], char32_t code) {
+    const auto after =
+        std::upper_bound(std::begin(ranges), std::end(ranges), code,
+                         [](char32_t c, const CodeRange& range) { return c < range.first; });
+    return after != std::begin(ranges) && code <= std::prev(after)->last;
+}
 
 bool isNewer(utf8proc_int32_t code) {
-    const auto after =
-        std::upper_bound(std::begin(kNewer), std::end(kNewer), char32_t(code),
-                         [](char32_t c, const CodeRange& range) { return c < range.first; });
-    return after != std::begin(kNewer) && char32_t(code) <= std::prev(after)->last;
+    return isIn(kNewer, char32_t(code));
 }
 
 // NFC, NFD, NFKC, NFKD.
@@ -50,16 +72,27 @@ public:
         if (isAscii(text)) return;
         std::vector<utf8proc_int32_t> codes = decomposed(text);
         sortMarks(codes);
-        utf8proc_ssize_t count = utf8proc_ssize_t(codes.size());
+        text.clear();
+        // Newer characters stand alone: nothing is composed with them or across them.
+        for (auto begin = codes.begin(); begin != codes.end();) {
+            const auto end = std::find_if(begin, codes.end(), isNewer);
+            appendComposed(std::span(begin, end), text);
+            begin = end;
+            for (; begin != codes.end() && isNewer(*begin); ++begin)
+                appendUtf8(text, char32_t(*begin));
+        }
+    }
+
+private:
+    void appendComposed(std::span<utf8proc_int32_t> codes, std::string& out) const {
+        auto count = utf8proc_ssize_t(codes.size());
         if (m_options & UTF8PROC_COMPOSE) {
             count = utf8proc_normalize_utf32(codes.data(), count,
                                              utf8proc_option_t(UTF8PROC_COMPOSE | UTF8PROC_STABLE));
         }
-        text.clear();
-        for (utf8proc_ssize_t i = 0; i < count; ++i) appendUtf8(text, char32_t(codes[i]));
+        for (utf8proc_ssize_t i = 0; i < count; ++i) appendUtf8(out, char32_t(codes[size_t(i)]));
     }
 
-private:
     std::vector<utf8proc_int32_t> decomposed(const std::string& text) const {
         constexpr int kMost = 32;  // the longest decomposition has 18 characters
         const auto options =
@@ -136,7 +169,9 @@ void lowerCase(char32_t code, std::string& out) {
 }
 
 void withoutMarks(char32_t code, std::string& out) {
-    if (!isMark(code)) appendUtf8(out, code);
+    const bool wasMark = code == 0x1CF2 || code == 0x1CF3;  // in version 9
+    const bool mark = wasMark || (isMark(code) && !isIn(kNewerMarks, code));
+    if (!mark) appendUtf8(out, code);
 }
 
 class ByteLetters : public Normalizer {

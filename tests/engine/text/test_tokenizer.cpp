@@ -244,6 +244,28 @@ private slots:
         QVERIFY((*tokenizer)->encode(std::string(1 << 20, 'y')).empty());
     }
 
+    // The reference's tables are Unicode 9's: later marks are neither composed across nor stripped.
+    void newerMarksAreNoMarks_data() {
+        QTest::addColumn<QString>("type");
+        QTest::addColumn<QString>("text");
+        QTest::newRow("composed across") << "NFC" << "a\u07fd\u0301";
+        QTest::newRow("decomposed") << "NFKC" << "a\U0001e030\u0301";
+        QTest::newRow("stripped") << "StripAccents" << "a\u180f";
+    }
+    void newerMarksAreNoMarks() {
+        QFETCH(QString, type);
+        QFETCH(QString, text);
+        json file = base();
+        json& vocab = file["model"]["vocab"];
+        vocab = {{"a", 0}, {"\u07fd", 1}, {"\u0301", 2}, {"\U0001e030", 3}, {"\u180f", 4}};
+        file["model"]["merges"] = json::array();
+        file["normalizer"] = {{"type", type.toStdString()}};
+        const auto tokenizer = parse(file);
+        QVERIFY2(bool(tokenizer), tokenizer.status().message().c_str());
+        const Ids ids = (*tokenizer)->encode(text.toStdString());
+        QCOMPARE(ids.size(), size_t(text.toUcs4().size()));
+    }
+
     void chinesePunctuationIsNotChinese() {
         for (const char* pattern : {"\\p{Han}+", "[x\\p{Han}]+", "[^\\P{Han}]+"}) {
             json file = base();
