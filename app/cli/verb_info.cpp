@@ -96,20 +96,28 @@ std::string summary(const ContainerInfo& info, const LoadShape& shape) {
     line("Source", info.source);
     line("Parameters", millions(info.parameterCount()) + ", " +
                            millions(info.activeParameterCount()) + " active per token");
-    line("Layers", formatCount(c.numLayers) + ", " + formatCount(c.moeLayerCount()) + " with " +
-                       formatCount(c.numExperts) + " experts, top-" + formatCount(c.topK));
-    line("Types", "experts " + info.expertTypeNames() + "; dense " + info.denseTypeNames());
-    line("On disk", formatGiB(double(info.denseBytes)) + " dense, " +
-                        formatGiB(double(info.expertBytes)) + " experts of " +
-                        formatGiB(double(info.expertRecordBytes())));
+    const bool experts = c.moeLayerCount() > 0;
+    std::string layers = formatCount(c.numLayers) + ", none with experts";
+    std::string types = info.denseTypeNames(), disk = formatGiB(double(info.denseBytes));
+    if (experts) {
+        layers = formatCount(c.numLayers) + ", " + formatCount(c.moeLayerCount()) + " with " +
+                 formatCount(c.numExperts) + " experts, top-" + formatCount(c.topK);
+        types = "experts " + info.expertTypeNames() + "; dense " + types;
+        disk += " dense, " + formatGiB(double(info.expertBytes)) + " experts of " +
+                formatGiB(double(info.expertRecordBytes()));
+    }
+    line("Layers", layers);
+    line("Types", types);
+    line("On disk", disk);
     line("Tokenizer, template",
          std::string(info.hasTokenizer ? "yes" : "no") + ", " + (info.hasTemplate ? "yes" : "no"));
     line("Context", formatCount(c.maxPositions) + " tokens at most");
-    line("Memory to load", formatGiB(double(e.total())) + " with " + formatCount(shape.cacheSize) +
-                               " experts / layer and " + formatCount(shape.contextLength) +
-                               " tokens of context");
+    line("Memory to load",
+         formatGiB(double(e.total())) + " with " +
+             (experts ? formatCount(shape.cacheSize) + " experts / layer and " : "") +
+             formatCount(shape.contextLength) + " tokens of context");
     line("  dense weights", formatGiB(double(e.dense)));
-    line("  expert cache", formatGiB(double(e.expertCache)));
+    if (experts) line("  expert cache", formatGiB(double(e.expertCache)));
     line("  KV cache", formatGiB(double(e.kvCache)));
     line("  buffers", formatGiB(double(e.buffers + e.recording)));
     line("Free memory", formatGiB(double(memoryFreeNow())));

@@ -213,9 +213,9 @@ Result<std::unique_ptr<Engine>> Engine::load(const EngineOptions& options,
 
 std::string Engine::Impl::problem(KnobId id, int64_t value) const {
     return colibri::knobProblem(id, value,
-                       {tableWatch != nullptr,
-                        [this](NumaMode mode) { return store->numaModeProblem(mode); },
-                        [this](IoMode mode) { return store->ioModeProblem(mode); }});
+                                {info.config.moeLayerCount() > 0, tableWatch != nullptr,
+                                 [this](NumaMode mode) { return store->numaModeProblem(mode); },
+                                 [this](IoMode mode) { return store->ioModeProblem(mode); }});
 }
 
 // Prefetch as the store has it, and what the forward pass may spend on guessing.

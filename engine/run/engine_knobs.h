@@ -26,6 +26,7 @@ private:
 
 // What decides, beside the limits, whether a value can work. Empty: it can.
 struct KnobSurroundings {
+    bool experts = true;  // false: a dense model
     bool routerTable = false;
     std::function<std::string(NumaMode)> numaProblem;
     std::function<std::string(IoMode)> ioProblem;

@@ -50,12 +50,8 @@ void ConvertPanel::setSource(const Inspection& inspection) {
 }
 
 void ConvertPanel::suggestTarget() {
-    const QFileInfo source(QString::fromStdString(m_inspection.path.string()));
-    const QString name = source.isDir() ? source.fileName() : source.completeBaseName();
-    const std::optional<DType> type = dtype();
-    const DType shown = type.value_or(m_inspection.source.dtype);
-    m_target->suggest(source.absolutePath() + "/" + name + "-" +
-                      QString::fromUtf8(dtypeName(shown).data()));
+    const DType shown = dtype().value_or(m_inspection.source.dtype);
+    m_target->suggest(QString::fromStdString(conversionTarget(m_inspection.path, shown).string()));
 }
 
 ConvertOptions ConvertPanel::options() const {

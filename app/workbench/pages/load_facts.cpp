@@ -29,10 +29,11 @@ constexpr const char* kGroupNames[kGroups] = {"Attention", "Dense feed-forward",
 
 Group groupOf(const TensorInfo& tensor) {
     const std::string part = tensor.name.substr(tensor.name.rfind('.') + 1);
-    if (part == "q" || part == "k" || part == "v" || part == "o") return kAttention;
-    if (part == "gate" || part == "up" || part == "down") return kFeedForward;
     if (part == "embed" || part == "head") return kEmbedding;
-    return kSmall;
+    if (!tensor.packed) return kSmall;
+    return part.ends_with("gate") || part.ends_with("down") || part == "up" || part == "shared_up"
+               ? kFeedForward
+               : kAttention;
 }
 
 QString routingText(const RoutingSpec& routing) {
@@ -66,23 +67,30 @@ QString parameterText(int64_t n) {
 QVector<Fact> modelFactList(const ContainerInfo& info) {
     const ModelConfig& c = info.config;
     const int64_t moe = c.moeLayerCount();
-    QString layers = count(c.numLayers);
-    layers +=
-        moe == c.numLayers ? QString(", all with experts") : ", " + count(moe) + " with experts";
-    QString attention =
-        count(c.numHeads) + " heads, " + count(c.numKvHeads) + " KV, " + count(c.headDim);
-    if (c.slidingWindow > 0) attention += ", window " + count(c.slidingWindow);
+    const QString layers = count(c.numLayers) + ", " +
+                           (moe == c.numLayers ? "all" : moe == 0 ? "none" : count(moe)) +
+                           " with experts";
+    QString attention = count(c.numHeads) + " heads, ";
+    attention += c.mla.kvRank > 0
+                     ? "latent " + count(c.mla.kvRank) + " + " + count(c.rope.rotaryDim)
+                     : count(c.numKvHeads) + " KV, " + count(c.headDim);
+    if (c.slidingWindow > 0) {
+        attention += QString(c.chunkedWindow ? ", chunks of " : ", window ") + count(c.slidingWindow);
+    }
+    const QString shared = c.sharedSize > 0 ? ", shared " + count(c.sharedSize) : QString();
     return {
         {"Family", familyText(c.family)},
         {"Parameters", parameterText(info.parameterCount()) + ", " +
                            parameterText(info.activeParameterCount()) + " active"},
         {"Layers", layers},
-        {"Experts", count(c.numExperts) + " per layer, top-" + count(c.topK)},
-        {"Hidden, expert size", count(c.hiddenSize) + ", " + count(c.expertSize)},
+        {"Experts", moe == 0 ? QString("none: a dense model")
+                             : count(c.numExperts) + " per layer, top-" + count(c.topK)},
+        {moe == 0 ? "Hidden, inner size" : "Hidden, expert size",
+         count(c.hiddenSize) + ", " + count(moe == 0 ? c.denseSize : c.expertSize) + shared},
         {"Attention", attention},
         {"Context", c.maxPositions > 0 ? count(c.maxPositions) + " trained" : QString("n/a")},
         {"Vocabulary", count(c.vocabSize)},
-        {"Routing", routingText(c.routing)},
+        {"Routing", moe == 0 ? QString("none") : routingText(c.routing)},
         {"Converted from", info.source.empty() ? QString("n/a") : shortPath(str(info.source))},
     };
 }
@@ -110,10 +118,12 @@ QVector<Fact> tokenFactList(const ContainerInfo& info, const MachineRates& rates
     const double unit = bytes >= 1'000'000'000 ? 1e9 : 1e6;
     return {
         {"Expert look-ups", count(moe * c.topK)},
-        {"One expert", sizeText(double(info.expertRecordBytes()))},
+        {"One expert", moe == 0 ? QString("n/a") : sizeText(double(info.expertRecordBytes()))},
         {"Bytes computed on", str(formatSig(double(bytes) / unit)) + (unit == 1e9 ? " GB" : " MB")},
-        {"Smallest useful cache", count(c.topK) + " per layer, " +
-                                      sizeText(double(c.topK * moe * info.expertRecordBytes()))},
+        {"Smallest useful cache",
+         moe == 0 ? QString("n/a")
+                  : count(c.topK) + " per layer, " +
+                        sizeText(double(c.topK * moe * info.expertRecordBytes()))},
         roof,
     };
 }
@@ -129,8 +139,9 @@ QVector<QVector<TableCell>> weightRows(const ContainerInfo& info, QString* unitN
         rows.push_back({{name}, {count(tensors)}, {type}, {amount}});
     };
     const ModelConfig& c = info.config;
-    row("Routed experts", c.moeLayerCount() * c.numExperts * 3, str(info.expertTypeNames()),
-        info.expertBytes);
+    if (const int64_t matrices = c.moeLayerCount() * c.numExperts * 3; matrices > 0) {
+        row("Routed experts", matrices, str(info.expertTypeNames()), info.expertBytes);
+    }
     for (int group = 0; group < kGroups; ++group) {
         int64_t tensors = 0, bytes = 0;
         std::set<std::string_view> types;
@@ -201,6 +212,12 @@ QVector<Badge> badgesOf(const Inspection& inspection) {
         {okTag("complete: " + count(inspection.files) + " files"),
          "Every file of the container is there and has its full size. Verify hashes reads them."},
         {okTag(tensors), "The tensor table is complete for this family."}};
+    if (!inspection.convertedFrom.empty()) {
+        badges.push_back(
+            {okTag("converted before"),
+             "An earlier conversion of " + str(inspection.convertedFrom.string()) +
+                 ". To convert it anew, move " + str(inspection.path.string()) + " away."});
+    }
     if (!inspection.tokenizerProblem.isEmpty())
         badges.push_back({warnTag(info.hasTokenizer ? "tokenizer cannot be used" : "no tokenizer"),
                           inspection.tokenizerProblem});

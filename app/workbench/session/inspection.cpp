@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/workbench/session/inspection.h"
 
+#include <unistd.h>
+
 #include <system_error>
+#include <vector>
 
 #include "app/workbench/session/session_folder.h"
 #include "engine/base/file.h"
+#include "engine/base/machine.h"
 #include "engine/text/chat_template.h"
 #include "engine/text/tokenizer.h"
 
@@ -47,7 +51,62 @@ int countFiles(const fs::path& dir) {
     return count;
 }
 
+// Folders in which conversions of a checkpoint are looked for, and how their names begin.
+std::vector<fs::path> targetFolders(const fs::path& checkpoint) {
+    return {fs::absolute(checkpoint).lexically_normal().parent_path(), cacheDirectory() / "models"};
+}
+
+std::string targetStem(const fs::path& checkpoint) {
+    const fs::path path = fs::absolute(checkpoint).lexically_normal();
+    std::error_code error;
+    return (fs::is_directory(path, error) ? path.filename() : path.stem()).string() + "-";
+}
+
+// The newest conversion of a checkpoint with this fingerprint; empty: none.
+fs::path earlierConversion(const fs::path& checkpoint, const std::string& fingerprint) {
+    const std::string stem = targetStem(checkpoint);
+    fs::path best;
+    fs::file_time_type newest;
+    for (const fs::path& folder : targetFolders(checkpoint)) {
+        std::error_code error;
+        for (fs::directory_iterator it(folder, error), end; !error && it != end;
+             it.increment(error)) {
+            if (!it->path().filename().string().starts_with(stem)) continue;
+            const fs::path model = it->path() / "model.json";
+            if (!fs::is_regular_file(model, error)) continue;
+            const auto time = fs::last_write_time(model, error);
+            if (!best.empty() && time <= newest) continue;
+            const auto info = openContainer(it->path());
+            if (!info || info->fingerprint != fingerprint) continue;
+            best = it->path();
+            newest = time;
+        }
+    }
+    return best;
+}
+
+Result<Inspection> inspectContainer(const fs::path& path, const CancelFlag* cancel) {
+    Inspection result;
+    result.path = path;
+    auto info = openContainer(path);
+    if (!info) return info.status();
+    result.container = std::move(*info);
+    if (cancel && cancel->load()) return cancelled();
+    checkText(result);
+    result.files = countFiles(path);
+    return result;
+}
+
 }  // namespace
+
+fs::path conversionTarget(const fs::path& checkpoint, DType type) {
+    const std::string name = targetStem(checkpoint) + std::string(dtypeName(type));
+    const std::vector<fs::path> folders = targetFolders(checkpoint);
+    if (access(folders[0].c_str(), W_OK) == 0) return folders[0] / name;
+    std::error_code ignored;  // a conversion says what is wrong with it
+    fs::create_directories(folders[1], ignored);
+    return folders[1] / name;
+}
 
 Result<Inspection> inspectPath(const fs::path& given, const CancelFlag* cancel) {
     Inspection result;
@@ -72,18 +131,16 @@ Result<Inspection> inspectPath(const fs::path& given, const CancelFlag* cancel) 
                       "Open a Colibri container (a folder with model.json), a folder with "
                       "config.json and safetensors, or a .gguf file");
     }
-    if (*kind == SourceKind::Container) {
-        auto info = openContainer(result.path);
-        if (!info) return info.status();
-        result.container = std::move(*info);
-        if (cancel && cancel->load()) return cancelled();
-        checkText(result);
-        result.files = countFiles(result.path);
-        return result;
-    }
+    if (*kind == SourceKind::Container) return inspectContainer(result.path, cancel);
     auto source = inspectSource(result.path);
     if (!source) return source.status();
     if (cancel && cancel->load()) return cancelled();
+    if (const fs::path done = earlierConversion(result.path, source->fingerprint); !done.empty()) {
+        if (auto container = inspectContainer(done, cancel)) {
+            container->convertedFrom = result.path;
+            return container;
+        }
+    }
     auto planned = plannedContainer(result.path, std::nullopt);
     if (!planned) return planned.status();
     result.kind = Inspection::Kind::Checkpoint;

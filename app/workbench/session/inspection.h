@@ -20,11 +20,18 @@ struct Inspection {
     SourceInfo source;               // Checkpoint
     SessionSummary session;          // Session
     int files = 0;                   // of the model
+    // Container: the checkpoint that was opened, of which this is an earlier conversion.
+    std::filesystem::path convertedFrom;
     // Container: "" when there and usable, else what is wrong or missing.
     QString tokenizerProblem, templateProblem;
 };
 
-// Reads headers, tables, tokenizer and template, no weights. Blocking: for a job.
+// Where a conversion of a checkpoint is written unless someone says otherwise: beside it, or in the
+// user's cache when nothing can be written there.
+std::filesystem::path conversionTarget(const std::filesystem::path& checkpoint, DType type);
+
+// Reads headers, tables, tokenizer and template, no weights. A checkpoint that was converted before,
+// to where conversionTarget says, is that container. Blocking: for a job.
 Result<Inspection> inspectPath(const std::filesystem::path& path, const CancelFlag* cancel);
 
 }  // namespace colibri::ui
