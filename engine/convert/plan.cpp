@@ -191,7 +191,8 @@ private:
         DType types[3];
         for (size_t i = 0; i < 3; ++i) {
             types[i] = *part.experts[0][i].tensor->dtype;
-            for (const auto& views : part.experts) types[i] = common(types[i], *views[i].tensor->dtype);
+            for (const auto& views : part.experts)
+                types[i] = common(types[i], *views[i].tensor->dtype);
         }
         matchInputs(types[0], types[1]);
         return {types[0], types[1], types[2]};
