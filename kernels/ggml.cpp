@@ -62,10 +62,10 @@ void store(const uint8_t* src, int64_t lane, PackedSuper<High>& out) {
     for (int s = 0; s < 8; ++s) {
         const int i = s % 4;
         // Of the last four, bits 4 and 5 stand on top of the first four.
-        out.subScale[s][lane] = uint8_t(
-            s < 4 ? packed[i] & 63 : (packed[8 + i] & 15) | (packed[i] >> 6 << 4));
-        out.subMin[s][lane] = uint8_t(
-            s < 4 ? packed[4 + i] & 63 : (packed[8 + i] >> 4) | (packed[4 + i] >> 6 << 4));
+        out.subScale[s][lane] =
+            uint8_t(s < 4 ? packed[i] & 63 : (packed[8 + i] & 15) | (packed[i] >> 6 << 4));
+        out.subMin[s][lane] =
+            uint8_t(s < 4 ? packed[4 + i] & 63 : (packed[8 + i] >> 4) | (packed[4 + i] >> 6 << 4));
         uint8_t codes[kBlock];
         for (int k = 0; k < kBlock; ++k) {
             codes[k] = uint8_t(low[s / 2 * 32 + k] >> (s % 2 * 4) & 15);

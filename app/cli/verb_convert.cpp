@@ -54,7 +54,9 @@ void addConvert(Verbs& verbs) {
     auto args = std::make_shared<Args>();
     CLI::App* verb = verbs.add("convert", "Turn a checkpoint into a model folder",
                                [args] { return run(*args); });
-    verb->add_option("SRC", args->source, "Hugging Face folder, .safetensors file or .gguf file (of a split one, any part)")
+    verb->add_option(
+            "SRC", args->source,
+            "Hugging Face folder, .safetensors file or .gguf file (of a split one, any part)")
         ->required();
     verb->add_option("-o,--output", args->target, "Folder to write; must not exist")->required();
     verb->add_option("--dtype", args->dtype,

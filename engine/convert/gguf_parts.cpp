@@ -24,15 +24,16 @@ std::string partSuffix(int64_t number, int64_t count) {
     return text;
 }
 
-int64_t splitCount(const GgufHeader& header) { return header.integer("split.count").value_or(1); }
+int64_t splitCount(const GgufHeader& header) {
+    return header.integer("split.count").value_or(1);
+}
 
 Result<GgufHeader> readPart(const fs::path& path, Checkpoint& checkpoint) {
     Result<int> index = checkpoint.addFile(path);
     if (!index) return index.status();
     Result<File> file = File::open(path, File::Mode::Read);
     if (!file) return file.status();
-    Result<GgufHeader> header =
-        readGgufHeader(*file, checkpoint.files()[size_t(*index)].bytes);
+    Result<GgufHeader> header = readGgufHeader(*file, checkpoint.files()[size_t(*index)].bytes);
     if (!header) return header.status();
     for (SourceTensor& t : header->tensors) t.file = *index;
     return header;
@@ -59,7 +60,7 @@ Status checkParts(const std::vector<fs::path>& paths) {
 Result<GgufParts> openGgufParts(const fs::path& path, Checkpoint& checkpoint) {
     GgufParts out;
     out.name = path.stem().string();
-    Checkpoint alone;                    // the part given: only to learn how many there are
+    Checkpoint alone;  // the part given: only to learn how many there are
     Result<GgufHeader> given = readPart(path, alone);
     if (!given) return given.status();
     const int64_t count = splitCount(*given);
@@ -68,11 +69,11 @@ Result<GgufParts> openGgufParts(const fs::path& path, Checkpoint& checkpoint) {
         out.header = std::move(*given);
         return out;
     }
-    const std::string suffix =
-        partSuffix(given->integer("split.no").value_or(0) + 1, count);
+    const std::string suffix = partSuffix(given->integer("split.no").value_or(0) + 1, count);
     if (count > kMostParts || !out.name.ends_with(suffix)) {
         return Status(Code::BadInput,
-                      path.string() + ": by its content part \"" + suffix + "\" of a model, but not by its name",
+                      path.string() + ": by its content part \"" + suffix +
+                          "\" of a model, but not by its name",
                       "Give the parts the names they came with");
     }
     out.name.resize(out.name.size() - suffix.size());

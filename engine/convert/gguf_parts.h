@@ -12,8 +12,8 @@
 namespace colibri {
 
 struct GgufParts {
-    GgufHeader header;                   // metadata of the first part, tensors of all
-    std::string name;                    // of the file, without the part's number
+    GgufHeader header;  // metadata of the first part, tensors of all
+    std::string name;   // of the file, without the part's number
 };
 
 // `path` may be any part. Adds all files to the checkpoint; the tensors know theirs, but are not

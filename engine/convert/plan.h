@@ -52,7 +52,8 @@ struct Plan {
 };
 
 // Errors: BadInput with the list of tensors that are missing, of the wrong shape or unknown;
-// Unsupported with those whose type is not read; InvalidArgument for a type without encoder. Views point into `source`.
+// Unsupported with those whose type is not read; InvalidArgument for a type without encoder. Views
+// point into `source`.
 Result<Plan> makePlan(const OpenedSource& source, std::optional<DType> dtype);
 
 // Weight type of a matrix: the asked one, but embedding and head are kept at q8_0 when q4_0 or
@@ -60,6 +61,6 @@ Result<Plan> makePlan(const OpenedSource& source, std::optional<DType> dtype);
 // is asked.
 DType targetType(const std::string& name, DType source, std::optional<DType> asked);
 
-Status noEncoder(DType type);            // InvalidArgument: a type that is only read from GGUF
+Status noEncoder(DType type);  // InvalidArgument: a type that is only read from GGUF
 
 }  // namespace colibri

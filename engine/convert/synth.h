@@ -33,7 +33,8 @@ std::string synthShapeNames();  // "olmoe, qwen3-30b-a3b, ..." for messages
 struct SynthOptions {
     std::string shape;
     std::filesystem::path target;  // must not exist
-    DType dtype = DType::Q4_0;     // of the matrices, one that hasEncoder; embedding and head as targetType
+    DType dtype =
+        DType::Q4_0;  // of the matrices, one that hasEncoder; embedding and head as targetType
     double skew = 0;               // of the routing: 0 is nearly uniform, 1 has clear favourites
     int64_t layers = 0;            // 0: all of the shape's
     uint64_t seed = 1;

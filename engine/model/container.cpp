@@ -158,8 +158,12 @@ void ContainerInfo::settleTypes() {
     expertType = expert.empty() ? DType::F32 : expert.front();
 }
 
-std::string ContainerInfo::denseTypeNames() const { return namesOf(byBytes(denseTypeBytes())); }
-std::string ContainerInfo::expertTypeNames() const { return namesOf(byBytes(expertTypeBytes())); }
+std::string ContainerInfo::denseTypeNames() const {
+    return namesOf(byBytes(denseTypeBytes()));
+}
+std::string ContainerInfo::expertTypeNames() const {
+    return namesOf(byBytes(expertTypeBytes()));
+}
 
 Result<ContainerInfo> openContainer(const std::filesystem::path& dir) {
     std::error_code error;

@@ -49,10 +49,10 @@ int64_t bufferBytes(const ContainerInfo& info, const LoadShape& shape) {
     floats += hidden + 2 * c.numExperts + k * (c.expertSize + hidden);
     floats += 2 * hidden + c.numExperts;
     int64_t perRow = floats * int64_t(sizeof(float));
-    const DType dense = widestInput(info.tensors, [](const TensorInfo& t) {
-        return t.packed ? t.dtype : DType::Q8_0;
-    });
-    const DType in = widestInput(info.expertLayers, [](const ExpertLayer& e) { return e.types.w1; });
+    const DType dense = widestInput(
+        info.tensors, [](const TensorInfo& t) { return t.packed ? t.dtype : DType::Q8_0; });
+    const DType in =
+        widestInput(info.expertLayers, [](const ExpertLayer& e) { return e.types.w1; });
     const DType down =
         widestInput(info.expertLayers, [](const ExpertLayer& e) { return e.types.w2; });
     perRow += inputRowBytes(dense, std::max(inner, qWidth)) + inputRowBytes(dense, inner);

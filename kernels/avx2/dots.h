@@ -26,8 +26,10 @@ struct Dots256 {
     // Of 16 bits; negative: to the left.
     template <int N>
     static Ints shiftRight(Ints v) {
-        if constexpr (N >= 0) return _mm256_srli_epi16(v, N);
-        else return _mm256_slli_epi16(v, -N);
+        if constexpr (N >= 0)
+            return _mm256_srli_epi16(v, N);
+        else
+            return _mm256_slli_epi16(v, -N);
     }
     // table[v] for every byte 0..15.
     static Ints pick(const int8_t (&table)[16], Ints v) {

@@ -21,14 +21,24 @@ struct Dots512 {
     using Ints = __m512i;
 
     static __m512 toFloat(Ints d) { return _mm512_cvtepi32_ps(d); }
-    static Ints all(int32_t v) { return _mm512_set1_epi32(v); }
-    static Ints load(const void* p, int) { return _mm512_loadu_si512(p); }
-    static Ints bits(Ints v, int mask) { return _mm512_and_si512(v, _mm512_set1_epi8(char(mask))); }
-    static Ints either(Ints a, Ints b) { return _mm512_or_si512(a, b); }
+    static Ints all(int32_t v) {
+        return _mm512_set1_epi32(v);
+    }
+    static Ints load(const void* p, int) {
+        return _mm512_loadu_si512(p);
+    }
+    static Ints bits(Ints v, int mask) {
+        return _mm512_and_si512(v, _mm512_set1_epi8(char(mask)));
+    }
+    static Ints either(Ints a, Ints b) {
+        return _mm512_or_si512(a, b);
+    }
     template <int N>
     static Ints shiftRight(Ints v) {
-        if constexpr (N >= 0) return _mm512_srli_epi16(v, N);
-        else return _mm512_slli_epi16(v, -N);
+        if constexpr (N >= 0)
+            return _mm512_srli_epi16(v, N);
+        else
+            return _mm512_slli_epi16(v, -N);
     }
     static Ints pick(const int8_t (&table)[16], Ints v) {
         const __m128i all = _mm_loadu_si128(reinterpret_cast<const __m128i*>(table));
@@ -41,7 +51,9 @@ struct Dots512 {
     }
 #ifdef __AVX512VNNI__
     // d + the products of unsigned w and signed x, four and four.
-    static Ints addQuads(Ints d, Ints w, Ints x) { return _mm512_dpbusd_epi32(d, w, x); }
+    static Ints addQuads(Ints d, Ints w, Ints x) {
+        return _mm512_dpbusd_epi32(d, w, x);
+    }
 #else
     static Ints addPairs(Ints d, Ints w, Ints x) {
         return _mm512_add_epi16(d, _mm512_maddubs_epi16(w, x));

@@ -143,9 +143,7 @@ struct Vec512 {
 private:
     static constexpr int kNearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
 
-    static __m128i bytes(const void* p) {
-        return _mm_loadu_si128(static_cast<const __m128i*>(p));
-    }
+    static __m128i bytes(const void* p) { return _mm_loadu_si128(static_cast<const __m128i*>(p)); }
     static F addUnpacked(F a, F b) {
         return add(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
     }

@@ -145,8 +145,8 @@ void benchStream(const Set& set, DType type, const Matrix& m) {
         set.kernels->matmul(type, m.data.get(), m.rows, kCols, 0, panels, one.get(), 1, y.data(),
                             m.rows);
         const double afterSingle = threadSeconds();
-        set.kernels->gateUp(type, m.data.get(), type, up, m.rows / 2, kCols, 0, panels / 2, one.get(), 1,
-                            y.data(), m.rows);
+        set.kernels->gateUp(type, m.data.get(), type, up, m.rows / 2, kCols, 0, panels / 2,
+                            one.get(), 1, y.data(), m.rows);
         read = std::min(read, afterRead - start);
         single = std::min(single, afterSingle - afterRead);
         fused = std::min(fused, threadSeconds() - afterSingle);

@@ -48,8 +48,12 @@ inline std::vector<DType> typesWhere(bool (*wanted)(DType)) {
     }
     return out;
 }
-inline std::vector<DType> encodableTypes() { return typesWhere(hasEncoder); }
-inline std::vector<DType> quantisedTypes() { return typesWhere(isQuantised); }
+inline std::vector<DType> encodableTypes() {
+    return typesWhere(hasEncoder);
+}
+inline std::vector<DType> quantisedTypes() {
+    return typesWhere(isQuantised);
+}
 
 constexpr double kEpsilon = 0x1p-24;  // unit roundoff of f32
 

@@ -42,15 +42,24 @@ struct BlockSpread {
 };
 inline BlockSpread blockSpread(DType type) {
     switch (type) {
-        case DType::Q4_0: return {4.6f, 0.0f};
-        case DType::Q4_1: return {4.6f, -7.5f};
-        case DType::Q5_0: return {9.2f, 0.0f};
-        case DType::Q5_1: return {9.2f, -15.5f};
-        case DType::Q4_K: return {270.0f, 7.5f};
-        case DType::Q5_K: return {540.0f, 15.5f};
-        case DType::Q6_K: return {1360.0f, 0.0f};
-        case DType::MXFP4: return {5.2f, 0.0f};
-        default: return {73.6f, 0.0f};
+        case DType::Q4_0:
+            return {4.6f, 0.0f};
+        case DType::Q4_1:
+            return {4.6f, -7.5f};
+        case DType::Q5_0:
+            return {9.2f, 0.0f};
+        case DType::Q5_1:
+            return {9.2f, -15.5f};
+        case DType::Q4_K:
+            return {270.0f, 7.5f};
+        case DType::Q5_K:
+            return {540.0f, 15.5f};
+        case DType::Q6_K:
+            return {1360.0f, 0.0f};
+        case DType::MXFP4:
+            return {5.2f, 0.0f};
+        default:
+            return {73.6f, 0.0f};
     }
 }
 

@@ -253,9 +253,8 @@ private slots:
 
     // The two halves of a gated product may differ in type.
     void gateUpOfMixedTypes() {
-        const std::pair<DType, DType> pairs[] = {{DType::Q4_K, DType::Q6_K},
-                                                 {DType::Q8_0, DType::MXFP4},
-                                                 {DType::F32, DType::F16}};
+        const std::pair<DType, DType> pairs[] = {
+            {DType::Q4_K, DType::Q6_K}, {DType::Q8_0, DType::MXFP4}, {DType::F32, DType::F16}};
         for (const auto& [type1, type3] : pairs) {
             const Matrix gate = makeMatrix(type1, 40, 256, 34);
             const Matrix up = makeMatrix(type3, 40, 256, 35);
@@ -279,8 +278,8 @@ private slots:
         for (const NamedSet& set : allKernelSets()) {
             const std::vector<std::byte> x = prepare(*set.kernels, DType::F32, {1.0f}, 1, 1);
             std::vector<float> h(gates.size());
-            set.kernels->gateUp(DType::F32, w1.data(), DType::F32, w3.data(), rows, 1, 0, panelCount(rows),
-                                x.data(), 1, h.data(), rows);
+            set.kernels->gateUp(DType::F32, w1.data(), DType::F32, w3.data(), rows, 1, 0,
+                                panelCount(rows), x.data(), 1, h.data(), rows);
             for (size_t i = 0; i < gates.size(); ++i) {
                 const double g = gates[i];
                 const double expected = g / (1.0 + std::exp(-g));
@@ -305,8 +304,8 @@ private slots:
         for (const NamedSet& set : allKernelSets()) {
             const std::vector<std::byte> x = prepare(*set.kernels, DType::F32, {1.0f}, 1, 1);
             std::vector<float> h(gates.size());
-            set.kernels->gateUp(DType::F32, w1.data(), DType::F32, w3.data(), rows, 1, 0, 1, x.data(), 1,
-                                h.data(), rows);
+            set.kernels->gateUp(DType::F32, w1.data(), DType::F32, w3.data(), rows, 1, 0, 1,
+                                x.data(), 1, h.data(), rows);
             for (int i = 0; i < 5; ++i) QVERIFY(std::fabs(h[size_t(i)]) < 1e-38f);
             QCOMPARE(h[5], 1000.0f);
             QCOMPARE(h[6], 1e30f);
@@ -384,8 +383,8 @@ private:
                     const std::byte* from = x.data() + r * rowBytes;
                     k.matmul(m.type, m.packed.data(), m.rows, m.cols, p, until, from, n,
                              y2.data() + r * ldy, ldy);
-                    k.gateUp(m.type, m.packed.data(), up.type, up.packed.data(), m.rows, m.cols, p, until,
-                             from, n, h2.data() + r * ldy, ldy);
+                    k.gateUp(m.type, m.packed.data(), up.type, up.packed.data(), m.rows, m.cols, p,
+                             until, from, n, h2.data() + r * ldy, ldy);
                     p = until;
                 }
                 r += n;

@@ -17,8 +17,7 @@ const QString kAsStored = "as stored";
 ConvertPanel::ConvertPanel(QWidget* parent)
     : QWidget(parent),
       m_types(weightTypeSegment({kAsStored})),
-      m_target(
-          new TargetFolder("the converted model", "The original is left as it is.", this)) {
+      m_target(new TargetFolder("the converted model", "The original is left as it is.", this)) {
     auto* grid = new QGridLayout(this);
     grid->setContentsMargins(20, 12, 20, 8);
     grid->setHorizontalSpacing(12);
@@ -63,9 +62,9 @@ ConvertOptions ConvertPanel::options() const {
 }
 
 QString ConvertPanel::command() const {
-    const QString convert =
-        "colibri convert " + shellQuoted(QString::fromStdString(m_inspection.path.string())) +
-        " -o " + shellQuoted(m_target->path());
+    const QString convert = "colibri convert " +
+                            shellQuoted(QString::fromStdString(m_inspection.path.string())) +
+                            " -o " + shellQuoted(m_target->path());
     const std::optional<DType> type = dtype();
     return type ? convert + " --dtype " + QString::fromUtf8(dtypeName(*type).data()) : convert;
 }

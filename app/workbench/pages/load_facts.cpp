@@ -97,7 +97,8 @@ QVector<Fact> modelFactList(const ContainerInfo& info) {
 
 int64_t bytesPerToken(const ContainerInfo& info) {
     int64_t bytes = 0;
-    for (const ExpertLayer& layer : info.expertLayers) bytes += info.config.topK * layer.recordBytes;
+    for (const ExpertLayer& layer : info.expertLayers)
+        bytes += info.config.topK * layer.recordBytes;
     for (const TensorInfo& tensor : info.tensors) {
         // Of an embedding of its own only one row is read.
         if (tensor.name == "embed" && info.find("head")) continue;

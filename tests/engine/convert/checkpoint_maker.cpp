@@ -229,7 +229,7 @@ struct GgufTensor {
 // Of a type that is not made of values: random blocks, or zeros where the type is not known.
 std::string anyBlocks(const Tensor& t, uint32_t type, unsigned seed) {
     const std::pair<uint32_t, DType> known[] = {
-        {3, DType::Q4_1}, {6, DType::Q5_0}, {7, DType::Q5_1}, {12, DType::Q4_K},
+        {3, DType::Q4_1},  {6, DType::Q5_0},  {7, DType::Q5_1},  {12, DType::Q4_K},
         {13, DType::Q5_K}, {14, DType::Q6_K}, {39, DType::MXFP4}};
     const int64_t cols = t.shape.back(), rows = int64_t(t.values.size()) / cols;
     for (auto& [id, dtype] : known) {
@@ -273,7 +273,8 @@ struct GgufWriter {
         else if (type == 30) encode(data, t.values, "BF16");
         else if (type == 2 || type == 8)
             data = ggmlBlocks(t.values, t.shape.back(), type == 2 ? DType::Q4_0 : DType::Q8_0);
-        else data = anyBlocks(t, type, 100 * type + unsigned(tensors.size()));
+        else
+            data = anyBlocks(t, type, 100 * type + unsigned(tensors.size()));
         tensors.push_back({name, t.shape, type, data});
     }
     // A file with tensors [first, last).
@@ -301,7 +302,7 @@ struct GgufWriter {
         if (count == 1) return {bytes(0, tensors.size())};
         std::vector<std::string> out;
         for (int i = 0; i < count; ++i) {
-            if (i > 0) {                 // only the first part describes the model
+            if (i > 0) {  // only the first part describes the model
                 pairs.clear();
                 pairCount = 0;
             }
@@ -342,11 +343,18 @@ TinyOptions wideOptions() {
 }
 
 uint32_t mixedType(const std::string& name) {
-    const std::pair<const char*, uint32_t> types[] = {
-        {"token_embd.", 14},          {"attn_q.", 12},             {"attn_k.", 13},
-        {"attn_v.", 14},              {"attn_output.", 6},         {"output.", 14},
-        {"blk.0.ffn_gate_exps.", 12}, {"blk.0.ffn_up_exps.", 12},  {"blk.0.ffn_down_exps.", 14},
-        {"blk.1.ffn_gate_exps.", 7},  {"blk.1.ffn_up_exps.", 3},   {"blk.1.ffn_down_exps.", 39}};
+    const std::pair<const char*, uint32_t> types[] = {{"token_embd.", 14},
+                                                      {"attn_q.", 12},
+                                                      {"attn_k.", 13},
+                                                      {"attn_v.", 14},
+                                                      {"attn_output.", 6},
+                                                      {"output.", 14},
+                                                      {"blk.0.ffn_gate_exps.", 12},
+                                                      {"blk.0.ffn_up_exps.", 12},
+                                                      {"blk.0.ffn_down_exps.", 14},
+                                                      {"blk.1.ffn_gate_exps.", 7},
+                                                      {"blk.1.ffn_up_exps.", 3},
+                                                      {"blk.1.ffn_down_exps.", 39}};
     for (auto& [part, type] : types) {
         if (name.find(part) != std::string::npos) return type;
     }
@@ -355,7 +363,9 @@ uint32_t mixedType(const std::string& name) {
 
 std::string ggufBytes(const TinyOptions& o, const Tensors& tensors, uint32_t quant,
                       const std::vector<std::pair<std::string, std::string>>& texts) {
-    return ggufParts(o, tensors, [quant](const std::string&) { return quant; }, 1, texts).front();
+    return ggufParts(
+               o, tensors, [quant](const std::string&) { return quant; }, 1, texts)
+        .front();
 }
 
 std::vector<std::string> ggufParts(const TinyOptions& o, const Tensors& tensors,

@@ -159,8 +159,8 @@ private slots:
 
     void typesThatAreNotReadAreNamed() {
         const TinyOptions o = wideOptions();
-        for (auto [type, name] : {std::pair{10u, "Q2_K"}, {16u, "IQ2_XXS"}, {35u, "TQ2_0"},
-                                  {99u, "type 99"}}) {
+        for (auto [type, name] :
+             {std::pair{10u, "Q2_K"}, {16u, "IQ2_XXS"}, {35u, "TQ2_0"}, {99u, "type 99"}}) {
             const fs::path file = fresh();
             writeFile(file, ggufParts(o, tinyTensors(o), [&](const std::string& tensor) {
                                 return tensor == "blk.1.attn_v.weight" ? type : 8u;
@@ -192,8 +192,8 @@ private slots:
         const fs::path folder = fresh(), whole = fresh();
         fs::create_directories(folder);
         writeFile(folder / "whole.gguf", ggufParts(o, tensors, mixedType).front());
-        Result<ContainerInfo> expected = convertModel({folder / "whole.gguf", whole, {}, "t"}, {},
-                                                      nullptr);
+        Result<ContainerInfo> expected =
+            convertModel({folder / "whole.gguf", whole, {}, "t"}, {}, nullptr);
         QVERIFY2(expected.ok(), expected.status().text().c_str());
         const std::vector<std::string> parts = ggufParts(o, tensors, mixedType, 3);
         const auto partPath = [&](size_t i) {
@@ -214,7 +214,7 @@ private slots:
         Status status = convertModel({partPath(2), fresh(), {}, "t"}, {}, nullptr).status();
         QCOMPARE(int(status.code()), int(Code::BadInput));
         QVERIFY(status.message().find("tiny-00002-of-00003.gguf") != std::string::npos);
-        writeFile(partPath(1), parts[2]);    // a part under another's name
+        writeFile(partPath(1), parts[2]);  // a part under another's name
         status = convertModel({partPath(0), fresh(), {}, "t"}, {}, nullptr).status();
         QCOMPARE(int(status.code()), int(Code::BadInput));
         QVERIFY(status.message().find("not part 2 of 3") != std::string::npos);

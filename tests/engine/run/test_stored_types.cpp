@@ -58,11 +58,10 @@ private slots:
     void closeToTheirValuesInFloat_data() {
         QTest::addColumn<int>("ggmlType");
         QTest::addColumn<int>("dtype");
-        const std::pair<int, DType> types[] = {{2, DType::Q4_0},  {3, DType::Q4_1},
-                                               {6, DType::Q5_0},  {7, DType::Q5_1},
-                                               {8, DType::Q8_0},  {12, DType::Q4_K},
-                                               {13, DType::Q5_K}, {14, DType::Q6_K},
-                                               {39, DType::MXFP4}};
+        const std::pair<int, DType> types[] = {
+            {2, DType::Q4_0},  {3, DType::Q4_1},  {6, DType::Q5_0},
+            {7, DType::Q5_1},  {8, DType::Q8_0},  {12, DType::Q4_K},
+            {13, DType::Q5_K}, {14, DType::Q6_K}, {39, DType::MXFP4}};
         for (const auto& [type, dtype] : types) {
             QTest::newRow(std::string(dtypeName(dtype)).c_str()) << type << int(dtype);
         }
@@ -110,13 +109,16 @@ private slots:
     void bytesPerTokenAreThoseOfTheTypes() {
         const TinyOptions o = wideOptions();
         const auto engine = load(converted("bytes", o, mixedType));
-        const auto matrix = [](double bits, int64_t rows) { return int64_t(bits * double(rows * 256) / 8); };
+        const auto matrix = [](double bits, int64_t rows) {
+            return int64_t(bits * double(rows * 256) / 8);
+        };
         // q, k, v, o; then w1, w3 and w2 of two experts; rows in whole panels of 16.
-        int64_t bytes = 2 * (matrix(4.625, 256) + matrix(5.625, 64) + matrix(6.5625, 64) + matrix(5.5, 256));
+        int64_t bytes =
+            2 * (matrix(4.625, 256) + matrix(5.625, 64) + matrix(6.5625, 64) + matrix(5.5, 256));
         bytes += o.topK * (matrix(4.625, 512) + matrix(6.5625, 256));
         bytes += o.topK * (matrix(6.0, 256) + matrix(5.0, 256) + matrix(4.25, 256));
-        bytes += 2 * matrix(32.0, 16);       // routers
-        bytes += matrix(6.5625, 80);         // head
+        bytes += 2 * matrix(32.0, 16);  // routers
+        bytes += matrix(6.5625, 80);    // head
         QCOMPARE(engine->bytesPerToken(), bytes);
     }
 };
