@@ -2,6 +2,7 @@
 #include "kernels/packed.h"
 
 #include <cmath>
+#include <cstring>
 #include <type_traits>
 
 #include "kernels/block_values.h"
@@ -33,24 +34,92 @@ void encode(const float* x, int64_t n, int64_t lane, PackedQ8& out) {
     }
 }
 
-// ggml's q4_0: the value of largest magnitude becomes exactly -8; offset 8.5, then truncation. The
-// sum is rounded once, as a fused multiply-add would; this is what the reference encoder does.
-void encode(const float* x, int64_t n, int64_t lane, PackedQ4& out) {
+// ggml's choice for q4_0: the value of largest magnitude becomes exactly -8.
+float plainQ4Scale(const float* x) {
     float largest = 0.0f;
-    for (int64_t i = 0; i < n; ++i) {
-        if (std::fabs(x[i]) > std::fabs(largest)) largest = x[i];
-    }
-    const float scale = largest / -8.0f;
-    const float inverse = scale != 0.0f ? 1.0f / scale : 0.0f;
-    out.scale[lane] = f32ToF16(scale);
-    uint8_t codes[kBlock];
     for (int k = 0; k < kBlock; ++k) {
-        codes[k] = 8;
-        if (k >= n) continue;
-        const float shifted = float(double(x[k]) * double(inverse) + 8.5);
-        if (std::isfinite(shifted)) codes[k] = uint8_t(toInt(shifted, 0, 15));
+        if (std::fabs(x[k]) > std::fabs(largest)) largest = x[k];
     }
-    storeCodes(codes, lane, out.codes[0]);
+    return largest / -8.0f;
+}
+
+// Eight values at a time; sums of lanes are taken at the end, so that every processor gives the
+// same bits.
+using Lanes = float __attribute__((vector_size(32)));
+#ifdef COLIBRI_X86_KERNELS
+#define COLIBRI_WITH_AVX2 __attribute__((target_clones("avx2", "default")))
+#else
+#define COLIBRI_WITH_AVX2
+#endif
+
+// The whole steps from -8 to 7 of a scale that lie nearest to x.
+inline __attribute__((always_inline)) void stepsQ4(const Lanes& x, float inverse, Lanes& q) {
+    const Lanes round = Lanes{} + 12582912.0f;  // 1.5 * 2^23: added and taken off, it rounds
+    const Lanes low = Lanes{} - 8.0f, high = Lanes{} + 7.0f;
+    q = x * inverse;
+    q = q < low ? low : q;
+    q = q > high ? high : q;
+    q = q + round - round;
+}
+
+// How much of a block's sum of squares its nearest steps explain with the scale that suits them
+// best, and that scale. A value counts by its magnitude: without that perplexity gets worse, not
+// better, than with ggml's scale.
+struct Q4Fit {
+    float explained = 0, scale = 0;
+};
+COLIBRI_WITH_AVX2 Q4Fit fitQ4(const float* x, float inverse) {
+    Lanes products = {}, squares = {};
+    for (int k = 0; k < kBlock; k += 8) {
+        Lanes v, q;
+        std::memcpy(&v, x + k, sizeof v);
+        stepsQ4(v, inverse, q);
+        const Lanes weighted = (v < 0 ? -v : v) * q;
+        products += weighted * v;
+        squares += weighted * q;
+    }
+    float p = 0, s = 0;
+    for (int j = 0; j < 8; ++j) {
+        p += products[j];
+        s += squares[j];
+    }
+    return s > 0 ? Q4Fit{p * p / s, p / s} : Q4Fit{};
+}
+
+// Codes of a block at a scale; returns the squared error, with the same weights.
+COLIBRI_WITH_AVX2 float codesQ4(const float* x, float scale, uint8_t* codes) {
+    const float inverse = scale != 0.0f && scale - scale == 0.0f ? 1.0f / scale : 0.0f;
+    Lanes errors = {};
+    for (int k = 0; k < kBlock; k += 8) {
+        Lanes v, q;
+        std::memcpy(&v, x + k, sizeof v);
+        stepsQ4(v, inverse, q);
+        const Lanes d = v - scale * q;
+        errors += (v < 0 ? -v : v) * d * d;
+        for (int j = 0; j < 8; ++j) codes[k + j] = uint8_t(int(q[j]) + 8);
+    }
+    float error = 0;
+    for (int j = 0; j < 8; ++j) error += errors[j];
+    return error;
+}
+
+// The scale whose steps lie closest to the block, of some around ggml's.
+void encode(const float* x, int64_t n, int64_t lane, PackedQ4& out) {
+    float values[kBlock] = {};
+    for (int64_t i = 0; i < n; ++i) values[i] = std::isfinite(x[i]) ? x[i] : 0.0f;
+    const float plain = plainQ4Scale(values);
+    Q4Fit best;
+    for (int step = -4; step <= 4 && std::isnormal(plain); ++step) {
+        const Q4Fit fit = fitQ4(values, (8.0f + 0.2f * float(step)) / 8.0f / plain);
+        if (fit.explained > best.explained) best = fit;
+    }
+    uint8_t codes[kBlock], other[kBlock];
+    out.scale[lane] = f32ToF16(plain);
+    const float error = codesQ4(values, f16ToF32(out.scale[lane]), codes);
+    const uint16_t fitted = f32ToF16(best.scale);
+    const bool better = best.explained > 0 && codesQ4(values, f16ToF32(fitted), other) < error;
+    if (better) out.scale[lane] = fitted;
+    storeCodes(better ? other : codes, lane, out.codes[0]);
 }
 
 // OCP's mxfp4: the power of two that brings the largest magnitude to 4..8, of whose values 6 is

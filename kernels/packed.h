@@ -29,7 +29,8 @@
 //   q4_k, q5_k   scale * subScale * code - min * subMin
 //   q6_k         scale * subScale of its 16 columns * (code - 32)
 //   mxfp4        2^(scale - 128) * (0, 1, 2, 3, 4, 6, 8, 12 and their negatives)[code]
-// Scales, codes and roundings are ggml's, so packing a GGUF block loses nothing. A row of q4_k,
+// Scales and codes mean what they mean in ggml, so packing a GGUF block loses nothing. Encoding
+// rounds as ggml does, but that the scale of a q4_0 block is searched for. A row of q4_k,
 // q5_k or q6_k is whole groups of 256 columns.
 #pragma once
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <thread>
 
 #include "engine/base/format.h"
 #include "engine/model/layout.h"
@@ -38,6 +39,22 @@ uint32_t largestBits(const float* x, int64_t n) {
 }
 
 constexpr uint32_t kInfinityBits = 0x7f800000u;
+
+// packRows on all cores: quantising is slower than a disk.
+void packInParallel(DType type, const float* rows, int64_t n, int64_t cols, std::byte* out) {
+    const int64_t panels = panelCount(n);
+    const int64_t threads =
+        isQuantised(type) ? std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, panels) : 1;
+    const int64_t each = (panels + threads - 1) / threads * kPanel;
+    const auto pack = [=](int64_t first) {
+        packRows(type, rows + first * cols, std::min(each, n - first), cols,
+                 out + first / kPanel * panelBytes(type, cols));
+    };
+    std::vector<std::thread> others;
+    for (int64_t first = each; first < n; first += each) others.emplace_back(pack, first);
+    pack(0);
+    for (std::thread& t : others) t.join();
+}
 
 }  // namespace
 
@@ -194,7 +211,7 @@ Status PlanWriter::packRun(const RowView& view, DType type, bool packed, int64_t
     COLIBRI_TRY(checkRun(view, type, n * view.cols));
     if (packed) {
         m_packed.resize(size_t(packedBytes(type, n, view.cols)));
-        packRows(type, m_floats.data(), n, view.cols, m_packed.data());
+        packInParallel(type, m_floats.data(), n, view.cols, m_packed.data());
     } else {
         m_packed.resize(m_floats.size() * sizeof(float));
         std::memcpy(m_packed.data(), m_floats.data(), m_packed.size());

@@ -52,6 +52,7 @@ struct Request {
     int maxTokens = 256;             // 0: only with onLogits, nothing is generated
     std::vector<std::string> stops;  // the text ends before the first of them
     bool ignoreEos = false;
+    bool specialText = false;        // special tokens stand in the text: marks between channels
 };
 
 struct GeneratedToken {

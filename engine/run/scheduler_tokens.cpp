@@ -89,7 +89,7 @@ void Scheduler::sample(Job& job, const BatchRow& row) {
     const bool eos = !job.request.ignoreEos && std::find(config.eosIds.begin(), config.eosIds.end(),
                                                          *id) != config.eosIds.end();
     if (m_setup.tokenizer && !eos) {
-        token.text = job.text.push(m_setup.tokenizer->tokenBytes(*id, true));
+        token.text = job.text.push(m_setup.tokenizer->tokenBytes(*id, !job.request.specialText));
     }
     const auto total = int64_t(job.request.prompt.size() + result.tokens.size());
     if (eos) {

@@ -206,19 +206,53 @@ std::optional<Conversation> Conversation::fromJson(const QJsonObject& json) {
     return c;
 }
 
+namespace {
+
+constexpr const char* kReasoningTags[][2] = {{"<think>", "</think>"},
+                                             {"<thinking>", "</thinking>"},
+                                             {"[THINK]", "[/THINK]"}};
+
+// A reply in channels (harmony): all before the final one is reasoning.
+ReplyParts splitChannels(const QString& text) {
+    static const QString kMessage = "<|message|>", kFinal = "<|channel|>final<|message|>";
+    ReplyParts parts;
+    const qsizetype answer = text.indexOf(kFinal);
+    const qsizetype message = text.indexOf(kMessage);
+    const qsizetype from = message < 0 ? text.size() : message + kMessage.size();
+    parts.open = answer < 0;
+    if (answer == 0) {  // at once
+        parts.answerFrom = int(from);
+        return parts;
+    }
+    qsizetype to = text.indexOf("<|end|>", from);
+    if (to < 0) to = text.size();
+    parts.reasoningFrom = int(from);
+    parts.reasoningTo = int(to);
+    parts.answerFrom = int(answer < 0 ? text.size() : answer + kFinal.size());
+    return parts;
+}
+
+}  // namespace
+
 ReplyParts splitReply(const QString& text) {
-    static const QString kOpen = "<think>", kClose = "</think>";
     ReplyParts parts;
     qsizetype start = 0;
     while (start < text.size() && text[start].isSpace()) ++start;
-    if (text.mid(start, kOpen.size()) != kOpen) return parts;
-    parts.reasoningFrom = int(start + kOpen.size());
-    const qsizetype close = text.indexOf(kClose, parts.reasoningFrom);
-    parts.open = close < 0;
-    parts.reasoningTo = int(close < 0 ? text.size() : close);
-    qsizetype answer = close < 0 ? text.size() : close + kClose.size();
-    while (answer < text.size() && text[answer].isSpace()) ++answer;
-    parts.answerFrom = int(answer);
+    if (text.startsWith("<|channel|>")) return splitChannels(text);
+    for (const auto& [openTag, closeTag] : kReasoningTags) {
+        const QString open = openTag, close = closeTag;
+        const bool opens = QStringView(text).mid(start).startsWith(open);
+        const qsizetype end = text.indexOf(close);
+        // Some templates write the first tag themselves, at the end of the prompt.
+        if (!opens && end < 0) continue;
+        parts.reasoningFrom = int(opens ? start + open.size() : start);
+        parts.open = end < 0;
+        parts.reasoningTo = int(end < 0 ? text.size() : end);
+        qsizetype answer = end < 0 ? text.size() : end + close.size();
+        while (answer < text.size() && text[answer].isSpace()) ++answer;
+        parts.answerFrom = int(answer);
+        return parts;
+    }
     return parts;
 }
 

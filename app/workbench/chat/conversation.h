@@ -76,7 +76,8 @@ private:
     int m_activeRoot = 0;
 };
 
-// A reply of a reasoning model begins with <think>...</think>: where the answer begins.
+// Where the answer begins in a reply of a reasoning model: behind <think>...</think> or its like, or
+// in the final one of several channels (<|channel|>analysis<|message|>...).
 struct ReplyParts {
     int reasoningFrom = 0, reasoningTo = 0;          // empty when equal
     int answerFrom = 0;

@@ -348,6 +348,8 @@ std::shared_ptr<ChatRun> EngineHost::startChat(ChatRequest request) {
         r.sampling = request.sampling;
         r.maxTokens = request.maxTokens;
         r.stops = request.stops;
+        // Channels can only be told apart by the tokens between them.
+        r.specialText = loaded->engine->tokenizer()->tokenToId("<|channel|>").has_value();
         RequestCallbacks callbacks;
         callbacks.onToken = [run](const GeneratedToken& token) {
             if (run->cancelled()) return false;

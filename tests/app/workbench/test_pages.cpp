@@ -62,6 +62,7 @@ private slots:
     void whatIsNoModelIsRefused();
     void verificationFindsAChangedByte();
     void checkpointIsConvertedAndOpened();
+    void checkpointConvertedBeforeIsOpened();
     void existingTargetIsRefused();
     void sessionShowsItsFigures();
     void demoThatIsNotThereIsExplained();
@@ -412,6 +413,32 @@ void TestPages::checkpointIsConvertedAndOpened() {
     QCOMPARE(page->inspection().path, std::filesystem::path(target.toStdString()));
     QCOMPARE(page->inspection().container.expertType, DType::Q4_0);
     QVERIFY(page->mainButton()->text() == "Load");
+}
+
+// Its conversion lies where it is looked for: the model is there at once, and says why.
+void TestPages::checkpointConvertedBeforeIsOpened() {
+    const QString folder = m_dir.filePath("kept"), source = folder + "/tiny";
+    QVERIFY(QDir().mkpath(folder));
+    std::filesystem::copy(goldenModel("olmoe").toStdString(), source.toStdString());
+    open(source);
+    LoadPage* page = m_pages->load();
+    QCOMPARE(page->inspection().kind, Inspection::Kind::Checkpoint);
+    const QString target = page->convertPanel()->target()->text();
+    QCOMPARE(target, source + "-q8_0");
+    QVERIFY(waitUntil([&] { return page->convertPanel()->ready(); }));
+    QTest::keyClick(page, Qt::Key_Return);
+    QVERIFY(waitUntil([&] { return page->inspection().kind == Inspection::Kind::Container; }));
+    open(source);
+    QCOMPARE(page->inspection().kind, Inspection::Kind::Container);
+    QCOMPARE(page->inspection().path, std::filesystem::path(target.toStdString()));
+    QCOMPARE(page->inspection().convertedFrom, std::filesystem::path(source.toStdString()));
+    // Another checkpoint of that name is another model.
+    QFile config(source + "/config.json");
+    QVERIFY(config.open(QIODevice::Append));
+    config.write(" \n");
+    config.close();
+    open(source);
+    QCOMPARE(page->inspection().kind, Inspection::Kind::Checkpoint);
 }
 
 void TestPages::existingTargetIsRefused() {

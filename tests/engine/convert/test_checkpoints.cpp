@@ -325,13 +325,19 @@ private slots:
         auto row = [](const char* name, const char* patch, const char* named) {
             QTest::newRow(name) << QString(patch) << QString(named);
         };
-        row("family", R"({"model_type": "deepseek_v3"})", "deepseek_v3");
+        row("family", R"({"model_type": "jamba"})", "jamba");
         row("activation", R"({"hidden_act": "gelu"})", "gelu");
-        row("yarn", R"({"rope_scaling": {"rope_type": "yarn", "factor": 4}})", "yarn");
-        row("old key", R"({"rope_scaling": {"type": "dynamic", "factor": 4}})", "dynamic");
+        row("rotation", R"({"rope_scaling": {"rope_type": "proportional", "factor": 4}})",
+            "proportional");
+        row("old key", R"({"rope_scaling": {"type": "mrope", "factor": 4}})", "mrope");
         row("per layer type", R"({"rope_parameters": {"full_attention": {"rope_type": "default"}}})",
             "per layer type");
         row("fp8", R"({"quantization_config": {"quant_method": "fp8"}})", "fp8");
+        for (const char* method : {"gptq", "awq", "bitsandbytes", "compressed-tensors", "modelopt"}) {
+            row(method,
+                qPrintable(QString(R"({"quantization_config": {"quant_method": "%1"}})").arg(method)),
+                method);
+        }
         row("soft cap", R"({"final_logit_softcapping": 30})", "final_logit_softcapping");
         row("partial rotary", R"({"partial_rotary_factor": 0.5})", "partial_rotary_factor");
         row("layer types", R"({"layer_types": ["full_attention", "linear_attention"]})",

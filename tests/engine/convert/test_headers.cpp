@@ -227,7 +227,7 @@ private slots:
         auto row = [](const char* from, const char* to, const char* named) {
             QTest::newRow(to) << QString(from) << QString(to) << QString(named);
         };
-        row("\"schema\": 1", "\"schema\": 7", "schema 7, this program reads up to 1");
+        row("\"schema\": 2", "\"schema\": 7", "schema 7, this program reads up to 2");
         row("\"0.q\"", "\"0.qq\"", "\"0.q\" is missing");
         row("\"0.q\"", "\"0.k\"", "stands twice");
         row("\"num_experts_per_tok\": 1", "\"num_experts_per_tok\": 3", "num_experts_per_tok is 3");
@@ -236,7 +236,7 @@ private slots:
         row("experts/layer_000.bin", "experts/../x.bin", "expected experts/layer_000.bin");
         row("\"dtype\":\"q8_0\"", "\"dtype\":\"q9_9\"", "q9_9");
         row("\"softmax\"", "\"sparsemax\"", "sparsemax");
-        row("\"rope_type\": \"default\"", "\"rope_type\": \"yarn\"", "yarn");
+        row("\"rope_type\": \"default\"", "\"rope_type\": \"yarn\"", "yarn");  // without its numbers
         row("\"vocab_size\": 16", "\"vocab_size\": 16, \"vocab_size\": 16", "stands twice");
         row("\"moe_layers\": [\n  0", "\"moe_layers\": [\n  1", "moe_layers");
     }
