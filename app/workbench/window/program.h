@@ -50,6 +50,7 @@ public:
 
 private:
     void addModelCommands();
+    void closeModel();
     void onState();
     void watchScreenshot();
     void takeScreenshot();
