@@ -320,6 +320,10 @@ Select::Select(QWidget* parent) : QComboBox(parent) {
 }
 
 void Select::setPrefix(const QString& icon, const QString& label, bool monoValue) {
+    if (m_fitCurrent && m_icon == icon && m_label == label && m_mono == monoValue &&
+        m_drawn == shownText())
+        return;
+    m_drawn = shownText();
     m_icon = icon;
     m_label = label;
     m_mono = monoValue;
@@ -339,7 +343,7 @@ QSize Select::sizeHint() const {
     if (!m_icon.isEmpty()) width += 12 + iconGap(m_icon);
     if (!m_label.isEmpty()) width += textWidth(type::dense(), m_label) + 6;
     const QFont font = m_mono ? type::monoSmall() : type::dense();
-    double widest = textWidth(font, currentText());
+    double widest = textWidth(font, shownText());
     for (int i = 0; i < count() && !m_fitCurrent; ++i)
         widest = std::max(widest, textWidth(font, itemText(i)));
     return {int(std::ceil(width + widest)), 24};
@@ -372,8 +376,8 @@ void Select::paintEvent(QPaintEvent*) {
     }
     const QFont font = m_mono ? type::monoSmall() : type::dense();
     const double room = width() - x - 24;
-    drawElided(p, QRectF(x, 0, room, height()), Qt::AlignVCenter, currentText(), font, ink);
-    x += std::min(room, textWidth(font, currentText())) + 6;
+    drawElided(p, QRectF(x, 0, room, height()), Qt::AlignVCenter, shownText(), font, ink);
+    x += std::min(room, textWidth(font, shownText())) + 6;
     if (!m_suffix.isEmpty() && x < width() - 24) {
         drawElided(p, QRectF(x, 0, width() - x - 24, height()), Qt::AlignVCenter, m_suffix,
                    type::dense(), tone(Tone::Text3));

@@ -101,6 +101,7 @@ private:
     void exportChat();
     void importChat();
     void placeOverlays();
+    QString commandLine() const;
 
     SessionSource* m_source;
     ViewState* m_view;

@@ -4,6 +4,7 @@
 
 #include "app/workbench/plots/plot_data.h"
 #include "app/workbench/plots/plot_margins.h"
+#include "app/workbench/session/ask_file.h"
 #include "plots_rig.h"
 
 using namespace colibri;
@@ -246,6 +247,59 @@ private slots:
         QVERIFY(m_view->lower() > lower);
     }
 
+    // A session shorter than the range: the right edge of the plots is a time to come.
+    void pauseFreezesAShortSessionToo() {
+        show();
+        m_source->setNow(30);
+        m_view->reset();
+        tick();
+        m_view->setPaused(true);
+        tick();
+        const auto drawn = [this] {
+            const auto data = canvas("hit")->graph(0)->data();
+            return data->isEmpty() ? 0.0 : (data->constEnd() - 1)->key;
+        };
+        const double before = drawn();
+        const QString last = m_panel->plot("hit")->header()->content().entries[0].last;
+        const QString pooled = m_panel->plot("itl")->header()->content().entries[0].third;
+        QVERIFY(before > 20 && before <= 30);
+        m_source->setNow(50);
+        tick();
+        QCOMPARE(drawn(), before);
+        QCOMPARE(m_panel->plot("hit")->header()->content().entries[0].last, last);
+        QCOMPARE(m_panel->plot("itl")->header()->content().entries[0].third, pooled);
+        QCOMPARE(m_view->shownEnd(), 30.0);
+        QCOMPARE(m_panel->plot("hit")->header()->content().tags.back().text,
+                 QString("paused, 00:20 newer recorded"));
+        m_view->setPaused(false);
+        tick();
+        QVERIFY(drawn() > 40);
+    }
+    // No time before zero and none to come, however the range is moved.
+    void theRangeStaysInsideTheSession() {
+        ViewState view;
+        view.advance(144);
+        view.setRange(20, 110);
+        view.pan(500);
+        QCOMPARE(view.upper(), 144.0);
+        view.pan(-500);
+        QCOMPARE(view.lower(), 0.0);
+        view.setSpan(300);                       // of a session of 2:24
+        QCOMPARE(view.lower(), 0.0);
+        view.setRange(100, 110);
+        view.zoom(100, 105);
+        QCOMPARE(view.lower(), 0.0);
+        QVERIFY(view.upper() <= 144);
+        view.showWhole();
+        QVERIFY(view.following());
+        QCOMPARE(view.upper(), 144.0);
+        view.advance(200);
+        QCOMPARE(view.lower(), 0.0);
+        QCOMPARE(view.upper(), 200.0);
+        view.setSpan(30);
+        QCOMPARE(view.lower(), 170.0);
+    }
+
     void sloIsDraggedByItsLabel() {
         show();
         PlotCanvas* c = canvas("itl");
@@ -292,6 +346,13 @@ private slots:
         QCOMPARE(finiteIn(2, 45, 55), 0);
         QCOMPARE(finiteIn(0, 75, 85), 0);
         QVERIFY(finiteIn(2, 75, 85) > 0);
+        // Greyed figures are no verdict.
+        m_view->setSlo(1);
+        tick();
+        const PlotHeader::Entry entry = m_panel->plot("itl")->header()->content().entries[0];
+        QVERIFY(entry.grey && !entry.over && !entry.maxOver);
+        QVERIFY(!entry.thirdGrey && entry.thirdOver);   // pooled of the whole range
+        m_view->setSlo(40);
         QCOMPARE(canvas("itl")->graph(0)->pen().color(), tone(seriesTone(2)));
         QCOMPARE(canvas("itl")->graph(2)->pen().color(), tone(Tone::Text3));
         // Another model begins with nothing.
@@ -353,6 +414,42 @@ private slots:
     }
 
     // ---- markers
+
+    // What the engine does by itself is told apart, and never stands in the way of the user's changes.
+    void automaticChangesAreQuietAndGiveWay() {
+        show();
+        MarkerLane* lane = nullptr;
+        for (auto* candidate : m_panel->findChildren<MarkerLane*>())
+            if (candidate->isVisible()) lane = candidate;
+        const auto users = lane->flags();
+        QCOMPARE(users.size(), size_t(2));
+        const auto autos = [&] {
+            int n = 0;
+            for (const auto& flag : lane->flags()) n += flag.automatic;
+            return n;
+        };
+        auto snapshot = m_source->editable();
+        const auto add = [&](double t) {
+            snapshot->markers.push_back({.t = t, .label = "Prefetch source next_router \u2192 off",
+                                         .kind = Marker::Kind::Knob, .knob = KnobId::PrefetchSource,
+                                         .from = 3, .to = 0, .undoTo = 3, .automatic = true,
+                                         .reason = "backed off: 80 % late or wasted"});
+        };
+        add(44.5);          // under a change of the user
+        tick();
+        QCOMPARE(autos(), 0);
+        QCOMPARE(lane->flags().size(), users.size());
+        snapshot = m_source->editable();
+        add(6), add(6.5);
+        tick();
+        const auto flags = lane->flags();
+        QCOMPARE(autos(), 1);
+        QVERIFY(flags.front().automatic);
+        QCOMPARE(flags.front().name, QString("auto"));
+        QCOMPARE(int(flags.front().detail.count("backed off: 80 % late or wasted")), 2);
+        for (size_t i = 0; i < users.size(); ++i) QCOMPARE(flags[i + 1].effect, users[i].effect);
+        QCOMPARE(spansText(m_panel->figures()->cards()[0].detail), QString("+18 % since 00:44"));
+    }
 
     void flagsNameTheirEffect() {
         show();
@@ -429,6 +526,42 @@ private slots:
     }
 
     // ---- exports
+
+    void anEmptyRangeIsNotExported() {
+        show();
+        QString why;
+        int exported = 0;
+        connect(m_panel.get(), &PlotsPanel::exportFailed, this, [&](const QString& text) { why = text; });
+        connect(m_panel.get(), &PlotsPanel::exported, this, [&] { ++exported; });
+        m_view->setRange(26, 29);            // between two turns
+        tick();
+        const QString path = m_sandbox->path("empty.csv");
+        m_panel->exportPlot(m_panel->plot("hit"), "csv", path);
+        QVERIFY2(why.contains("no data between 00:26 and 00:29"), qPrintable(why));
+        QVERIFY(!QFile::exists(path));
+        m_view->setRange(20, 29);
+        tick();
+        m_panel->exportPlot(m_panel->plot("hit"), "csv", path);
+        QCOMPARE(exported, 1);
+    }
+    void dialogsBeginInTheLastFolder() {
+        settings().remove("last_folder");
+        QCOMPARE(inLastFolder("hit.csv"), QString("hit.csv"));
+        QDir().mkpath(m_sandbox->path("exports"));
+        rememberFolder(m_sandbox->path("exports/a.csv"));
+        QCOMPARE(inLastFolder("hit.csv"), m_sandbox->path("exports/hit.csv"));
+        rememberFolder({});                  // nothing was chosen
+        QCOMPARE(inLastFolder("hit.csv"), m_sandbox->path("exports/hit.csv"));
+        QDir(m_sandbox->path("exports")).removeRecursively();
+        QCOMPARE(inLastFolder("hit.csv"), QString("hit.csv"));
+    }
+    // Several requests at once: the card says that its figure is that of one of them.
+    void theDecodeCardSaysWhenItIsOneOfSeveral() {
+        show();
+        for (double& y : m_source->editable()->series[size_t(SeriesId::MeanBatch)].y) y = 4;
+        tick();
+        QCOMPARE(spansText(m_panel->figures()->cards()[0].detail), QString("per request, 4.0 at once"));
+    }
 
     void csvHoldsTheVisibleRangeWithUnits() {
         show();
