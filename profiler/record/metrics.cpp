@@ -280,10 +280,16 @@ void Metrics::addKnob(const KnobEvent& knob, double t) {
     if (knob.knob >= kKnobCount) return;
     int64_t& value = m_knobValue[knob.knob];
     int64_t& requested = m_knobRequested[knob.knob];
-    const int64_t from = std::exchange(value, knob.effective);
+    const int64_t valueBefore = std::exchange(value, knob.effective);
     const int64_t before = std::exchange(requested, knob.requested);
+    const bool automatic = before == knob.requested && valueBefore != knob.effective;
+    if (automatic && valueBefore >= 0) {
+        m_ownDoing[knob.knob] = knob.effective != knob.requested;
+        return addAutomatic(knob, valueBefore, t);
+    }
+    // From a knob that the engine had moved by itself the user goes on from what was asked for.
+    const int64_t from = std::exchange(m_ownDoing[knob.knob], false) ? before : valueBefore;
     if (from >= 0 && from != knob.effective) {  // else the initial value of a load, or no change
-        if (before == knob.requested) return addAutomatic(knob, from, t);
         if (joins(knob, t)) {
             joinChange(knob);
         } else {

@@ -136,6 +136,7 @@ private:
     Figures m_figures;                     // of the newest tick in which a request ran
     double m_figuresAt = 0;
     std::array<int64_t, kKnobCount> m_knobValue, m_knobRequested;
+    std::array<bool, kKnobCount> m_ownDoing{};   // in force is what the engine chose by itself
     int m_turns = 0;
     int m_active = 0;                      // requests admitted and not done
     int m_waiting = 0;                     // requests arrived and not admitted

@@ -428,6 +428,7 @@ private slots:
         metrics.fill(snapshot);
         QVERIFY(!snapshot.markers.back().automatic);
         QCOMPARE(snapshot.markers.back().undoTo, int64_t(next));
+        QCOMPARE(snapshot.markers.back().label, "Prefetch source next_router \u2192 previous_token");
     }
     void noiseIsNoEffect()
     {

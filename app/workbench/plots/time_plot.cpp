@@ -202,7 +202,7 @@ PlotHeader::Content TimePlot::legend(bool withCursor) const {
             entry.grey = limited && (!enough || m_samples < kEnoughSamples);
             entry.over = limited && !entry.grey && stats.last > slo;
             entry.minOver = limited && !entry.grey && stats.min > slo;
-            entry.thirdOver = limited && enough && third > slo;
+            entry.thirdOver = limited && !entry.grey && third > slo;
             entry.maxOver = limited && !entry.grey && stats.max > slo;
             entry.cursorOver = limited && !m_canvas->sparseAt(m_view->cursor()) && cursor > slo;
             if (limited && m_samples >= kEnoughSamples && std::isfinite(stats.last))

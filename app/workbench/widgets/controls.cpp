@@ -82,14 +82,15 @@ void Button::paintEvent(QPaintEvent*) {
     }
     const QFont font = textFont();
     const double content = sizeHint().width() - 2 * m_padding;
-    double x = std::round((width() - content) / 2);
+    double x = std::max(double(m_padding), std::round((this->width() - content) / 2));
     if (!m_icon.isEmpty()) {
         const double size = m_size == Size::Dense ? 12 : 16;
         paintIcon(p, m_icon, QRectF(x, std::round((height() - size) / 2), size, size), ink);
         x += size + 6;
     }
-    const double width = textWidth(font, text());
-    drawText(p, QRectF(x, 0, width, height()), Qt::AlignVCenter | Qt::AlignLeft, text(), font, ink);
+    const double key = m_key.isEmpty() ? 0 : 6 + keyPlateWidth(m_key);
+    const double width = std::min(textWidth(font, text()), this->width() - m_padding - key - x);
+    drawElided(p, QRectF(x, 0, width + 1, height()), Qt::AlignVCenter | Qt::AlignLeft, text(), font, ink);
     if (!m_key.isEmpty()) {
         const bool onAccent = m_kind == Kind::Primary;
         drawKeyPlate(p, x + width + 6, height() / 2.0, m_key, onAccent ? ink : tone(Tone::Text3),
