@@ -109,6 +109,15 @@ void MainWindow::updateServing() {
     m_status->fit();
 }
 
+void MainWindow::whenUnused(const QString& question, const QString& answer, std::function<void()> action) {
+    const bool served = m_server->state() == ModelServer::State::On;
+    if (!served && !m_loadTest->running()) return action();
+    m_messages->post({Message::Kind::Warn, question,
+                      served ? "It is served at " + m_server->address() + "; that ends with it."
+                             : QString("A load test is running; it ends with it."),
+                      answer, std::move(action)});
+}
+
 // What the window says by itself: lost events, a session file that cannot be written.
 void MainWindow::watchSession(const Snapshot& snapshot) {
     if (snapshot.eventsDropped > m_droppedSeen) {

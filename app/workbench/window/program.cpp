@@ -233,23 +233,13 @@ void Program::addModelCommands() {
                    [this] { m_start->showLoaded(); },
                    [this] { return m_host->model() ? m_host->model()->name : QString(); }, ready});
     commands->add({"model.close", "Model", "Close the model", "close", QKeySequence("Ctrl+W"),
-                   [this] { closeModel(); }, {}, ready});
+                   [this] { m_window->whenUnused("Close the model?", "Close it", [this] { m_host->close(); }); },
+                   {}, ready});
     commands->add({"session.open", "Session", "Open a session", "clock", QKeySequence("Ctrl+Shift+O"),
                    [this] { m_start->openSession(); }, {}, {}});
     commands->add({"help.welcome", "Help", "Welcome page", "star", {},
                    [this] { m_start->showWelcome(); }, {}, {}});
     m_window->rebuildMenus();
-}
-
-// Others may be using it: then it is asked first.
-void Program::closeModel() {
-    const bool served = m_window->server()->state() == ModelServer::State::On;
-    if (!served && !m_window->loadTest()->running()) return m_host->close();
-    m_window->messages()->post(
-        {Message::Kind::Warn, "Close the model?",
-         served ? "It is served at " + m_window->server()->address() + "; that ends with it."
-                : QString("A load test is running; it ends with it."),
-         "Close it", [this] { m_host->close(); }});
 }
 
 void Program::onState() {

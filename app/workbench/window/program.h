@@ -50,7 +50,6 @@ public:
 
 private:
     void addModelCommands();
-    void closeModel();
     void onState();
     void watchScreenshot();
     void takeScreenshot();
