@@ -22,17 +22,25 @@ std::string optionName(const KnobRow& row) {
     return name;
 }
 
+// "Prefetch threads, 0..1024 threads, default 1. Threads that read guessed experts while ..."
 std::string optionHelp(const KnobRow& row) {
-    std::string text = row.label;
+    std::string text = knobTitle(row);
     if (row.choices.empty()) {
-        if (*row.unit) text += std::string(", ") + row.unit;
-    } else {
-        for (size_t i = 0; i < row.choices.size(); ++i) {
-            text += (i == 0 ? ": " : ", ") + std::string(row.choices[i]);
-        }
+        text += ", " + std::to_string(row.min) + ".." + std::to_string(row.max);
+        if (*row.unit) text += std::string(" ") + row.unit;
     }
-    if (row.defaultValue >= 0) text += " (default " + knobValueText(row, row.defaultValue) + ")";
-    return text;
+    text += row.defaultValue >= 0 ? ", default " + knobValueText(row, row.defaultValue)
+                                  : ", default as model and machine allow";
+    const std::string_view help = row.help;
+    const size_t end = help.find(". ");
+    return text + ". " + std::string(end == std::string_view::npos ? help : help.substr(0, end + 1));
+}
+
+std::string optionType(const KnobRow& row) {
+    if (row.choices.empty()) return "INT";
+    std::string text;
+    for (const char* choice : row.choices) text += (text.empty() ? "{" : "|") + std::string(choice);
+    return text + "}";
 }
 
 std::optional<Isa> isaFromName(const std::string& name) {
@@ -56,9 +64,13 @@ void tellKnobs(const Engine& engine) {
 
 void KnobOptions::addTo(CLI::App& verb) {
     for (const KnobRow& row : knobTable()) {
-        verb.add_option(optionName(row), m_texts[size_t(row.id)], optionHelp(row))->group("Knobs");
+        verb.add_option(optionName(row), m_texts[size_t(row.id)], optionHelp(row))
+            ->type_name(optionType(row))
+            ->group("Knobs");
     }
-    verb.add_option("--config", m_config, "Knobs from a JSON file; options go before it")
+    verb.add_option("--config", m_config,
+                    "Knobs from a JSON file, as the workbench exports it; a knob that is also given "
+                    "as an option has the option's value")
         ->type_name("FILE")
         ->group("Knobs");
 }
@@ -82,8 +94,8 @@ Result<KnobValues> KnobOptions::values(const ContainerInfo& info) const {
     return values;
 }
 
-void EngineArgs::addTo(CLI::App& verb, bool withSession) {
-    verb.add_option("DIR", model, "Model folder, written by colibri convert")->required();
+void EngineArgs::addTo(CLI::App& verb, bool withSession, const char* what, const char* about) {
+    verb.add_option(what, model, about)->required();
     verb.add_flag("--json", json, "One JSON object on standard output");
     verb.add_option("--isa", isa, "Instruction set: scalar, avx2, avx512 (default: the best)")
         ->check(CLI::IsMember({"scalar", "avx2", "avx512"}));
@@ -212,7 +224,9 @@ Json routerJson(const Engine& engine) {
 
 std::string routerLine(const Engine& engine) {
     const RouterStats s = engine.routerStats();
-    if (!s.table) return {};
+    const bool used = engine.knobState(KnobId::RouterMode).effective == int64_t(RouterMode::Table) ||
+                      engine.knobState(KnobId::PrefetchSource).requested == int64_t(PrefetchSource::RouterTable);
+    if (!s.table || !used) return {};
     const KnobRow& row = knobRow(KnobId::RouterMode);
     return "router table: " + formatPercent(s.agreement()) + " of " +
            formatCount(int64_t(s.compared)) + " choices agree with the gate (router_mode " +

@@ -39,7 +39,9 @@ struct EngineArgs {
     // Tokens the context must hold where no context length is asked for; 0: any.
     int64_t contextAtLeast = 0;
 
-    void addTo(CLI::App& verb, bool withSession = true);
+    // `what`: the name of the argument, "DIR" or "URL|DIR".
+    void addTo(CLI::App& verb, bool withSession = true, const char* what = "DIR",
+               const char* about = "Model folder, written by colibri convert");
 };
 
 // A loaded engine and what watches it. Members end in reverse order: the recorder first.
@@ -67,7 +69,8 @@ Result<RequestResult> runRequest(Engine& engine, Request request,
 
 // The "router" object of generate and bench: null without a router table.
 Json routerJson(const Engine& engine);
-// "router table: 71.3 % of 1,062 choices agree with the gate (router_mode exact)"; "" without one.
+// "router table: 71.3 % of 1,062 choices agree with the gate (router_mode exact)"; "" while no
+// table is in use: neither computed with nor read ahead by.
 std::string routerLine(const Engine& engine);
 
 // The "experts" object of generate and bench.

@@ -7,6 +7,7 @@
 
 #include "app/cli/sampling_args.h"
 #include "engine/base/format.h"
+#include "profiler/record/effect.h"
 
 namespace colibri::cli {
 
@@ -15,7 +16,7 @@ namespace {
 constexpr const char* kHelp =
     "/set KNOB VALUE   change a knob, e.g. /set expert_cache_size 12\n"
     "/knobs            all knobs: in force, range\n"
-    "/stats            expert cache and router table since the model was loaded\n"
+    "/stats            expert cache since the model was loaded, measured effects of /set\n"
     "/system TEXT      system message; starts the conversation anew\n"
     "/clear            start the conversation anew\n"
     "/help             this\n"
@@ -196,6 +197,22 @@ private:
                 formatGiB(double(s.slotBytes)) + "), memory " +
                 formatGiB(double(m_engine.memory().processRss)));
         if (const std::string line = routerLine(m_engine); !line.empty()) message(line);
+        (void)m_loaded.recorder->flush();
+        tellEffects(true);
+    }
+
+    // The effect of each /set on decode speed: once when it is known, with `all` each of them again.
+    void tellEffects(bool all) {
+        for (const Marker& m : m_loaded.recorder->snapshot()->markers) {
+            if (m.kind != Marker::Kind::Knob || m.automatic) continue;
+            const bool decided = m.effect != Marker::Effect::Measuring;
+            if (!all && (!decided || m.t <= m_toldTo)) continue;
+            message(m.label + ": " +
+                    (decided ? effectText(m)
+                             : "measuring, " + formatCount(m.measured) + " of " +
+                                   formatCount(m.needed) + " tokens"));
+            if (decided) m_toldTo = std::max(m_toldTo, m.t);
+        }
     }
 
     int turn(const std::string& line) {
@@ -229,6 +246,7 @@ private:
              {"stats", statsJson(*result, m_loaded.recorder->loadsBetween(from, to), m_engine)}});
         m_messages.push_back({{"role", "assistant"}, {"content", result->text}});
         message((stopped ? "Stopped. " : "") + statsLine(*result));
+        tellEffects(false);
         return kOk;
     }
 
@@ -246,6 +264,7 @@ private:
     Json m_messages;
     Json m_turns = Json::array();  // for --json
     bool m_failed = false;         // a turn
+    double m_toldTo = 0;           // effects of changes up to here are told; seconds
 };
 
 int run(const Args& args) {

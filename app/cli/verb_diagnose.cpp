@@ -5,10 +5,10 @@
 #include <filesystem>
 
 #include "app/cli/cli.h"
-#include "app/cli/machine_probe.h"
 #include "engine/base/format.h"
 #include "engine/base/machine.h"
 #include "engine/model/container.h"
+#include "engine/store/folder_calibration.h"
 #include "engine/store/ring.h"
 #include "kernels/kernels.h"
 #include "profiler/gpu/gpu_source.h"
@@ -119,7 +119,7 @@ int run(const Args& args) {
     Json json = probe(args);
     Status measured;
     if (!args.quick) {
-        const Result<Calibration> rates = measureFolder(args.folder, interrupted());
+        const Result<Calibration> rates = calibrateFolder(args.folder, interrupted());
         measured = rates.status();
         if (rates.ok()) {
             const auto rate = [](double v) { return v > 0 ? Json(v) : Json(nullptr); };

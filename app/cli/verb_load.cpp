@@ -107,9 +107,8 @@ void addLoad(Verbs& verbs) {
     auto args = std::make_shared<Args>();
     CLI::App* verb = verbs.add("load", "Put a load on a server or a model and time it",
                                [args] { return run(*args); });
-    args->engine.addTo(*verb);
-    verb->get_option("DIR")->description(
-        "Address of an OpenAI-compatible server (http://HOST:PORT), or a model folder");
+    args->engine.addTo(*verb, true, "TARGET",
+                       "Address of an OpenAI-compatible server (http://HOST:PORT), or a model folder");
     verb->add_option(
             "--prompts", args->prompts,
             "Lines of text or JSON ({\"prompt\"} or {\"messages\"}; default: a set of ours)")

@@ -43,6 +43,8 @@ int run(Args args) {
     if (const char* key = std::getenv("COLIBRI_API_KEY"); key && args.api.apiKey.empty()) {
         args.api.apiKey = key;
     }
+    // Before the model is read, which may take long.
+    if (Status status = serve::checkAddress(args.api); !status.ok()) return fail(status);
     Result<LoadedEngine> loaded = loadEngine(args.engine);
     if (!loaded.ok()) return fail(loaded.status());
     serve::ApiServer server(*loaded->engine, args.api);

@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 struct Args {
     std::string path, messages;
-    bool noGenerationPrompt = false;
+    bool noGenerationPrompt = false, json = false;
 };
 
 Result<Json> readContext(const Args& args) {
@@ -69,6 +69,7 @@ int run(const Args& args) {
     if (!parsed.ok()) return fail(parsed.status());
     Result<std::string> text = (*parsed)->render(*context);
     if (!text.ok()) return fail(text.status());
+    if (args.json) return outJson({{"text", *text}});
     return out(*text) ? kOk : kFailed;
 }
 
@@ -84,6 +85,7 @@ void addTemplate(Verbs& verbs) {
         ->required();
     verb->add_flag("--no-generation-prompt", args->noGenerationPrompt,
                    "Do not open the assistant's turn");
+    verb->add_flag("--json", args->json, "One JSON object in place of the raw text");
 }
 
 }  // namespace colibri::cli

@@ -28,7 +28,7 @@ int encode(const EncodeArgs& args) {
 
 struct DecodeArgs {
     std::string path, ids;
-    bool skipSpecial = false;
+    bool skipSpecial = false, json = false;
 };
 
 int decode(const DecodeArgs& args) {
@@ -42,7 +42,9 @@ int decode(const DecodeArgs& args) {
                      "token " + std::to_string(id) + " is not in the vocabulary",
                      "Ids are 0.." + std::to_string((*tokenizer)->vocabSize() - 1)});
     }
-    return out((*tokenizer)->decode(*ids, args.skipSpecial)) ? kOk : kFailed;
+    const std::string text = (*tokenizer)->decode(*ids, args.skipSpecial);
+    if (args.json) return outJson({{"text", text}});
+    return out(text) ? kOk : kFailed;
 }
 
 }  // namespace
@@ -74,6 +76,7 @@ void addDetokenize(Verbs& verbs) {
     verb->add_option("PATH", args->path, "Model folder or tokenizer.json")->required();
     verb->add_option("--ids", args->ids, "Token ids")->type_name("1,2,3")->required();
     verb->add_flag("--skip-special", args->skipSpecial, "Leave special tokens out");
+    verb->add_flag("--json", args->json, "One JSON object in place of the raw bytes");
 }
 
 }  // namespace colibri::cli

@@ -290,9 +290,14 @@ ApiServer::~ApiServer() {
     stop();
 }
 
-Status ApiServer::start() {
-    Impl& m = *m_impl;
-    const ApiOptions& o = m.options;
+namespace {
+
+Status taken(const ApiOptions& o) {
+    return Status(Code::IoError, "cannot listen on " + o.host + ", port " + std::to_string(o.port),
+                  "Another program may use it: choose another port, or 0 for any");
+}
+
+Status allowed(const ApiOptions& o) {
     if (o.apiKey.empty() && !isLoopback(o.host)) {
         return Status(
             Code::InvalidArgument,
@@ -302,12 +307,26 @@ Status ApiServer::start() {
     if (o.port < 0 || o.port > 65535) {
         return Status(Code::InvalidArgument, "port " + std::to_string(o.port) + " is not 0..65535");
     }
+    return {};
+}
+
+}  // namespace
+
+Status checkAddress(const ApiOptions& options) {
+    COLIBRI_TRY(allowed(options));
+    // Taken for a moment: what fails now would fail after the load.
+    HttpServer trial(options.limits);
+    if (trial.bindTo(options.host, options.port) == 0) return taken(options);
+    trial.letGo();
+    return {};
+}
+
+Status ApiServer::start() {
+    Impl& m = *m_impl;
+    const ApiOptions& o = m.options;
+    COLIBRI_TRY(allowed(o));
     m.port = m.http.bindTo(o.host, o.port);
-    if (m.port == 0) {
-        return Status(Code::IoError,
-                      "cannot listen on " + o.host + ", port " + std::to_string(o.port),
-                      "Another program may use it: choose another port, or 0 for any");
-    }
+    if (m.port == 0) return taken(o);
     m.listening.store(true);
     m.listener = std::thread([&m] {
         m.http.listen_after_bind();

@@ -27,6 +27,9 @@ struct ApiOptions {
 // A host that is reached from this machine only: "127.0.0.1", "localhost", "::1", "[::1]".
 bool isLoopback(std::string_view host);
 
+// Whether these can be served at all: the errors of ApiServer::start, before a model is loaded for it.
+Status checkAddress(const ApiOptions& options);
+
 class ApiServer {
 public:
     // `engine` must outlive this.

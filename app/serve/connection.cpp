@@ -185,6 +185,11 @@ int HttpServer::bindTo(const std::string& host, int port) {
     return port;
 }
 
+void HttpServer::letGo() {
+    const socket_t socket = svr_sock_.exchange(INVALID_SOCKET);
+    if (socket != INVALID_SOCKET) ::close(socket);
+}
+
 void HttpServer::end() {
     m_ending.store(true);
     stop();

@@ -70,6 +70,8 @@ public:
 
     // Listens at an address; `port` 0: any. Returns the port, 0: it cannot be had.
     int bindTo(const std::string& host, int port);
+    // Gives the address back. REQUIRES: bound, and nothing listens.
+    void letGo();
     // Ends accepting, wakes everyone who waits for input or is about to wait for a token.
     void end();
     bool ending() const { return m_ending.load(std::memory_order_relaxed); }

@@ -188,8 +188,10 @@ Result<std::vector<int32_t>> completionPrompt(const Engine& engine, const Plain*
 }
 
 Result<Plain> parseBody(std::string_view body) {
+    constexpr const char* kHint = "Send one JSON object";
     Result<Plain> parsed = parseJson(body, "body");
-    if (parsed.ok() && !parsed->is_object()) return Status(Code::BadInput, "body: no JSON object");
+    if (!parsed.ok()) return Status(parsed.status().code(), parsed.status().message(), kHint);
+    if (!parsed->is_object()) return Status(Code::BadInput, "body: no JSON object", kHint);
     return parsed;
 }
 

@@ -5,6 +5,7 @@
 #include <sys/statvfs.h>
 
 #include <condition_variable>
+#include <ctime>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <random>
@@ -122,6 +123,22 @@ nlohmann::json keptAll() {
     return all.is_object() ? all : nlohmann::json::object();
 }
 
+std::optional<Calibration> parseKept(const nlohmann::json& entry) {
+    Calibration kept;
+    try {
+        kept.diskBytesPerSecond = entry.at("disk_bytes_per_s").get<double>();
+        kept.memoryBytesPerSecond = entry.at("memory_bytes_per_s").get<double>();
+        kept.direct = entry.at("direct").get<bool>();
+        kept.reads = entry.at("reads").get<std::string>();
+        kept.reason = entry.at("reason").get<std::string>();
+        kept.recordBytes = entry.value("record_bytes", int64_t{0});
+        kept.measuredAt = entry.value("measured_at", int64_t{0});
+    } catch (const nlohmann::json::exception&) {
+        return std::nullopt;  // measured again
+    }
+    return kept;
+}
+
 }  // namespace
 
 Result<Calibration> measureCalibration(const ContainerInfo& info, const std::atomic<bool>& stop) {
@@ -135,6 +152,8 @@ Result<Calibration> measureCalibration(const ContainerInfo& info, const std::ato
             calibration.reason = "the file system offers no direct reads: the page cache is in it";
     }
     if (stop.load()) return Status(Code::Cancelled, "stopped");
+    calibration.recordBytes = info.expertLayers.empty() ? 0 : info.expertRecordBytes();
+    calibration.measuredAt = int64_t(std::time(nullptr));
     calibration.memoryBytesPerSecond = measureMemoryRead(physicalCores(), kMemorySeconds);
     if (calibration.memoryBytesPerSecond == 0)
         calibration.reason = "no memory for the read buffers";
@@ -145,18 +164,20 @@ std::optional<Calibration> keptCalibration(const ContainerInfo& info) {
     if (info.expertLayers.empty() || keptPath().empty()) return std::nullopt;
     const nlohmann::json all = keptAll();
     const auto it = all.find(identity(info));
-    if (it == all.end() || !it->is_object()) return std::nullopt;
-    Calibration kept;
-    try {
-        kept.diskBytesPerSecond = it->at("disk_bytes_per_s").get<double>();
-        kept.memoryBytesPerSecond = it->at("memory_bytes_per_s").get<double>();
-        kept.direct = it->at("direct").get<bool>();
-        kept.reads = it->at("reads").get<std::string>();
-        kept.reason = it->at("reason").get<std::string>();
-    } catch (const nlohmann::json::exception&) {
-        return std::nullopt;  // measured again
+    return it == all.end() ? std::nullopt : parseKept(*it);
+}
+
+std::optional<Calibration> newestCalibration() {
+    if (keptPath().empty()) return std::nullopt;
+    std::optional<Calibration> newest;
+    const std::string machine = machineFingerprint() + ", ";
+    const nlohmann::json all = keptAll();
+    for (const auto& [key, entry] : all.items()) {
+        if (!key.starts_with(machine)) continue;
+        const std::optional<Calibration> kept = parseKept(entry);
+        if (kept && (!newest || kept->measuredAt >= newest->measuredAt)) newest = kept;
     }
-    return kept;
+    return newest;
 }
 
 Status keepCalibration(const ContainerInfo& info, const Calibration& c) {
@@ -168,7 +189,9 @@ Status keepCalibration(const ContainerInfo& info, const Calibration& c) {
                 {"memory_bytes_per_s", c.memoryBytesPerSecond},
                 {"direct", c.direct},
                 {"reads", c.reads},
-                {"reason", c.reason}};
+                {"reason", c.reason},
+                {"record_bytes", c.recordBytes},
+                {"measured_at", c.measuredAt}};
     std::error_code error;
     std::filesystem::create_directories(path.parent_path(), error);
     if (error) return systemError("cannot make", path.parent_path(), error.value());

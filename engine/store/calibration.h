@@ -19,6 +19,8 @@ struct Calibration {
     bool direct = false;              // the disk was read past the page cache
     std::string reads;                // how: "io_uring, registered buffers"
     std::string reason;               // why something is unknown
+    int64_t recordBytes = 0;          // of one read from disk
+    int64_t measuredAt = 0;           // seconds since 1970; 0: unknown
 };
 
 // Reads the model's own expert files and a buffer, for about 0.4 s together. `stop` ends it early
@@ -29,5 +31,7 @@ Result<Calibration> measureCalibration(const ContainerInfo& info, const std::ato
 // a file that cannot be read counts as empty.
 std::optional<Calibration> keptCalibration(const ContainerInfo& info);
 Status keepCalibration(const ContainerInfo& info, const Calibration& calibration);
+// What was measured last on this machine, of whatever disk and record size.
+std::optional<Calibration> newestCalibration();
 
 }  // namespace colibri

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -16,7 +17,9 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kBucketSeconds = 0.05;
 constexpr size_t kRawValues = 1 << 18;   // newest raw gaps and loads kept for pooled percentiles
 constexpr size_t kMarkers = 2000;
-constexpr int kEffectTokens = 64;        // on each side of a knob change
+constexpr int kEffectTokens = 64;        // on each side of a knob change, at one load
+constexpr size_t kRecentGaps = 4 * kEffectTokens;
+constexpr int kElsewhere = 2 * kEffectTokens;  // tokens at other loads before it is given up
 constexpr int kEffectMinimum = 24;       // tokens before a change, or it is not measured
 constexpr int kEffectSkip = 8;           // tokens right after it, while the cache settles
 constexpr double kSameChangeSeconds = 1; // steps of one knob closer than this are one change
@@ -92,7 +95,7 @@ void WindowedSums::expire(double before) {
 }
 
 Metrics::Metrics(int64_t moeLayers, int64_t experts, const std::vector<int64_t>& moeLayerIndices)
-    : m_experts(experts), m_heat(size_t(moeLayers * experts)) {
+    : m_experts(experts), m_heat(size_t(moeLayers * experts)), m_figures(figuresNow()) {
     m_knobValue.fill(-1);
     m_knobRequested.fill(-1);
     for (size_t i = 0; i < moeLayerIndices.size(); ++i) {
@@ -126,6 +129,7 @@ void Metrics::add(const Event& event, double t) {
             addMarker({.t = t, .label = event.note.text, .kind = Marker::Kind::Note});
             break;
         case EventType::BatchFormed:
+            m_load = event.batch.requests;
             m_batches.add(t, {1, double(event.batch.requests), 0, 0});
             break;
         case EventType::PrefetchOutcome:
@@ -267,9 +271,7 @@ void Metrics::finish() {
     settleNewest();
     for (const Change& change : m_changes) {
         Marker& marker = m_markers[change.marker];
-        decide(marker, Marker::Effect::NotMeasured,
-               "the session ended after " + std::to_string(marker.measured) + " of " +
-                   std::to_string(marker.needed) + " tokens");
+        decide(marker, Marker::Effect::NotMeasured, endedEarly(change, "the session ended"));
     }
     m_changes.clear();
 }
@@ -277,14 +279,21 @@ void Metrics::finish() {
 void Metrics::addKnob(const KnobEvent& knob, double t) {
     if (knob.knob >= kKnobCount) return;
     int64_t& value = m_knobValue[knob.knob];
-    const int64_t from = value;
-    value = knob.effective;
-    m_knobRequested[knob.knob] = knob.requested;
+    int64_t& requested = m_knobRequested[knob.knob];
+    const int64_t valueBefore = std::exchange(value, knob.effective);
+    const int64_t before = std::exchange(requested, knob.requested);
+    const bool automatic = before == knob.requested && valueBefore != knob.effective;
+    if (automatic && valueBefore >= 0) {
+        m_ownDoing[knob.knob] = knob.effective != knob.requested;
+        return addAutomatic(knob, valueBefore, t);
+    }
+    // From a knob that the engine had moved by itself the user goes on from what was asked for.
+    const int64_t from = std::exchange(m_ownDoing[knob.knob], false) ? before : valueBefore;
     if (from >= 0 && from != knob.effective) {  // else the initial value of a load, or no change
         if (joins(knob, t)) {
             joinChange(knob);
         } else {
-            beginChange(knob, from, t);
+            beginChange(knob, from, before, t);
         }
         m_newestStep = t;
     }
@@ -292,34 +301,68 @@ void Metrics::addKnob(const KnobEvent& knob, double t) {
     if (held.on && held.until == knob.requested) held = {};
 }
 
-void Metrics::beginChange(const KnobEvent& knob, int64_t from, double t) {
+void Metrics::addAutomatic(const KnobEvent& knob, int64_t from, double t) {
+    const KnobRow& row = knobRow(KnobId(knob.knob));
+    addMarker({.t = t, .label = knobLabel(row, from, knob.effective), .kind = Marker::Kind::Knob,
+               .knob = row.id, .from = from, .to = knob.effective, .undoTo = knob.requested,
+               .automatic = true,
+               .reason = std::string(knob.reason, strnlen(knob.reason, sizeof knob.reason))});
+}
+
+Metrics::GapsByLoad Metrics::recentByLoad() const {
+    GapsByLoad gaps;
+    for (const Gap& gap : m_recentGaps) gaps[gap.load].push_back(gap.ns);
+    for (auto& [load, values] : gaps)
+        if (values.size() > kEffectTokens) values.erase(values.begin(), values.end() - kEffectTokens);
+    return gaps;
+}
+
+// Why a change was not measured to its end: most tokens came at another load, or `why`.
+std::string Metrics::endedEarly(const Change& change, const std::string& why) const {
+    const Marker& marker = m_markers[change.marker];
+    if (change.elsewhere <= marker.measured)
+        return why + " after " + std::to_string(marker.measured) + " of " +
+               std::to_string(marker.needed) + " tokens";
+    const auto most = [](const GapsByLoad& gaps, const GapsByLoad& without) {
+        std::pair<int, size_t> best{};
+        for (const auto& [load, values] : gaps)
+            if (!without.contains(load) && values.size() > best.second) best = {load, values.size()};
+        return best.first;
+    };
+    const int before = most(change.before, {}), after = most(change.after, change.before);
+    return "load changed (" + std::to_string(before) + (before == 1 ? " request" : " requests") +
+           " before, " + std::to_string(after) + " after)";
+}
+
+void Metrics::beginChange(const KnobEvent& knob, int64_t from, int64_t requestedBefore, double t) {
     const KnobRow& row = knobRow(KnobId(knob.knob));
     Marker marker{.t = t, .label = knobLabel(row, from, knob.effective), .kind = Marker::Kind::Knob,
-                  .knob = row.id, .from = from, .to = knob.effective};
+                  .knob = row.id, .from = from, .to = knob.effective, .undoTo = requestedBefore};
     settleNewest();
     // Tokens that come under this change no longer tell of the one being measured.
     for (const Change& change : m_changes) {
-        Marker& earlier = m_markers[change.marker];
-        decide(earlier, Marker::Effect::NotMeasured,
-               "a further change came after " + std::to_string(earlier.measured) + " of " +
-                   std::to_string(earlier.needed) + " tokens");
+        decide(m_markers[change.marker], Marker::Effect::NotMeasured,
+               endedEarly(change, "a further change came"));
     }
     m_changes.clear();
-    const size_t before = m_recentGaps.size();
-    const bool measurable = before >= kEffectMinimum;
+    GapsByLoad before = recentByLoad();
+    std::erase_if(before, [](const auto& gaps) { return gaps.second.size() < kEffectMinimum; });
+    const bool measurable = !before.empty();
     if (measurable) {
         marker.effect = Marker::Effect::Measuring;
         marker.needed = kEffectTokens;
     } else {
         marker.effect = Marker::Effect::NotMeasured;
-        marker.reason = std::to_string(before) + " tokens before it, " +
-                        std::to_string(kEffectMinimum) + " are needed";
+        const std::string needed = std::to_string(kEffectMinimum) + " are needed";
+        marker.reason = m_recentGaps.size() < kEffectMinimum
+                            ? std::to_string(m_recentGaps.size()) + " tokens before it, " + needed
+                            : "load changed: tokens before it came at changing numbers of requests, " +
+                                  needed + " at one";
     }
     addMarker(marker);
     m_undecided = !measurable;
     m_newest = m_markers.size() - 1;
-    if (measurable)
-        m_changes.push_back({*m_newest, {m_recentGaps.begin(), m_recentGaps.end()}, {}});
+    if (measurable) m_changes.push_back({*m_newest, std::move(before), {}});
     m_recentGaps.clear();
 }
 
@@ -331,32 +374,39 @@ void Metrics::joinChange(const KnobEvent& knob) {
     for (Change& change : m_changes) {
         if (change.marker != *m_newest) continue;
         change.after.clear();
-        change.skipped = 0;
+        change.skipped = change.elsewhere = 0;
         marker.measured = 0;
     }
     m_recentGaps.clear();
 }
 
 void Metrics::measureEffects(double gapNs) {
-    m_recentGaps.push_back(gapNs);
-    if (m_recentGaps.size() > kEffectTokens) m_recentGaps.pop_front();
-    for (Change& change : m_changes) {
+    m_recentGaps.push_back({gapNs, m_load});
+    if (m_recentGaps.size() > kRecentGaps) m_recentGaps.pop_front();
+    std::erase_if(m_changes, [&](Change& change) {
         Marker& marker = m_markers[change.marker];
-        if (isHeld(marker)) continue;
+        if (isHeld(marker)) return false;
         if (change.skipped < kEffectSkip) {
             ++change.skipped;
-            continue;
+            return false;
         }
-        change.after.push_back(gapNs);
-        marker.measured = int(change.after.size());
-        if (marker.measured < kEffectTokens) continue;
-        const EffectEstimate estimate = estimateEffect(change.before, change.after);
+        std::vector<double>& after = change.after[m_load];
+        after.push_back(gapNs);
+        const auto before = change.before.find(m_load);   // like with like
+        if (before == change.before.end()) {
+            if (++change.elsewhere < kElsewhere) return false;
+            decide(marker, Marker::Effect::NotMeasured, endedEarly(change, {}));
+            return true;
+        }
+        marker.measured = std::max(marker.measured, int(after.size()));
+        if (marker.measured < kEffectTokens) return false;
+        const EffectEstimate estimate = estimateEffect(before->second, after);
         marker.change = estimate.change;
         marker.low = estimate.low;
         marker.high = estimate.high;
         decide(marker, Marker::Effect::Known);
-    }
-    std::erase_if(m_changes, [](const Change& c) { return c.after.size() >= kEffectTokens; });
+        return true;
+    });
 }
 
 void Metrics::addMarker(Marker marker) {
@@ -409,6 +459,11 @@ void Metrics::tick(double now, double memoryBytes, double smPercent, const std::
     sm.setUnavailable(smReason);
     if (smReason.empty()) sm.add(now, smPercent);
 
+    // As in the series, the figures of a reply stand until the window has passed, and then go.
+    if (m_active > 0 || m_turns == 0 || now - m_figuresAt > kWindowSeconds) {
+        m_figures = figuresNow();
+        m_figuresAt = now;
+    }
     if (m_undecided && !isHeld(m_markers[*m_newest]) && now - m_newestStep >= kSameChangeSeconds)
         settleNewest();
     const float decay = float(std::exp2(-(now - m_heatTime) / kHeatHalfLife));
@@ -431,7 +486,12 @@ void Metrics::fill(Snapshot& snapshot) const {
     if (hottest > 0) {
         for (float& heat : snapshot.heat) heat /= hottest;
     }
-    Figures& figures = snapshot.figures;
+    snapshot.figures = m_figures;
+    snapshot.figures.readBytesPerS = m_reads.empty() ? kNaN : m_reads.sums()[0] / kReadWindowSeconds;
+}
+
+Figures Metrics::figuresNow() const {
+    Figures figures{};
     const auto& tokens = m_tokens.sums();
     const auto& lookups = m_lookups.sums();
     const auto& decode = m_decode.sums();
@@ -443,8 +503,8 @@ void Metrics::fill(Snapshot& snapshot) const {
     figures.prefetchHitRate = lookups[0] > 0 ? 100 * lookups[2] / lookups[0] : kNaN;
     figures.loadP50Ms = m_loads.histogram().quantile(0.5) / 1e6;
     figures.loadP99Ms = m_loads.histogram().quantile(0.99) / 1e6;
-    figures.readBytesPerS = m_reads.empty() ? kNaN : m_reads.sums()[0] / kReadWindowSeconds;
     figures.stallShare = decode[1] > 0 ? 100 * decode[2] / decode[1] : kNaN;
+    return figures;
 }
 
 Histogram Metrics::itlBetween(double t0, double t1) const { return between(m_rawItl, t0, t1); }

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <deque>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -59,6 +60,7 @@ public:
     // from its end on. release(): the last value asked for; the change ends when it is in force.
     void hold(KnobId knob);
     void release(KnobId knob, int64_t requested);
+    bool held(KnobId knob) const { return m_held[size_t(knob)].on; }
     // Changes whose effect was decided since the last call: known, or never to be.
     std::vector<Marker> takeDecided();
     void finish();                         // the session ends: what is being measured is decided
@@ -74,10 +76,13 @@ public:
     Histogram loadsBetween(double t0, double t1) const;
 
 private:
+    using GapsByLoad = std::map<int, std::vector<double>>;   // ns, by requests in the step
     struct Change {              // a knob change whose effect is being measured
         size_t marker;
-        std::vector<double> before, after;
+        GapsByLoad before;       // only loads with enough tokens to compare with
+        GapsByLoad after;
         int skipped = 0;         // tokens right after the change, left out while it settles
+        int elsewhere = 0;       // tokens after it at loads that were not there before
     };
     void addToken(const TokenEvent& token, double t);
     void addLayerStep(const LayerStepEvent& step, double t);
@@ -86,11 +91,15 @@ private:
     void addPrefetch(const PrefetchEvent& counts, double t);
     void tickPrefetch(double now);
     void addKnob(const KnobEvent& knob, double t);
+    void addAutomatic(const KnobEvent& knob, int64_t from, double t);
+    GapsByLoad recentByLoad() const;
+    std::string endedEarly(const Change& change, const std::string& why) const;
     void addMarker(Marker marker);
+    Figures figuresNow() const;
     void measureEffects(double gapNs);
     bool isHeld(const Marker& marker) const;
     bool joins(const KnobEvent& knob, double t) const;
-    void beginChange(const KnobEvent& knob, int64_t from, double t);
+    void beginChange(const KnobEvent& knob, int64_t from, int64_t requestedBefore, double t);
     void joinChange(const KnobEvent& knob);
     void settleNewest();
     void decide(Marker& marker, Marker::Effect effect, std::string reason = {});
@@ -118,11 +127,16 @@ private:
     double m_newestStep = 0;               // seconds of its latest step
     bool m_undecided = false;              // the newest change is not to be measured, not yet told
     std::vector<Marker> m_decided;
-    std::deque<double> m_recentGaps;       // since the last knob change, newest last
+    struct Gap { double ns; int load; };
+    std::deque<Gap> m_recentGaps;          // since the last knob change, newest last
+    int m_load = 0;                        // requests in the step whose tokens come next
     std::vector<float> m_heat;
     double m_heatTime = 0;
     double m_lastTick = 0;
+    Figures m_figures;                     // of the newest tick in which a request ran
+    double m_figuresAt = 0;
     std::array<int64_t, kKnobCount> m_knobValue, m_knobRequested;
+    std::array<bool, kKnobCount> m_ownDoing{};   // in force is what the engine chose by itself
     int m_turns = 0;
     int m_active = 0;                      // requests admitted and not done
     int m_waiting = 0;                     // requests arrived and not admitted

@@ -5,10 +5,12 @@
 #include <time.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <condition_variable>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "engine/base/machine.h"
@@ -52,6 +54,9 @@ struct Recorder::Impl {
     Metrics metrics;
     std::vector<std::pair<double, std::string>> notes;  // not yet in the session file
 
+    // The newest step of a drag that goes on: of a drag only where it ended is written. Under work.
+    std::array<std::optional<Event>, kKnobCount> dragged;
+
     mutable std::mutex published;
     std::shared_ptr<const Snapshot> newest = std::make_shared<Snapshot>();
 
@@ -75,6 +80,7 @@ struct Recorder::Impl {
         const auto utilisation = gpu->available() ? gpu->utilisation() : std::nullopt;
         std::vector<std::pair<double, std::string>> newNotes;
         std::vector<Marker> decided;
+        std::array<bool, kKnobCount> held{};
         {
             std::lock_guard lock(data);
             for (const Event& event : events) metrics.add(event, seconds(event.timeNs));
@@ -84,6 +90,7 @@ struct Recorder::Impl {
             newNotes.swap(notes);
             if (last) metrics.finish();
             decided = metrics.takeDecided();
+            for (size_t i = 0; i < held.size(); ++i) held[i] = metrics.held(KnobId(i));
         }
         recorded += events.size();
         snapshot->generation = ++generation;
@@ -94,7 +101,7 @@ struct Recorder::Impl {
         snapshot->figures.recordingCost =
             now > 0 ? double(cpuNs) / 1e9 / now / std::max(1, logicalCpus()) : NAN;
         if (writer) {
-            if (Status status = record(*snapshot, newNotes, decided, now); !status.ok()) {
+            if (Status status = record(*snapshot, newNotes, decided, held, now, last); !status.ok()) {
                 fileStatus = status;
                 writer.reset();
             }
@@ -111,8 +118,22 @@ struct Recorder::Impl {
     // REQUIRES: work is held, writer is set.
     Status record(const Snapshot& snapshot,
                   const std::vector<std::pair<double, std::string>>& newNotes,
-                  const std::vector<Marker>& decided, double now) {
-        for (const Event& event : events) COLIBRI_TRY(writer->write(event, seconds(event.timeNs)));
+                  const std::vector<Marker>& decided, const std::array<bool, kKnobCount>& held,
+                  double now, bool last) {
+        for (const Event& event : events) {
+            const bool knob = event.type == EventType::KnobChanged && event.knob.knob < kKnobCount;
+            if (knob && held[event.knob.knob]) {
+                dragged[event.knob.knob] = event;
+                continue;
+            }
+            if (knob) dragged[event.knob.knob].reset();
+            COLIBRI_TRY(writer->write(event, seconds(event.timeNs)));
+        }
+        for (size_t i = 0; i < dragged.size(); ++i) {
+            if (!dragged[i] || (held[i] && !last)) continue;
+            COLIBRI_TRY(writer->write(*dragged[i], seconds(dragged[i]->timeNs)));
+            dragged[i].reset();
+        }
         for (const auto& [t, text] : newNotes) COLIBRI_TRY(writer->mark(t, "note", text));
         for (const Marker& m : decided)
             COLIBRI_TRY(writer->mark(m.t, "effect", m.label + ": " + effectText(m)));

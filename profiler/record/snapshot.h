@@ -52,11 +52,15 @@ struct Marker {
     std::string label;        // "cache 8 -> 12", "turn 2"
     enum class Kind : uint8_t { Knob, TurnStart, TurnEnd, Load, Note, Error } kind = Kind::Note;
     KnobId knob = KnobId::Count;
-    int64_t from = 0, to = 0;
+    int64_t from = 0, to = 0; // effective values
+    int64_t undoTo = 0;       // what was asked for before the change
+    // The engine's own doing, such as a prefetch that backs off: nobody asked for it. It is not
+    // measured and ends no measurement; `reason` says why it came.
+    bool automatic = false;
     uint64_t request = 0;     // turns
     // Measured effect on decode tok/s of a knob change, once enough tokens have passed on both
-    // sides: relative change and its 95 % interval. Steps of one drag, and steps of one knob
-    // within a second, are one change.
+    // sides at the same number of requests in a step: relative change and its 95 % interval.
+    // Steps of one drag, and steps of one knob within a second, are one change.
     enum class Effect : uint8_t { None, Measuring, Known, NotMeasured } effect = Effect::None;
     int measured = 0, needed = 0;          // tokens so far and needed, while Measuring
     std::string reason;                    // why it was not and will not be measured

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cmath>
+#include <cstring>
 
 #include "profiler/record/effect.h"
 #include "profiler/record/metrics.h"
@@ -37,6 +38,14 @@ Event knobEvent(KnobId id, int64_t value)
     event.type = EventType::KnobChanged;
     event.knob.knob = uint8_t(id);
     event.knob.requested = event.knob.effective = value;
+    return event;
+}
+
+Event stepEvent(int requests)
+{
+    Event event{};
+    event.type = EventType::BatchFormed;
+    event.batch.requests = event.batch.rows = uint16_t(requests);
     return event;
 }
 
@@ -98,6 +107,28 @@ private slots:
         QCOMPARE(snapshot.markers.size(), 2);
         QVERIFY(snapshot.markers[1].kind == Marker::Kind::TurnEnd);
         QCOMPARE(snapshot.markers[1].label, "turn 1");
+    }
+    // A card over a plot and the last figure in its legend are one figure.
+    void theFiguresAreThoseOfTheLastPoint()
+    {
+        Metrics metrics(1, 4, {0});
+        metrics.add(requestEvent(EventType::RequestArrived, 1), 0);
+        metrics.add(requestEvent(EventType::RequestAdmitted, 1), 0);
+        for (int i = 0; i < 30; ++i) metrics.add(tokenEvent(20'000'000), 0.02 * i);
+        metrics.tick(0.7, 0, NAN, "none");
+        metrics.add(tokenEvent(90'000'000), 0.72);
+        metrics.add(requestEvent(EventType::RequestDone, 1), 0.72);
+        Snapshot snapshot;
+        for (const double t : {0.75, 5.0, 10.5}) {     // some of the gaps have left the window
+            metrics.tick(t, 0, NAN, "none");
+            metrics.fill(snapshot);
+            QCOMPARE(snapshot.figures.itlCount, uint64_t(30));
+            QCOMPARE(double(snapshot.figures.itlCount), snapshot.itlCount.y[0]);
+            QCOMPARE(snapshot.figures.itlP99Ms, snapshot.series[size_t(SeriesId::ItlP99)].y[0]);
+        }
+        metrics.tick(12, 0, NAN, "none");
+        metrics.fill(snapshot);
+        QCOMPARE(snapshot.figures.itlCount, uint64_t(0));
     }
     // The process was stopped, or the machine slept.
     void aHoleInTheTicksIsAGap()
@@ -305,6 +336,99 @@ private slots:
         QCOMPARE(decided.size(), 3);
         QCOMPARE(effectText(decided[1]), "not measured: a further change came after 20 of 64 tokens");
         QCOMPARE(decided[2].reason, "the session ended after 10 of 64 tokens");
+    }
+    // Four users beside the chat make each of its tokens slower: that is no effect of a knob.
+    void onlyTokensAtTheSameLoadAreCompared()
+    {
+        const auto run = [](int before, int after, int back) {
+            Metrics metrics(1, 4, {0});
+            double t = 0;
+            const auto tokens = [&](int count, int requests, uint64_t gapNs) {
+                for (int i = 0; i < count; ++i) {
+                    metrics.add(stepEvent(requests), t += 0.02);
+                    metrics.add(tokenEvent(gapNs), t);
+                }
+            };
+            metrics.add(knobEvent(KnobId::ExpertCacheSize, 8), t);
+            tokens(80, before, 10'000'000 * uint64_t(before));
+            metrics.add(knobEvent(KnobId::ExpertCacheSize, 9), t);
+            tokens(140, after, 10'000'000 * uint64_t(after));
+            tokens(back, before, 5'000'000 * uint64_t(before));
+            metrics.finish();
+            return metrics.takeDecided();
+        };
+        QCOMPARE(effectText(run(1, 4, 0)[0]), "not measured: load changed (1 request before, 4 after)");
+        QCOMPARE(effectText(run(4, 1, 0)[0]), "not measured: load changed (4 requests before, 1 after)");
+        QCOMPARE(effectText(run(2, 2, 0)[0]), "0.0 % tok/s (95 %: 0.0..0.0)");
+    }
+    void aLoadThatComesAndGoesIsLeftOut()
+    {
+        Metrics metrics(1, 4, {0});
+        double t = 0;
+        const auto tokens = [&](int count, int requests, uint64_t gapNs) {
+            metrics.add(stepEvent(requests), t += 0.02);
+            for (int i = 0; i < count; ++i) metrics.add(tokenEvent(gapNs), t);
+        };
+        metrics.add(knobEvent(KnobId::ExpertCacheSize, 8), t);
+        tokens(40, 1, 20'000'000);
+        tokens(100, 3, 90'000'000);
+        metrics.add(knobEvent(KnobId::ExpertCacheSize, 9), t);
+        tokens(48, 1, 10'000'000);
+        tokens(90, 2, 50'000'000);
+        Snapshot snapshot;
+        metrics.fill(snapshot);
+        QCOMPARE(snapshot.markers[0].measured, 40);
+        tokens(24, 1, 10'000'000);
+        metrics.fill(snapshot);
+        QVERIFY(snapshot.markers[0].effect == Marker::Effect::Known);
+        QCOMPARE(snapshot.markers[0].change, 1.0);
+        // Never 24 at one number of requests: there is nothing to compare with.
+        metrics.add(knobEvent(KnobId::ExpertCacheSize, 10), t += 2);
+        for (int requests = 1; requests <= 4; ++requests) tokens(10, requests, 10'000'000);
+        metrics.add(knobEvent(KnobId::ExpertCacheSize, 12), t += 2);
+        metrics.fill(snapshot);
+        QCOMPARE(snapshot.markers.back().reason.substr(0, 12), "load changed");
+    }
+    void whatTheEngineDoesByItselfIsNoChangeOfTheUser()
+    {
+        Metrics metrics(1, 4, {0});
+        double t = 0;
+        const auto source = [](PrefetchSource requested, PrefetchSource effective, const char* why) {
+            Event event = knobEvent(KnobId::PrefetchSource, int64_t(requested));
+            event.knob.effective = int64_t(effective);
+            std::strcpy(event.knob.reason, why);
+            return event;
+        };
+        const auto tokens = [&](int count, uint64_t gapNs) {
+            for (int i = 0; i < count; ++i) metrics.add(tokenEvent(gapNs), t += 0.02);
+        };
+        const auto off = PrefetchSource::Off, next = PrefetchSource::NextRouter;
+        metrics.add(source(next, next, ""), t);
+        metrics.add(knobEvent(KnobId::ExpertCacheSize, 8), t);
+        tokens(20, 20'000'000);
+        metrics.add(source(next, off, "backed off: 80 % late or wasted in the last 256"), t);
+        tokens(20, 20'000'000);
+        metrics.add(knobEvent(KnobId::ExpertCacheSize, 12), t);
+        tokens(30, 10'000'000);
+        metrics.add(source(next, next, ""), t);          // tries again, and backs off once more
+        metrics.add(source(next, off, "backed off"), t);
+        tokens(50, 10'000'000);
+        Snapshot snapshot;
+        metrics.fill(snapshot);
+        QCOMPARE(snapshot.markers.size(), size_t(4));
+        QVERIFY(snapshot.markers[0].automatic);
+        QVERIFY(snapshot.markers[0].effect == Marker::Effect::None);
+        QCOMPARE(snapshot.markers[0].reason, "backed off: 80 % late or wasted in the last 256");
+        QVERIFY(!snapshot.markers[1].automatic);
+        QVERIFY(snapshot.markers[1].effect == Marker::Effect::Known);
+        QCOMPARE(snapshot.markers[1].change, 1.0);
+        QCOMPARE(metrics.takeDecided().size(), size_t(1));
+        // The user's own change while it backs off is undone to what had been asked for.
+        metrics.add(source(PrefetchSource::PreviousToken, PrefetchSource::PreviousToken, ""), t += 2);
+        metrics.fill(snapshot);
+        QVERIFY(!snapshot.markers.back().automatic);
+        QCOMPARE(snapshot.markers.back().undoTo, int64_t(next));
+        QCOMPARE(snapshot.markers.back().label, "Prefetch source next_router \u2192 previous_token");
     }
     void noiseIsNoEffect()
     {

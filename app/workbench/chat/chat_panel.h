@@ -49,6 +49,7 @@ public:
     void openFind();
     void editSystemPrompt();
     void openSampling();
+    QString commandOptions() const;               // sampling and system prompt, for colibri chat
     bool exportTo(const QString& path, QString* error) const;   // .md or .json
     bool importFrom(const QString& path, QString* error);
 
@@ -114,6 +115,7 @@ private:
     int m_running = -1;                           // index of the turn being generated
     uint64_t m_startNs = 0, m_lookups = 0, m_hits = 0, m_bytesAtStart = 0;
     double m_gapSumMs = 0;
+    double m_slowMs = 0, m_slowSlo = 0;                 // tokens with a longer gap are marked
     int m_promptTotal = 0, m_seenTokens = 0;
     QElapsedTimer m_saved;
     bool m_unsaved = false;                       // tokens since then

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Chats as files of the user's: export and import.
+// Chats leave the window: as files of the user's, and as options of the command line.
 #include <QFile>
 #include <QJsonDocument>
 
 #include "app/workbench/chat/chat_panel.h"
+#include "app/workbench/pages/page_parts.h"
 #include "app/workbench/session/save_file.h"
 
 namespace colibri::ui {
+
+QString ChatPanel::commandOptions() const {
+    const QString system = m_chat.system.trimmed();
+    return m_settings.options() + (system.isEmpty() ? QString() : " --system " + shellQuoted(m_chat.system));
+}
 
 bool ChatPanel::exportTo(const QString& path, QString* error) const {
     const QByteArray bytes = path.endsWith(".json", Qt::CaseInsensitive)

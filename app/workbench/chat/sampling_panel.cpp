@@ -7,6 +7,7 @@
 #include <QVBoxLayout>
 #include <cmath>
 
+#include "app/workbench/pages/page_parts.h"
 #include "app/workbench/session/settings.h"
 #include "app/workbench/widgets/controls.h"
 
@@ -33,6 +34,21 @@ QString ChatSettings::summary() const {
         parts << QString("seed %1").arg(sampling.seed);
     }
     return parts.join(", ");
+}
+
+QString ChatSettings::options() const {
+    QString text = "--temperature " + trimmed(std::max(0.0f, sampling.temperature));
+    if (sampling.temperature > 0) {
+        if (sampling.topK > 0) text += QString(" --top-k %1").arg(sampling.topK);
+        if (sampling.topP < 1) text += " --top-p " + trimmed(sampling.topP);
+        if (sampling.minP > 0) text += " --min-p " + trimmed(sampling.minP);
+        text += QString(" --seed %1").arg(sampling.seed);
+    }
+    if (sampling.repetitionPenalty != 1)
+        text += " --repetition-penalty " + trimmed(sampling.repetitionPenalty);
+    text += QString(" --max-tokens %1").arg(maxTokens);
+    for (const QString& stop : stops) text += " --stop " + shellQuoted(stop);
+    return text;
 }
 
 ChatSettings ChatSettings::load() {

@@ -16,6 +16,8 @@ struct ChatSettings {
     QStringList stops;
 
     QString summary() const;             // "temp 0.7, top-p 0.95, seed 42"
+    // The same for colibri chat: "--temperature 0.7 --top-p 0.95 --seed 42 --max-tokens 512".
+    QString options() const;
     static ChatSettings load();
     void store() const;
 };

@@ -2,7 +2,6 @@
 #include "app/workbench/docks/load_test_panel.h"
 
 #include <QCheckBox>
-#include <QFileDialog>
 #include <QKeyEvent>
 #include <QScrollBar>
 
@@ -11,6 +10,7 @@
 #include "app/workbench/pages/progress_panel.h"
 #include "app/workbench/widgets/controls.h"
 #include "app/workbench/widgets/slider_row.h"
+#include "app/workbench/session/ask_file.h"
 #include "engine/base/format.h"
 
 namespace colibri::ui {
@@ -26,11 +26,11 @@ QString count(int64_t n) {
     return str(formatCount(n));
 }
 
-// Milliseconds of a nanosecond quantile, three digits; large ones without their comma, to fit.
+// Of a nanosecond quantile, three digits: in the column's milliseconds, from ten seconds on in s.
 TableCell milliseconds(double ns, bool vague = false) {
     if (!std::isfinite(ns)) return {"n/a", Tone::Count, Tone::Text3};
-    QString text = str(formatSig(ns * 1e-6));
-    if (text.size() > 5) text.remove(',');
+    const double ms = ns * 1e-6;
+    const QString text = str(ms >= 9999.5 ? formatMs(ms) : formatSig(ms));
     return {text, Tone::Count, vague ? Tone::Text3 : Tone::Count};
 }
 
@@ -133,8 +133,8 @@ void LoadTestPanel::buildForm() {
     connect(m_file, &QLineEdit::textEdited, this, &LoadTestPanel::refresh);
     connect(m_ignoreEos, &QCheckBox::toggled, this, &LoadTestPanel::refresh);
     connect(choose, &QAbstractButton::clicked, this, [this] {
-        const QString path = QFileDialog::getOpenFileName(
-            window(), "Prompts", m_file->text(), "Prompts (*.txt *.jsonl *.json);;All files (*)");
+        const QString path = askOpenFile(
+            window(), "Prompts", "Prompts (*.txt *.jsonl *.json);;All files (*)", m_file->text());
         if (path.isEmpty()) return;
         m_file->setText(path);
         refresh();
@@ -304,7 +304,7 @@ void LoadTestPanel::showTotals() {
 
 void LoadTestPanel::exportReport() {
     if (!m_test->report()) return;
-    const QString path = QFileDialog::getSaveFileName(
+    const QString path = askSaveFile(
         window(), "Export the load", "load.json", "JSON (*.json);;CSV, a line per request (*.csv)");
     if (!path.isEmpty()) exportTo(path);
 }

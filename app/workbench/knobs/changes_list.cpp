@@ -11,7 +11,16 @@
 namespace colibri::ui {
 namespace {
 
-constexpr int kHead = 28, kRowHeight = 45, kMost = 2;
+constexpr int kHead = 28, kRowHeight = 45, kLine = 14, kMost = 2;
+
+Span titleOf(const Marker& marker) {
+    return {QString::fromStdString(knobTitle(knobRow(marker.knob))) + " ", Tone::Text1, type::dense()};
+}
+Span changeOf(const Marker& marker) {
+    return {QString::fromStdString(knobChangeText(marker.knob, marker.from, marker.to)), Tone::Text1,
+            type::mono()};
+}
+QString reasonOf(const Marker& marker) { return "not measured: " + effectLook(marker).interval; }
 
 bool same(const Marker& a, const Marker& b) {
     return a.t == b.t && a.knob == b.knob && a.from == b.from && a.to == b.to;
@@ -22,7 +31,8 @@ bool same(const Marker& a, const Marker& b) {
 ChangesList::ChangesList(QWidget* parent) : QWidget(parent) {
     setAccessibleName("Changes");
     setToolTip("Decode speed of the 64 tokens after a change against the 64 before it, with a 95 % "
-               "interval. The first 8 tokens after it are left out while the cache settles.");
+               "interval. Only tokens that came at the same number of requests are compared. The first "
+               "8 tokens after it are left out while the cache settles.");
     place();
 }
 
@@ -31,7 +41,7 @@ void ChangesList::setSnapshot(const Snapshot* snapshot) {
     if (snapshot) {
         for (size_t i = snapshot->markers.size(); i-- > 0 && newest.size() < kMost;) {
             const Marker& marker = snapshot->markers[i];
-            if (marker.kind == Marker::Kind::Knob && marker.knob != KnobId::Count)
+            if (marker.kind == Marker::Kind::Knob && marker.knob != KnobId::Count && !marker.automatic)
                 newest.push_back(marker);
         }
     }
@@ -47,7 +57,7 @@ void ChangesList::setSnapshot(const Snapshot* snapshot) {
             auto* undo = new Button("Undo", Button::Kind::Quiet, Button::Size::Dense, this);
             undo->setAccessibleName("Undo " + QString::fromStdString(knobTitle(knobRow(marker.knob))));
             connect(undo, &QAbstractButton::clicked, this,
-                    [this, marker] { emit undoWanted(marker.knob, marker.from); });
+                    [this, marker] { emit undoWanted(marker.knob, marker.undoTo); });
             undo->show();
             m_rows.push_back({marker, undo});
         }
@@ -59,16 +69,36 @@ void ChangesList::setSnapshot(const Snapshot* snapshot) {
             m_rows[i].marker = newest[i];
         }
     }
-    if (changed) update();
+    if (!changed) return;
+    place();                             // a reason may take more lines
+    update();
+}
+
+int ChangesList::ownLine(const Marker& marker) const {
+    const Span title = titleOf(marker), change = changeOf(marker);
+    const double needed = textWidth(title.font, title.text) + textWidth(change.font, change.text);
+    return needed > width() - 64 - 58 ? 16 : 0;
+}
+
+// A reason that takes more than one line is read whole.
+int ChangesList::rowTop(size_t row) const {
+    int y = 1 + kHead;
+    for (size_t i = 0; i < row; ++i) {
+        const Marker& marker = m_rows[i].marker;
+        const bool reason = marker.effect == Marker::Effect::NotMeasured;
+        y += kRowHeight + ownLine(marker) + (reason ? int(drawWrapped(nullptr, {}, width() - 58 - 12, reasonOf(marker),
+                                                    type::caption(), kLine, {})) - kLine : 0);
+    }
+    return y;
 }
 
 void ChangesList::place() {
-    setFixedHeight(m_rows.empty() ? 0 : 1 + kHead + int(m_rows.size()) * kRowHeight);
+    setFixedHeight(m_rows.empty() ? 0 : rowTop(m_rows.size()));
     setVisible(!m_rows.empty());
     for (size_t i = 0; i < m_rows.size(); ++i) {
         const QSize size = m_rows[i].undo->sizeHint();
-        m_rows[i].undo->setGeometry(width() - 6 - size.width(), 1 + kHead + int(i) * kRowHeight + 7,
-                                    size.width(), size.height());
+        m_rows[i].undo->setGeometry(width() - 6 - size.width(), rowTop(i) + 7, size.width(),
+                                    size.height());
     }
 }
 
@@ -85,20 +115,28 @@ void ChangesList::paintEvent(QPaintEvent*) {
              type::caption(), tone(Tone::Text3));
     for (size_t i = 0; i < m_rows.size(); ++i) {
         const Marker& marker = m_rows[i].marker;
-        const double top = 1 + kHead + double(i) * kRowHeight;
+        double top = rowTop(i);
         p.fillRect(QRectF(0, top, width(), 1), tone(Tone::Line1));
         drawText(p, QRectF(12, top + 7, 46, 16), Qt::AlignVCenter, clockText(marker.t, 0),
                  type::monoSmall(), tone(Tone::Text3));
         const double right = width() - 64;
-        drawSpans(p, QRectF(58, top + 7, right - 58, 16),
-                  {{QString::fromStdString(knobTitle(knobRow(marker.knob))) + " ", Tone::Text1, type::dense()},
-                   {QString::fromStdString(knobChangeText(marker.knob, marker.from, marker.to)),
-                    Tone::Text1, type::mono()}});
+        // A long change stands on a line of its own.
+        const Span title = titleOf(marker), change = changeOf(marker);
+        if (const double extra = ownLine(marker)) {
+            drawSpans(p, QRectF(58, top + 7, right - 58, 16), {title});
+            drawSpans(p, QRectF(58, top + 23, width() - 58 - 12, 16), {change});
+            top += extra;
+        } else {
+            drawSpans(p, QRectF(58, top + 7, right - 58, 16), {title, change});
+        }
         const EffectLook look = effectLook(marker);
-        QVector<Span> effect;
         if (marker.effect == Marker::Effect::NotMeasured) {
-            effect = {caption("not measured: " + look.interval)};
-        } else if (look.text.isEmpty()) {
+            drawWrapped(&p, {58, top + 23}, width() - 58 - 12, reasonOf(marker), type::caption(), kLine,
+                        tone(Tone::Text3));
+            continue;
+        }
+        QVector<Span> effect;
+        if (look.text.isEmpty()) {
             effect = {caption("no effect measured")};
         } else if (look.figure) {
             effect = {captionMono(look.text, look.ink), caption(" " + look.interval)};
@@ -107,7 +145,7 @@ void ChangesList::paintEvent(QPaintEvent*) {
         } else {
             effect = {caption(look.text)};
         }
-        drawSpans(p, QRectF(58, top + 23, right - 58, 16), effect);
+        drawSpans(p, QRectF(58, top + 23, width() - 58 - 12, 16), effect);
     }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The newest knob changes with time and measured effect, each with Undo.
+// The newest knob changes of the user with time and measured effect, each with Undo.
 #pragma once
 
 #include <QWidget>
@@ -31,6 +31,8 @@ private:
         Marker marker;
         Button* undo = nullptr;
     };
+    int ownLine(const Marker& marker) const;   // px more, where the change takes a line
+    int rowTop(size_t row) const;       // of m_rows.size(): the height of all
     void place();
 
     std::vector<Row> m_rows;

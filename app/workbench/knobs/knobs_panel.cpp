@@ -11,6 +11,7 @@
 
 #include "app/workbench/knobs/changes_list.h"
 #include "app/workbench/plots/marker_lane.h"
+#include "app/workbench/pages/page_parts.h"
 #include "app/workbench/plots/plot_data.h"
 #include "app/workbench/session/save_file.h"
 #include "engine/base/file.h"
@@ -270,12 +271,12 @@ void KnobsPanel::updateStates() {
 
 void KnobsPanel::tick(const std::shared_ptr<const Snapshot>& snapshot) {
     if (!m_source || !snapshot || !isVisible()) return;
+    m_changes->setSnapshot(snapshot.get());
     if (std::abs(snapshot->now - m_statesAt) < kTickSeconds) return;
     m_statesAt = snapshot->now;
     updateStates();
     updateHints(*snapshot);
     updateProfileRow();
-    m_changes->setSnapshot(snapshot.get());
 }
 
 void KnobsPanel::updateHints(const Snapshot& snapshot) {
@@ -287,7 +288,7 @@ void KnobsPanel::updateHints(const Snapshot& snapshot) {
         if (cache->shownValue() < model->topK)
             hint += QString(" Below one token's set of %1: no reuse.").arg(model->topK);
         else if (snapshot.store.slotCount > 0)
-            hint += QString(" %1 of %2 slots in use.").arg(
+            hint += QString(" %1 of %2 slots filled or being filled.").arg(
                 QString::fromStdString(formatCount(snapshot.store.slotsUsed)),
                 QString::fromStdString(formatCount(snapshot.store.slotCount)));
         cache->setHint(hint);
@@ -453,7 +454,7 @@ void KnobsPanel::updateProfileRow() {
 
 QString KnobsPanel::commandLine() const {
     if (!m_source) return {};
-    QString line = "colibri chat " + m_source->model()->folder;
+    QString line = "colibri chat " + shellQuoted(m_source->model()->folder);
     for (const KnobRow& row : knobTable()) {
         const KnobState state = m_source->knobState(row.id);
         if (state.requested == m_source->knobLimits(row.id).defaultValue) continue;

@@ -161,7 +161,7 @@ void ChatPage::tick(const std::shared_ptr<const Snapshot>& snapshot) {
     m_chat->tick(snapshot);
     m_plots->tick(snapshot);
     m_knobs->tick(snapshot);
-    if (m_mode == Mode::Small && m_plots->experts()->isVisible()) m_plots->experts()->setSnapshot(snapshot);
+    if (m_mode == Mode::Small && m_plots->experts()->isVisible()) m_plots->experts()->setSnapshot(m_plots->shownSnapshot());
 }
 
 void ChatPage::applyMode(Mode mode) {

@@ -127,14 +127,14 @@ DiagnosePage::DiagnosePage(QWidget* parent) : FactsPage(parent) {
     copy->setIconName("copy");
     Button* refresh = addButton("Look again");
     m_measure = addButton("Measure");
-    m_measure->setToolTip("Random reads from the disk, and reading memory; about four seconds.");
+    m_measure->setToolTip("Random reads from the disk, and reading memory; about a second.");
     connect(copy, &QAbstractButton::clicked, this, [this] { copyText(m_text); });
     connect(refresh, &QAbstractButton::clicked, this, &DiagnosePage::refreshRequested);
     connect(m_measure, &QAbstractButton::clicked, this, &DiagnosePage::measureRequested);
     setCommand("colibri diagnose");
 }
 
-void DiagnosePage::showFacts(const MachineFacts& facts, const MachineRates& rates,
+void DiagnosePage::showFacts(const MachineFacts& facts, const Calibration& rates,
                              const QString& dataDir) {
     setHead("This machine", facts.processor.isEmpty() ? QString("looking") : facts.processor);
     const auto sections = machineSections(facts, rates, dataDir);

@@ -50,7 +50,7 @@ class DiagnosePage : public FactsPage {
 
 public:
     explicit DiagnosePage(QWidget* parent = nullptr);
-    void showFacts(const MachineFacts& facts, const MachineRates& rates, const QString& dataDir);
+    void showFacts(const MachineFacts& facts, const Calibration& rates, const QString& dataDir);
     void setMeasuring(const QString& stage);     // "" = not measuring
 
 signals:

@@ -107,13 +107,13 @@ int64_t bytesPerToken(const ContainerInfo& info) {
     return bytes;
 }
 
-QVector<Fact> tokenFactList(const ContainerInfo& info, const MachineRates& rates) {
+QVector<Fact> tokenFactList(const ContainerInfo& info, const Calibration& rates) {
     const ModelConfig& c = info.config;
     const int64_t moe = c.moeLayerCount(), bytes = bytesPerToken(info);
     Fact roof{"Roof if all resident", "n/a: memory not measured yet", Tone::Text3};
-    if (rates.memoryBytesPerS > 0 && bytes > 0) {
-        roof.value = str(formatSig(rates.memoryBytesPerS / double(bytes))) + " tok/s (" +
-                     str(formatRate(rates.memoryBytesPerS)) + ")";
+    if (rates.memoryBytesPerSecond > 0 && bytes > 0) {
+        roof.value = str(formatSig(rates.memoryBytesPerSecond / double(bytes))) + " tok/s (" +
+                     str(formatRate(rates.memoryBytesPerSecond)) + ")";
         roof.tone = Tone::Text1;
     }
     const double unit = bytes >= 1'000'000'000 ? 1e9 : 1e6;

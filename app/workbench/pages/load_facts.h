@@ -16,7 +16,7 @@ namespace colibri::ui {
 QString familyText(const std::string& family);
 QString parameterText(int64_t count);                  // "13.96 B"
 QVector<Fact> modelFactList(const ContainerInfo& info);
-QVector<Fact> tokenFactList(const ContainerInfo& info, const MachineRates& rates);
+QVector<Fact> tokenFactList(const ContainerInfo& info, const Calibration& rates);
 QVector<QVector<TableCell>> weightRows(const ContainerInfo& info, QString* unit);
 
 // Bytes that one decoded token multiplies with: dense weights and k experts per MoE layer.

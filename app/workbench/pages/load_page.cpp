@@ -162,11 +162,13 @@ void LoadPage::showModel(const Inspection& inspection, const KnobValues& knobs) 
 
 void LoadPage::showFacts() {
     const ContainerInfo& info = m_inspection.container;
-    m_facts->setFacts(modelFactList(info));
+    QVector<Fact> model = modelFactList(info);
+    if (converting()) model.back().name = "Checkpoint";   // nothing was converted yet
+    m_facts->setFacts(model);
     QString unit;
     m_weights->setRows(weightRows(info, &unit));
     m_weights->setColumnTitle(3, unit);
-    m_tokenFacts->setFacts(tokenFactList(info, m_host.measurements().machine()));
+    m_tokenFacts->setFacts(tokenFactList(info, m_inspection.calibration.value_or(Calibration())));
 }
 
 void LoadPage::showBadges() {
@@ -184,9 +186,13 @@ void LoadPage::showBadges() {
 }
 
 void LoadPage::refreshMeasurements() {
-    m_tokenFacts->setFacts(tokenFactList(m_inspection.container, m_host.measurements().machine()));
     m_expected->setRun(m_host.measurements().run(m_inspection.container.fingerprint));
     m_expectedHead->setCaption(m_expected->caption());
+}
+
+void LoadPage::setRates(const Calibration& rates) {
+    m_inspection.calibration = rates;
+    m_tokenFacts->setFacts(tokenFactList(m_inspection.container, rates));
 }
 
 void LoadPage::setGpuReason(const QString& reason) {

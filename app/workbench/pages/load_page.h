@@ -30,6 +30,7 @@ public:
     void showModel(const Inspection& inspection, const KnobValues& knobs);
     void setGpuReason(const QString& reason);
     void refreshMeasurements();
+    void setRates(const Calibration& rates);   // measured while the page is shown
     bool busy() const override;                  // converting, verifying or loading
     const Inspection& inspection() const { return m_inspection; }
     QString command() const;

@@ -4,7 +4,6 @@
 #include <QCoreApplication>
 #include <QDir>
 #include <QDragEnterEvent>
-#include <QFileDialog>
 #include <QFileInfo>
 #include <QKeyEvent>
 #include <QMenu>
@@ -21,16 +20,14 @@
 #include "app/workbench/pages/progress_panel.h"
 #include "app/workbench/pages/shape_page.h"
 #include "app/workbench/pages/welcome_page.h"
-#include "app/workbench/session/machine_probe.h"
+#include "app/workbench/session/ask_file.h"
 #include "engine/base/format.h"
+#include "engine/store/folder_calibration.h"
 
 namespace colibri::ui {
 namespace {
 
 constexpr int kShowProgressAfterMs = 300;
-constexpr double kMeasureSeconds = 1.5;
-constexpr int64_t kProbeBytes = 4 << 20;         // a read, where no model says how large
-constexpr int64_t kEnoughToProbe = 256ll << 20;  // of expert files, so that places differ
 
 }  // namespace
 
@@ -96,6 +93,13 @@ StartPages::StartPages(EngineHost& host, QWidget* parent) : QWidget(parent), m_h
     connect(m_diagnose, &FactsPage::back, this, &StartPages::goBack);
     connect(m_diagnose, &DiagnosePage::measureRequested, this, &StartPages::measure);
     connect(m_diagnose, &DiagnosePage::refreshRequested, this, &StartPages::refreshMachine);
+    // A load measures what it has not measured before.
+    connect(&m_host, &SessionSource::stateChanged, this, [this] {
+        const Calibration now = m_host.calibration();
+        if (now.diskBytesPerSecond <= 0 && now.memoryBytesPerSecond <= 0) return;
+        m_rates = now;
+        showRates({});
+    });
     m_welcome->setGuideAvailable(!guidePath().isEmpty());
     m_host.recent().checkFiles();
     refreshMachine();
@@ -154,17 +158,16 @@ void StartPages::openModel() {
     const QAction* chosen = menu.exec(at);
     QString path;
     if (chosen == folder) {
-        path = QFileDialog::getExistingDirectory(window(), "Open a model");
+        path = askFolder(window(), "Open a model");
     } else if (chosen == file) {
-        path = QFileDialog::getOpenFileName(window(), "Open a model", {},
-                                            "Models (*.gguf *.safetensors model.json)");
+        path = askOpenFile(window(), "Open a model", "Models (*.gguf *.safetensors model.json)");
     }
     if (!path.isEmpty()) openPath(path);
 }
 
 void StartPages::openSession() {
-    const QString path = QFileDialog::getOpenFileName(
-        window(), "Open a session", m_host.sessions().dir(), "Sessions (*." + kSessionSuffix + ")");
+    const QString path = askOpenFile(window(), "Open a session", "Sessions (*." + kSessionSuffix + ")",
+                                     m_host.sessions().dir());
     if (!path.isEmpty()) openPath(path);
 }
 
@@ -278,14 +281,17 @@ void StartPages::showLoaded() {
 
 void StartPages::refreshMachine() {
     const auto facts = std::make_shared<MachineFacts>();
+    const auto rates = std::make_shared<std::optional<Calibration>>();
     auto* job = new Job(
-        [facts](const ProgressFn&, const CancelFlag*) {
+        [facts, rates](const ProgressFn&, const CancelFlag*) {
             *facts = gatherMachineFacts();
+            *rates = newestCalibration();
             return Status();
         },
         this);
-    connect(job, &Job::finished, this, [this, facts] {
+    connect(job, &Job::finished, this, [this, facts, rates] {
         m_facts = *facts;
+        if (*rates) m_rates = **rates;
         emit machineKnown();
         showRates({});
         m_load->setGpuReason(m_facts.gpuReason.isEmpty() ? "this build computes on the CPU"
@@ -294,10 +300,17 @@ void StartPages::refreshMachine() {
     job->start();
 }
 
+// The figure of the status bar, not one of a moment ago.
+void StartPages::tick() {
+    const int64_t free = m_host.memory().free;
+    if (free == m_facts.memoryFree || m_facts.threads == 0) return;
+    m_facts.memoryFree = free;
+    m_welcome->machine()->setFacts(m_facts, m_rates);
+}
+
 void StartPages::showRates(const QString& stage) {
-    const MachineRates& rates = m_host.measurements().machine();
-    m_welcome->machine()->setFacts(m_facts, rates);
-    m_diagnose->showFacts(m_facts, rates, shortPath(m_host.sessions().dir()));
+    m_welcome->machine()->setFacts(m_facts, m_rates);
+    m_diagnose->showFacts(m_facts, m_rates, shortPath(m_host.sessions().dir()));
     if (m_measuring || !stage.isEmpty()) {
         m_welcome->machine()->setMeasuring(stage);
         m_diagnose->setMeasuring(stage);
@@ -316,46 +329,28 @@ void StartPages::measure() {
             break;
         }
     }
-    const auto rates = std::make_shared<MachineRates>();
-    const std::filesystem::path scratch = QFileInfo(m_host.sessions().dir()).path().toStdString();
+    const auto rates = std::make_shared<Calibration>();
+    const QString folder = model.isEmpty() ? QFileInfo(m_host.sessions().dir()).path() : model;
     m_measuring = new Job(
-        [model, rates, scratch](const ProgressFn& progress, const CancelFlag* cancel) {
-            std::vector<std::filesystem::path> files;
-            int64_t bytes = 0, record = kProbeBytes;
-            if (!model.isEmpty()) {
-                if (const auto info = openContainer(model.toStdString())) {
-                    record = info->expertRecordBytes();
-                    bytes = info->expertBytes;
-                    for (const ExpertLayer& layer : info->expertLayers)
-                        files.push_back(info->dir / layer.file);
-                }
-            }
-            auto disk =
-                bytes >= kEnoughToProbe
-                    ? measureDisk(files, record, kMeasureSeconds, progress, cancel)
-                    : measureDiskOf(scratch, kProbeBytes, kMeasureSeconds, progress, cancel);
-            if (!disk) return disk.status();
-            auto memory = measureMemory(kMeasureSeconds, progress, cancel);
-            if (!memory) return memory.status();
-            *rates = {disk->bytesPerSecond, disk->readBytes, disk->direct, *memory,
-                      QDateTime::currentDateTime()};
-            return Status();
+        [folder, rates](const ProgressFn&, const CancelFlag* cancel) {
+            auto measured = calibrateFolder(folder.toStdString(), *cancel);
+            if (measured) *rates = *measured;
+            return measured.status();
         },
         this);
-    connect(m_measuring, &Job::progressed, this,
-            [this] { showRates(m_measuring->progress().stage); });
     connect(m_measuring, &Job::finished, this, [this, rates](const Status& status) {
         m_measuring = nullptr;
         m_welcome->machine()->setMeasuring({});
-        const Status saved = status.ok() ? m_host.measurements().setMachine(*rates) : Status();
+        if (status.ok()) {
+            m_rates = *rates;
+            m_load->setRates(m_rates);
+        }
         showRates({});
-        m_load->refreshMeasurements();
         if (!status.ok() && status.code() != Code::Cancelled)
             m_strip->showError("The machine could not be measured.", status);
-        if (!saved.ok()) m_strip->showError("The measured rates could not be saved.", saved);
     });
     m_measuring->start();
-    showRates("starting");
+    showRates("disk and memory");
 }
 
 // ---- recent and recovery

@@ -39,6 +39,7 @@ public:
     // Looks for a session that a killed program left; once, when the window is shown.
     void checkLastSession();
     const MachineFacts& facts() const { return m_facts; }
+    void tick();                         // while shown: what changes by the second
 
     bool opening() const { return m_opening != nullptr; }
 
@@ -88,6 +89,7 @@ private:
 
     EngineHost& m_host;
     MachineFacts m_facts;
+    Calibration m_rates;                 // of disk and memory: the newest known
     QPointer<Job> m_opening, m_measuring;
     std::optional<SessionSummary> m_interrupted;   // offered until it is answered
     uint64_t m_generation = 0;               // of opening: what comes late is dropped

@@ -2,12 +2,12 @@
 #include "app/workbench/pages/target_folder.h"
 
 #include <QDir>
-#include <QFileDialog>
 #include <QFileInfo>
 #include <QGridLayout>
 
 #include "app/workbench/pages/page_parts.h"
 #include "app/workbench/widgets/controls.h"
+#include "app/workbench/session/ask_file.h"
 #include "engine/convert/inspect.h"
 
 namespace colibri::ui {
@@ -62,7 +62,7 @@ void TargetFolder::addTo(QGridLayout* grid, int row) {
 
 void TargetFolder::choose() {
     const QFileInfo now(path());
-    const QString dir = QFileDialog::getExistingDirectory(
+    const QString dir = askFolder(
         m_edit->window(), "Folder in which " + m_what + " is made", now.path());
     if (dir.isEmpty()) return;
     m_edit->setText(QDir::cleanPath(dir + "/" + now.fileName()));

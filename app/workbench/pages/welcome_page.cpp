@@ -98,12 +98,12 @@ MachineStrip::MachineStrip(QWidget* parent)
     : QWidget(parent), m_measure(new LinkButton("Measure", type::caption(), this)) {
     m_measure->setToolTip(
         "Measures random reads from the disk and reading memory; takes about "
-        "four seconds.");
+        "a second.");
     connect(m_measure, &QAbstractButton::clicked, this, &MachineStrip::measureRequested);
     setFacts({}, {});
 }
 
-void MachineStrip::setFacts(const MachineFacts& facts, const MachineRates& rates) {
+void MachineStrip::setFacts(const MachineFacts& facts, const Calibration& rates) {
     const auto number = [](int n) { return QString::fromStdString(formatCount(n)); };
     const auto plural = [&](int n, const char* word) {
         return number(n) + " " + word + (n == 1 ? "" : "s");
@@ -118,18 +118,18 @@ void MachineStrip::setFacts(const MachineFacts& facts, const MachineRates& rates
                : QString(),
          1.1});
     const auto gib = [](int64_t bytes) {
-        return QString::fromStdString(formatSig(double(bytes) / double(1 << 30)));
+        return QString::fromStdString(formatFixed(double(bytes) / double(1 << 30), 2));
     };
     m_cells.push_back(
         {"Memory",
          known ? gib(facts.memoryFree) + " of " + gib(facts.memoryTotal) + " GiB free" : "",
-         rates.memoryBytesPerS > 0 ? rateText(rates.memoryBytesPerS) + " measured"
+         rates.memoryBytesPerSecond > 0 ? rateText(rates.memoryBytesPerSecond) + " measured"
                                    : QString("rate not measured yet"),
          1.25});
-    if (rates.diskBytesPerS > 0) {
-        m_cells.push_back({"Disk", rateText(rates.diskBytesPerS),
-                           sizeText(double(rates.diskReadBytes)) + " random reads" +
-                               (rates.diskDirect ? "" : ", cached"),
+    if (rates.diskBytesPerSecond > 0) {
+        m_cells.push_back({"Disk", rateText(rates.diskBytesPerSecond),
+                           (rates.recordBytes > 0 ? sizeText(double(rates.recordBytes)) + " " : QString()) + "random reads" +
+                               (rates.direct ? "" : ", cached"),
                            1});
     } else {
         m_cells.push_back({"Disk", "n/a", "not measured yet", 1, true});
@@ -151,7 +151,7 @@ void MachineStrip::setFacts(const MachineFacts& facts, const MachineRates& rates
     QStringList names;
     for (const Cell& cell : m_cells) names << cell.name + ": " + cell.value + ", " + cell.note;
     setAccessibleName("This machine: " + m_ready + "; " + names.join("; "));
-    m_measure->setText(rates.diskBytesPerS > 0 ? "Again" : "Measure");
+    m_measure->setText(rates.diskBytesPerSecond > 0 ? "Again" : "Measure");
     m_measure->setAccessibleName("Measure disk and memory");
     resizeEvent(nullptr);
     update();

@@ -42,7 +42,7 @@ class MachineStrip : public QWidget {
 
 public:
     explicit MachineStrip(QWidget* parent = nullptr);
-    void setFacts(const MachineFacts& facts, const MachineRates& rates);
+    void setFacts(const MachineFacts& facts, const Calibration& rates);
     void setMeasuring(const QString& stage);     // "" = not measuring
     int heightFor(int width) const;
     LinkButton* measureLink() const { return m_measure; }

@@ -79,8 +79,8 @@ void ExpertsMap::paintHeader(QPainter& p) {
     if (m_snapshot)
         resident = size_t(std::count(m_snapshot->residency.begin(), m_snapshot->residency.end(),
                                      Residency::Resident));
-    QString count = QString::fromStdString(formatCount(int64_t(resident)) + " / " +
-                                           formatCount(int64_t(m_layers) * m_experts));
+    QString count = QString::fromStdString(formatCount(int64_t(resident)) + " of " +
+                                           formatCount(int64_t(m_layers) * m_experts) + " in memory");
     double right = width() - kPlotRight;
     const auto put = [&](const QString& text, const QFont& font, Tone ink, double swatch) {
         right -= textWidth(font, text);

@@ -10,6 +10,7 @@
 namespace colibri::ui {
 namespace {
 
+constexpr double kTogether = 1.2;         // requests per step from which they are several
 constexpr double kComparedSeconds = 120;  // figures stand beside those before a change
 
 QString number(double v, int decimals) { return QString::fromStdString(formatFixed(v, decimals)); }
@@ -19,7 +20,7 @@ QString number(double v, int decimals) { return QString::fromStdString(formatFix
 const Marker* recentChange(const Snapshot& snapshot) {
     for (size_t i = snapshot.markers.size(); i-- > 0;) {
         const Marker& marker = snapshot.markers[i];
-        if (marker.kind == Marker::Kind::Knob)
+        if (marker.kind == Marker::Kind::Knob && !marker.automatic)
             return snapshot.now - marker.t <= kComparedSeconds ? &marker : nullptr;
     }
     return nullptr;
@@ -37,11 +38,16 @@ QVector<FigureCard> figureCards(const Snapshot& snapshot, const SessionSource& s
     const bool few = f.itlCount < 200;
     QVector<FigureCard> cards;
     FigureCard decode{"Decode", number(f.decodeTokS, 1), "tok/s", {},
-                      "Tokens decoded per second, over the last 2 s. A turn's own figure is over "
-                      "its whole reply.\nSource: engine events, 2 s window"};
+                      "Tokens per second that one request gets, over the last 2 s; with several at once "
+                      "all of them together get more. A turn's own figure is over its whole reply.\n"
+                      "Source: engine events, 2 s window"};
+    const SeriesData& batches = snapshot.series[size_t(SeriesId::MeanBatch)];
+    const double together = batches.y.empty() ? std::nan("") : batches.y.back();
     const Marker* change = recentChange(snapshot);
     const EffectLook effect = change ? effectLook(*change) : EffectLook();
-    if (effect.figure && std::isfinite(f.decodeTokS)) {
+    if (together >= kTogether && std::isfinite(f.decodeTokS)) {
+        decode.detail = {caption("per request, "), captionMono(number(together, 1)), caption(" at once")};
+    } else if (effect.figure && std::isfinite(f.decodeTokS)) {
         decode.detail = {captionMono(effect.text.section(" tok/s", 0, 0), effect.ink),
                          caption(" since " + clockText(change->t, 0))};
     } else if (!std::isfinite(f.itlP50Ms)) {

@@ -6,7 +6,6 @@
 #include <QToolTip>
 #include <QWheelEvent>
 #include <algorithm>
-#include <algorithm>
 #include <cmath>
 
 #include "app/workbench/plots/plot_margins.h"
@@ -96,11 +95,21 @@ std::vector<MarkerLane::Turn> MarkerLane::turns() const {
 std::vector<MarkerLane::Flag> MarkerLane::flags() const {
     std::vector<Flag> out;
     if (!m_snapshot) return out;
+    std::vector<Flag> automatic;
     for (const Marker& marker : m_snapshot->markers) {
         if (marker.kind == Marker::Kind::TurnStart || marker.kind == Marker::Kind::TurnEnd) continue;
         if (marker.t < m_view->lower() || marker.t > m_view->upper()) continue;
         Flag flag;
         flag.x = std::round(x(marker.t));
+        if (marker.automatic) {
+            flag.automatic = true;
+            flag.name = "auto";
+            flag.detail = clockText(marker.t, 1) + "  " +
+                          typographic(QString::fromStdString(marker.label)) + "\nby the engine itself";
+            if (!marker.reason.empty()) flag.detail += ", " + QString::fromStdString(marker.reason);
+            automatic.push_back(flag);
+            continue;
+        }
         flag.name = typographic(QString::fromStdString(marker.label));
         flag.look = effectLook(marker);
         flag.effect = flag.look.text;
@@ -152,20 +161,49 @@ std::vector<MarkerLane::Flag> MarkerLane::flags() const {
         limit = left - 2;
         shown.push_back(flag);
     }
-    std::reverse(shown.begin(), shown.end());
+    addAutomatic(shown, std::move(automatic));
+    std::sort(shown.begin(), shown.end(),
+              [](const Flag& a, const Flag& b) { return a.rect.left() < b.rect.left(); });
     return shown;
+}
+
+// What the engine does by itself stands only where the user's changes leave room. Several in one
+// place are one tag.
+void MarkerLane::addAutomatic(std::vector<Flag>& shown, std::vector<Flag> automatic) const {
+    const double tag = std::ceil(textWidth(type::caption(), "auto")) + 10;
+    Flag* last = nullptr;
+    const size_t users = shown.size();
+    shown.reserve(users + automatic.size());
+    for (Flag& flag : automatic) {
+        if (last && flag.x < last->rect.right() + 2) {
+            last->detail += "\n" + flag.detail;
+            continue;
+        }
+        flag.rect = QRectF(std::min(flag.x, width() - tag), 26, tag, 18);
+        const bool taken = std::any_of(shown.begin(), shown.begin() + std::ptrdiff_t(users), [&](const Flag& other) {
+            return other.rect.adjusted(-2, 0, 2, 0).intersects(flag.rect);
+        });
+        if (taken) continue;
+        shown.push_back(std::move(flag));
+        last = &shown.back();
+    }
 }
 
 void MarkerLane::paintTurns(QPainter& p) {
     const double left = kPlotLeft, right = width() - kPlotRight;
-    for (const Turn& turn : turns()) {
+    const std::vector<Turn> all = turns();
+    for (size_t i = 0; i < all.size(); ++i) {
+        const Turn& turn = all[i];
         const double a = std::max(left, std::round(x(turn.from)));
         const double b = std::min(right, std::round(x(turn.to)));
         if (b < left || a > right || b - a < 1) continue;
         fillBox(p, QRectF(a, 6, b - a, 14), tone(Tone::Bg3), Qt::transparent, 2);
-        if (b - a > 24)
-            drawElided(p, QRectF(a + 5, 6, b - a - 7, 14), Qt::AlignVCenter, turn.name,
-                       type::caption(), tone(Tone::Text2));
+        // Named only where the whole name stands clear of the turn that begins next.
+        const double end = i + 1 < all.size() ? std::min(b, std::round(x(all[i + 1].from))) : b;
+        const double name = textWidth(type::caption(), turn.name);
+        if (end - a >= name + 10)
+            drawText(p, QRectF(a + 5, 6, name + 2, 14), Qt::AlignVCenter, turn.name, type::caption(),
+                     tone(Tone::Text2));
     }
 }
 
@@ -179,6 +217,11 @@ void MarkerLane::paintEvent(QPaintEvent*) {
         p.fillRect(QRectF(std::round(x(m_view->cursor())), 4, 1, height() - 4), tone(Tone::Accent));
     }
     for (const Flag& flag : flags()) {
+        if (flag.automatic) {
+            drawText(p, flag.rect, Qt::AlignCenter, flag.name, type::caption(), tone(Tone::Text3));
+            p.fillRect(QRectF(flag.x, 42, 1, height() - 43), tone(Tone::Text3));
+            continue;
+        }
         QPen pen(tone(Tone::Text3), 1, Qt::CustomDashLine, Qt::FlatCap);
         pen.setDashPattern({2, 2});
         p.setPen(pen);

@@ -35,6 +35,7 @@ public:
         QRectF rect;
         EffectLook look;
         QString detail;
+        bool automatic = false;   // the engine's own doing: a quiet tag, "auto"
     };
     std::vector<Flag> flags() const;
 
@@ -51,6 +52,7 @@ private:
     struct Turn { double from, to; QString name; };
     std::vector<Turn> turns() const;
     double x(double t) const;
+    void addAutomatic(std::vector<Flag>& shown, std::vector<Flag> automatic) const;
     void paintTurns(QPainter& p);
 
     ViewState* m_view;

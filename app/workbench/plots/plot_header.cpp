@@ -76,7 +76,7 @@ void PlotHeader::renderLine(QPainter& p, double width) const {
         const bool over = e.cursor.isEmpty() ? e.over : e.cursorOver;
         right -= textWidth(type::monoSmall(), value);
         drawText(p, QRectF(right, kTop, 100, 18), Qt::AlignVCenter, value, type::monoSmall(),
-                 tone(over ? Tone::Error : Tone::Text1));
+                 tone(over ? Tone::Error : e.grey && e.cursor.isEmpty() ? Tone::Text3 : Tone::Text1));
         right -= 5 + textWidth(type::caption(), e.name);
         drawText(p, QRectF(right, kTop, 200, 18), Qt::AlignVCenter, e.name, type::caption(),
                  tone(e.hidden ? Tone::TextOff : Tone::Text2));
@@ -119,13 +119,14 @@ void PlotHeader::renderTable(QPainter& p, double width, double* left) const {
             const Entry& e = m_content.entries[i];
             QString value = e.last;
             bool over = e.over;
+            const bool grey = cursor ? false : column == "third" ? e.thirdGrey : e.grey;
             if (cursor) value = e.cursor, over = e.cursorOver;
             if (column == "min") value = e.min, over = e.minOver;
             if (column == "third") value = e.third, over = e.thirdOver;
             if (column == "max") value = e.max, over = e.maxOver;
             const QRectF cell(x, kTop + (double(i) + 1) * kRow, kColumn, kRow);
             const Tone ink = e.hidden ? Tone::TextOff : over ? Tone::Error
-                             : cursor ? Tone::Accent : Tone::Text1;
+                             : cursor ? Tone::Accent : grey ? Tone::Text3 : Tone::Text1;
             drawText(p, cell, Qt::AlignRight | Qt::AlignVCenter, value, type::monoSmall(), tone(ink));
             if (over) {
                 const double w = textWidth(type::monoSmall(), value);

@@ -100,7 +100,8 @@ void BackLayer::draw(QCPPainter* p) {
         if (marker.kind == Marker::Kind::TurnStart || marker.kind == Marker::Kind::TurnEnd) continue;
         if (marker.t < view->lower() || marker.t > view->upper()) continue;
         const double x = std::round(m_canvas->x(marker.t)) + 0.5;
-        dashed(p, {x, 0}, {x, bottom}, tone(Tone::Text3), 2, 2);
+        if (marker.automatic) dashed(p, {x, 0}, {x, bottom}, tone(Tone::Line2), 1, 3);
+        else dashed(p, {x, 0}, {x, bottom}, tone(Tone::Text3), 2, 2);
     }
 }
 
@@ -113,8 +114,9 @@ void FrontLayer::draw(QCPPainter* p) {
     if (m_canvas->spec().slo && m_canvas->snapshot() &&
         view->sloMs() < m_canvas->yAxis->range().upper) {
         const QString text = QString("SLO %1 ms").arg(formatFixed(view->sloMs(), 0).c_str());
+        // The newest data runs under it and stays to be seen.
         plateText(p, area, area.right() - 6, std::round(m_canvas->y(view->sloMs())) - 4, text,
-                  tone(Tone::Error), tone(Tone::Plot));
+                  tone(Tone::Error), withAlpha(tone(Tone::Plot), 0.35));
     }
     if (m_canvas->hasVisibleData() && m_canvas->bound() < m_canvas->yAxis->range().upper)
         plateText(p, area, area.right() - 6, std::round(m_canvas->y(m_canvas->bound())) - 4,
@@ -132,8 +134,9 @@ void FrontLayer::draw(QCPPainter* p) {
         p->fillRect(plate, tone(Tone::Plot));
         drawText(*p, plate, Qt::AlignCenter, text, type::caption(), tone(Tone::Text2));
     }
-    if (view->paused() && !m_canvas->drawingExport())
-        vertical(p, area.right(), 0, area.bottom(), tone(Tone::Warn));
+    // Where the shown data ends: its newest moment, or the right edge when that is further right.
+    if (view->paused() && !m_canvas->drawingExport() && view->shownEnd() >= view->lower())
+        vertical(p, std::min(area.right(), m_canvas->x(view->shownEnd())), 0, area.bottom(), tone(Tone::Warn));
 }
 
 OverlayLayer::OverlayLayer(PlotCanvas* canvas, const QString& layer)

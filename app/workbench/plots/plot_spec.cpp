@@ -21,7 +21,7 @@ const std::vector<PlotSpec>& plotSpecs() {
          .series = {{SeriesId::ItlP99, "P99", 2, 1, 0.99}, {SeriesId::ItlP50, "P50", 1, 1, 0.5}},
          .pool = Pool::Itl, .fill = Fill::Between, .slo = true},
         {.key = "rate", .title = "Decode rate", .unit = "tok/s",
-         .definition = "tokens out, 2 s window",
+         .definition = "of one request, 2 s window",
          .series = {{SeriesId::TokensPerSecond, "decode", 1, 1}}, .secondColumn = true},
         {.key = "disk", .title = "Read", .unit = "GB/s",
          .definition = "bytes read / wall time, 1 s",

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/workbench/plots/plots_panel.h"
 
-#include <QFileDialog>
 #include <QMenu>
 #include <QScrollArea>
 #include <QScrollBar>
 #include <QVBoxLayout>
 #include <cmath>
+#include <utility>
 
 #include "app/workbench/plots/figure_cards.h"
 #include "app/workbench/plots/plot_canvas.h"
+#include "app/workbench/plots/plot_data.h"
 #include "app/workbench/plots/plot_margins.h"
+#include "app/workbench/session/ask_file.h"
 #include "app/workbench/session/save_file.h"
 #include "app/workbench/session/settings.h"
 
@@ -104,7 +106,7 @@ void PlotsPanel::setSource(SessionSource* source) {
     for (TimePlot* plot : m_plots) plot->setSource(source);
     m_experts->setModel(source ? source->model() : nullptr);
     m_snapshot.reset();
-    m_drawnAt = m_pooledAt = -1;
+    m_drawnAt = -1;
     m_moved = true;
 }
 
@@ -283,45 +285,46 @@ void PlotsPanel::placeBelow(int room, PlotHeader::Legend legend) {
     m_experts->show();
 }
 
-void PlotsPanel::tick(const std::shared_ptr<const Snapshot>& snapshot) {
-    const bool fresh = snapshot != m_snapshot;
-    m_snapshot = snapshot;
+void PlotsPanel::tick(const std::shared_ptr<const Snapshot>& newest) {
+    // While paused, what was there then stays; only the note of what is newer goes on.
+    const bool frozen = m_view->paused() && newest && m_snapshot;
+    const bool fresh = newest != m_snapshot;
+    if (!frozen) m_snapshot = newest;
     if (!isVisible()) return;
-    if (!snapshot) {
+    if (!newest) {
         if (!fresh && !m_moved) return;
         m_moved = false;
         for (TimePlot* plot : m_plots) plot->setSnapshot(nullptr, false);
         for (MarkerLane* lane : m_lanes) lane->setSnapshot(nullptr);
         m_experts->setSnapshot(nullptr);
-        m_drawnAt = m_pooledAt = -1;
+        m_drawnAt = -1;
         return;
     }
     // While following, a redraw is due when the range has moved by half a pixel, or every 100 ms;
     // while nothing runs there is little to see.
     const double pixel = m_view->span() / std::max(100, width());
-    const double since = std::abs(snapshot->now - m_drawnAt);
-    const bool idle = !m_source || m_source->activeRequests() == 0;
+    const double since = std::abs(newest->now - m_drawnAt);
+    const bool idle = frozen || !m_source || m_source->activeRequests() == 0;
     const double pace = idle ? kIdleRedraw : std::min(0.1, std::max(0.03, pixel / 2));
     const bool due = m_moved || (fresh && since >= pace);
     if (!due) return;
-    m_moved = false;
-    m_drawnAt = snapshot->now;
-    const bool pooled = m_drawnLower != m_view->lower() || std::abs(snapshot->now - m_pooledAt) > 0.5;
-    if (pooled) {
-        m_pooledAt = snapshot->now;
-        m_drawnLower = m_view->lower();
-    }
+    const bool moved = std::exchange(m_moved, false);
+    m_drawnAt = newest->now;
     for (TimePlot* plot : m_plots)
-        if (plot->isVisible() || plot->spec().key == "sm") plot->setSnapshot(snapshot, pooled);
+        if (plot->isVisible() || plot->spec().key == "sm") plot->setSnapshot(m_snapshot, moved);
     for (MarkerLane* lane : m_lanes)
-        if (lane->isVisible()) lane->setSnapshot(snapshot);
-    if (m_experts->isVisible()) m_experts->setSnapshot(snapshot);
+        if (lane->isVisible()) lane->setSnapshot(m_snapshot);
+    if (m_experts->isVisible()) m_experts->setSnapshot(m_snapshot);
 }
 
 void PlotsPanel::showFigures(const std::shared_ptr<const Snapshot>& snapshot) {
     m_figures->setCards(snapshot && m_source
                             ? figureCards(*snapshot, *m_source, m_view->sloMs())
                             : emptyFigureCards());
+    // The legends read the same snapshot; while paused, that of its moment.
+    if (!snapshot) return;
+    for (TimePlot* plot : m_plots)
+        if (plot->isVisible()) plot->readFigures(m_view->paused() && m_snapshot ? m_snapshot : snapshot);
 }
 
 void PlotsPanel::showMenu(TimePlot* plot, const QPoint& at) {
@@ -347,10 +350,15 @@ void PlotsPanel::showMenu(TimePlot* plot, const QPoint& at) {
 
 void PlotsPanel::exportPlot(TimePlot* plot, const QString& format, QString path) {
     if (!plot) return;
+    if (!plot->hasData()) {
+        emit exportFailed(plot->spec().title + " has no data between " +
+                          clockText(m_view->lower(), 0) + " and " + clockText(m_view->upper(), 0) +
+                          ". Move the range to where something was recorded.");
+        return;
+    }
     if (path.isEmpty()) {
-        path = QFileDialog::getSaveFileName(
-            this, "Export " + plot->spec().title, plot->spec().key + "." + format,
-            format.toUpper() + " (*." + format + ")");
+        path = askSaveFile(this, "Export " + plot->spec().title, plot->spec().key + "." + format,
+                           format.toUpper() + " (*." + format + ")");
         if (path.isEmpty()) return;
         if (!path.endsWith("." + format)) path += "." + format;
     }

@@ -31,8 +31,11 @@ public:
     void setDensity(Density density, int windowHeight);
     void setDiagnose(std::function<void()> diagnose);
     // Called by the window's timer; redraws at most as often as something moves by a pixel.
-    void tick(const std::shared_ptr<const Snapshot>& snapshot);
+    void tick(const std::shared_ptr<const Snapshot>& newest);
+    // The newest, or that of the moment of the pause.
+    const std::shared_ptr<const Snapshot>& shownSnapshot() const { return m_snapshot; }
     // The figures, as often as they can be read; the window gives the status bar the same.
+    // Cards and legends: figures that are read, a few times a second, and both of one snapshot.
     void showFigures(const std::shared_ptr<const Snapshot>& snapshot);
 
     // Which plots are shown, by key, and "experts": chosen and remembered for each arrangement
@@ -82,8 +85,7 @@ private:
     QWidget* m_body = nullptr;           // lanes, and the columns in a scroll area
     std::array<QSet<QString>, kArrangements> m_shown;
     std::shared_ptr<const Snapshot> m_snapshot;
-    double m_drawnAt = -1, m_pooledAt = -1;
-    double m_drawnLower = -1;
+    double m_drawnAt = -1;
     bool m_moved = true;
 };
 

@@ -50,6 +50,7 @@ TimePlot::TimePlot(const PlotSpec& spec, ViewState* view, QWidget* parent)
 
 void TimePlot::setSource(SessionSource* source) {
     m_source = source;
+    m_read.reset();
     m_snapshot.reset();                  // nothing of the session before
     m_samples = 0;
     std::fill(m_pooled.begin(), m_pooled.end(), std::nan(""));
@@ -66,7 +67,7 @@ void TimePlot::setDiagnose(std::function<void()> diagnose) {
     updateLegend();
 }
 
-void TimePlot::setSnapshot(const std::shared_ptr<const Snapshot>& snapshot, bool pooled) {
+void TimePlot::setSnapshot(const std::shared_ptr<const Snapshot>& snapshot, bool moved) {
     m_snapshot = snapshot;
     QString reason;
     if (snapshot) {
@@ -77,7 +78,6 @@ void TimePlot::setSnapshot(const std::shared_ptr<const Snapshot>& snapshot, bool
             else reason = QString::fromStdString(data.unavailable);
         }
         if (any) reason.clear();
-        m_samples = samplesSeen();
     } else {
         m_samples = 0;
         std::fill(m_pooled.begin(), m_pooled.end(), std::nan(""));
@@ -94,7 +94,14 @@ void TimePlot::setSnapshot(const std::shared_ptr<const Snapshot>& snapshot, bool
     if (!isVisible()) return;
     updateFacts();
     if (!unavailable()) m_canvas->setSnapshot(snapshot);
-    if (pooled) updatePooled();
+    if (!snapshot || !m_read) readFigures(snapshot);
+    else if (moved) readFigures(m_read);
+}
+
+void TimePlot::readFigures(const std::shared_ptr<const Snapshot>& snapshot) {
+    m_read = snapshot;
+    m_samples = snapshot ? samplesSeen() : 0;
+    if (snapshot) updatePooled();
     updateLegend();
 }
 
@@ -117,8 +124,8 @@ void TimePlot::refreshCursor() {
 // n behind the newest P99 that is seen.
 double TimePlot::samplesSeen() const {
     if (m_spec.pool != PlotSpec::Pool::Itl) return 0;
-    const SeriesData& counts = m_snapshot->itlCount;
-    if (counts.t.empty()) return double(m_snapshot->figures.itlCount);
+    const SeriesData& counts = m_read->itlCount;
+    if (counts.t.empty()) return double(m_read->figures.itlCount);
     const double last = visibleStats(counts, m_view->lower(), m_view->upper()).last;
     return std::isfinite(last) ? last : 0;
 }
@@ -138,9 +145,11 @@ void TimePlot::updateFacts() {
 
 void TimePlot::updatePooled() {
     if (m_spec.pool == PlotSpec::Pool::None || !m_source) return;
+    const double end = std::min(m_view->upper(), m_view->shownEnd());
     const Histogram histogram = m_spec.pool == PlotSpec::Pool::Itl
-                                    ? m_source->itlBetween(m_view->lower(), m_view->upper())
-                                    : m_source->loadsBetween(m_view->lower(), m_view->upper());
+                                    ? m_source->itlBetween(m_view->lower(), end)
+                                    : m_source->loadsBetween(m_view->lower(), end);
+    m_pooledCount = histogram.count();
     for (size_t i = 0; i < m_spec.series.size(); ++i)
         m_pooled[i] = histogram.quantile(m_spec.series[i].quantile) / 1e6;
 }
@@ -171,8 +180,8 @@ PlotHeader::Content TimePlot::legend(bool withCursor) const {
         PlotHeader::Entry entry{series.name, series.color};
         entry.hidden = m_canvas->seriesHidden(int(i));
         const bool limited = m_spec.slo && series.quantile > 0.9;
-        if (m_snapshot) {
-            const SeriesData& data = m_snapshot->series[size_t(series.id)];
+        if (m_read) {
+            const SeriesData& data = m_read->series[size_t(series.id)];
             const double factor = m_canvas->factor();
             VisibleStats stats = visibleStats(data, m_view->lower(), m_view->upper());
             for (double* v : {&stats.last, &stats.min, &stats.mean, &stats.max}) *v *= factor;
@@ -187,11 +196,15 @@ PlotHeader::Content TimePlot::legend(bool withCursor) const {
             entry.third = figure(third, decimals);
             entry.max = figure(stats.max, decimals);
             if (withCursor) entry.cursor = figure(cursor, decimals);
-            entry.over = limited && stats.last > slo;
-            entry.minOver = limited && stats.min > slo;
-            entry.thirdOver = limited && third > slo;
-            entry.maxOver = limited && stats.max > slo;
-            entry.cursorOver = limited && cursor > slo;
+            // A P99 of few values is grey, and no verdict.
+            const bool enough = m_pooledCount >= kEnoughSamples;
+            entry.thirdGrey = limited && !enough;
+            entry.grey = limited && (!enough || m_samples < kEnoughSamples);
+            entry.over = limited && !entry.grey && stats.last > slo;
+            entry.minOver = limited && !entry.grey && stats.min > slo;
+            entry.thirdOver = limited && !entry.grey && third > slo;
+            entry.maxOver = limited && !entry.grey && stats.max > slo;
+            entry.cursorOver = limited && !m_canvas->sparseAt(m_view->cursor()) && cursor > slo;
             if (limited && m_samples >= kEnoughSamples && std::isfinite(stats.last))
                 content.tags.push_back(entry.over ? errorTag("P99 over SLO")
                                                   : okTag("P99 within SLO"));
@@ -203,7 +216,7 @@ PlotHeader::Content TimePlot::legend(bool withCursor) const {
     if (itl && m_samples > 0 && m_samples < kEnoughSamples)
         content.tags.push_back({QString("P99 greyed: n = %1 < 200").arg(int(m_samples)), ""});
     if (m_view->paused()) {
-        const double newer = m_view->now() - m_view->upper();
+        const double newer = m_view->now() - std::min(m_view->upper(), m_view->shownEnd());
         content.tags.push_back(warnTag(newer > 0.5 ? "paused, " + clockText(newer, 0) +
                                                          " newer recorded" : "paused"));
     }
@@ -267,6 +280,14 @@ void TimePlot::paintEvent(QPaintEvent*) {
 }
 
 // ---- Exports
+
+bool TimePlot::hasData() const {
+    if (!m_snapshot) return false;
+    return std::any_of(m_spec.series.begin(), m_spec.series.end(), [this](const PlotSeries& series) {
+        const SeriesData& data = m_snapshot->series[size_t(series.id)];
+        return std::isfinite(visibleStats(data, m_view->lower(), m_view->upper()).last);
+    });
+}
 
 QString TimePlot::csv() const {
     QString out = QString("# %1 (%2): %3\n").arg(m_spec.title, m_spec.unit, m_spec.definition);

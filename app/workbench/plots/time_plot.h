@@ -28,6 +28,7 @@ public:
         int color;
         bool hidden = false, over = false;        // over: last is beyond the limit
         QString cursor, last, min, third, max;
+        bool grey = false, thirdGrey = false;     // a percentile of too few values
         bool cursorOver = false, minOver = false, thirdOver = false, maxOver = false;
     };
     struct Content {
@@ -78,10 +79,13 @@ public:
     void setLegend(PlotHeader::Legend legend);
     void setDiagnose(std::function<void()> diagnose);   // where "Diagnose" leads
     // New data; does nothing while hidden. `pooled`: also the costly pooled column.
-    void setSnapshot(const std::shared_ptr<const Snapshot>& snapshot, bool pooled);
+    void setSnapshot(const std::shared_ptr<const Snapshot>& snapshot, bool moved);
+    // The legend takes its figures from this one, so that they can be read and agree with the cards.
+    void readFigures(const std::shared_ptr<const Snapshot>& snapshot);
     void refreshRange();                 // the shared range moved
     void refreshCursor();
 
+    bool hasData() const;                // a value in the visible range
     QString csv() const;                 // visible range, with units and definitions
     Status saveImage(const QString& path) const;   // .png (2x) or .svg
 
@@ -111,10 +115,12 @@ private:
     PlotCanvas* m_canvas;
     LinkButton* m_diagnose;
     std::shared_ptr<const Snapshot> m_snapshot;
+    std::shared_ptr<const Snapshot> m_read;   // behind the figures of the legend
     std::vector<double> m_pooled;        // per series, NaN unknown
     PlotFacts m_facts;
     QString m_unavailable;
     bool m_canDiagnose = false;
+    uint64_t m_pooledCount = 0;          // values behind m_pooled
     double m_samples = 0;                // n behind the newest P99 that is seen
 };
 

@@ -6,6 +6,7 @@
 #include <QFileInfo>
 #include <QStandardPaths>
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <thread>
 
@@ -187,6 +188,11 @@ void EngineHost::loadEnded(const Status& status,
     if (!m_loaded->notRecorded.ok()) emit recordingFailed(m_loaded->notRecorded);
 }
 
+// A relative path means another file, or none, in the list of a later start.
+void EngineHost::setSessionFile(const QString& path) {
+    m_sessionFile = path.isEmpty() ? path : QFileInfo(path).absoluteFilePath();
+}
+
 void EngineHost::cancelLoad() {
     if (m_load) m_load->cancel();
 }
@@ -204,7 +210,11 @@ void EngineHost::close() {
 // Requests that run end with Cancelled; the threads are joined on the worker, not here.
 void EngineHost::release(std::shared_ptr<Loaded> loaded) {
     rememberRun(*loaded);
-    m_worker.post([loaded = std::move(loaded)]() mutable { loaded.reset(); });
+    m_worker.post([this, loaded = std::move(loaded)]() mutable {
+        loaded.reset();
+        // The session file is whole, and smaller than while it was written.
+        QMetaObject::invokeMethod(&m_recent, &RecentList::checkFiles, Qt::QueuedConnection);
+    });
 }
 
 void EngineHost::rememberRun(const Loaded& loaded) {
@@ -273,7 +283,7 @@ MemoryNow EngineHost::memory() const {
     if (!m_memoryAge.isValid() || m_memoryAge.elapsed() > kMemoryEveryMs) {
         m_memoryAge.start();
         m_memory.used = processRss();
-        const int64_t free = memoryFreeNow();
+        const int64_t free = m_memory.free = memoryFreeNow();
         m_memory.limit = free > 0 ? m_memory.used + std::max<int64_t>(0, free - kMemoryReserve) : 0;
     }
     return m_memory;
@@ -351,15 +361,18 @@ std::shared_ptr<ChatRun> EngineHost::startChat(ChatRequest request) {
         // Channels can only be told apart by the tokens between them.
         r.specialText = loaded->engine->tokenizer()->tokenToId("<|channel|>").has_value();
         RequestCallbacks callbacks;
-        callbacks.onToken = [run](const GeneratedToken& token) {
+        const auto shared = std::make_shared<std::atomic<bool>>(false);
+        callbacks.onToken = [run, shared, engine = loaded->engine.get()](const GeneratedToken& token) {
             if (run->cancelled()) return false;
+            if (engine->activeRequests() > 1) shared->store(true);
             run->addToken(token);
             return true;
         };
         callbacks.onPrefill = [run](uint32_t done, uint32_t total) { run->setPrompt(done, total); };
         // The engine ends every request before it goes, so `loaded` is there when this is called.
-        callbacks.onDone = [run, tally = &loaded->tally](RequestResult result) {
-            tally->add(result);
+        callbacks.onDone = [run, shared, tally = &loaded->tally](RequestResult result) {
+            // Beside other requests it says how fast those let it be, not how fast the model runs.
+            if (!shared->load()) tally->add(result);
             run->finish(std::move(result));
         };
         const auto id = loaded->engine->submit(std::move(r), std::move(callbacks));

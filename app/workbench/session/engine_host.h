@@ -32,7 +32,7 @@ public:
     // an error also in loadFailed(). A load asked for during another replaces it.
     void load(const std::filesystem::path& model, const KnobValues& knobs);
     // The next load records to this file instead of a new one in the sessions folder; "" undoes it.
-    void setSessionFile(const QString& path) { m_sessionFile = path; }
+    void setSessionFile(const QString& path);
     void cancelLoad();                   // NoModel within a second
     void close();
     // Progress of the load that runs; nullptr when none does.

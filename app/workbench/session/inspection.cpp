@@ -93,6 +93,8 @@ Result<Inspection> inspectContainer(const fs::path& path, const CancelFlag* canc
     result.container = std::move(*info);
     if (cancel && cancel->load()) return cancelled();
     checkText(result);
+    result.calibration = keptCalibration(result.container);
+    if (!result.calibration) result.calibration = newestCalibration();
     result.files = countFiles(path);
     return result;
 }
@@ -146,6 +148,7 @@ Result<Inspection> inspectPath(const fs::path& given, const CancelFlag* cancel) 
     result.kind = Inspection::Kind::Checkpoint;
     result.source = std::move(*source);
     result.container = std::move(*planned);
+    result.calibration = newestCalibration();
     result.files = int(result.source.files);
     return result;
 }

@@ -5,10 +5,12 @@
 
 #include <QString>
 #include <filesystem>
+#include <optional>
 
 #include "engine/base/progress.h"
 #include "engine/convert/inspect.h"
 #include "engine/model/container.h"
+#include "engine/store/calibration.h"
 #include "profiler/session/session_reader.h"
 
 namespace colibri::ui {
@@ -19,6 +21,7 @@ struct Inspection {
     ContainerInfo container;         // Container; for a Checkpoint what a conversion would give
     SourceInfo source;               // Checkpoint
     SessionSummary session;          // Session
+    std::optional<Calibration> calibration;   // of its disk, else the newest of this machine
     int files = 0;                   // of the model
     // Container: the checkpoint that was opened, of which this is an earlier conversion.
     std::filesystem::path convertedFrom;

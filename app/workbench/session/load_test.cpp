@@ -148,6 +148,9 @@ JobProgress LoadTest::progress() const {
     shown.stage = m_plan.words();
     shown.unit = "requests";
     shown.total = uint64_t(m_plan.load.requests);
+    // Over the whole run: requests end in clumps, and a short window would jump with them.
+    shown.secondsLeft = shown.done > 0 && shown.total >= shown.done
+                            ? now().seconds / double(shown.done) * double(shown.total - shown.done) : NAN;
     if (m_plan.load.requests == 0) {
         shown.unit = "s";
         shown.total = uint64_t(std::ceil(m_plan.load.durationS));

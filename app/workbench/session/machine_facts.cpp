@@ -2,6 +2,7 @@
 #include "app/workbench/session/machine_facts.h"
 
 #include <QCoreApplication>
+#include <QDateTime>
 #include <QSysInfo>
 #include <QtGlobal>
 
@@ -40,7 +41,7 @@ MachineFacts gatherMachineFacts() {
     return facts;
 }
 
-QVector<MachineSection> machineSections(const MachineFacts& facts, const MachineRates& rates,
+QVector<MachineSection> machineSections(const MachineFacts& facts, const Calibration& rates,
                                         const QString& dataDir) {
     const auto number = [](int n) { return str(formatCount(n)); };
     const auto notMeasured = [](const QString& name) {
@@ -66,21 +67,23 @@ QVector<MachineSection> machineSections(const MachineFacts& facts, const Machine
         facts.memoryFree > 0
             ? MachineFact{"Free now", str(formatGiB(double(facts.memoryFree)))}
             : MachineFact{"Free now", "n/a: not known", "The system does not tell.", true});
-    memory.facts.push_back(rates.memoryBytesPerS > 0
-                               ? MachineFact{"Read with all cores", rateText(rates.memoryBytesPerS)}
+    memory.facts.push_back(rates.memoryBytesPerSecond > 0
+                               ? MachineFact{"Read with all cores", rateText(rates.memoryBytesPerSecond)}
                                : notMeasured("Read with all cores"));
     sections << memory;
 
     MachineSection disk{"Disk", {}};
-    if (rates.diskBytesPerS > 0) {
-        disk.facts = {{"Random reads", rateText(rates.diskBytesPerS) + " in reads of " +
-                                           str(formatGiB(double(rates.diskReadBytes)))},
-                      {"Direct reads", rates.diskDirect ? "yes" : "no",
-                       rates.diskDirect ? ""
+    if (rates.diskBytesPerSecond > 0) {
+        disk.facts = {{"Random reads", rateText(rates.diskBytesPerSecond) +
+                                           (rates.recordBytes > 0 ? " in reads of " + str(formatGiB(double(rates.recordBytes)))
+                                                                  : QString())},
+                      {"Direct reads", rates.direct ? "yes" : "no",
+                       rates.direct ? ""
                                         : "The file system refuses them, so its page cache took "
                                           "part: the rate may be memory's.",
-                       !rates.diskDirect},
-                      {"Measured", rates.when.toString("yyyy-MM-dd HH:mm")}};
+                       !rates.direct},
+                      {"Measured", rates.measuredAt > 0 ? QDateTime::fromSecsSinceEpoch(rates.measuredAt).toString("yyyy-MM-dd HH:mm")
+                                                  : QString("n/a: by an earlier version")}};
     } else {
         disk.facts = {notMeasured("Random reads")};
     }

@@ -6,7 +6,7 @@
 #include <QVector>
 #include <cstdint>
 
-#include "app/workbench/session/measurements.h"
+#include "engine/store/calibration.h"
 
 namespace colibri::ui {
 
@@ -27,7 +27,7 @@ struct MachineSection {
     QString title;
     QVector<MachineFact> facts;
 };
-QVector<MachineSection> machineSections(const MachineFacts& facts, const MachineRates& rates,
+QVector<MachineSection> machineSections(const MachineFacts& facts, const Calibration& rates,
                                         const QString& dataDir);
 QString machineText(const QVector<MachineSection>& sections);
 QString rateText(double bytesPerSecond);

@@ -85,14 +85,6 @@ void Measurements::read() {
         text(json, "machine").toStdString() != machineFingerprint()) {
         return;
     }
-    if (json.contains("rates") && json["rates"].is_object()) {
-        const Json& rates = json["rates"];
-        m_machine.diskBytesPerS = number(rates, "disk_bytes_per_s");
-        m_machine.diskReadBytes = int64_t(number(rates, "disk_read_bytes"));
-        m_machine.diskDirect = number(rates, "disk_direct") != 0;
-        m_machine.memoryBytesPerS = number(rates, "memory_bytes_per_s");
-        m_machine.when = QDateTime::fromString(text(rates, "when"), Qt::ISODate);
-    }
     if (!json.contains("runs") || !json["runs"].is_object()) return;
     for (const auto& [fingerprint, item] : json["runs"].items()) {
         if (!item.is_object()) continue;
@@ -112,11 +104,6 @@ void Measurements::read() {
 Status Measurements::write() const {
     const auto time = [](const QDateTime& t) { return t.toString(Qt::ISODate).toStdString(); };
     nlohmann::ordered_json json = {{"schema", kSchema}, {"machine", machineFingerprint()}};
-    json["rates"] = {{"disk_bytes_per_s", m_machine.diskBytesPerS},
-                     {"disk_read_bytes", m_machine.diskReadBytes},
-                     {"disk_direct", m_machine.diskDirect ? 1 : 0},
-                     {"memory_bytes_per_s", m_machine.memoryBytesPerS},
-                     {"when", time(m_machine.when)}};
     auto& runs = json["runs"] = nlohmann::ordered_json::object();
     for (const auto& [fingerprint, run] : m_runs) {
         runs[fingerprint] = {{"decode_tok_s", run.decodeTokS},
@@ -129,11 +116,6 @@ Status Measurements::write() const {
                              {"when", time(run.when)}};
     }
     return saveFile(m_file, QByteArray::fromStdString(json.dump(1) + "\n"));
-}
-
-Status Measurements::setMachine(const MachineRates& rates) {
-    m_machine = rates;
-    return write();
 }
 
 std::optional<ModelRun> Measurements::run(const std::string& fingerprint) const {

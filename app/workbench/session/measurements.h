@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What was measured and is worth keeping: the machine's disk and memory, and how each model ran.
+// How each model ran. The rates of disk and memory are the engine's (engine/store/calibration.h).
 // One JSON file, replaced whole; figures of another machine are not used.
 #pragma once
 
@@ -14,14 +14,6 @@
 #include "engine/run/engine.h"
 
 namespace colibri::ui {
-
-struct MachineRates {
-    double diskBytesPerS = 0;        // 0: not measured yet
-    int64_t diskReadBytes = 0;
-    bool diskDirect = true;
-    double memoryBytesPerS = 0;
-    QDateTime when;
-};
 
 // How a model ran in one session, with one set of knobs.
 struct ModelRun {
@@ -53,10 +45,8 @@ private:
 class Measurements {
 public:
     explicit Measurements(const QString& file);
-    const MachineRates& machine() const { return m_machine; }
-    // The figures hold for this run also where they could not be written: that is the status.
-    Status setMachine(const MachineRates& rates);
     std::optional<ModelRun> run(const std::string& fingerprint) const;
+    // The figures hold for this run also where they could not be written: that is the status.
     Status setRun(const std::string& fingerprint, const ModelRun& run);
 
 private:
@@ -64,7 +54,6 @@ private:
     Status write() const;
 
     QString m_file;
-    MachineRates m_machine;
     std::map<std::string, ModelRun> m_runs;    // by the model's fingerprint
 };
 

@@ -99,25 +99,33 @@ void RecentList::checkFiles() {
     QStringList paths;
     for (const RecentEntry& entry : m_entries) paths.push_back(entry.path);
     const auto missing = std::make_shared<QSet<QString>>();
+    const auto bytes = std::make_shared<QHash<QString, qint64>>();   // of session files
     m_check = new Job(
-        [paths, missing](const ProgressFn&, const CancelFlag* cancel) {
+        [paths, missing, bytes](const ProgressFn&, const CancelFlag* cancel) {
             for (const QString& path : paths) {
                 if (cancel->load()) return Status(Code::Cancelled, "cancelled");
                 const QString probe = QFileInfo(path).isDir() ? path + "/model.json" : path;
-                if (!QFileInfo::exists(probe)) missing->insert(path);
+                const QFileInfo info(probe);
+                if (!info.exists()) missing->insert(path);
+                else if (probe == path) bytes->insert(path, info.size() + QFileInfo(path + "-wal").size());
             }
             return Status();
         },
         this);
-    connect(m_check, &Job::finished, this, [this, missing] {
+    connect(m_check, &Job::finished, this, [this, missing, bytes] {
         m_check = nullptr;
-        bool differs = false;
+        bool differs = false, resized = false;
         for (RecentEntry& entry : m_entries) {
             const bool gone = missing->contains(entry.path);
             differs |= gone != entry.missing;
             entry.missing = gone;
+            const qint64 size = bytes->value(entry.path, entry.bytes);
+            if (entry.kind != RecentEntry::Kind::Session || size == entry.bytes) continue;
+            entry.bytes = size;
+            resized = true;
         }
-        if (differs) emit changed();
+        if (resized) write();
+        if (differs || resized) emit changed();
     });
     m_check->start();
 }

@@ -31,7 +31,7 @@ public:
     void add(RecentEntry entry);     // moves to the top when known already
     void remove(const QString& path);
     void restore(const RecentEntry& entry);   // undo of remove
-    void checkFiles();               // looks which are missing, on another thread
+    void checkFiles();               // which are missing, how large sessions are; on another thread
 
 signals:
     void changed();

@@ -36,6 +36,7 @@ struct ModelFacts {
 struct MemoryNow {
     int64_t used = 0;             // this process
     int64_t limit = 0;            // what it could use without swapping; 0 = unknown
+    int64_t free = 0;             // of the machine, now; 0 = unknown
 };
 
 struct ChatRequest {

@@ -2,19 +2,23 @@
 #include "app/workbench/session/view_state.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace colibri::ui {
 namespace {
 
-constexpr double kMinSpan = 0.5, kMaxSpan = 24 * 3600;
+constexpr double kMinSpan = 0.5, kMaxSpan = 24 * 3600, kLeastWhole = 10;
 
 }  // namespace
 
+// A session shorter than the range begins at the left edge instead of moving in from the right.
+double ViewState::latestLower() const { return std::max(0.0, shownEnd() - m_span); }
+
 void ViewState::place() {
-    // A session shorter than the range begins at the left edge instead of moving in from the right.
-    const double lower = std::max(0.0, m_now - m_span);
-    if (lower == m_lower) return;
-    m_lower = lower;
+    const double span = m_whole ? std::clamp(m_now, kLeastWhole, kMaxSpan) : m_span;
+    const bool resized = std::exchange(m_span, span) != span;
+    const double lower = latestLower();
+    if (std::exchange(m_lower, lower) == lower && !resized) return;
     emit rangeChanged();
 }
 
@@ -24,17 +28,24 @@ void ViewState::advance(double now) {
 }
 
 void ViewState::setSpan(double seconds) {
-    seconds = std::clamp(seconds, kMinSpan, kMaxSpan);
     const double right = upper();
-    m_span = seconds;
-    m_lower = m_following ? std::max(0.0, m_now - m_span) : right - m_span;
+    m_whole = false;
+    m_span = std::clamp(seconds, kMinSpan, kMaxSpan);
+    m_lower = m_following ? latestLower() : std::clamp(right - m_span, 0.0, latestLower());
+    emit rangeChanged();
+}
+
+void ViewState::showWhole() {
+    m_whole = true;
+    follow();
     emit rangeChanged();
 }
 
 void ViewState::setRange(double lower, double upper) {
-    const double span = std::clamp(upper - lower, kMinSpan, kMaxSpan);
-    m_span = span;
-    m_lower = std::clamp(lower, -span / 2, std::max(0.0, m_now - span / 2));
+    const double longest = std::min(kMaxSpan, std::max({m_span, kDefaultSpan, m_now}));
+    m_whole = false;
+    m_span = std::clamp(upper - lower, kMinSpan, longest);
+    m_lower = std::clamp(lower, 0.0, latestLower());
     stopFollowing();
     emit rangeChanged();
 }
@@ -64,6 +75,7 @@ void ViewState::stopFollowing() {
 void ViewState::setPaused(bool on) {
     if (on == m_paused) return;
     m_paused = on;
+    m_pausedAt = m_now;
     if (!on && m_following) place();
     emit modeChanged();
 }
@@ -82,10 +94,11 @@ void ViewState::setSlo(double ms) {
 }
 
 void ViewState::reset() {
+    m_whole = false;
     m_span = kDefaultSpan;
     m_following = true;
     m_paused = false;
-    m_lower = std::max(0.0, m_now - m_span);
+    m_lower = latestLower();
     emit rangeChanged();
     emit modeChanged();
 }

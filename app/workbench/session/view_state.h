@@ -21,6 +21,9 @@ public:
     double now() const { return m_now; }
     bool following() const { return m_following; }
     bool paused() const { return m_paused; }
+    bool whole() const { return m_whole; }                 // all of the session, growing with it
+    // The end of what is shown: now, or the moment of the pause.
+    double shownEnd() const { return m_paused ? m_pausedAt : m_now; }
     double cursor() const { return m_cursor; }             // NaN: none
     bool hasCursor() const { return std::isfinite(m_cursor); }
     double sloMs() const { return m_sloMs; }
@@ -28,7 +31,9 @@ public:
     // The session's clock: moves the range while following.
     void advance(double now);
     void setSpan(double seconds);                          // length of the range; keeps following
-    void setRange(double lower, double upper);             // stops following
+    void showWhole();                                      // follows
+    // Stops following. Kept inside the session: no time before zero, none to come.
+    void setRange(double lower, double upper);
     void zoom(double factor, double around);
     void pan(double seconds);
     void follow();                                         // newest data at the right edge again
@@ -48,7 +53,10 @@ signals:
 
 private:
     void place();
+    double latestLower() const;
 
+    double m_pausedAt = 0;
+    bool m_whole = false;
     double m_lower = 0, m_span = kDefaultSpan, m_now = 0;
     double m_cursor = std::numeric_limits<double>::quiet_NaN();
     double m_sloMs = 40;

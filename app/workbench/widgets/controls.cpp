@@ -82,14 +82,15 @@ void Button::paintEvent(QPaintEvent*) {
     }
     const QFont font = textFont();
     const double content = sizeHint().width() - 2 * m_padding;
-    double x = std::round((width() - content) / 2);
+    double x = std::max(double(m_padding), std::round((this->width() - content) / 2));
     if (!m_icon.isEmpty()) {
         const double size = m_size == Size::Dense ? 12 : 16;
         paintIcon(p, m_icon, QRectF(x, std::round((height() - size) / 2), size, size), ink);
         x += size + 6;
     }
-    const double width = textWidth(font, text());
-    drawText(p, QRectF(x, 0, width, height()), Qt::AlignVCenter | Qt::AlignLeft, text(), font, ink);
+    const double key = m_key.isEmpty() ? 0 : 6 + keyPlateWidth(m_key);
+    const double width = std::min(textWidth(font, text()), this->width() - m_padding - key - x);
+    drawElided(p, QRectF(x, 0, width + 1, height()), Qt::AlignVCenter | Qt::AlignLeft, text(), font, ink);
     if (!m_key.isEmpty()) {
         const bool onAccent = m_kind == Kind::Primary;
         drawKeyPlate(p, x + width + 6, height() / 2.0, m_key, onAccent ? ink : tone(Tone::Text3),
@@ -320,6 +321,10 @@ Select::Select(QWidget* parent) : QComboBox(parent) {
 }
 
 void Select::setPrefix(const QString& icon, const QString& label, bool monoValue) {
+    if (m_fitCurrent && m_icon == icon && m_label == label && m_mono == monoValue &&
+        m_drawn == shownText())
+        return;
+    m_drawn = shownText();
     m_icon = icon;
     m_label = label;
     m_mono = monoValue;
@@ -339,7 +344,7 @@ QSize Select::sizeHint() const {
     if (!m_icon.isEmpty()) width += 12 + iconGap(m_icon);
     if (!m_label.isEmpty()) width += textWidth(type::dense(), m_label) + 6;
     const QFont font = m_mono ? type::monoSmall() : type::dense();
-    double widest = textWidth(font, currentText());
+    double widest = textWidth(font, shownText());
     for (int i = 0; i < count() && !m_fitCurrent; ++i)
         widest = std::max(widest, textWidth(font, itemText(i)));
     return {int(std::ceil(width + widest)), 24};
@@ -372,8 +377,8 @@ void Select::paintEvent(QPaintEvent*) {
     }
     const QFont font = m_mono ? type::monoSmall() : type::dense();
     const double room = width() - x - 24;
-    drawElided(p, QRectF(x, 0, room, height()), Qt::AlignVCenter, currentText(), font, ink);
-    x += std::min(room, textWidth(font, currentText())) + 6;
+    drawElided(p, QRectF(x, 0, room, height()), Qt::AlignVCenter, shownText(), font, ink);
+    x += std::min(room, textWidth(font, shownText())) + 6;
     if (!m_suffix.isEmpty() && x < width() - 24) {
         drawElided(p, QRectF(x, 0, width() - x - 24, height()), Qt::AlignVCenter, m_suffix,
                    type::dense(), tone(Tone::Text3));

@@ -148,6 +148,9 @@ public:
     explicit Select(QWidget* parent = nullptr);
     void setPrefix(const QString& icon, const QString& label, bool monoValue);
     void setSuffix(const QString& text);
+    // What is read on it: the choice, or the placeholder while it is none of them.
+    QString shownText() const { return currentIndex() < 0 ? placeholderText() : currentText(); }
+    QString label() const { return m_label; }
     QSize sizeHint() const override;
     QSize minimumSizeHint() const override { return {40, 24}; }
 
@@ -156,7 +159,7 @@ protected:
     void wheelEvent(QWheelEvent*) override;      // only with the focus: no change by scrolling past
 
 private:
-    QString m_icon, m_label, m_suffix;
+    QString m_icon, m_label, m_suffix, m_drawn;
     bool m_mono = false, m_fitCurrent = false;
 };
 

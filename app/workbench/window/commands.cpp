@@ -13,7 +13,9 @@ void Commands::add(Command command) {
     action->setShortcut(command.key);
     action->setShortcutContext(Qt::WindowShortcut);
     const QString id = command.id;
-    connect(action, &QAction::triggered, this, [this, id] { run(id); });
+    connect(action, &QAction::triggered, this, [this, id] {
+        if (!blocked || !blocked()) run(id);
+    });
     m_window->addAction(action);
     m_commands.push_back(std::move(command));
     m_actions.push_back(action);

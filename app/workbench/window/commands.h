@@ -36,6 +36,8 @@ public:
     QAction* action(const QString& id) const;
     // Entries that exist only now, such as one per knob; asked for when the palette opens.
     std::function<std::vector<Command>()> dynamic;
+    // Keys and menus do nothing while this holds: something covers what they would act on.
+    std::function<bool()> blocked;
     void fillMenu(QMenu* menu, const QString& group);
     QStringList groups() const;
 

@@ -57,11 +57,10 @@ void MainWindow::build() {
     column->setContentsMargins(0, 0, 0, 0);
     column->setSpacing(0);
     m_top = new TopBar(m_view);
-    m_messageBar = new MessageBar(m_messages);
+    m_messageBar = new MessageBar(m_messages, body);
     m_stack = new QStackedWidget;
     m_status = new StatusBar;
     column->addWidget(m_top);
-    column->addWidget(m_messageBar);
     column->addWidget(m_stack, 1);
     column->addWidget(m_status);
     setCentralWidget(body);
@@ -69,10 +68,12 @@ void MainWindow::build() {
     m_palette = new CommandPalette(m_commands, this);
     m_sheet = new Sheet(this);
     m_messageList = new MessageList(m_messages, this);
+    m_commands->blocked = [this] { return m_sheet->isOpen() || m_palette->isOpen(); };
 
     connect(m_top, &TopBar::tabChosen, this, &MainWindow::showPage);
     connect(m_top, &TopBar::commandsWanted, this, [this] { m_palette->openCommands(); });
     connect(m_top, &TopBar::helpWanted, this, &MainWindow::openKeyboardSheet);
+    connect(m_top, &TopBar::docksWanted, this, [this] { m_commands->run("knobs.show"); });
     connect(m_top, &TopBar::themeWanted, this, [this] { m_commands->run("view.theme_toggle"); });
     connect(m_top->menuButton(), &QAbstractButton::clicked, this,
             [this] { popupMenu(m_top->menuButton(), m_commands->groups()); });
@@ -149,7 +150,7 @@ void MainWindow::connectChat() {
     });
     connect(knobs, &KnobsPanel::loadPageWanted, this,
             [this] { m_commands->run("model.reload"); });
-    m_palette->setCommandLine([knobs] { return knobs->commandLine(); });
+    m_palette->setCommandLine([this] { return commandLine(); });
 }
 
 void MainWindow::addDocks() {
@@ -258,6 +259,9 @@ void MainWindow::placeOverlays() {
     const int top = 40 + (menuBar()->isVisible() ? menuBar()->height() : 0);
     m_palette->setInsets(top, 24);
     m_sheet->setInsets(top, 24);
+    // Over the page, which so stays where it is.
+    m_messageBar->setGeometry(0, m_top->height(), width(), m_messageBar->height());
+    m_messageBar->raise();
 }
 
 void MainWindow::resizeEvent(QResizeEvent* event) {

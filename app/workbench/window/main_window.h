@@ -58,6 +58,8 @@ public:
 
     void tick();                         // as the timer does
     void setTheme(Theme::Mode mode);     // kept in the settings
+    // Does it at once, or asks first where a server or a load test would end with it.
+    void whenUnused(const QString& question, const QString& answer, std::function<void()> action);
     void openKeyboardSheet();
     void openDiagnostics();
     // Another page for the diagnosis than the built-in sheet.
@@ -101,6 +103,7 @@ private:
     void exportChat();
     void importChat();
     void placeOverlays();
+    QString commandLine() const;
 
     SessionSource* m_source;
     ViewState* m_view;

@@ -2,11 +2,11 @@
 // MainWindow: the list of commands.
 #include <QApplication>
 #include <QClipboard>
-#include <QFileDialog>
 #include <QMenuBar>
 
 #include "app/workbench/plots/marker_lane.h"
 #include "app/workbench/plots/plot_spec.h"
+#include "app/workbench/session/ask_file.h"
 #include "app/workbench/session/settings.h"
 #include "app/workbench/window/main_window.h"
 
@@ -183,9 +183,9 @@ void MainWindow::addKnobCommands() {
     add("knobs.export", "Export config as JSON", "save", "Ctrl+S", [this] { exportConfig(); }, ready);
     add("knobs.import", "Import config from JSON", "folder", "", [this] { importConfig(); }, ready);
     add("knobs.profile", "Save knobs as a profile", "save", "", [knobs] { emit knobs->saveProfileWanted(); }, ready);
-    add("knobs.copy_command", "Copy this session as a command line", "term", "Ctrl+Shift+C", [this, knobs] {
-        QApplication::clipboard()->setText(knobs->commandLine());
-        m_messages->ok("Command copied.", knobs->commandLine());
+    add("knobs.copy_command", "Copy this session as a command line", "term", "Ctrl+Shift+C", [this] {
+        QApplication::clipboard()->setText(commandLine());
+        m_messages->ok("Command copied.", commandLine());
     }, ready);
 }
 
@@ -260,9 +260,14 @@ std::vector<Command> MainWindow::knobCommands() {
     return out;
 }
 
+// This session in a terminal; "" without a model.
+QString MainWindow::commandLine() const {
+    const QString line = m_chatPage->knobs()->commandLine();
+    return line.isEmpty() ? line : line + " " + m_chatPage->chat()->commandOptions();
+}
+
 void MainWindow::exportConfig() {
-    const QString path = QFileDialog::getSaveFileName(this, "Export config", "colibri-config.json",
-                                                      "JSON (*.json)");
+    const QString path = askSaveFile(this, "Export config", "colibri-config.json", "JSON (*.json)");
     if (path.isEmpty()) return;
     QString error;
     if (m_chatPage->knobs()->saveConfig(path, &error)) m_messages->ok("Config written.", path);
@@ -270,7 +275,7 @@ void MainWindow::exportConfig() {
 }
 
 void MainWindow::importConfig() {
-    const QString path = QFileDialog::getOpenFileName(this, "Import config", {}, "JSON (*.json)");
+    const QString path = askOpenFile(this, "Import config", "JSON (*.json)");
     if (path.isEmpty()) return;
     QString error;
     if (m_chatPage->knobs()->loadConfig(path, &error)) m_messages->ok("Config applied.", path);
@@ -278,8 +283,7 @@ void MainWindow::importConfig() {
 }
 
 void MainWindow::exportChat() {
-    const QString path = QFileDialog::getSaveFileName(this, "Export chat", "chat.md",
-                                                      "Markdown (*.md);;JSON (*.json)");
+    const QString path = askSaveFile(this, "Export chat", "chat.md", "Markdown (*.md);;JSON (*.json)");
     if (path.isEmpty()) return;
     QString error;
     if (m_chatPage->chat()->exportTo(path, &error)) m_messages->ok("Chat exported.", path);
@@ -287,7 +291,7 @@ void MainWindow::exportChat() {
 }
 
 void MainWindow::importChat() {
-    const QString path = QFileDialog::getOpenFileName(this, "Import chat", {}, "JSON (*.json)");
+    const QString path = askOpenFile(this, "Import chat", "JSON (*.json)");
     if (path.isEmpty()) return;
     QString error;
     if (!m_chatPage->chat()->importFrom(path, &error))

@@ -39,7 +39,7 @@ void MainWindow::updateStatus(const Snapshot* snapshot) {
         const SeriesData& sm = snapshot->series[size_t(SeriesId::SmUtilisation)];
         if (sm.unavailable.empty() && !sm.y.empty())
             gpu = {.label = "GPU", .value = QString::fromStdString(formatFixed(sm.y.back(), 0)) + " %"};
-        else gpu.value = "n/a: " + QString::fromStdString(sm.unavailable);
+        else gpu = {.label = "GPU", .value = "n/a: " + QString::fromStdString(sm.unavailable), .brief = "n/a"};
     }
     const ModelFacts* model = m_source->model();
     if (!model || !snapshot) {
@@ -47,14 +47,15 @@ void MainWindow::updateStatus(const Snapshot* snapshot) {
         set(Cell::State, {.label = loading ? "Loading" : "No model", .dot = loading ? Tone::Accent : Tone::Text3});
         const int64_t total = memoryTotal();
         set(Cell::Memory, {.icon = "mem", .label = "Free",
-                           .value = gibNumber(memory.limit) + " / " + gibNumber(total) + " GiB"});
+                           .value = (memory.free > 0 ? gibNumber(memory.free) + " of " + gibNumber(total) + " GiB"
+                                                     : QString("n/a"))});
         set(Cell::Device, {.label = "CPU", .value = m_device.isEmpty()
                                ? QString("%1 thread%2").arg(logicalCpus()).arg(logicalCpus() == 1 ? "" : "s") : m_device});
         set(Cell::Gpu, {.label = "GPU", .value = m_gpu.isEmpty() ? QString("n/a") : m_gpu,
                         .muted = m_gpu.startsWith("n/a")});
-        m_status->cell(Cell::Gpu)->setVisible(!m_gpu.isEmpty() && width() >= 1000);
-        m_status->cell(Cell::LinkBadge)->hide();
-        return;
+        m_status->setWanted(Cell::Gpu, !m_gpu.isEmpty() && width() >= 1000);
+        m_status->setWanted(Cell::LinkBadge, false);
+        return m_status->fit();
     }
     const int active = m_source->activeRequests();
     set(Cell::State, {.label = active > 0 ? "Generating" : "Idle", .dot = Tone::Ok});
@@ -72,10 +73,11 @@ void MainWindow::updateStatus(const Snapshot* snapshot) {
     const int64_t limit = m_source->knobState(KnobId::LinkLimit).effective;
     set(Cell::LinkBadge, {.icon = "warn", .label = "Link limit",
                           .value = QString("%1 MB/s").arg(QString::fromStdString(formatCount(limit))),
-                          .badge = true});
+                          .badge = true, .briefLabel = false});
     m_status->cell(Cell::LinkBadge)->setToolTip(
         "Reads of experts are paced to emulate a slower disk. Click to lift the limit.");
-    m_status->cell(Cell::LinkBadge)->setVisible(limit > 0 && width() >= 700);
+    m_status->setWanted(Cell::LinkBadge, limit > 0);
+    m_status->setWanted(Cell::Gpu, width() >= 1000);
     const double cost = snapshot->figures.recordingCost;
     set(Cell::Cost, {.label = "Recording cost", .value = QString::fromStdString(formatPercent(cost, 1))});
     const bool dropped = snapshot->eventsDropped > 0;
@@ -87,24 +89,33 @@ void MainWindow::updateStatus(const Snapshot* snapshot) {
     QString name = file.section('.', 0, 0);
     set(Cell::Session, {.icon = "clock", .value = file.isEmpty() ? QString("no session file")
                             : width() < 1280 ? size : name + ", " + size,
-                        .muted = file.isEmpty()});
+                        .muted = file.isEmpty(), .brief = file.isEmpty() ? "none" : size});
     set(Cell::Bell, {.icon = "bell", .label = QString::number(m_messages->all().size())});
+    m_status->fit();
 }
 
 void MainWindow::updateServing() {
     StatusCell* cell = m_status->cell(StatusBar::Serving);
     const bool on = m_server->state() == ModelServer::State::On;
-    cell->setVisible(on);
+    m_status->setWanted(StatusBar::Serving, on);
     if (!on) return;
     const QString flying = QString::fromStdString(formatCount(int64_t(m_server->figures().inFlight)));
     // One that other machines reach should not be forgotten.
     const QString port = ":" + QString::number(m_server->port());
-    const bool badge = m_status->cell(StatusBar::LinkBadge)->isVisible();
-    const bool small = width() < (badge ? 1600 : 1000), wide = width() >= 1600;
-    cell->setContent({.icon = "send", .label = small ? "" : "Serving",
-                      .value = wide ? port + ", " + flying + " in flight" : port,
-                      .badge = !m_server->local()});
+    cell->setContent({.icon = "send", .label = "Serving",
+                      .value = width() >= 1600 ? port + ", " + flying + " in flight" : port,
+                      .badge = !m_server->local(), .brief = port, .briefLabel = false});
     cell->setToolTip(m_server->address() + ", " + flying + " in flight");
+    m_status->fit();
+}
+
+void MainWindow::whenUnused(const QString& question, const QString& answer, std::function<void()> action) {
+    const bool served = m_server->state() == ModelServer::State::On;
+    if (!served && !m_loadTest->running()) return action();
+    m_messages->post({Message::Kind::Warn, question,
+                      served ? "It is served at " + m_server->address() + "; that ends with it."
+                             : QString("A load test is running; it ends with it."),
+                      answer, std::move(action)});
 }
 
 // What the window says by itself: lost events, a session file that cannot be written.

@@ -174,6 +174,7 @@ void MessageBar::refresh() {
     const Message* message = m_center->inBar();
     setVisible(message != nullptr);
     if (!message) return;
+    raise();
     m_id = message->id;
     m_action->setText(message->actionText);
     m_action->setVisible(!message->actionText.isEmpty());

@@ -69,11 +69,13 @@ void Overlay::openPanel() {
     relayout();
     raise();
     show();
+    qApp->installEventFilter(this);
     opened();
 }
 
 void Overlay::closePanel() {
     if (!isVisible()) return;
+    qApp->removeEventFilter(this);
     hide();
     if (m_focusBefore) m_focusBefore->setFocus();
     emit closed();
@@ -92,6 +94,15 @@ void Overlay::keyPressEvent(QKeyEvent* event) {
 
 bool Overlay::eventFilter(QObject* object, QEvent* event) {
     if (object == parentWidget() && event->type() == QEvent::Resize && isVisible()) relayout();
+    // A page that took the focus meanwhile is covered: its keys are the overlay's.
+    if (event->type() == QEvent::KeyPress && isVisible() && object->isWidgetType()) {
+        auto* widget = static_cast<QWidget*>(object);
+        if (widget != this && widget->window() == window() && !isAncestorOf(widget)) {
+            if (static_cast<QKeyEvent*>(event)->key() == Qt::Key_Escape) closePanel();
+            else opened();
+            return true;
+        }
+    }
     return QWidget::eventFilter(object, event);
 }
 

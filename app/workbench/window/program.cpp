@@ -164,7 +164,8 @@ Program::Program(const ProgramOptions& options)
     : m_options(options), m_host(std::make_unique<EngineHost>()),
       m_window(std::make_unique<MainWindow>(m_host.get())), m_start(new StartPages(*m_host)) {
     m_host->setSessionFile(options.sessionFile);
-    m_window->addPage({"start", "", "", m_start, false, {}});
+    m_window->addPage({"start", "", "", m_start, false,
+                       [this](const std::shared_ptr<const Snapshot>&) { m_start->tick(); }});
     m_window->setDiagnose([this] { m_start->showDiagnose(); });
     MainWindow* window = m_window.get();
     connect(m_start, &StartPages::wanted, window, [window] { window->showPage("start"); });
@@ -232,7 +233,8 @@ void Program::addModelCommands() {
                    [this] { m_start->showLoaded(); },
                    [this] { return m_host->model() ? m_host->model()->name : QString(); }, ready});
     commands->add({"model.close", "Model", "Close the model", "close", QKeySequence("Ctrl+W"),
-                   [this] { m_host->close(); }, {}, ready});
+                   [this] { m_window->whenUnused("Close the model?", "Close it", [this] { m_host->close(); }); },
+                   {}, ready});
     commands->add({"session.open", "Session", "Open a session", "clock", QKeySequence("Ctrl+Shift+O"),
                    [this] { m_start->openSession(); }, {}, {}});
     commands->add({"help.welcome", "Help", "Welcome page", "star", {},

@@ -26,14 +26,23 @@ void StatusCell::setContent(const Content& content) {
     update();
 }
 
+void StatusCell::setBrief(bool on) {
+    if (on == m_brief) return;
+    m_brief = on;
+    updateGeometry();
+    update();
+}
+
+QString StatusCell::shownText() const { return (label() + " " + value()).trimmed(); }
+
 QSize StatusCell::sizeHint() const {
     double w = 2 * kPad - kGap + 1;
     const Content& c = m_content;
     if (c.dot != Tone::Count) w += 8 + kGap;
     if (!c.icon.isEmpty()) w += (c.icon == "mem" ? 16 : 12) + kGap;
-    if (!c.label.isEmpty()) w += textWidth(type::dense(), c.label) + kGap;
-    if (c.bar >= 0) w += 64 + kGap;
-    if (!c.value.isEmpty()) w += textWidth(type::monoSmall(), c.value) + kGap;
+    if (!label().isEmpty()) w += textWidth(type::dense(), label()) + kGap;
+    if (hasBar()) w += 64 + kGap;
+    if (!value().isEmpty()) w += textWidth(type::monoSmall(), value()) + kGap;
     return {int(std::ceil(w)), 23};
 }
 
@@ -60,13 +69,13 @@ void StatusCell::paintEvent(QPaintEvent*) {
                   tone(c.badge ? Tone::Warn : Tone::Text2));
         x += size + kGap;
     }
-    if (!c.label.isEmpty()) {
-        const double w = textWidth(type::dense(), c.label);
-        drawText(p, QRectF(x, 0, w, h), Qt::AlignVCenter, c.label, type::dense(),
+    if (!label().isEmpty()) {
+        const double w = textWidth(type::dense(), label());
+        drawText(p, QRectF(x, 0, w, h), Qt::AlignVCenter, label(), type::dense(),
                  tone(c.badge ? Tone::Warn : Tone::Text2));
         x += w + kGap;
     }
-    if (c.bar >= 0) {
+    if (hasBar()) {
         const QRectF bar(x, std::round(h / 2 - 3), 64, 6);
         fillBox(p, bar, tone(Tone::Bg3), Qt::transparent, 1);
         QRectF used = bar;
@@ -75,8 +84,8 @@ void StatusCell::paintEvent(QPaintEvent*) {
                 Qt::transparent, 1);
         x += 64 + kGap;
     }
-    if (!c.value.isEmpty())
-        drawText(p, QRectF(x, 0, width(), h), Qt::AlignVCenter, c.value, type::monoSmall(),
+    if (!value().isEmpty())
+        drawText(p, QRectF(x, 0, width(), h), Qt::AlignVCenter, value(), type::monoSmall(),
                  tone(c.muted ? Tone::Text3 : c.valueTone));
     if (hasFocus()) focusRing(p, rect(), 2);
 }
@@ -94,8 +103,7 @@ StatusBar::StatusBar(QWidget* parent) : QWidget(parent) {
     }
     m_cells[Version]->setContent({"", "Colibri Workbench"});
     m_cells[State]->setContent({"", "No model", "", Tone::Text3});
-    m_cells[LinkBadge]->hide();
-    m_cells[Serving]->hide();
+    m_wanted[State] = m_wanted[Memory] = true;
     arrange();
 }
 
@@ -111,16 +119,53 @@ void StatusBar::setModelLoaded(bool on) {
 
 void StatusBar::arrange() {
     const bool small = m_width < 1000, compact = m_width < 1280;
-    m_cells[Device]->setVisible(!small && (!compact || !m_loaded));
-    m_cells[Disk]->setVisible(m_loaded);
-    m_cells[Gpu]->setVisible(!small);
-    m_cells[Cost]->setVisible(m_loaded && !small);
+    m_wanted[Device] = !small && (!compact || !m_loaded);
+    m_wanted[Disk] = m_loaded;
+    m_wanted[Gpu] = !small;
+    m_wanted[Cost] = m_loaded && !small;
     m_cells[Dropped]->setLeftLine(small);
-    m_cells[Dropped]->setVisible(m_loaded);
-    m_cells[Session]->setVisible(m_loaded && !small);
-    m_cells[Bell]->setVisible(m_loaded && !small);
-    m_cells[Version]->setVisible(!m_loaded);
+    m_wanted[Dropped] = m_loaded;
+    m_wanted[Session] = m_loaded && !small;
+    m_wanted[Bell] = m_loaded && !small;
+    m_wanted[Version] = !m_loaded;
+    fit();
 }
+
+void StatusBar::setWanted(Cell cell, bool on) {
+    if (m_wanted[cell] == on) return;
+    m_wanted[cell] = on;
+    fit();
+}
+
+void StatusBar::fit() {
+    bool brief[CellCount] = {}, dropped[CellCount] = {};
+    const auto needed = [&] {
+        int sum = 8;
+        for (int i = 0; i < CellCount; ++i) {
+            if (!m_wanted[i] || dropped[i]) continue;
+            m_cells[i]->setBrief(brief[i]);
+            sum += m_cells[i]->sizeHint().width();
+        }
+        return sum;
+    };
+    // What is read most goes last; a state that should not be forgotten stays.
+    struct Step { Cell cell; bool drop; };
+    static constexpr Step kSteps[] = {
+        {Session, false}, {Serving, false}, {Gpu, false}, {Memory, false}, {Device, true},
+        {Cost, true}, {LinkBadge, false}, {Gpu, true}, {Session, true}, {Dropped, true},
+        {Version, true}, {Bell, true}, {Disk, true}};
+    for (const Step& step : kSteps) {
+        if (needed() <= width()) break;
+        if (!step.drop) brief[step.cell] = true;
+        else if (!m_cells[step.cell]->content().badge) dropped[step.cell] = true;
+    }
+    for (int i = 0; i < CellCount; ++i) {
+        m_cells[i]->setBrief(brief[i]);
+        m_cells[i]->setVisible(m_wanted[i] && !dropped[i]);
+    }
+}
+
+void StatusBar::resizeEvent(QResizeEvent*) { fit(); }
 
 void StatusBar::paintEvent(QPaintEvent*) {
     QPainter p(this);

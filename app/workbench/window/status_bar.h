@@ -21,12 +21,17 @@ public:
         bool muted = false;              // value in text3
         Tone valueTone = Tone::Text1;
         bool badge = false;              // warn ground: a state that should not be forgotten
+        QString brief;                   // in place of value where there is little room
+        bool briefLabel = true;          // the label stays then; the bar never does
         bool operator==(const Content&) const = default;
     };
 
     StatusCell(bool leftLine, bool rightLine, QWidget* parent = nullptr);
     void setContent(const Content& content);
     void setLeftLine(bool on) { m_leftLine = on; }
+    void setBrief(bool on);
+    bool brief() const { return m_brief; }
+    QString shownText() const;           // label and value as they are drawn
     const Content& content() const { return m_content; }
     QSize sizeHint() const override;
     QSize minimumSizeHint() const override { return sizeHint(); }
@@ -37,8 +42,12 @@ protected:
     void leaveEvent(QEvent*) override { update(); }
 
 private:
+    QString label() const { return m_brief && !m_content.briefLabel ? QString() : m_content.label; }
+    QString value() const { return m_brief && !m_content.brief.isEmpty() ? m_content.brief : m_content.value; }
+    bool hasBar() const { return m_content.bar >= 0 && !m_brief; }
+
     Content m_content;
-    bool m_leftLine, m_rightLine;
+    bool m_leftLine, m_rightLine, m_brief = false;
 };
 
 class StatusBar : public QWidget {
@@ -50,7 +59,11 @@ public:
 
     explicit StatusBar(QWidget* parent = nullptr);
     StatusCell* cell(Cell which) const { return m_cells[which]; }
-    void setWidthClass(int width);       // which cells there is room for
+    void setWidthClass(int width);       // which cells may be shown
+    // A cell that comes and goes by itself, such as a badge.
+    void setWanted(Cell cell, bool on);
+    // Shortens and drops cells by their weight until the rest fits: nothing is ever cut.
+    void fit();
     void setModelLoaded(bool on);
 
 signals:
@@ -58,11 +71,13 @@ signals:
 
 protected:
     void paintEvent(QPaintEvent*) override;
+    void resizeEvent(QResizeEvent*) override;
 
 private:
     void arrange();
 
     StatusCell* m_cells[CellCount] = {};
+    bool m_wanted[CellCount] = {};
     int m_width = 1440;
     bool m_loaded = false;
 };

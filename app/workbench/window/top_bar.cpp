@@ -9,9 +9,11 @@
 namespace colibri::ui {
 namespace {
 
+constexpr double kWholeSession = 0;
 struct RangeChoice { const char* text; double seconds; };
 constexpr RangeChoice kRanges[] = {{"0:10", 10},   {"0:30", 30},   {"1:30", 90},   {"5:00", 300},
-                                   {"15:00", 900}, {"1:00:00", 3600}};
+                                   {"15:00", 900}, {"1:00:00", 3600},
+                                   {"Whole session", kWholeSession}};
 
 class Logo : public QWidget {
 public:
@@ -177,6 +179,8 @@ TopBar::TopBar(ViewState* view, QWidget* parent) : QWidget(parent), m_view(view)
     m_commands = new CommandField;
     m_search = new IconButton("search", "Commands", 28);
     m_search->describe("Commands", "Ctrl+Shift+P");
+    m_docks = new IconButton("knob", "Knobs, Serve and Load test", 28);
+    m_docks->describe("Knobs, Serve and Load test", "Ctrl+K");
     m_theme = new IconButton("sun", "Switch theme", 28);
     m_bell = new IconButton("bell", "Messages", 28);
     m_help = new IconButton("help", "Keyboard sheet", 28);
@@ -192,7 +196,7 @@ TopBar::TopBar(ViewState* view, QWidget* parent) : QWidget(parent), m_view(view)
     line->addLayout(m_tabsLayout);
     line->addStretch(1);
     for (QWidget* w : std::initializer_list<QWidget*>{m_pause, m_follow, m_followIcon, m_range,
-             m_lineA, m_recording, m_lineB, m_commands, m_search, m_theme, m_bell, m_help}) {
+             m_lineA, m_recording, m_lineB, m_commands, m_search, m_docks, m_theme, m_bell, m_help}) {
         if (w == m_follow) line->addSpacing(2);
         line->addWidget(w);
         if (w == m_follow) line->addSpacing(2);
@@ -208,20 +212,16 @@ TopBar::TopBar(ViewState* view, QWidget* parent) : QWidget(parent), m_view(view)
     connect(m_follow, &QAbstractButton::clicked, this, follow);
     connect(m_followIcon, &QAbstractButton::clicked, this, follow);
     connect(m_range, &QComboBox::activated, this, [this](int i) {
-        m_view->setSpan(m_range->itemData(i).toDouble());
+        const double span = m_range->itemData(i).toDouble();
+        if (span == kWholeSession) m_view->showWhole();
+        else m_view->setSpan(span);
+        refreshRange();
     });
     connect(m_view, &ViewState::modeChanged, this, &TopBar::refreshMode);
-    connect(m_view, &ViewState::rangeChanged, this, [this] {
-        const int index = m_range->findData(m_view->span());
-        if (index >= 0) {
-            m_range->setCurrentIndex(index);
-        } else if (m_range->currentIndex() >= 0) {
-            m_range->setCurrentIndex(-1);
-        }
-        if (index < 0) m_range->setPlaceholderText(clockText(m_view->span(), 0));
-    });
+    connect(m_view, &ViewState::rangeChanged, this, &TopBar::refreshRange);
     connect(m_commands, &QAbstractButton::clicked, this, &TopBar::commandsWanted);
     connect(m_search, &QAbstractButton::clicked, this, &TopBar::commandsWanted);
+    connect(m_docks, &QAbstractButton::clicked, this, &TopBar::docksWanted);
     connect(m_theme, &QAbstractButton::clicked, this, &TopBar::themeWanted);
     connect(m_help, &QAbstractButton::clicked, this, &TopBar::helpWanted);
     setDensity(Density::Full);
@@ -260,20 +260,33 @@ void TopBar::setDensity(Density density) {
     m_follow->setVisible(m_session && !small);
     m_followIcon->setVisible(m_session && small);
     m_range->setVisible(m_session);
-    m_range->setPrefix(small ? "" : "clock", small ? "" : "Last", !small);
+    refreshRange();
     m_lineA->setVisible(m_session && !small);
     m_recording->setVisible(m_session && !small);
     m_lineB->setVisible(m_session && !small);
     m_commands->setVisible(!narrow);
     m_commands->setFixedWidth(density == Density::Wide ? 320 : 212);
     m_search->setVisible(narrow);
-    m_theme->setVisible(!narrow);
-    m_help->setVisible(!narrow);
+    m_docks->setVisible(m_session && density == Density::Compact);   // else they are there, or a tab
+    m_theme->setVisible(!small);
+    m_help->setVisible(!small);
 }
 
 void TopBar::setDot(bool on) { m_bell->setDot(on); }
 
+// "Last 1:30" while it follows; "Range 0:42" where it stands still. A length that is none of the
+// choices is written all the same.
+void TopBar::refreshRange() {
+    const bool whole = m_view->whole(), small = m_density == Density::Small;
+    m_range->setCurrentIndex(m_range->findData(whole ? kWholeSession : m_view->span()));
+    const double span = m_view->span();
+    m_range->setPlaceholderText(span < 10 ? QString::number(span, 'f', 1) + " s" : clockText(span, 0));
+    m_range->setPrefix(small ? "" : "clock",
+                       small || whole ? "" : m_view->following() ? "Last" : "Range", !small);
+}
+
 void TopBar::refreshMode() {
+    refreshRange();
     const bool on = m_view->following() && !m_view->paused();
     m_follow->setChecked(on);
     m_followIcon->setChecked(on);

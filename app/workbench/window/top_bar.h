@@ -80,6 +80,7 @@ public:
     ModelChip* chip() const { return m_chip; }
     RecordingMark* recording() const { return m_recording; }
     IconButton* menuButton() const { return m_menu; }
+    IconButton* docksButton() const { return m_docks; }
     IconButton* bell() const { return m_bell; }
     QAbstractButton* followButton() const { return m_follow; }
     Select* range() const { return m_range; }
@@ -89,6 +90,7 @@ signals:
     void tabChosen(const QString& key);
     void commandsWanted();
     void themeWanted();
+    void docksWanted();                  // of the drawer of a narrow window
     void helpWanted();
 
 protected:
@@ -96,13 +98,14 @@ protected:
 
 private:
     class Line;
+    void refreshRange();
     void refreshMode();
 
     ViewState* m_view;
     Density m_density = Density::Full;
     bool m_session = true;
     QHBoxLayout* m_tabsLayout;
-    IconButton *m_menu, *m_pause, *m_search, *m_theme, *m_bell, *m_help, *m_followIcon;
+    IconButton *m_menu, *m_pause, *m_search, *m_theme, *m_docks, *m_bell, *m_help, *m_followIcon;
     QWidget* m_logo;
     ModelChip* m_chip;
     std::vector<std::pair<QString, TabButton*>> m_tabs;

@@ -221,6 +221,8 @@ private slots:
         const Run back = colibri({"detokenize", m_model, "--ids", ids.join(',')});
         QCOMPARE(back.code, 0);
         QCOMPARE(back.out, text.toUtf8());
+        const Run json = colibri({"detokenize", m_model, "--ids", ids.join(','), "--json"});
+        QCOMPARE(json.json()["text"].toString(), text);
         const Run file = colibri({"tokenize", kGolden + "/models/qwen3moe/tokenizer.json", "--file",
                                   write("t.txt", text.toUtf8())});
         QCOMPARE(file.out, run.out);
@@ -237,6 +239,8 @@ private slots:
         const Run closed =
             colibri({"template", m_model, "--messages", messages, "--no-generation-prompt"});
         QVERIFY(closed.out.size() < run.out.size());
+        const Run json = colibri({"template", m_model, "--messages", messages, "--json"});
+        QCOMPARE(json.json()["text"].toString().toUtf8(), run.out);
         const QString jinja = write("t.jinja", "{{ messages[0].content }}|{{ bos_token }}");
         const QString more = write(
             "b.json", R"({"messages": [{"role": "user", "content": "é"}], "bos_token": "<s>"})");

@@ -82,6 +82,9 @@ private slots:
         const Run plain = colibri({"generate", m_container, "--tokens", "5", "--max-tokens", "2",
                                    "--router-mode", "table"});
         QVERIFY(plain.err.contains("agree with the gate"));
+        // A table that is not in use is not spoken of.
+        const Run unused = colibri({"generate", m_container, "--tokens", "5", "--max-tokens", "2"});
+        QVERIFY2(!unused.err.contains("agree with the gate"), unused.err.constData());
     }
 
     void withoutATableItSaysSo() {

@@ -38,7 +38,7 @@ Marker knobMarker(double t, const char* label, KnobId knob, int64_t from, int64_
     m.label = label;
     m.kind = Marker::Kind::Knob;
     m.knob = knob;
-    m.from = from;
+    m.from = m.undoTo = from;
     m.to = to;
     m.effect = Marker::Effect::Known;
     m.change = change;

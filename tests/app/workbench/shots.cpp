@@ -85,7 +85,7 @@ void shootChat(const QString& folder, const QStringList& names) {
     wait([&] { return tokens(40); });
     knobs->request(KnobId::ExpertCacheSize, 16);
     wait([&] { return !chat->generating(); });
-    ask("What is an expert cache?");
+    ask("Tell me a long story about a fox who finds a key.");
     wait([&] { return tokens(20); });
     knobs->request(KnobId::PrefetchSource, int64_t(PrefetchSource::PreviousToken));
     wait([&] { return tokens(50); });

@@ -8,7 +8,7 @@
 
 #include "app/workbench/session/engine_host.h"
 #include "app/workbench/session/inspection.h"
-#include "app/workbench/session/machine_probe.h"
+#include "engine/store/folder_calibration.h"
 #include "profiler/session/sqlite.h"
 #include "test_model.h"
 
@@ -59,6 +59,8 @@ private slots:
     void killedSessionIsFoundRecoveredAndDiscarded();
     void sessionFilesAreNeverOverwritten();
     void modelRunsWhenNothingCanBeRecorded();
+    void aClosedSessionHasTheSizeOfItsFile();
+    void aReplyBesideOthersDoesNotMeasureTheModel();
     void recentListIsKept();
     void damagedRecentListIsAnEmptyOne();
     void runIsMeasured();
@@ -361,6 +363,52 @@ void TestEngineHost::modelRunsWhenNothingCanBeRecorded() {
     QCOMPARE(file.readAll(), QByteArray("somebody's"));
 }
 
+// While it is written a second file stands beside it, which goes when it is closed.
+void TestEngineHost::aClosedSessionHasTheSizeOfItsFile() {
+    QDir().mkpath(data("sized"));
+    const QString before = QDir::currentPath();
+    QDir::setCurrent(data("sized"));
+    EngineHost host(data("sized"));
+    host.setSessionFile("mine.colibri-session");       // as a headless run names it
+    const bool loaded = load(host);
+    QDir::setCurrent(before);
+    QVERIFY(loaded);
+    Reply reply;
+    QVERIFY(finish(host, host.startChat(ask("Hello", 40)), reply));
+    host.close();
+    const QString path = data("sized") + "/mine.colibri-session";
+    QCOMPARE(host.recent().entries()[0].path, path);
+    QVERIFY(waitUntil([&] { return host.recent().entries()[0].bytes == QFileInfo(path).size() &&
+                                   !QFileInfo::exists(path + "-wal"); }));
+    QCOMPARE(RecentList(data("sized") + "/recent.json").entries()[0].bytes, QFileInfo(path).size());
+}
+
+// How fast a model runs is what a reply shows that had the engine to itself.
+void TestEngineHost::aReplyBesideOthersDoesNotMeasureTheModel() {
+    EngineHost host(data("shared"));
+    KnobValues together;                     // they start in one step
+    together[size_t(KnobId::BatchTimeout)] = 200;
+    together[size_t(KnobId::MaxBatch)] = 4;
+    QVERIFY(load(host, together));
+    std::vector<std::shared_ptr<ChatRun>> runs;
+    ChatRequest request = ask("Hello", 60);
+    for (uint64_t i = 0; i < 4; ++i) {
+        request.sampling.temperature = 1;
+        request.sampling.seed = 11 + i;
+        runs.push_back(host.startChat(request));
+    }
+    size_t gaps = 0;
+    for (const auto& run : runs) {
+        Reply reply;
+        QVERIFY(finish(host, run, reply));
+        gaps += reply.result->gapsMs.size();
+    }
+    QVERIFY(gaps >= 16);                     // enough to measure with, were they alone
+    const std::string fingerprint = host.container()->fingerprint;
+    host.close();
+    QVERIFY(!host.measurements().run(fingerprint));
+}
+
 void TestEngineHost::recentListIsKept() {
     const QString file = m_dir.filePath("recent.json");
     const QDateTime now = QDateTime::currentDateTime();
@@ -482,17 +530,15 @@ void TestEngineHost::abandonedJobSaysNothing() {
 void TestEngineHost::diskIsMeasuredAndLeavesNothing() {
     const QString dir = m_dir.filePath("disk");
     QDir().mkpath(dir);
-    std::vector<std::filesystem::path> files;
-    for (const auto& entry : std::filesystem::directory_iterator((m_model + "/experts").toStdString()))
-        files.push_back(entry.path());
-    const auto rate = measureDisk(files, 4096, 0.1, {}, nullptr);
-    QVERIFY2(rate.ok(), rate.status().text().c_str());
-    QVERIFY(rate->bytesPerSecond > 0);
-    QCOMPARE(rate->readBytes, int64_t(4096));
-    CancelFlag cancel{true};
-    QVERIFY(!measureDiskOf(dir.toStdString(), 4096, 5, {}, &cancel).ok());
+    CancelFlag cancel{false};
+    const auto rates = calibrateFolder(dir.toStdString(), cancel);    // of a file of its own
+    QVERIFY2(rates.ok(), rates.status().text().c_str());
+    QVERIFY(rates->diskBytesPerSecond > 0 && rates->memoryBytesPerSecond > 0);
     QVERIFY(QDir(dir).isEmpty());
-    QVERIFY(!measureDisk({dir.toStdString() + "/none"}, 4096, 1, {}, nullptr).ok());
+    QVERIFY(!calibrateFolder(dir.toStdString() + "/none", cancel).ok());
+    cancel = true;
+    QVERIFY(!calibrateFolder(dir.toStdString(), cancel).ok());
+    QVERIFY(QDir(dir).isEmpty());
 }
 
 void TestEngineHost::demoComesFromItsVariable() {

@@ -52,6 +52,7 @@ private slots:
     void welcomeOpensByKeyboardAndMouse();
     void recentListFiltersAndMissingRowsAreRemoved();
     void machineStripSaysWhatIsMissing();
+    void whatALoadMeasuredIsShown();
     void loadPageShowsTheModel();
     void estimateIsTheEnginesOwn();
     void overTheLimitNeedsTheBox();
@@ -94,6 +95,7 @@ private:
 };
 
 void TestPages::initTestCase() {
+    qputenv("XDG_CACHE_HOME", m_dir.filePath("cache").toUtf8());
     Theme::get().install();
     Theme::get().setMode(Theme::Mode::Dark);
     m_model = m_dir.filePath("tiny");
@@ -191,14 +193,37 @@ void TestPages::machineStripSaysWhatIsMissing() {
     QVERIFY2(text.contains("Disk: n/a, not measured yet"), qPrintable(text));
     QVERIFY2(text.contains("GPU: n/a, no NVIDIA driver"), qPrintable(text));
     QVERIFY2(text.contains("8 cores, AVX2"), qPrintable(text));
-    MachineRates rates;
-    rates.diskBytesPerS = 6.8e9;
-    rates.diskReadBytes = 4 << 20;
+    Calibration rates;
+    rates.diskBytesPerSecond = 6.8e9;
+    rates.recordBytes = 4 << 20;
     strip.setFacts(facts, rates);
     QVERIFY(strip.accessibleName().contains("6.80 GB/s"));
     const QString report = machineText(machineSections(facts, {}, "somewhere"));
     QVERIFY2(report.contains("n/a: no NVIDIA driver"), qPrintable(report));
     QVERIFY(report.contains("n/a: not measured yet"));
+}
+
+// Disk and memory are measured once, by the engine, and every page knows.
+void TestPages::whatALoadMeasuredIsShown() {
+    const auto info = openContainer(m_model.toStdString());
+    QVERIFY(info.ok());
+    Calibration rates{.diskBytesPerSecond = 3.2e9, .memoryBytesPerSecond = 21e9, .direct = true,
+                      .reads = "io_uring", .reason = "", .recordBytes = 6144, .measuredAt = 1'700'000'000};
+    QVERIFY(keepCalibration(*info, rates).ok());
+    m_pages->showDiagnose();                       // looks again
+    const auto strip = [this] { return m_pages->welcome()->machine()->accessibleName(); };
+    QVERIFY2(waitUntil([&] { return strip().contains("3.20 GB/s"); }), qPrintable(strip()));
+    QVERIFY2(strip().contains("21.0 GB/s measured"), qPrintable(strip()));
+    const QString report = machineText(machineSections(m_pages->facts(), *newestCalibration(), "somewhere"));
+    QVERIFY2(!report.contains("not measured yet") && report.contains("2023-11-1"), qPrintable(report));
+    open(m_model);
+    for (const Fact& fact : tokenFactList(*info, *m_pages->load()->inspection().calibration))
+        QVERIFY2(!fact.value.contains("not measured"), qPrintable(fact.name));
+    // Nothing of another disk or machine is taken for it, a newer figure goes first.
+    rates.diskBytesPerSecond = 4.5e9;
+    rates.measuredAt += 60;
+    QVERIFY(keepCalibration(*info, rates).ok());
+    QCOMPARE(newestCalibration()->diskBytesPerSecond, 4.5e9);
 }
 
 void TestPages::loadPageShowsTheModel() {

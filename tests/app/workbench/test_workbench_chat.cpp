@@ -378,6 +378,36 @@ private slots:
         QCOMPARE(flow->hoveredToken(), 2);
     }
 
+    // Where every token is slow only those that stand out are marked: as it streams and at its end.
+    void theSameTokensAreSlowWhileItStreamsAndAfter() {
+        ask("Go");
+        m_source->feed(*m_source->lastRun, {"A", " slow", " model", " that", " answers"}, 60);
+        m_source->feed(*m_source->lastRun, {" late"}, 140);
+        m_source->feed(*m_source->lastRun, {" and", " slowly"}, 60);
+        tick();
+        TextFlow* flow = lastWidget()->flow();
+        const auto marks = [&] {
+            const QImage image = flow->grab().toImage();
+            QList<int> marked;
+            for (int token = 1; token < 8; ++token) {
+                const QRect rect = flow->tokenRect(token);
+                if (image.pixelColor(rect.center().x(), rect.bottom() + 1) == tone(Tone::Warn)) marked << token;
+            }
+            return marked;
+        };
+        QCOMPARE(marks(), QList<int>{5});
+        // The rate of the prompt is known at the end: what was found in the cache is not in it.
+        const auto figures = [this] {
+            const Conversation& c = m_chat->conversation();
+            return c.turns[c.path().last()].figures;
+        };
+        QVERIFY(!std::isfinite(figures().promptTokS));
+        m_source->finish(*m_source->lastRun);
+        tick();
+        QCOMPARE(figures().promptTokS, 148.0);
+        QCOMPARE(marks(), QList<int>{5});
+    }
+
     // ---- scrolling and finding
 
     void followsOnlyAtTheBottom() {

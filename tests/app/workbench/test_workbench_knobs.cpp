@@ -237,6 +237,37 @@ private slots:
         QCOMPARE(requested(KnobId::LinkLimit), int64_t(0));
     }
 
+    // An Undo of what nobody asked for would do nothing.
+    void theEnginesOwnChangesAreNotOffered() {
+        auto* list = m_panel->findChild<ChangesList*>();
+        const int before = list->shown();
+        const auto undos = list->findChildren<Button*>();
+        m_source->editable()->markers.push_back(
+            {.t = 88, .label = "Prefetch source next_router \u2192 off", .kind = Marker::Kind::Knob,
+             .knob = KnobId::PrefetchSource, .from = 3, .to = 0, .undoTo = 3, .automatic = true});
+        tick();
+        QCOMPARE(list->shown(), before);
+        QCOMPARE(list->findChildren<Button*>(), undos);
+    }
+    // A reason is read whole, on as many lines as it takes.
+    void aLongReasonGetsItsLines() {
+        auto* list = m_panel->findChild<ChangesList*>();
+        const int before = list->height();
+        auto& marker = m_source->editable()->markers.emplace_back();
+        marker = {.t = 89, .label = "Cache size 12 \u2192 13", .kind = Marker::Kind::Knob,
+                  .knob = KnobId::ExpertCacheSize, .from = 12, .to = 13, .undoTo = 12,
+                  .effect = Marker::Effect::NotMeasured};
+        marker.reason = "load changed: tokens before it came at changing numbers of requests, 24 are needed at one";
+        m_panel->tick(m_source->snapshot());
+        QVERIFY(list->height() > before);
+        // So does a change whose values are long.
+        const int reason = list->height();
+        m_source->editable()->markers.push_back(
+            {.t = 89.5, .label = "", .kind = Marker::Kind::Knob, .knob = KnobId::PrefetchSource,
+             .from = 3, .to = 2, .undoTo = 3});
+        m_panel->tick(m_source->snapshot());
+        QVERIFY(list->height() > reason);
+    }
     void changesListUndoesAChange() {
         auto* list = m_panel->findChild<ChangesList*>();
         QCOMPARE(list->shown(), 2);

@@ -227,25 +227,6 @@ private slots:
         QVERIFY(m_view->following());
     }
 
-    void pauseKeepsTheRangeAndSaysWhatIsNewer() {
-        show();
-        m_source->setNow(60);
-        m_view->reset();
-        m_view->setSpan(30);
-        tick();
-        m_view->setPaused(true);
-        const double lower = m_view->lower();
-        m_source->setNow(81);
-        tick();
-        QCOMPARE(m_view->lower(), lower);
-        const auto& tags = m_panel->plot("hit")->header()->content().tags;
-        QVERIFY(!tags.empty());
-        m_source->editable();
-        tick();
-        m_view->follow();
-        QVERIFY(m_view->lower() > lower);
-    }
-
     void sloIsDraggedByItsLabel() {
         show();
         PlotCanvas* c = canvas("itl");
@@ -292,6 +273,13 @@ private slots:
         QCOMPARE(finiteIn(2, 45, 55), 0);
         QCOMPARE(finiteIn(0, 75, 85), 0);
         QVERIFY(finiteIn(2, 75, 85) > 0);
+        // Greyed figures are no verdict.
+        m_view->setSlo(1);
+        tick();
+        const PlotHeader::Entry entry = m_panel->plot("itl")->header()->content().entries[0];
+        QVERIFY(entry.grey && !entry.over && !entry.maxOver);
+        QVERIFY(!entry.thirdGrey && !entry.thirdOver);   // pooled of the whole range, which is enough
+        m_view->setSlo(40);
         QCOMPARE(canvas("itl")->graph(0)->pen().color(), tone(seriesTone(2)));
         QCOMPARE(canvas("itl")->graph(2)->pen().color(), tone(Tone::Text3));
         // Another model begins with nothing.
@@ -353,6 +341,42 @@ private slots:
     }
 
     // ---- markers
+
+    // What the engine does by itself is told apart, and never stands in the way of the user's changes.
+    void automaticChangesAreQuietAndGiveWay() {
+        show();
+        MarkerLane* lane = nullptr;
+        for (auto* candidate : m_panel->findChildren<MarkerLane*>())
+            if (candidate->isVisible()) lane = candidate;
+        const auto users = lane->flags();
+        QCOMPARE(users.size(), size_t(2));
+        const auto autos = [&] {
+            int n = 0;
+            for (const auto& flag : lane->flags()) n += flag.automatic;
+            return n;
+        };
+        auto snapshot = m_source->editable();
+        const auto add = [&](double t) {
+            snapshot->markers.push_back({.t = t, .label = "Prefetch source next_router \u2192 off",
+                                         .kind = Marker::Kind::Knob, .knob = KnobId::PrefetchSource,
+                                         .from = 3, .to = 0, .undoTo = 3, .automatic = true,
+                                         .reason = "backed off: 80 % late or wasted"});
+        };
+        add(44.5);          // under a change of the user
+        tick();
+        QCOMPARE(autos(), 0);
+        QCOMPARE(lane->flags().size(), users.size());
+        snapshot = m_source->editable();
+        add(6), add(6.5);
+        tick();
+        const auto flags = lane->flags();
+        QCOMPARE(autos(), 1);
+        QVERIFY(flags.front().automatic);
+        QCOMPARE(flags.front().name, QString("auto"));
+        QCOMPARE(int(flags.front().detail.count("backed off: 80 % late or wasted")), 2);
+        for (size_t i = 0; i < users.size(); ++i) QCOMPARE(flags[i + 1].effect, users[i].effect);
+        QCOMPARE(spansText(m_panel->figures()->cards()[0].detail), QString("+18 % since 00:44"));
+    }
 
     void flagsNameTheirEffect() {
         show();
@@ -429,6 +453,14 @@ private slots:
     }
 
     // ---- exports
+
+    // Several requests at once: the card says that its figure is that of one of them.
+    void theDecodeCardSaysWhenItIsOneOfSeveral() {
+        show();
+        for (double& y : m_source->editable()->series[size_t(SeriesId::MeanBatch)].y) y = 4;
+        tick();
+        QCOMPARE(spansText(m_panel->figures()->cards()[0].detail), QString("per request, 4.0 at once"));
+    }
 
     void csvHoldsTheVisibleRangeWithUnits() {
         show();

@@ -144,6 +144,23 @@ private slots:
         QCOMPARE(figure("Refused"), QString("1: 401 × 1"));
     }
 
+    // What others use is not ended without a question.
+    void closingWhatIsServedIsAskedFirst() {
+        int closed = 0;
+        const auto close = [&] { m_window->whenUnused("Close the model?", "Close it", [&] { ++closed; }); };
+        QVERIFY(load());
+        close();
+        QCOMPARE(closed, 1);
+        QVERIFY(serve());
+        close();
+        QCOMPARE(closed, 1);
+        QCOMPARE(server()->state(), State::On);
+        const Message question = m_window->messages()->all().back();
+        QVERIFY2(question.detail.contains(server()->address()), qPrintable(question.detail));
+        QCOMPARE(question.actionText, QString("Close it"));
+        question.action();
+        QCOMPARE(closed, 2);
+    }
     void aPortThatIsTakenIsNamed() {
         QVERIFY(load());
         httplib::Server other;

@@ -76,6 +76,101 @@ private slots:
         QVERIFY(!m_window->sheet()->isOpen());
     }
 
+    // What lies under it is not acted on, and Esc closes it wherever the focus went.
+    void keysDoNotActBehindTheSheet() {
+        int closed = 0;
+        m_window->commands()->add({"test.close", "Model", "Close", "close", QKeySequence("Ctrl+W"),
+                                   [&] { ++closed; }, {}, {}});
+        QTest::keyClick(m_window.get(), Qt::Key_W, Qt::ControlModifier);
+        QCOMPARE(closed, 1);
+        m_window->openKeyboardSheet();
+        QTest::keyClick(m_window->sheet(), Qt::Key_W, Qt::ControlModifier);
+        QTest::keyClick(m_window.get(), Qt::Key_P, Qt::ControlModifier);
+        QCOMPARE(closed, 1);
+        QVERIFY(!m_window->view()->paused());
+        auto* editor = m_window->chatPage()->chat()->composer()->editor();
+        editor->setFocus();
+        QTest::keyClick(editor, Qt::Key_A);
+        QCOMPARE(editor->toPlainText(), QString());
+        editor->setFocus();
+        QTest::keyClick(editor, Qt::Key_Escape);
+        QVERIFY(!m_window->sheet()->isOpen());
+        QTest::keyClick(m_window.get(), Qt::Key_W, Qt::ControlModifier);
+        QCOMPARE(closed, 2);
+    }
+
+    void aMessageDoesNotMoveThePage() {
+        ChatPage* page = m_window->chatPage();
+        const QRect before = page->geometry();
+        m_window->messages()->ok("Config written.", "somewhere");
+        tick();
+        auto* bar = m_window->findChild<MessageBar*>();
+        QVERIFY(bar->isVisible());
+        QCOMPARE(bar->width(), m_window->width());
+        QCOMPARE(page->geometry(), before);
+    }
+
+    // Whatever there is to tell, and at any width: what is drawn has its whole room.
+    void theStatusBarNeverCuts() {
+        StatusBar* status = m_window->status();
+        m_source->setKnob(KnobId::LinkLimit, 25);
+        m_source->active = 1;
+        for (const int width : {800, 1000, 1024, 1100, 1280, 1440, 1600, 2560}) {
+            m_window->resize(width, 700);
+            tick();
+            status->cell(StatusBar::Serving)->setContent({.icon = "send", .label = "Serving",
+                .value = ":8080", .brief = ":8080", .briefLabel = false});
+            status->setWanted(StatusBar::Serving, true);
+            QCoreApplication::processEvents();
+            int right = 0;
+            for (int i = 0; i < StatusBar::CellCount; ++i) {
+                StatusCell* cell = status->cell(StatusBar::Cell(i));
+                if (!cell->isVisible()) continue;
+                QVERIFY2(cell->width() >= cell->sizeHint().width(),
+                         qPrintable(QString("%1 px: %2").arg(width).arg(cell->shownText())));
+                right = std::max(right, cell->geometry().right());
+            }
+            QVERIFY2(right < width, qPrintable(QString::number(width)));
+            for (const auto cell : {StatusBar::State, StatusBar::Memory, StatusBar::LinkBadge, StatusBar::Serving})
+                QVERIFY2(status->cell(cell)->isVisible(), qPrintable(QString("%1: %2").arg(width).arg(int(cell))));
+            QVERIFY(status->cell(StatusBar::Memory)->shownText().endsWith("GiB"));
+        }
+        QCOMPARE(status->cell(StatusBar::Session)->shownText(), QString("session 0412, 18.4 MiB"));
+    }
+
+    // What a narrower window folds away has a button that brings it.
+    void theDrawerHasAButton() {
+        m_window->resize(1024, 700);
+        tick();
+        ChatPage* page = m_window->chatPage();
+        IconButton* docks = m_window->topBar()->docksButton();
+        QVERIFY(docks->isVisible());
+        QVERIFY(!page->knobs()->isVisible());
+        QTest::mouseClick(docks, Qt::LeftButton);
+        QVERIFY(page->knobs()->isVisible());
+        QTest::mouseClick(docks, Qt::LeftButton);
+        QVERIFY(!page->knobs()->isVisible());
+        for (auto* button : m_window->topBar()->findChildren<QAbstractButton*>())
+            if (button->isVisible())
+                QVERIFY2(button->geometry().right() < 1024 && button->width() >= 24,
+                         qPrintable(button->accessibleName()));
+        m_window->resize(1440, 900);
+        tick();
+        QVERIFY(!docks->isVisible());
+    }
+
+    void theCommandLineHasSamplingAndSystemPrompt() {
+        ChatPanel* chat = m_window->chatPage()->chat();
+        Conversation conversation = storyConversation(false);
+        conversation.system = "Be brief, it's late.";
+        chat->openConversation(conversation);
+        m_window->commands()->run("knobs.copy_command");
+        const QString line = QApplication::clipboard()->text();
+        for (const char* part : {"colibri chat ", " --temperature ", " --top-p ", " --seed ", " --max-tokens ",
+                                 " --system 'Be brief, it'\\''s late.'"})
+            QVERIFY2(line.contains(part), qPrintable(line));
+    }
+
     void themeSwitchesLive() {
         const QColor dark = m_window->grab().toImage().pixelColor(700, 20);
         QTest::keyClick(m_window.get(), Qt::Key_L, Qt::ControlModifier | Qt::ShiftModifier);
@@ -225,6 +320,16 @@ private slots:
         range->setFocus();
         QTest::keyClick(range, Qt::Key_Up);
         QCOMPARE(m_window->view()->span(), 30.0);
+        // Its length is read on it whatever it is, and "Last" only while that is true.
+        QCOMPARE(range->label() + " " + range->shownText(), QString("Last 0:30"));
+        m_window->view()->setRange(10, 52);
+        QCOMPARE(range->label() + " " + range->shownText(), QString("Range 00:42"));
+        range->setCurrentIndex(range->findText("Whole session"));
+        emit range->activated(range->currentIndex());
+        QVERIFY(m_window->view()->whole());
+        QCOMPARE(m_window->view()->lower(), 0.0);
+        QCOMPARE(m_window->view()->upper(), 90.0);
+        QCOMPARE(range->shownText(), QString("Whole session"));
         QVERIFY(m_window->view()->following());
     }
 

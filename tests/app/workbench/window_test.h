@@ -16,6 +16,7 @@ class Sandbox {
 public:
     Sandbox() {
         qputenv("XDG_CONFIG_HOME", m_dir.filePath("config").toUtf8());
+        qputenv("XDG_CACHE_HOME", m_dir.filePath("cache").toUtf8());
         qputenv("XDG_DATA_HOME", m_dir.filePath("data").toUtf8());
         QCoreApplication::setApplicationName("colibri-workbench-test");
         Theme::get().install();

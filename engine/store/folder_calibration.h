@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-License-Identifier: Apache-2.0
 // The engine's own measurement of disk and memory, also for a folder that holds no model.
 #pragma once
 
@@ -7,11 +7,11 @@
 #include "engine/base/progress.h"
 #include "engine/store/calibration.h"
 
-namespace colibri::cli {
+namespace colibri {
 
 // With a model in `folder`, its experts are read; else the largest file below it (two levels),
 // taken for records of 4 MiB; where none is large enough, a temporary one of 128 MiB is written
-// first and removed. Takes under a second. Errors: BadInput, those of measureCalibration.
-Result<Calibration> measureFolder(const std::filesystem::path& folder, const CancelFlag& cancel);
+// first and removed. Takes under a second. What was measured is kept (keepCalibration). Errors: BadInput, those of measureCalibration.
+Result<Calibration> calibrateFolder(const std::filesystem::path& folder, const CancelFlag& cancel);
 
-}  // namespace colibri::cli
+}  // namespace colibri

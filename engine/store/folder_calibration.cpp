@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-3.0-or-later
-#include "app/cli/machine_probe.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/store/folder_calibration.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -9,7 +9,7 @@
 
 #include "engine/base/file.h"
 
-namespace colibri::cli {
+namespace colibri {
 
 namespace {
 
@@ -54,6 +54,12 @@ Status writeTemporary(const fs::path& path) {
     return {};
 }
 
+Result<Calibration> measureAndKeep(const ContainerInfo& info, const CancelFlag& cancel) {
+    Result<Calibration> rates = measureCalibration(info, cancel);
+    if (rates) (void)keepCalibration(info, *rates);  // else it is measured again
+    return rates;
+}
+
 // A file taken for the experts of one layer.
 Result<Calibration> measureFile(const fs::path& file, const CancelFlag& cancel) {
     std::error_code error;
@@ -65,19 +71,19 @@ Result<Calibration> measureFile(const fs::path& file, const CancelFlag& cancel) 
     layer.file = file.filename();
     layer.recordBytes = kRecord;
     info.expertLayers.push_back(layer);
-    return measureCalibration(info, cancel);
+    return measureAndKeep(info, cancel);
 }
 
 }  // namespace
 
-Result<Calibration> measureFolder(const fs::path& folder, const CancelFlag& cancel) {
+Result<Calibration> calibrateFolder(const fs::path& folder, const CancelFlag& cancel) {
     std::error_code error;
     if (!fs::is_directory(folder, error)) {
         return Status(Code::BadInput, folder.string() + " is not a folder");
     }
     // Other programs write a model.json too: what is no container is a folder of files.
     if (const Result<ContainerInfo> model = openContainer(folder); model.ok()) {
-        return measureCalibration(*model, cancel);
+        return measureAndKeep(*model, cancel);
     }
     if (const fs::path found = largestFile(folder); !found.empty()) {
         return measureFile(found, cancel);
@@ -90,4 +96,4 @@ Result<Calibration> measureFolder(const fs::path& folder, const CancelFlag& canc
     return rates;
 }
 
-}  // namespace colibri::cli
+}  // namespace colibri

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The file dialogs of the window: each begins in the folder in which the last one ended, also after
+// a restart. "" when the user chose nothing.
+#pragma once
+
+#include <QString>
+
+class QWidget;
+
+namespace colibri::ui {
+
+// `from`: a file or folder to begin at in place of the last folder.
+QString askOpenFile(QWidget* parent, const QString& title, const QString& filter, const QString& from = {});
+QString askSaveFile(QWidget* parent, const QString& title, const QString& name, const QString& filter);
+QString askFolder(QWidget* parent, const QString& title, const QString& from = {});
+
+// Where a dialog begins: `name` in the last folder that is still there.
+QString inLastFolder(const QString& name);
+void rememberFolder(const QString& chosen);      // the folder of a file, or a folder
+
+}  // namespace colibri::ui
