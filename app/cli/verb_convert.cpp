@@ -9,6 +9,7 @@ namespace {
 
 struct Args {
     std::string source, target, dtype, name, layout = "container";
+    std::vector<std::string> types;
     bool routerTable = false, json = false;
 };
 
@@ -24,6 +25,15 @@ int run(const Args& args) {
             return fail({Code::InvalidArgument, "--dtype: \"" + args.dtype + "\" is not a type",
                          "Use " + encodableNames()});
         }
+    }
+    for (const std::string& entry : args.types) {
+        const size_t equals = entry.find('=');
+        const auto type = dtypeFromName(equals == std::string::npos ? "" : entry.substr(equals + 1));
+        if (!type || equals == 0) {
+            return fail({Code::InvalidArgument, "--type: \"" + entry + "\" is not PART=TYPE",
+                         "For example head=f16; TYPE is " + encodableNames()});
+        }
+        options.types[entry.substr(0, equals)] = *type;
     }
     if (args.layout == "flat") options.layout = ConvertLayout::Flat;
     ProgressLine progress;
@@ -62,6 +72,9 @@ void addConvert(Verbs& verbs) {
     verb->add_option("--dtype", args->dtype,
                      encodableNames() +
                          " (default: as in the source; of a GGUF file each tensor keeps its own)");
+    verb->add_option("--type", args->types,
+                     "PART=TYPE for single matrices over --dtype, as often as needed: embed, head, "
+                     "q, k, v, o, gate, up, down, ...; of experts w1, w3, w2 (gate, up, down)");
     verb->add_option("--name", args->name, "Name to show (default: from the source)");
     verb->add_option("--layout", args->layout,
                      "container, or flat: a plain file per expert and matrix, f16 or bf16")

@@ -38,6 +38,7 @@ std::string journalKey(const ConvertOptions& options, const OpenedSource& source
                 std::to_string(f.modified) + "\n";
     }
     text += options.dtype ? std::string(dtypeName(*options.dtype)) : "source";
+    for (const auto& [part, type] : options.types) text += "\n" + part + " " + std::string(dtypeName(type));
     text += options.layout == ConvertLayout::Flat ? "\nflat" : "\ncontainer";
     text += "\n" + plan.config.name + "\n" + std::to_string(plan.denseBytes) + "\n" +
             std::to_string(plan.expertBytes);
@@ -163,12 +164,15 @@ Result<ContainerInfo> convertModel(const ConvertOptions& options, const Progress
     COLIBRI_TRY(checkTexts(options.source, *source));
     const bool flat = options.layout == ConvertLayout::Flat;
     std::optional<DType> dtype = options.dtype;
+    if (flat && !options.types.empty()) {
+        return Status(Code::InvalidArgument, "the flat layout has one type for all matrices");
+    }
     if (flat) {
         Result<DType> type = flatType(options, *source);
         if (!type) return type.status();
         dtype = *type;
     }
-    Result<Plan> plan = makePlan(*source, dtype);
+    Result<Plan> plan = makePlan(*source, dtype, options.types);
     if (!plan) return plan.status();
 
     const fs::path partial = partialFolderOf(target);

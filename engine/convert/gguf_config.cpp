@@ -19,13 +19,15 @@ public:
 
     int64_t integer(const char* key, std::optional<int64_t> fallback = {}) {
         std::string full = m_arch + "." + key;
-        if (std::optional<int64_t> v = m_header.integer(full)) return *v;
+        // Far beyond any sense, and sums of several stay whole numbers.
+        constexpr int64_t kAny = int64_t(1) << 40;
+        if (std::optional<int64_t> v = m_header.integer(full)) return std::clamp(*v, -kAny, kAny);
         // A value per layer is fine as long as all are the same.
         if (const auto* list = m_header.numbers(full); list && !list->empty()) {
             bool same = std::all_of(list->begin(), list->end(),
                                     [&](double v) { return v == list->front(); });
             if (!same) fail(Code::Unsupported, full + " differs between layers");
-            if (std::abs(list->front()) < 9e15) return int64_t(list->front());
+            if (std::abs(list->front()) < double(kAny)) return int64_t(list->front());
         }
         if (!fallback) fail(Code::BadInput, "\"" + full + "\" is missing");
         return fallback.value_or(0);
@@ -129,7 +131,7 @@ void readAttention(ArchFields& f, const GgufHeader& header, const FamilyRow& fam
     c.headDim = f.integer("attention.key_length_mla", c.headDim);
     c.mla.valueDim =
         f.integer("attention.value_length_mla", f.integer("attention.value_length", c.headDim));
-    c.mla.nopeDim = c.headDim - f.integer("rope.dimension_count");
+    c.mla.nopeDim = c.headDim - std::clamp<int64_t>(f.integer("rope.dimension_count"), 0, 1 << 20);
     c.numKvHeads = c.numHeads;
 }
 
@@ -184,13 +186,15 @@ void readRouting(ArchFields& f, const FamilyRow& family, ModelConfig& c) {
 // A layer has experts where its tensors say so.
 void readLayers(ArchFields& f, const GgufHeader& header, GgufConfig& out) {
     ModelConfig& c = out.config;
-    out.extraLayers = std::max<int64_t>(0, f.integer("nextn_predict_layers", 0));
-    c.numLayers = f.integer("block_count") - out.extraLayers;
-    if (c.numLayers < 1 || c.numLayers > 1 << 12) {
-        f.fail(Code::BadInput, "block_count is " + std::to_string(c.numLayers) +
-                                   ", expected a value between 1 and 4096");
+    out.extraLayers = f.integer("nextn_predict_layers", 0);
+    const int64_t blocks = f.integer("block_count");
+    if (out.extraLayers < 0 || blocks <= out.extraLayers || blocks > 1 << 12) {
+        f.fail(Code::BadInput, "block_count is " + std::to_string(blocks) +
+                                   ", expected a value between 1 and 4096, above " +
+                                   "nextn_predict_layers");
         return;
     }
+    c.numLayers = blocks - out.extraLayers;
     c.moeLayer.assign(size_t(c.numLayers), false);
     for (const SourceTensor& t : header.tensors) {
         for (const char* end : {".ffn_gate_exps.weight", ".ffn_gate_up_exps.weight",

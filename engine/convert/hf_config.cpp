@@ -358,7 +358,11 @@ void readSizes(Fields& f, const FamilyRow& family, ModelConfig& c) {
         c.expertSize = integerOf(f, family.expertSizeKeys);
     }
     if (family.sharedSizeKeys) c.sharedSize = integerOf(f, family.sharedSizeKeys, 0);
-    if (family.sharedCountKeys) c.sharedSize = integerOf(f, family.sharedCountKeys, 0) * c.expertSize;
+    if (family.sharedCountKeys) {
+        // Both are at most kAny; what is too large is refused by checkConfig.
+        const int64_t count = integerOf(f, family.sharedCountKeys, 0);
+        c.sharedSize = count > 1 << 20 ? kAny : count * std::min(c.expertSize, kAny >> 20);
+    }
     c.sharedGate = family.sharedGate && c.sharedSize > 0;
     if (family.layers != LayerRule::All) c.denseSize = integerOf(f, family.denseSizeKeys, 0);
     c.maxPositions = integerOf(f, "max_position_embeddings", family.defaultPositions);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -39,8 +40,11 @@ struct FaultList {
 
 class Planner {
 public:
-    Planner(const OpenedSource& source, std::optional<DType> dtype)
-        : m_source(source), m_checkpoint(source.checkpoint), m_dtype(dtype) {
+    Planner(const OpenedSource& source, std::optional<DType> dtype, const TypeOverrides& overrides)
+        : m_source(source),
+          m_checkpoint(source.checkpoint),
+          m_dtype(dtype),
+          m_overrides(overrides) {
         for (const NameRow& row : source.naming->rows) m_names.emplace(row.part, row.names);
     }
 
@@ -61,6 +65,12 @@ public:
             }
         }
         if (m_missing.count + m_shape.count + m_unknown.count + m_type.count > 0) return failure();
+        for (const auto& [part, type] : m_overrides) {
+            if (m_usedOverrides.count(part)) continue;
+            return Status(Code::InvalidArgument,
+                          "no matrix of this model is called \"" + part + "\"",
+                          "There are " + matrixNames());
+        }
         place();
         return std::move(m_plan);
     }
@@ -179,7 +189,10 @@ private:
         d.info.rows = spec.rows;
         d.info.cols = spec.cols;
         d.info.packed = spec.matrix;
-        d.info.dtype = spec.matrix ? targetType(spec.name, view->dtype(), m_dtype) : DType::F32;
+        d.info.dtype = DType::F32;
+        if (spec.matrix) {
+            d.info.dtype = overridden(part).value_or(targetType(spec.name, view->dtype(), m_dtype));
+        }
         // Rows that are made, not copied, are of a type that can be made.
         if (spec.matrix && view->colStride != 1 && !hasEncoder(d.info.dtype)) {
             d.info.dtype = DType::Q8_0;
@@ -337,13 +350,31 @@ private:
         m_plan.layers.push_back(std::move(part));
     }
 
+    std::string matrixNames() const {
+        std::string out;
+        std::set<std::string> seen;
+        for (const DensePart& d : m_plan.dense) {
+            const std::string part = d.info.name.substr(d.info.name.rfind('.') + 1);
+            if (d.info.packed && seen.insert(part).second) out += part + ", ";
+        }
+        return m_plan.layers.empty() ? out.substr(0, out.size() - 2) : out + "and of experts w1, w3, w2";
+    }
+
+    std::optional<DType> overridden(const std::string& part) {
+        const auto it = m_overrides.find(part);
+        if (it == m_overrides.end()) return {};
+        m_usedOverrides.insert(part);
+        return it->second;
+    }
+
     // Of each matrix the one type that all experts of the layer can have.
-    ExpertTypes typesOf(const ExpertsPart& part) const {
-        if (m_dtype) return ExpertTypes::all(*m_dtype);
+    ExpertTypes typesOf(const ExpertsPart& part) {
         DType types[3];
         for (size_t i = 0; i < 3; ++i) {
             types[i] = part.experts[0][i].dtype();
             for (const auto& views : part.experts) types[i] = common(types[i], views[i].dtype());
+            if (m_dtype) types[i] = *m_dtype;
+            types[i] = overridden(std::array{"w1", "w3", "w2"}[i]).value_or(types[i]);
         }
         matchInputs(types[0], types[1]);
         return {types[0], types[1], types[2]};
@@ -427,6 +458,8 @@ private:
     const OpenedSource& m_source;
     const Checkpoint& m_checkpoint;
     std::optional<DType> m_dtype;
+    const TypeOverrides& m_overrides;
+    std::unordered_set<std::string> m_usedOverrides;
     std::unordered_map<std::string, const char*> m_names;
     std::unordered_set<const SourceTensor*> m_used;
     FaultList m_missing{"missing"}, m_shape{"of the wrong shape"}, m_unknown{"unknown"},
@@ -449,9 +482,13 @@ Status noEncoder(DType type) {
                   "Use " + encodableNames());
 }
 
-Result<Plan> makePlan(const OpenedSource& source, std::optional<DType> dtype) {
+Result<Plan> makePlan(const OpenedSource& source, std::optional<DType> dtype,
+                      const TypeOverrides& overrides) {
     if (dtype && !hasEncoder(*dtype)) return noEncoder(*dtype);
-    return Planner(source, dtype).run();
+    for (const auto& [part, type] : overrides) {
+        if (!hasEncoder(type)) return noEncoder(type);
+    }
+    return Planner(source, dtype, overrides).run();
 }
 
 }  // namespace colibri

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -51,10 +52,15 @@ struct Plan {
     int64_t sourceTensors = 0;           // used
 };
 
+// Types of single matrices over the general one: by the last part of their name in the container
+// ("embed", "head", "q", "down", ...), of experts "w1", "w3", "w2".
+using TypeOverrides = std::map<std::string, DType>;
+
 // Errors: BadInput with the list of tensors that are missing, of the wrong shape or unknown;
 // Unsupported with those whose type is not read; InvalidArgument for a type without encoder. Views
 // point into `source`.
-Result<Plan> makePlan(const OpenedSource& source, std::optional<DType> dtype);
+Result<Plan> makePlan(const OpenedSource& source, std::optional<DType> dtype,
+                      const TypeOverrides& overrides = {});
 
 // Weight type of a matrix: the asked one, but embedding and head are kept at q8_0 when q4_0 or
 // mxfp4 is asked (they are read once per token and carry the most error); the source's when none

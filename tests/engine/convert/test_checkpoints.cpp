@@ -305,6 +305,28 @@ private slots:
         QVERIFY(info->config.tiedEmbeddings && !info->find("head"));
     }
 
+    void singleMatricesHaveTheTypeThatIsAskedFor() {
+        TinyOptions o;
+        const fs::path source = fresh(), target = fresh();
+        writeCheckpoint(source, tinyConfig(o), tinyTensors(o));
+        ConvertOptions options{source, target, DType::Q4_0};
+        options.types = {{"head", DType::F16}, {"v", DType::Q8_0}, {"w2", DType::Q8_0}};
+        Result<ContainerInfo> info = convertModel(options, {}, nullptr);
+        QVERIFY2(info.ok(), info.status().text().c_str());
+        QCOMPARE(info->find("head")->dtype, DType::F16);
+        QCOMPARE(info->find("embed")->dtype, DType::Q8_0);
+        QCOMPARE(info->find("1.v")->dtype, DType::Q8_0);
+        QCOMPARE(info->find("1.q")->dtype, DType::Q4_0);
+        QCOMPARE(info->expertLayers[0].types.w1, DType::Q4_0);
+        QCOMPARE(info->expertLayers[0].types.w2, DType::Q8_0);
+        options.target = fresh();
+        options.types = {{"w4", DType::F16}};
+        const Status refused = convertModel(options, {}, nullptr).status();
+        QCOMPARE(int(refused.code()), int(Code::InvalidArgument));
+        QVERIFY(refused.text().find("embed, q, k, v, o") != std::string::npos);
+        QVERIFY(!fs::exists(options.target));
+    }
+
     void absentTieIsDecidedByTheHead() {
         for (bool tied : {true, false}) {
             TinyOptions o;
