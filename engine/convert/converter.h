@@ -24,12 +24,12 @@ struct ConvertOptions {
     // Type of the matrices, one that hasEncoder; routers, norms and biases stay f32. None: each
     // keeps the source's. With q4_0 and mxfp4 the embedding and the head are kept at q8_0.
     std::optional<DType> dtype;
-    // Over `dtype`, for single matrices: by the last part of their name in the container ("embed",
-    // "head", "q", "down", ...), of experts "w1", "w3", "w2". Not for the flat layout.
-    std::map<std::string, DType> types;
     std::string name;                    // shown name; empty: from the source
     ConvertLayout layout = ConvertLayout::Container;  // Flat: types f16 and bf16 only
     bool routerTable = false;            // also compute router_table.bin; Flat always has one
+    // Over `dtype`, for single matrices: by the last part of their name in the container ("embed",
+    // "head", "q", "down", ...), of experts "w1", "w3", "w2". Not for the flat layout.
+    std::map<std::string, DType> types;
 };
 
 // Errors: BadInput (with the list of tensors at fault), Unsupported (family or option by name),

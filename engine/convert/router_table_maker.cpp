@@ -66,8 +66,14 @@ private:
         if (!router.ok()) return router.status();
         Result<std::vector<float>> bias = values(tensorName(layer, "router_bias"));
         if (!bias.ok()) return bias.status();
+        Result<std::vector<float>> normBias = values(tensorName(layer, "ffn_norm_bias"));
+        if (!normBias.ok()) return normBias.status();
+        Result<std::vector<float>> logitBias = values(tensorName(layer, "router_logit_bias"));
+        if (!logitBias.ok()) return logitBias.status();
         m_norm = std::move(*norm);
         m_bias = std::move(*bias);
+        m_normBias = std::move(*normBias);
+        m_logitBias = std::move(*logitBias);
         m_packed.resize(size_t(packedBytes(DType::F32, m_config.numExperts, m_config.hiddenSize)));
         packRows(DType::F32, router->data(), m_config.numExperts, m_config.hiddenSize,
                  m_packed.data());
@@ -115,7 +121,13 @@ private:
         const int64_t hidden = m_config.hiddenSize, experts = m_config.numExperts;
         for (int64_t r = first; r < first + n; ++r) {
             float* row = m_rows.data() + r * hidden;
+            float mean = 0;  // taken off by layer norms
+            for (int64_t i = 0; i < hidden && !m_normBias.empty(); ++i) mean += row[i] / float(hidden);
+            for (int64_t i = 0; i < hidden; ++i) {
+                row[i] = (row[i] - mean) * float(m_config.embeddingScale);
+            }
             k.rmsNorm(row, m_norm.data(), hidden, m_config.rmsEps, row);
+            if (!m_normBias.empty()) k.axpy(row, 1.0f, m_normBias.data(), hidden);
         }
         // Floats, so that the prepared rows are aligned for them.
         std::vector<float> input(size_t(n * inputRowBytes(DType::F32, hidden)) / sizeof(float));
@@ -127,6 +139,9 @@ private:
         std::vector<int> chosen(static_cast<size_t>(m_config.topK));
         std::vector<float> weights(static_cast<size_t>(m_config.topK));
         for (int64_t r = 0; r < n; ++r) {
+            if (!m_logitBias.empty()) {
+                k.axpy(logits.data() + r * experts, 1.0f, m_logitBias.data(), experts);
+            }
             m_router.select(logits.data() + r * experts, m_bias.empty() ? nullptr : m_bias.data(),
                             scratch.data(), chosen.data(), weights.data());
             std::copy(chosen.begin(), chosen.end(),
@@ -142,7 +157,7 @@ private:
     const CancelFlag* m_cancel;
     uint64_t m_done = 0;
     std::vector<std::byte> m_raw, m_packed;  // m_packed: the layer's router
-    std::vector<float> m_norm, m_bias, m_rows;
+    std::vector<float> m_norm, m_normBias, m_bias, m_logitBias, m_rows;
     std::vector<uint16_t> m_entries;  // (block, k)
 };
 
