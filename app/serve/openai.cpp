@@ -152,8 +152,11 @@ Result<Json> chatMessages(const Plain& list) {
         Result<std::string> content = contentText(message, where);
         if (!content.ok()) return content.status();
         Json copy = {{"role", role}, {"content", std::move(*content)}};
+        // name, tool_calls, tool_call_id. As to a plain list: looking for each key among the
+        // others would take the square of their number.
+        std::vector<std::pair<const std::string, Json>>& fields = copy.get_ref<Json::object_t&>();
         for (const auto& [key, value] : message.items()) {
-            if (!copy.contains(key)) copy[key] = value;  // name, tool_calls, tool_call_id
+            if (key != "role" && key != "content") fields.emplace_back(key, value);
         }
         messages.push_back(std::move(copy));
     }
@@ -189,7 +192,8 @@ Result<std::vector<int32_t>> completionPrompt(const Engine& engine, const Plain*
 
 Result<Plain> parseBody(std::string_view body) {
     Result<Plain> parsed = parseJson(body, "body");
-    if (parsed.ok() && !parsed->is_object()) return Status(Code::BadInput, "body: no JSON object");
+    if (!parsed.ok()) return Status(Code::BadInput, parsed.status().message());
+    if (!parsed->is_object()) return Status(Code::BadInput, "body: no JSON object");
     return parsed;
 }
 
