@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cmath>
@@ -153,6 +154,46 @@ Result<std::vector<int32_t>> parseIds(std::string_view text) {
         ids.push_back(id);
     }
     return ids;
+}
+
+namespace {
+
+// "" or what is wrong with the value of an option.
+std::string wrongValue(const CLI::Option& option, const std::string& value) {
+    constexpr std::string_view kTexts[] = {"--prompt", "--system", "--text"};  // "" is one
+    const std::string name = option.get_name();
+    const std::string type = option.get_type_name();
+    if (value.empty()) {
+        const bool isText =
+            std::find(std::begin(kTexts), std::end(kTexts), name) != std::end(kTexts);
+        return isText && type == "TEXT" ? "" : name + ": the value is empty";
+    }
+    if (type != "UINT" && type != "INT") return {};
+    errno = 0;
+    if (type == "UINT") {
+        (void)std::strtoull(value.c_str(), nullptr, 0);
+    } else {
+        (void)std::strtoll(value.c_str(), nullptr, 0);
+    }
+    const bool fits = errno != ERANGE && (type == "INT" || value.find('-') == value.npos);
+    return fits ? "" : name + ": " + value.substr(0, 40) + " is out of range";
+}
+
+}  // namespace
+
+Status checkValues(const CLI::App& app) {
+    for (const CLI::App* verb : app.get_subcommands()) {
+        for (const CLI::Option* option : verb->get_options()) {
+            for (const std::string& value : option->results()) {
+                // A flag has the value that the parser gave it.
+                if (option->get_items_expected_max() == 0) continue;
+                const std::string wrong = wrongValue(*option, value);
+                if (!wrong.empty()) return {Code::InvalidArgument, wrong};
+            }
+        }
+        COLIBRI_TRY(checkValues(*verb));
+    }
+    return {};
 }
 
 CLI::App* Verbs::add(const std::string& name, const std::string& about, Action action) {

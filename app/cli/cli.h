@@ -64,6 +64,10 @@ struct Verbs {
     CLI::App* add(const std::string& name, const std::string& about, Action action);
 };
 
+// What the parser takes silently: empty values where no text is asked for, and whole numbers that
+// it cuts to the largest it can hold.
+Status checkValues(const CLI::App& app);
+
 void addConvert(Verbs& verbs);
 void addInfo(Verbs& verbs);
 void addChat(Verbs& verbs);

@@ -66,6 +66,7 @@ int run(int argc, char** argv) {
         if (app.exit(error, text, std::cerr) != 0) return kUsage;
         return out(text.str()) ? kOk : kFailed;  // --help, --version
     }
+    if (const Status status = checkValues(app); !status.ok()) return fail(status);
     return verbs.chosen();
 }
 

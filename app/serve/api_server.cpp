@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/serve/api_server.h"
 
+#include <arpa/inet.h>
+
+#include <charconv>
 #include <thread>
 
 #include "app/serve/generation.h"
@@ -16,11 +19,27 @@ using Handled = httplib::Server::HandlerResponse;
 
 constexpr const char* kJson = "application/json";
 
-// Of a Host header: "localhost:8080", "[::1]:8080".
+bool isDigits(std::string_view text) {
+    return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
+}
+
+// Of a Host header: "localhost:8080", "[::1]:8080". What follows the name is a port or belongs to
+// the name.
 std::string_view withoutPort(std::string_view host) {
     const size_t bracket = host.find(']');
     const size_t colon = host.find(':', bracket == host.npos ? 0 : bracket);
-    return host.substr(0, colon);
+    return colon == host.npos || !isDigits(host.substr(colon + 1)) ? host : host.substr(0, colon);
+}
+
+// 0: the request's body may be read; else the status to refuse it with.
+int refusedLength(const Request& req, size_t most) {
+    const size_t given = req.get_header_value_count("Content-Length");
+    if (given == 0) return 0;
+    const std::string text = req.get_header_value("Content-Length");
+    if (given > 1 || !isDigits(text)) return 400;
+    size_t length = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), length);
+    return error != std::errc() || length > most ? 413 : 0;
 }
 
 // Neither another site's page, nor one whose name was pointed at this machine.
@@ -66,7 +85,11 @@ const char* messageOf(int status) {
 }  // namespace
 
 bool isLoopback(std::string_view host) {
-    return host == "localhost" || host == "::1" || host == "[::1]" || host.starts_with("127.");
+    if (host == "localhost" || host == "::1" || host == "[::1]") return true;
+    // A name may begin like an address: "127.0.0.1.example.org".
+    in_addr address{};
+    return inet_pton(AF_INET, std::string(host).c_str(), &address) == 1 &&
+           ntohl(address.s_addr) >> 24 == 127 && host.find('\0') == host.npos;
 }
 
 struct ApiServer::Impl {
@@ -147,6 +170,10 @@ void ApiServer::Impl::install() {
 bool ApiServer::Impl::admit(const Request& req, Response& res) const {
     if (req.has_header("Content-Encoding")) {  // nobody can say how large it is
         setError(res, 415, "compressed requests are not read");
+        return false;
+    }
+    if (const int status = refusedLength(req, options.limits.bodyBytes); status != 0) {
+        setError(res, status, messageOf(status));
         return false;
     }
     if (options.apiKey.empty()) {

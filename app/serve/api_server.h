@@ -24,7 +24,7 @@ struct ApiOptions {
     ConnectionLimits limits;
 };
 
-// A host that is reached from this machine only: "127.0.0.1", "localhost", "::1", "[::1]".
+// A host that is reached from this machine only: an address 127.x.x.x, "localhost", "::1", "[::1]".
 bool isLoopback(std::string_view host);
 
 // Whether these can be served at all: the errors of ApiServer::start, before a model is loaded for it.

@@ -222,7 +222,9 @@ void HttpServer::serveConnection(int socket) {
     Connection connection(socket, m_limits, m_ending);
     while (connection.awaitRequest()) {
         bool closed = false;
-        const bool ok = process_request(connection, ending(), closed, nullptr);
+        // No answer here has parts to choose from.
+        const auto setUp = [](httplib::Request& request) { request.ranges.clear(); };
+        const bool ok = process_request(connection, ending(), closed, setUp);
         if (!ok || closed || connection.closing()) break;
     }
     connection.linger();

@@ -3,6 +3,7 @@
 
 #include <httplib.h>
 
+#include "engine/model/json_fields.h"
 #include "engine/telemetry/telemetry.h"
 
 namespace colibri::serve {
@@ -11,6 +12,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr int64_t kMostTokens = UINT32_MAX;
 constexpr time_t kConnectS = 10, kReadS = 600;
 
 void setUp(httplib::Client& client, const std::string& apiKey) {
@@ -26,10 +28,10 @@ public:
 
     void push(std::string_view bytes) {
         m_pending += bytes;
-        for (size_t end; (end = m_pending.find('\n')) != m_pending.npos;) {
-            line(std::string_view(m_pending).substr(0, end));
-            m_pending.erase(0, end + 1);
-        }
+        size_t done = 0;
+        for (size_t end; (end = m_pending.find('\n', done)) != m_pending.npos; done = end + 1)
+            line(std::string_view(m_pending).substr(done, end - done));
+        m_pending.erase(0, done);
     }
     bool ended() const { return m_ended; }
 
@@ -41,22 +43,21 @@ private:
             m_ended = true;
             return;
         }
-        const Json event = Json::parse(line, nullptr, false);
-        if (!event.is_object()) return;
-        if (event.contains("error")) m_reply.error = "failed";
-        if (const auto usage = event.find("usage"); usage != event.end() && usage->is_object()) {
-            m_reply.promptTokens = usage->value("prompt_tokens", 0u);
-            m_reply.tokens = usage->value("completion_tokens", 0u);
+        // Other servers may send anything: what has not the form is no figure and no token.
+        const Result<nlohmann::json> event = parseJson(line, "event");
+        if (!event) return;
+        Fields fields(*event, "event");
+        if (fields.has("error")) m_reply.error = "failed";
+        if (const nlohmann::json* found = fields.find("usage")) {
+            Fields usage(*found, "usage");
+            m_reply.promptTokens = uint32_t(usage.integer("prompt_tokens", 0, kMostTokens, 0));
+            m_reply.tokens = uint32_t(usage.integer("completion_tokens", 0, kMostTokens, 0));
         }
-        const auto choices = event.find("choices");
-        if (choices == event.end() || !choices->is_array() || choices->empty()) return;
-        const auto delta = choices->front().find("delta");
-        if (delta == choices->front().end() || !delta->is_object()) return;
-        const auto content = delta->find("content");
-        if (content != delta->end() && content->is_string() &&
-            !content->get_ref<const std::string&>().empty()) {
+        const nlohmann::json* choices = fields.array("choices", true);
+        if (!choices || choices->empty()) return;
+        const nlohmann::json* delta = Fields(choices->front(), "choice").find("delta");
+        if (delta && !Fields(*delta, "delta").text("content", "").empty())
             m_reply.timesNs.push_back(monotonicNs());
-        }
     }
 
     LoadReply& m_reply;

@@ -152,8 +152,11 @@ Result<Json> chatMessages(const Plain& list) {
         Result<std::string> content = contentText(message, where);
         if (!content.ok()) return content.status();
         Json copy = {{"role", role}, {"content", std::move(*content)}};
+        // name, tool_calls, tool_call_id. As to a plain list: looking for each key among the
+        // others would take the square of their number.
+        std::vector<std::pair<const std::string, Json>>& fields = copy.get_ref<Json::object_t&>();
         for (const auto& [key, value] : message.items()) {
-            if (!copy.contains(key)) copy[key] = value;  // name, tool_calls, tool_call_id
+            if (key != "role" && key != "content") fields.emplace_back(key, value);
         }
         messages.push_back(std::move(copy));
     }
@@ -190,7 +193,7 @@ Result<std::vector<int32_t>> completionPrompt(const Engine& engine, const Plain*
 Result<Plain> parseBody(std::string_view body) {
     constexpr const char* kHint = "Send one JSON object";
     Result<Plain> parsed = parseJson(body, "body");
-    if (!parsed.ok()) return Status(parsed.status().code(), parsed.status().message(), kHint);
+    if (!parsed.ok()) return Status(Code::BadInput, parsed.status().message(), kHint);
     if (!parsed->is_object()) return Status(Code::BadInput, "body: no JSON object", kHint);
     return parsed;
 }

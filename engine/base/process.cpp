@@ -11,7 +11,9 @@ namespace colibri {
 void prepareProcess() {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
         // The lowest free number is taken, so the loop fills the gaps in order.
-        if (::fcntl(fd, F_GETFD) < 0) (void)!::open("/dev/null", O_RDWR);
+        // What is written to a closed standard output is lost, and has to fail.
+        const int mode = fd == STDOUT_FILENO ? O_RDONLY : O_RDWR;
+        if (::fcntl(fd, F_GETFD) < 0) (void)!::open("/dev/null", mode);
     }
     std::signal(SIGPIPE, SIG_IGN);
     std::signal(SIGXFSZ, SIG_IGN);

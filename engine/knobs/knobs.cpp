@@ -258,15 +258,30 @@ std::string knobValueText(const KnobRow& row, int64_t value) {
     return value >= 0 && size_t(value) < row.choices.size() ? row.choices[size_t(value)] : "?";
 }
 
+namespace {
+// A file that names every knob has 2 kB. The library's parser takes time that grows as the square
+// of the values in one list, and writes nested ones by recursion.
+constexpr size_t kMostConfig = 64 << 10;
+constexpr int kDeepestConfig = 8;
+}  // namespace
+
 Result<KnobValues> knobsFromJson(std::string_view text) {
     using nlohmann::json;
     const auto bad = [](const std::string& what, const std::string& hint = {}) {
         return Status(Code::BadInput, "config: " + what, hint);
     };
+    if (text.size() > kMostConfig) {
+        return bad(std::to_string(text.size()) + " bytes are too many for a list of knobs");
+    }
     json config;
     std::vector<std::set<std::string>> keys;  // of the objects that are open
     std::string twice;
-    const auto noKeyTwice = [&](int, json::parse_event_t event, json& parsed) {
+    bool tooDeep = false;
+    const auto watch = [&](int depth, json::parse_event_t event, json& parsed) {
+        if (depth > kDeepestConfig) {
+            tooDeep = true;
+            return false;
+        }
         if (event == json::parse_event_t::object_start) keys.emplace_back();
         if (event == json::parse_event_t::object_end) keys.pop_back();
         if (event == json::parse_event_t::key && !keys.back().insert(parsed).second) {
@@ -275,10 +290,11 @@ Result<KnobValues> knobsFromJson(std::string_view text) {
         return true;
     };
     try {
-        config = json::parse(text, noKeyTwice);
+        config = json::parse(text, watch);
     } catch (const json::parse_error& error) {
         return bad("not JSON at byte " + std::to_string(error.byte));
     }
+    if (tooDeep) return bad("it is nested too deep");
     if (!twice.empty()) return bad("\"" + twice + "\" stands there twice", "Leave one");
     if (!config.is_object()) return bad("the file holds no JSON object");
     for (const auto& [key, value] : config.items()) {

@@ -3,7 +3,6 @@
 
 #include <cmath>
 #include <cstdio>
-#include <set>
 #include <vector>
 
 #include "engine/base/format.h"
@@ -12,48 +11,81 @@ namespace colibri {
 
 namespace {
 
-constexpr int kMaxDepth = 64;
+constexpr size_t kMaxDepth = 64;
 
 std::string shown(double value) { return formatSig(value, 6); }
+
+// Builds the value as the parser meets it, each child once. (The library's callback parser looks
+// through all earlier children of a list whenever one of them ends.)
+class Builder final : public nlohmann::json_sax<nlohmann::json> {
+public:
+    using Json = nlohmann::json;
+
+    bool null() override { return add(nullptr); }
+    bool boolean(bool value) override { return add(value); }
+    bool number_integer(number_integer_t value) override { return add(value); }
+    bool number_unsigned(number_unsigned_t value) override { return add(value); }
+    bool number_float(number_float_t value, const string_t&) override { return add(value); }
+    bool string(string_t& value) override { return add(std::move(value)); }
+    bool binary(binary_t&) override { return false; }
+    bool start_object(size_t) override { return open(Json::object()); }
+    bool start_array(size_t) override { return open(Json::array()); }
+    bool end_object() override { return close(); }
+    bool end_array() override { return close(); }
+    bool key(string_t& name) override {
+        const auto [at, isNew] = m_open.back()->emplace(name, nullptr);
+        m_member = &*at;
+        if (!isNew) m_fault = "the key \"" + name + "\" stands twice";
+        return isNew;
+    }
+    bool parse_error(size_t, const std::string&, const Json::exception&) override { return false; }
+
+    Json take() { return std::move(m_root); }
+    const std::string& fault() const { return m_fault; }  // other than "no JSON"
+
+private:
+    Json* put(Json value) {
+        Json* place = &m_root;
+        if (!m_open.empty() && m_open.back()->is_array()) {
+            place = &m_open.back()->get_ref<Json::array_t&>().emplace_back();
+        } else if (!m_open.empty()) {
+            place = m_member;
+        }
+        *place = std::move(value);
+        return place;
+    }
+    bool add(Json value) {
+        put(std::move(value));
+        return true;
+    }
+    // A parent's list does not grow while a child is open: the pointers stay good.
+    bool open(Json empty) {
+        if (m_open.size() == kMaxDepth) {
+            m_fault = "nested deeper than " + std::to_string(kMaxDepth) + " levels";
+            return false;
+        }
+        m_open.push_back(put(std::move(empty)));
+        return true;
+    }
+    bool close() {
+        m_open.pop_back();
+        return true;
+    }
+
+    Json m_root;
+    std::vector<Json*> m_open;
+    Json* m_member = nullptr;  // the value of the last key
+    std::string m_fault;
+};
 
 }  // namespace
 
 Result<nlohmann::json> parseJson(std::string_view text, const std::string& where) {
-    using Event = nlohmann::json::parse_event_t;
-    std::vector<std::set<std::string>> keys;
-    std::string duplicate;
-    bool tooDeep = false;
-    auto watch = [&](int depth, Event event, nlohmann::json& value) {
-        if (depth > kMaxDepth) {
-            tooDeep = true;
-            return false;                        // not kept: the tree stays shallow
-        }
-        if (event == Event::object_start) {
-            keys.resize(size_t(depth) + 1);
-            keys.back().clear();
-        } else if (event == Event::key) {
-            // The callback's depth for a key is that of the object plus one.
-            const auto& name = value.get_ref<const std::string&>();
-            if (size_t(depth) <= keys.size() && !keys[size_t(depth) - 1].insert(name).second &&
-                duplicate.empty()) {
-                duplicate = name;
-            }
-        }
-        return true;
-    };
-    auto json = nlohmann::json::parse(text.begin(), text.end(), watch, false);
-    if (tooDeep) {
-        return Status(Code::BadInput, where + ": nested deeper than " +
-                                          std::to_string(kMaxDepth) + " levels");
-    }
-    if (json.is_discarded()) {
-        return Status(Code::BadInput, where + ": not valid JSON",
-                      "The file may be cut short or damaged");
-    }
-    if (!duplicate.empty()) {
-        return Status(Code::BadInput, where + ": the key \"" + duplicate + "\" stands twice");
-    }
-    return json;
+    Builder builder;
+    if (nlohmann::json::sax_parse(text.begin(), text.end(), &builder)) return builder.take();
+    if (!builder.fault().empty()) return Status(Code::BadInput, where + ": " + builder.fault());
+    return Status(Code::BadInput, where + ": not valid JSON",
+                  "The file may be cut short or damaged");
 }
 
 Fields::Fields(const nlohmann::json& object, std::string where)

@@ -13,7 +13,8 @@
 
 namespace colibri {
 
-// Parses a whole text. Errors (BadInput): not JSON, nested deeper than 64, a key given twice.
+// Parses a whole text, in time that grows as its length. Errors (BadInput): not JSON, nested deeper
+// than 64, a key given twice.
 Result<nlohmann::json> parseJson(std::string_view text, const std::string& where);
 
 // The fields of one object. The first thing wrong is kept; reading goes on with fallbacks, so a

@@ -15,7 +15,8 @@ Result<SqliteDb> openSession(const std::filesystem::path& path) {
                       "Check the path");
     }
     sqlite3* handle = nullptr;
-    int result = sqlite3_open_v2(path.c_str(), &handle, SQLITE_OPEN_READWRITE, nullptr);
+    int result = sqlite3_open_v2(plainFileName(path).c_str(), &handle, SQLITE_OPEN_READWRITE,
+                                 nullptr);
     SqliteDb db(handle);
     if (result != SQLITE_OK) return sqliteError(handle, result, path.string());
     sqlite3_busy_timeout(handle, 1000);

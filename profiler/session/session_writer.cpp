@@ -73,7 +73,7 @@ struct SessionWriter::Impl {
 
     Status open(const std::vector<std::pair<std::string, std::string>>& entries) {
         sqlite3* handle = nullptr;
-        const int result = sqlite3_open_v2(path.c_str(), &handle,
+        const int result = sqlite3_open_v2(plainFileName(path).c_str(), &handle,
                                            SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr);
         db.reset(handle);
         if (result != SQLITE_OK) return sqliteError(handle, result, path);
@@ -182,8 +182,11 @@ Result<std::unique_ptr<SessionWriter>> SessionWriter::create(
     const std::filesystem::path& path,
     const std::vector<std::pair<std::string, std::string>>& meta) {
     std::error_code error;
-    if (std::filesystem::exists(path, error)) {
-        return Status(Code::InvalidArgument, "session file " + path.string() + " exists",
+    // Also what stands where its companions would: they are made and removed with it.
+    for (const char* suffix : {"", "-wal", "-shm", "-journal"}) {
+        const std::filesystem::path taken = path.string() + suffix;
+        if (!std::filesystem::exists(std::filesystem::symlink_status(taken, error))) continue;
+        return Status(Code::InvalidArgument, "session file " + taken.string() + " exists",
                       "Choose another name; sessions are never overwritten");
     }
     if (path.has_parent_path()) {

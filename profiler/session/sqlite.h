@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -20,6 +21,12 @@ struct SqliteClose {
     void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
 };
 using SqliteDb = std::unique_ptr<sqlite3, SqliteClose>;
+
+// The name under which SQLite takes any path as a file: ":memory:" and "file:x?mode=memory" are
+// files called so, in the working folder.
+inline std::string plainFileName(const std::filesystem::path& path) {
+    return path.is_absolute() ? path.string() : "./" + path.string();
+}
 
 inline Status sqliteError(sqlite3* db, int result, const std::string& path) {
     const std::string message =

@@ -150,6 +150,24 @@ private slots:
         QCOMPARE(SessionWriter::create(path, {}).status().code(), Code::InvalidArgument);
         QVERIFY(readSessionSummary(path).ok());
     }
+    // SQLite has names of its own for databases that are no files.
+    void anySessionNameIsAFile()
+    {
+        const QString before = QDir::currentPath();
+        QVERIFY(QDir::setCurrent(m_dir.path()));
+        std::vector<std::string> faults;
+        for (const char* name : {":memory:", "file:x?mode=memory", "file:y", "file::memory:", "-s", "a?b#c%41"}) {
+            const auto writer = SessionWriter::create(name, {{"model", "tiny"}});
+            if (!writer || !fs::exists(name)) faults.push_back(name);
+        }
+        for (const char* name : {":memory:", "file:x?mode=memory", "file:y"}) {
+            const auto summary = readSessionSummary(name);
+            if (!summary || summary->meta.at("model") != "tiny") faults.push_back(name);
+        }
+        QVERIFY(QDir::setCurrent(before));
+        QVERIFY2(faults.empty(), faults.empty() ? "" : faults[0].c_str());
+    }
+
     void unwritableFoldersAreNamed()
     {
         const auto writer = SessionWriter::create("/proc/none/x.colibri-session", {});

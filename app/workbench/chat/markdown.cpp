@@ -3,6 +3,7 @@
 
 #include <QRegularExpression>
 #include <QStringList>
+#include <algorithm>
 
 namespace colibri::ui {
 namespace {
@@ -24,21 +25,50 @@ std::vector<Line> splitLines(const QString& source, int from) {
     return out;
 }
 
-// Inline marks in source[begin, end).
+// Looks for one mark in a stretch, from places that go forward only: it remembers the mark it found
+// last, so that all looks together walk over the stretch once.
+class MarkFinder {
+public:
+    MarkFinder(QStringView stretch, int begin, QStringView mark)
+        : m_stretch(stretch), m_mark(mark), m_begin(begin) {}
+
+    // Where in the source the next mark begins, at `from` or behind it; -1: nowhere.
+    int next(int from) {
+        if (m_found != kNone && m_found < from) {
+            const qsizetype at = m_stretch.indexOf(m_mark, from - m_begin);
+            m_found = at < 0 ? kNone : int(at) + m_begin;
+        }
+        return m_found;
+    }
+
+private:
+    static constexpr int kNone = -1, kUnknown = -2;
+
+    QStringView m_stretch, m_mark;
+    int m_begin, m_found = kUnknown;
+};
+
+// Inline marks in source[begin, end), a part of one line.
 void parseInline(const QString& source, int begin, int end, int base, bool streaming,
                  MarkedText* out) {
+    const QStringView stretch = QStringView(source).mid(begin, end - begin);
+    MarkFinder code(stretch, begin, u"`"), stars(stretch, begin, u"**"), bars(stretch, begin, u"__"),
+        star(stretch, begin, u"*"), opens(stretch, begin, u"["),
+        middles(stretch, begin, u"]("), closes(stretch, begin, u")");
     int at = begin, plain = begin;
     const auto flush = [&](int to) {
         if (to > plain) out->append(source.mid(plain, to - plain), plain, base);
     };
-    const auto find = [&](const QString& mark, int from) {
-        const qsizetype found = source.indexOf(mark, from);
-        return found >= 0 && found < end ? int(found) : -1;
+    // What stands between marks, and where to go on behind them.
+    const auto marked = [&](int from, int to, int after, int flag, bool open) {
+        flush(at);
+        parseInline(source, from, to, base | flag, open, out);
+        at = plain = std::min(end, after);
     };
     while (at < end) {
         const QChar c = source[at];
         if (c == '`') {
-            const int close = find("`", at + 1);
+            const int close = code.next(at + 1);
             if (close > at + 1) {
                 flush(at);
                 out->append(source.mid(at + 1, close - at - 1), at + 1, base | TextStyle::Code);
@@ -46,37 +76,25 @@ void parseInline(const QString& source, int begin, int end, int base, bool strea
                 continue;
             }
         } else if ((c == '*' || c == '_') && at + 1 < end && source[at + 1] == c) {
-            const QString mark(2, c);
-            int close = find(mark, at + 2);
-            const bool opens = at + 2 < end && !source[at + 2].isSpace();
-            if (close < 0 && streaming && opens) close = end;
-            if (opens && close > at + 2) {
-                flush(at);
-                parseInline(source, at + 2, close, base | TextStyle::Strong, streaming, out);
-                at = plain = std::min(end, close + 2);
+            const bool starts = at + 2 < end && !source[at + 2].isSpace();
+            int close = starts ? (c == '*' ? stars : bars).next(at + 2) : -1;
+            if (close < 0 && streaming) close = end;
+            if (starts && close > at + 2) {
+                marked(at + 2, close, close + 2, TextStyle::Strong, streaming);
                 continue;
             }
         } else if (c == '*' && at + 1 < end && !source[at + 1].isSpace() && source[at + 1] != '*') {
-            const int close = find("*", at + 1);
+            const int close = star.next(at + 1);
             if (close > at + 1 && !source[close - 1].isSpace()) {
-                flush(at);
-                parseInline(source, at + 1, close, base | TextStyle::Strong, streaming, out);
-                at = plain = close + 1;
+                marked(at + 1, close, close + 1, TextStyle::Strong, streaming);
                 continue;
             }
         } else if (c == '[') {
-            const int middle = find("](", at + 1);
-            const int close = middle > 0 ? find(")", middle + 2) : -1;
-            if (close > 0 && source.indexOf('\n', at) >= close) {
-                flush(at);
-                parseInline(source, at + 1, middle, base | TextStyle::Link, false, out);
-                at = plain = close + 1;
-                continue;
-            }
-            if (close > 0 && source.indexOf('\n', at) < 0) {
-                flush(at);
-                parseInline(source, at + 1, middle, base | TextStyle::Link, false, out);
-                at = plain = close + 1;
+            // The bracket nearest to "](" begins the link: "a[0] and [here](x)".
+            const int middle = middles.next(at + 1), other = opens.next(at + 1);
+            const int close = middle > 0 ? closes.next(middle + 2) : -1;
+            if (close > 0 && (other < 0 || other > middle)) {
+                marked(at + 1, middle, close + 1, TextStyle::Link, false);
                 continue;
             }
         } else if (c == '\\' && at + 1 < end && source[at + 1].isPunct()) {
@@ -99,8 +117,8 @@ std::vector<Line> tableCells(const QString& source, const Line& line) {
     if (end > from && source[end - 1] == '|') --end;
     int at = from;
     while (at <= end) {
-        qsizetype bar = source.indexOf('|', at);
-        if (bar < 0 || bar > end) bar = end;
+        qsizetype bar = at;
+        while (bar < end && source[bar] != '|') ++bar;
         int a = at, b = int(bar);
         while (a < b && source[a].isSpace()) ++a;
         while (b > a && source[b - 1].isSpace()) --b;
@@ -110,9 +128,19 @@ std::vector<Line> tableCells(const QString& source, const Line& line) {
     return cells;
 }
 
+// | --- | :--: |
 bool isTableRule(const QString& text) {
-    static const QRegularExpression rule("^\\s*\\|?\\s*:?-{2,}:?\\s*(\\|\\s*:?-{2,}:?\\s*)*\\|?\\s*$");
-    return text.contains('-') && rule.match(text).hasMatch();
+    QStringView rest = QStringView(text).trimmed();
+    if (rest.startsWith('|')) rest = rest.mid(1);
+    if (rest.endsWith('|')) rest.chop(1);
+    for (QStringView cell : rest.split('|')) {
+        cell = cell.trimmed();
+        if (cell.startsWith(':')) cell = cell.mid(1);
+        if (cell.endsWith(':')) cell.chop(1);
+        if (cell.size() < 2 || std::any_of(cell.begin(), cell.end(), [](QChar c) { return c != '-'; }))
+            return false;
+    }
+    return true;
 }
 
 bool looksNumeric(const QString& text) {
@@ -122,14 +150,14 @@ bool looksNumeric(const QString& text) {
 
 void finishTable(MarkdownBlock* block) {
     if (block->rows.size() < 2) return;
-    for (size_t c = 0; c < block->rows[0].size(); ++c) {
-        bool numeric = true;
-        for (size_t r = 1; r < block->rows.size(); ++r) {
-            if (c < block->rows[r].size() && !block->rows[r][c].text.isEmpty())
-                numeric = numeric && looksNumeric(block->rows[r][c].text);
+    block->rightAligned.assign(block->rows[0].size(), 1);
+    for (size_t r = 1; r < block->rows.size(); ++r) {
+        const auto& row = block->rows[r];
+        for (size_t c = 0; c < std::min(row.size(), block->rows[0].size()); ++c) {
+            if (!row[c].text.isEmpty() && !looksNumeric(row[c].text)) block->rightAligned[c] = 0;
         }
-        block->rightAligned.push_back(numeric && c > 0);
     }
+    if (!block->rightAligned.empty()) block->rightAligned[0] = 0;
 }
 
 struct Parser {

@@ -96,6 +96,12 @@ EngineHost::EngineHost(const QString& dataDir, QObject* parent)
     setParent(parent);
     m_sessions.purge();
     connect(&m_recent, &RecentList::failed, this, &EngineHost::notSaved);
+    // Once there is a window that can say it.
+    for (const Status& damage : {m_recent.damage(), m_measurements.damage()}) {
+        if (damage.ok()) continue;
+        QMetaObject::invokeMethod(
+            this, [this, damage] { emit notRead(damage); }, Qt::QueuedConnection);
+    }
 }
 
 EngineHost::~EngineHost() {

@@ -75,6 +75,7 @@ signals:
     void loadFailed(const colibri::Status& status);
     void recordingFailed(const colibri::Status& status);   // the model runs, unrecorded
     void notSaved(const colibri::Status& status);   // the recent list or the measurements
+    void notRead(const colibri::Status& status);    // of these two, what was damaged
 
 private:
     struct Loaded;

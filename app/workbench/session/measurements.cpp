@@ -9,6 +9,7 @@
 #include "app/workbench/session/save_file.h"
 #include "engine/base/file.h"
 #include "engine/base/machine.h"
+#include "engine/model/json_fields.h"
 #include "profiler/record/histogram.h"
 
 namespace colibri::ui {
@@ -16,17 +17,10 @@ namespace {
 
 constexpr int kSchema = 1;
 constexpr size_t kMinGaps = 16;
+constexpr double kMost = 1e18;        // beyond any figure that is measured here
 
-using Json = nlohmann::json;
-
-double number(const Json& json, const char* key) {
-    return json.contains(key) && json[key].is_number() ? json[key].get<double>() : 0;
-}
-
-QString text(const Json& json, const char* key) {
-    return json.contains(key) && json[key].is_string()
-               ? QString::fromStdString(json[key].get<std::string>())
-               : QString();
+QDateTime time(Fields& fields) {
+    return QDateTime::fromString(QString::fromStdString(fields.text("when", "")), Qt::ISODate);
 }
 
 }  // namespace
@@ -78,27 +72,42 @@ Measurements::Measurements(const QString& file) : m_file(file) {
 }
 
 void Measurements::read() {
-    const auto content = readTextFile(m_file.toStdString(), 16 << 20);
+    const std::string where = m_file.toStdString();
+    const auto content = readTextFile(where, 16 << 20);
     if (!content) return;
-    const Json json = Json::parse(*content, nullptr, false);
-    if (!json.is_object() || json.value("schema", 0) != kSchema ||
-        text(json, "machine").toStdString() != machineFingerprint()) {
-        return;
-    }
-    if (!json.contains("runs") || !json["runs"].is_object()) return;
-    for (const auto& [fingerprint, item] : json["runs"].items()) {
-        if (!item.is_object()) continue;
+    const auto json = parseJson(*content, where);
+    m_damage = json ? read(*json, where) : json.status();
+}
+
+// Single figures that are damaged are left out; the first is told.
+Status Measurements::read(const nlohmann::json& json, const std::string& where) {
+    Fields file(json, where);
+    file.integer("schema", kSchema, kSchema);
+    const std::string machine = file.text("machine");
+    COLIBRI_TRY(file.status());
+    if (machine != machineFingerprint()) return {};
+    Status damage;
+    const auto sound = [&](const Fields& fields) {
+        if (damage.ok()) damage = fields.status();
+        return fields.status().ok();
+    };
+    const nlohmann::json* runs = file.find("runs");
+    if (!runs) return damage;
+    if (!runs->is_object()) return {Code::BadInput, where + ": \"runs\" is not an object"};
+    for (const auto& [fingerprint, item] : runs->items()) {
+        Fields fields(item, where + ", run \"" + fingerprint + "\"");
         ModelRun run;
-        run.decodeTokS = number(item, "decode_tok_s");
-        run.itlP99Ms = number(item, "itl_p99_ms");
-        run.gaps = uint64_t(number(item, "gaps"));
-        run.bytesPerToken = number(item, "bytes_per_token");
-        run.missShare = number(item, "miss_share");
-        run.stallShare = number(item, "stall_share");
-        run.knobs = text(item, "knobs");
-        run.when = QDateTime::fromString(text(item, "when"), Qt::ISODate);
-        m_runs[fingerprint] = run;
+        run.decodeTokS = fields.number("decode_tok_s", 0, kMost, 0);
+        run.itlP99Ms = fields.number("itl_p99_ms", 0, kMost, 0);
+        run.gaps = uint64_t(fields.number("gaps", 0, kMost, 0));
+        run.bytesPerToken = fields.number("bytes_per_token", 0, kMost, 0);
+        run.missShare = fields.number("miss_share", 0, 1, 0);
+        run.stallShare = fields.number("stall_share", 0, 1, 0);
+        run.knobs = QString::fromStdString(fields.text("knobs", ""));
+        run.when = time(fields);
+        if (sound(fields)) m_runs[fingerprint] = run;
     }
+    return damage;
 }
 
 Status Measurements::write() const {

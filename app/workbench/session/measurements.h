@@ -7,6 +7,7 @@
 #include <QString>
 #include <map>
 #include <mutex>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -46,14 +47,18 @@ class Measurements {
 public:
     explicit Measurements(const QString& file);
     std::optional<ModelRun> run(const std::string& fingerprint) const;
+    // What was wrong with the file, and is left out: all of it, or single figures.
+    const Status& damage() const { return m_damage; }
     // The figures hold for this run also where they could not be written: that is the status.
     Status setRun(const std::string& fingerprint, const ModelRun& run);
 
 private:
     void read();
+    Status read(const nlohmann::json& json, const std::string& where);
     Status write() const;
 
     QString m_file;
+    Status m_damage;
     std::map<std::string, ModelRun> m_runs;    // by the model's fingerprint
 };
 

@@ -12,6 +12,7 @@
 #include "app/workbench/session/job.h"
 #include "app/workbench/session/save_file.h"
 #include "engine/base/file.h"
+#include "engine/model/json_fields.h"
 
 namespace colibri::ui {
 namespace {
@@ -28,29 +29,33 @@ RecentList::RecentList(const QString& file, QObject* parent) : QObject(parent), 
 void RecentList::read() {
     const auto text = readTextFile(m_file.toStdString(), 4 << 20);
     if (!text) return;  // first start
-    const auto json = nlohmann::json::parse(*text, nullptr, false);
-    if (!json.is_object() || json.value("schema", 0) != kSchema || !json.contains("recent") ||
-        !json["recent"].is_array()) {
+    const auto json = parseJson(*text, m_file.toStdString());
+    if (!json) {
+        m_damage = json.status();
         return;
     }
-    for (const auto& item : json["recent"]) {
-        if (!item.is_object()) continue;
-        const auto string = [&](const char* key) {
-            return item.contains(key) && item[key].is_string()
-                       ? QString::fromStdString(item[key].get<std::string>())
-                       : QString();
-        };
-        RecentEntry entry;
-        entry.kind =
-            string("kind") == "session" ? RecentEntry::Kind::Session : RecentEntry::Kind::Model;
-        entry.path = string("path");
-        entry.name = string("name");
-        entry.what = string("what");
-        entry.bytes = item.contains("bytes") && item["bytes"].is_number_integer()
-                          ? item["bytes"].get<qint64>()
-                          : 0;
-        entry.used = QDateTime::fromString(string("used"), Qt::ISODate);
-        if (!entry.path.isEmpty()) m_entries.push_back(entry);
+    Fields fields(*json, m_file.toStdString());
+    fields.integer("schema", kSchema, kSchema);
+    const nlohmann::json* list = fields.array("recent");
+    if (!fields.status().ok()) {
+        m_damage = fields.status();
+        return;
+    }
+    for (const auto& item : *list) {
+        Fields entry(item, m_file.toStdString() + ", an entry");
+        RecentEntry read;
+        read.kind = entry.text("kind", "") == "session" ? RecentEntry::Kind::Session
+                                                        : RecentEntry::Kind::Model;
+        read.path = QString::fromStdString(entry.text("path"));
+        read.name = QString::fromStdString(entry.text("name", ""));
+        read.what = QString::fromStdString(entry.text("what", ""));
+        read.bytes = entry.integer("bytes", 0, INT64_MAX, 0);
+        read.used = QDateTime::fromString(QString::fromStdString(entry.text("used", "")), Qt::ISODate);
+        if (!entry.status().ok()) {
+            if (m_damage.ok()) m_damage = entry.status();
+        } else if (!read.path.isEmpty()) {
+            m_entries.push_back(read);
+        }
     }
 }
 

@@ -28,6 +28,8 @@ class RecentList : public QObject {
 public:
     explicit RecentList(const QString& file, QObject* parent = nullptr);
     const QVector<RecentEntry>& entries() const { return m_entries; }
+    // What was wrong with the file, and is left out: all of it, or single entries.
+    const Status& damage() const { return m_damage; }
     void add(RecentEntry entry);     // moves to the top when known already
     void remove(const QString& path);
     void restore(const RecentEntry& entry);   // undo of remove
@@ -43,6 +45,7 @@ private:
 
     QString m_file;
     QVector<RecentEntry> m_entries;
+    Status m_damage;
     Job* m_check = nullptr;
 };
 

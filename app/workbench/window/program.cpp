@@ -196,6 +196,10 @@ Program::Program(const ProgramOptions& options)
         window->messages()->error("The lists of this window could not be saved.",
                                   QString::fromStdString(status.text()));
     });
+    connect(m_host.get(), &EngineHost::notRead, window, [window](const Status& status) {
+        window->messages()->post({Message::Kind::Warn, "A damaged file was left out.",
+                                  QString::fromStdString(status.text()), {}, {}, false});
+    });
     connect(m_host.get(), &EngineHost::loadFailed, this, [this, window](const Status& status) {
         failRun(exitCodeOf(status), "The model could not be loaded: " + QString::fromStdString(status.text()));
         window->messages()->post({Message::Kind::Error, "The model could not be loaded.",

@@ -156,6 +156,7 @@ Value LoopObject::attribute(const std::string& name, bool& found) {
 }
 
 Value Runtime::attribute(const Value& object, const std::string& name) {
+    charge(1);
     if (object.is(Type::Undefined)) undefinedError(object);
     if (std::optional<Value> own = ownAttribute(object, name)) return std::move(*own);
     if (isHidden(object, name)) return hidden(object, name);
@@ -165,6 +166,7 @@ Value Runtime::attribute(const Value& object, const std::string& name) {
 }
 
 Value Runtime::item(const Value& object, const Value& key) {
+    charge(1);
     if (object.is(Type::Undefined)) undefinedError(object);
     if (object.is(Type::String) && !object.asString().ascii) chargeBytes(object.text().size());
     if (std::optional<Value> value = ownItem(object, key)) return std::move(*value);

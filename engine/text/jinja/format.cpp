@@ -26,7 +26,7 @@ std::string aligned(Runtime& runtime, const std::string& sign, const std::string
                     const Spec& spec, char ownAlign) {
     const int length = int(codePointCount(std::string_view(body)) + sign.size());
     const int missing = std::max(0, spec.width - length);
-    runtime.chargeBytes(size_t(missing) * spec.fill.size());
+    runtime.chargeBytes(sign.size() + body.size() + size_t(missing) * spec.fill.size());
     const auto fill = [&](int count) {
         std::string out;
         for (int i = 0; i < count; ++i) out += spec.fill;
@@ -308,7 +308,7 @@ std::string percentFormat(Runtime& runtime, const std::string& format, const Val
             continue;
         }
         out += converted(runtime, value ? *value : source.next(), spec, escape);
-        runtime.chargeBytes(out.size() >> 8);
+        spendOnText(16, out.size());
     }
     source.checkAllUsed();
     return out;
@@ -334,6 +334,7 @@ public:
             } else if (c == '{') {
                 const size_t end = fieldEnd(format, at + 1);
                 out += field(format.substr(at + 1, end - at - 1), depth);
+                spendOnText(16 + end - at, out.size());
                 at = end + 1;
             } else {
                 out += c;
@@ -495,6 +496,7 @@ std::string braceFormat(Runtime& runtime, const std::string& format, const Argum
 }
 
 std::string escapeHtml(std::string_view text) {
+    spend(text.size() / 8);
     std::string out;
     for (char c : text) {
         switch (c) {

@@ -64,6 +64,7 @@ DictObject dictOf(const Arguments& arguments) {
     if (!arguments.positional.empty()) {
         const Value& from = arguments.positional[0];
         if (from.is(Type::Dict)) {
+            spend(from.asDict().entries.size() * 4);
             dict = from.asDict();
         } else {
             for (const Value& pair : itemsOf(from)) {

@@ -15,6 +15,7 @@ public:
     void write(const Value& value, int depth) {
         if (depth > kDeepestValue) throw RenderError("maximum recursion depth exceeded");
         m_runtime.charge(1);
+        spendOnText(0, m_out.size());
         switch (value.type()) {
             case Type::None:
                 m_out += "null";
@@ -60,6 +61,7 @@ private:
 
     void string(const std::string& text) {
         m_runtime.chargeBytes(text.size());
+        spend(text.size() / 8);
         m_out += '"';
         for (size_t at = 0; at < text.size();) {
             const auto step = text::nextUtf8(text, at);
@@ -82,17 +84,21 @@ private:
         m_out += '"';
     }
 
+    void put(const std::string& piece) {
+        m_out += piece;
+        spendOnText(piece.size(), m_out.size());
+    }
+
     // What stands before an item; `first` of its container.
     void separate(bool first, int depth) {
-        if (!first) m_out += m_style.itemSeparator;
+        if (!first) put(m_style.itemSeparator);
         newLine(depth + 1);
     }
 
     void newLine(int depth) {
         if (!m_style.indent) return;
         m_out += '\n';
-        for (int i = 0; i < depth; ++i) m_out += *m_style.indent;
-        m_runtime.chargeBytes(m_style.indent->size() * size_t(depth));
+        for (int i = 0; i < depth; ++i) put(*m_style.indent);
     }
 
     void list(const std::vector<Value>& items, int depth) {
@@ -111,6 +117,7 @@ private:
 
     void dict(const DictObject& dict, int depth) {
         std::vector<const std::pair<Value, Value>*> entries;
+        m_runtime.charge(int64_t(dict.entries.size()));
         for (const auto& entry : dict.entries) entries.push_back(&entry);
         if (m_style.sortKeys) {
             std::stable_sort(entries.begin(), entries.end(), [](const auto* a, const auto* b) {
@@ -125,7 +132,7 @@ private:
         for (size_t i = 0; i < entries.size(); ++i) {
             separate(i == 0, depth);
             key(entries[i]->first);
-            m_out += m_style.keySeparator;
+            put(m_style.keySeparator);
             write(entries[i]->second, depth + 1);
         }
         newLine(depth);

@@ -108,6 +108,7 @@ Value dictsort(Runtime& runtime, const Value& value, const Arguments& arguments)
     if (!value.is(Type::Dict))
         throw RenderError(reprText(typeName(value) + " object") + " has no attribute 'items'");
     std::vector<Keyed> items;
+    runtime.charge(int64_t(value.asDict().entries.size()) * 4);
     for (const auto& [key, item] : value.asDict().entries) {
         const Value& sortBy = by == "key" ? key : item;
         items.push_back(
@@ -146,10 +147,11 @@ Value sum(Runtime& runtime, const Value& value, const Arguments& arguments) {
     const auto given = arguments.bind("sum", {"attribute", "start"});
     Value total = given[1] ? *given[1] : Value::integer(0);
     if (total.is(Type::String)) typeError("sum() can't sum strings [use ''.join(seq) instead]");
-    const bool byAttribute = given[0] && !given[0]->is(Type::None);
+    const std::vector<Value> path =
+        given[0] && !given[0]->is(Type::None) ? pathOf(*given[0]) : std::vector<Value>();
     for (const Value& item : itemsOf(value)) {
-        const Value part =
-            byAttribute ? follow(runtime, item, pathOf(*given[0]), Value::none()) : item;
+        const Value part = follow(runtime, item, path, Value::none());
+        runtime.charge(1);
         total = binaryOperator(runtime, BinaryOperator::Add, total, part);
     }
     return total;
@@ -161,14 +163,15 @@ Value groupby(Runtime& runtime, const Value& value, const Arguments& arguments) 
     const Value fallback = given[1] ? *given[1] : Value::none();
     auto items = keyed(runtime, value, KeyOf(given[0], caseSensitive), fallback);
     sortKeyed(items, false);
+    const std::vector<Value> path = pathOf(*given[0]);
     std::vector<Value> groups;
     for (size_t begin = 0, end; begin < items.size(); begin = end) {
         std::vector<Value> members;
         for (end = begin; end < items.size() && equal(items[end].key, items[begin].key); ++end)
             members.push_back(items[end].item);
         // The group is named as its first member writes it.
-        const Value name = caseSensitive ? items[begin].key
-                                         : follow(runtime, members[0], pathOf(*given[0]), fallback);
+        const Value name =
+            caseSensitive ? items[begin].key : follow(runtime, members[0], path, fallback);
         groups.push_back(Value::tuple({name, Value::list(std::move(members))}, true));
     }
     return runtime.list(std::move(groups));
@@ -178,7 +181,8 @@ Value join(Runtime& runtime, const Value& value, const Arguments& arguments) {
     const auto given = arguments.bind("join", {"d", "attribute"});
     std::vector<Value> items = itemsOf(value);
     if (given[1] && !given[1]->is(Type::None)) {
-        for (Value& item : items) item = follow(runtime, item, pathOf(*given[1]), Value::none());
+        const std::vector<Value> path = pathOf(*given[1]);
+        for (Value& item : items) item = follow(runtime, item, path, Value::none());
     }
     bool safe = false;  // with escaping on, one safe item makes the whole safe
     for (const Value& item : items)
@@ -189,7 +193,7 @@ Value join(Runtime& runtime, const Value& value, const Arguments& arguments) {
     for (size_t i = 0; i < items.size(); ++i) {
         if (i > 0) out += between;
         out += textOf(items[i]);
-        if (out.size() > Limits().value) runtime.chargeBytes(out.size());
+        spendOnText(between.size() + 16, out.size());
     }
     return runtime.text(std::move(out), safe);
 }
@@ -214,6 +218,9 @@ Value first(Runtime&, const Value& value, const Arguments&) {
         if (generator.next < generator.items.size()) return generator.items[generator.next++];
     } else if (value.is(Type::List) || value.is(Type::Tuple)) {
         if (!value.items().empty()) return value.items()[0];
+    } else if (value.is(Type::String)) {
+        const std::string& text = value.text();
+        if (!text.empty()) return Value::string(text.substr(0, text::nextUtf8(text, 0).bytes));
     } else if (std::vector<Value> items = itemsOf(value); !items.empty()) {
         return items[0];
     }
@@ -222,6 +229,10 @@ Value first(Runtime&, const Value& value, const Arguments&) {
 
 Value last(Runtime&, const Value& value, const Arguments&) {
     if (value.is(Type::Generator)) typeError("'generator' object is not reversible");
+    if (value.is(Type::String) && !value.text().empty()) {
+        const std::string& text = value.text();
+        return Value::string(text.substr(text::previousUtf8(text, text.size())));
+    }
     const std::vector<Value> items = itemsOf(value);
     return items.empty() ? Value::undefined("No last item, sequence was empty.") : items.back();
 }
@@ -236,12 +247,13 @@ Value reverse(Runtime& runtime, const Value& value, const Arguments&) {
                                      : Value::generator(std::move(items));
 }
 
-Value batch(Runtime&, const Value& value, const Arguments& arguments) {
+Value batch(Runtime& runtime, const Value& value, const Arguments& arguments) {
     const auto given = arguments.bind("batch", {"linecount", "fill_with"}, 1);
     const int64_t count = wholeArgument(given[0], 0);
     std::vector<Value> out, row;
     for (Value& item : itemsOf(value)) {
         if (int64_t(row.size()) == count) out.push_back(Value::list(std::exchange(row, {})));
+        runtime.charge(1);
         row.push_back(std::move(item));
     }
     if (!row.empty()) {

@@ -22,6 +22,8 @@ private:
     T m_before;
 };
 
+thread_local Runtime* t_running = nullptr;
+
 ScopePtr innerScope(ScopePtr parent) {
     auto scope = std::make_shared<Scope>();
     scope->parent = std::move(parent);
@@ -30,7 +32,18 @@ ScopePtr innerScope(ScopePtr parent) {
 
 }  // namespace
 
+void spend(size_t steps) {
+    if (t_running) t_running->charge(int64_t(steps));
+}
+
+void spendOnText(size_t piece, size_t whole) {
+    if (whole > Limits().value)
+        throw RenderError("a text of " + std::to_string(whole) + " bytes is too large");
+    spend(piece / 16);
+}
+
 Value* Scope::find(std::string_view name) {
+    spend(variables.size() / 16);
     for (auto& [key, value] : variables) {
         if (key == name) return &value;
     }
@@ -46,6 +59,7 @@ void Scope::set(std::string_view name, Value value) {
 }
 
 const Value* Arguments::find(std::string_view name) const {
+    spend(named.size() / 4);
     for (const auto& [key, value] : named) {
         if (key == name) return &value;
     }
@@ -55,6 +69,7 @@ const Value* Arguments::find(std::string_view name) const {
 std::vector<std::optional<Value>> Arguments::bind(std::string_view function,
                                                   std::initializer_list<const char*> parameters,
                                                   size_t required) const {
+    spend(named.size());
     std::vector<std::optional<Value>> out(parameters.size());
     if (positional.size() > parameters.size()) {
         typeError(std::string(function) + "() takes at most " + std::to_string(parameters.size()) +
@@ -147,6 +162,7 @@ std::string Runtime::textFor(const Value& value) {
 
 std::string Runtime::render(ScopePtr root) {
     m_stackTop = static_cast<const char*>(__builtin_frame_address(0));
+    const Swapped running(t_running, this);
     m_root = m_scope = std::move(root);
     m_captured.push_back(m_root);
     std::string out;
@@ -405,6 +421,7 @@ std::vector<const Value*> Runtime::bindMacro(const MacroObject& macro, const Arg
                                              Scope& scope) {
     const MacroBody& body = *macro.body;
     const size_t count = body.parameters.size();
+    spend((count + 1) * given.named.size());
     std::vector<bool> used(given.named.size());
     const auto takeNamed = [&](std::string_view name) -> const Value* {
         for (size_t i = 0; i < given.named.size(); ++i) {

@@ -86,7 +86,7 @@ public:
     std::string render(ScopePtr root);
     Position where() const { return m_at; }
 
-    // Counts work; RenderError when there is too much.
+    // Counts work; RenderError when there is too much. spend() comes here as well.
     void charge(int64_t steps);
     void chargeBytes(size_t bytes);
     void checkStack() const;

@@ -88,6 +88,8 @@ struct ByteRange {
 };
 std::optional<ByteRange> rangeOf(const std::string& text, const std::optional<Value>& start,
                                  const std::optional<Value>& end) {
+    if (!start && !end) return ByteRange{0, text.size()};
+    spend(text.size() / 4);
     const int64_t count = int64_t(codePointCount(std::string_view(text)));
     const auto place = [&](int64_t at) { return at < 0 ? std::max<int64_t>(0, at + count) : at; };
     const int64_t from = place(std::max<int64_t>(numberOf(start, 0), -count));
@@ -114,19 +116,20 @@ Value startsOrEnds(Runtime&, const Value& self, const Arguments& arguments) {
         if (!range) continue;
         const std::string_view part =
             std::string_view(self.text()).substr(range->begin, range->end - range->begin);
+        spend(1 + std::min(text.size(), part.size()) / 16);
         if (atEnd ? part.ends_with(text) : part.starts_with(text)) return Value::boolean(true);
     }
     return Value::boolean(false);
 }
 
 template <bool fromRight, bool mustFind>
-Value findText(Runtime&, const Value& self, const Arguments& arguments) {
+Value placeOf(Runtime&, const Value& self, const Arguments& arguments) {
     const Bound given = arguments.bind("find", {"sub", "start", "end"}, 1);
     const std::string& wanted = textOf(*given[0], "argument 1");
     if (const auto range = rangeOf(self.text(), given[1], given[2])) {
         const std::string_view part =
             std::string_view(self.text()).substr(range->begin, range->end - range->begin);
-        const size_t at = fromRight ? part.rfind(wanted) : part.find(wanted);
+        const size_t at = fromRight ? findLastText(part, wanted) : findText(part, wanted);
         if (at != std::string_view::npos) {
             return Value::integer(Integer(
                 codePointCount(std::string_view(self.text()).substr(0, range->begin + at))));
@@ -145,8 +148,8 @@ Value countText(Runtime&, const Value& self, const Arguments& arguments) {
         std::string_view(self.text()).substr(range->begin, range->end - range->begin);
     if (wanted.empty()) return Value::integer(Integer(codePointCount(part)) + 1);
     Integer count = 0;
-    for (size_t at = part.find(wanted); at != std::string_view::npos;
-         at = part.find(wanted, at + wanted.size()))
+    for (size_t at = findText(part, wanted); at != std::string_view::npos;
+         at = findText(part, wanted, at + wanted.size()))
         ++count;
     return Value::integer(count);
 }
@@ -175,7 +178,7 @@ Value joinItems(Runtime& runtime, const Value& self, const Arguments& arguments)
         }
         if (index++ > 0) out += self.text();
         out += safe && !item.asString().safe ? escapeHtml(item.text()) : item.text();
-        if (out.size() > (1 << 20)) runtime.chargeBytes(out.size() >> 10);
+        spendOnText(self.text().size() + item.text().size(), out.size());
     }
     return like(runtime, self, std::move(out));
 }
@@ -220,7 +223,7 @@ Value partition(Runtime&, const Value& self, const Arguments& arguments) {
     const std::string& wanted = textOf(separator, "separator");
     if (wanted.empty()) throw RenderError("empty separator");
     const std::string& text = self.text();
-    const size_t at = fromRight ? text.rfind(wanted) : text.find(wanted);
+    const size_t at = fromRight ? findLastText(text, wanted) : findText(text, wanted);
     const Value empty = Value::string("");
     if (at == std::string::npos) {
         return fromRight ? Value::tuple({empty, empty, self}) : Value::tuple({self, empty, empty});
@@ -242,6 +245,7 @@ Value removeEnd(Runtime& runtime, const Value& self, const Arguments& arguments)
 template <bool (*wanted)(char32_t)>
 Value allAre(Runtime&, const Value& self, const Arguments&) {
     const std::u32string codes = toCodePoints(self.text());
+    spend(codes.size() / 2);
     return Value::boolean(!codes.empty() && std::all_of(codes.begin(), codes.end(), wanted));
 }
 
@@ -260,6 +264,7 @@ Value isCase(Runtime& runtime, const Value& self, const Arguments&) {
 
 Value isTitleCase(Runtime&, const Value& self, const Arguments&) {
     bool any = false, inWord = false;
+    spend(self.text().size() / 2);
     for (char32_t code : toCodePoints(self.text())) {
         const bool upper = isUpper(code) || isTitle(code), lower = isLower(code);
         if ((upper && inWord) || (lower && !inWord)) return Value::boolean(false);
@@ -279,7 +284,7 @@ Value expandTabs(Runtime& runtime, const Value& self, const Arguments& arguments
             const int64_t spaces = size > 0 ? size - column % size : 0;
             out.append(size_t(spaces), ' ');
             column += spaces;
-            runtime.chargeBytes(size_t(spaces));
+            spendOnText(size_t(spaces) + 16, out.size());
         } else {
             text::appendUtf8(out, code);
             column = code == '\n' || code == '\r' ? 0 : column + 1;
@@ -303,10 +308,10 @@ const Row kStringMethods[] = {
     {"splitlines", splitIntoLines},
     {"startswith", startsOrEnds<false>},
     {"endswith", startsOrEnds<true>},
-    {"find", findText<false, false>},
-    {"rfind", findText<true, false>},
-    {"index", findText<false, true>},
-    {"rindex", findText<true, true>},
+    {"find", placeOf<false, false>},
+    {"rfind", placeOf<true, false>},
+    {"index", placeOf<false, true>},
+    {"rindex", placeOf<true, true>},
     {"count", countText},
     {"replace", replaceText},
     {"join", joinItems},

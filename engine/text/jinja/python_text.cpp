@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/text/jinja/python_text.h"
 
+#include <string.h>
 #include <utf8proc.h>
 
 #include <algorithm>
@@ -89,6 +90,7 @@ void appendLower(std::u32string& out, std::u32string_view text, size_t at) {
 template <typename Change>
 std::string changed(std::string_view text, Change change) {
     const std::u32string codes = toCodePoints(text);
+    spend(codes.size() / 4);
     std::u32string out;
     out.reserve(codes.size());
     for (size_t i = 0; i < codes.size(); ++i) change(out, codes, i);
@@ -103,6 +105,7 @@ bool isLineEnd(char32_t code) {
 }  // namespace
 
 size_t codePointCount(std::string_view text) {
+    spend(text.size() / 16);
     return size_t(
         std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
 }
@@ -112,6 +115,7 @@ size_t codePointCount(const StringObject& text) {
 }
 
 std::u32string toCodePoints(std::string_view text) {
+    spend(text.size() / 8);
     std::u32string out;
     out.reserve(text.size());
     for (size_t at = 0; at < text.size();) {
@@ -123,6 +127,7 @@ std::u32string toCodePoints(std::string_view text) {
 }
 
 std::string toUtf8(std::u32string_view codes) {
+    spend(codes.size() / 8);
     std::string out;
     out.reserve(codes.size());
     for (char32_t code : codes) appendUtf8(out, code);
@@ -175,6 +180,7 @@ bool isPrintable(char32_t code) {
 
 bool isIdentifier(std::string_view text) {
     if (text.empty()) return false;
+    spend(text.size() / 2);
     for (size_t at = 0; at < text.size();) {
         const Utf8Step step = nextUtf8(text, at);
         const auto category = categoryOf(step.code);
@@ -239,6 +245,7 @@ namespace {
 
 template <typename Wanted>
 std::string_view stripIf(std::string_view text, Side side, Wanted wanted) {
+    const size_t before = text.size();
     while ((int(side) & int(Side::Left)) && !text.empty()) {
         const Utf8Step step = nextUtf8(text, 0);
         if (!wanted(step.code)) break;
@@ -249,6 +256,7 @@ std::string_view stripIf(std::string_view text, Side side, Wanted wanted) {
         if (!wanted(nextUtf8(text, at).code)) break;
         text = text.substr(0, at);
     }
+    spend((before - text.size()) / 4);
     return text;
 }
 
@@ -259,14 +267,16 @@ std::string_view strip(std::string_view text, Side side) {
 }
 
 std::string_view strip(std::string_view text, Side side, std::string_view characters) {
-    const std::u32string set = toCodePoints(characters);
+    std::u32string set = toCodePoints(characters);
+    std::sort(set.begin(), set.end());
     return stripIf(text, side,
-                   [&](char32_t code) { return set.find(code) != std::u32string::npos; });
+                   [&](char32_t code) { return std::binary_search(set.begin(), set.end(), code); });
 }
 
 std::vector<std::string> splitWords(std::string_view text, int64_t most, bool fromRight) {
     std::vector<std::string> out;
     const Side outside = fromRight ? Side::Right : Side::Left;
+    spend(text.size() / 8);
     text = strip(text, outside);
     while (!text.empty()) {
         if (most >= 0 && int64_t(out.size()) == most) {
@@ -298,22 +308,52 @@ std::vector<std::string> splitWords(std::string_view text, int64_t most, bool fr
     return out;
 }
 
+namespace {
+
+std::string backwards(std::string_view text) {
+    spend(text.size() / 16);
+    return {text.rbegin(), text.rend()};
+}
+
+}  // namespace
+
+size_t findText(std::string_view text, std::string_view wanted, size_t from) {
+    if (from > text.size()) return std::string_view::npos;
+    const void* found =
+        memmem(text.data() + from, text.size() - from, wanted.data(), wanted.size());
+    const size_t at =
+        found ? size_t(static_cast<const char*>(found) - text.data()) : std::string_view::npos;
+    spend(1 + ((found ? at : text.size()) - from + wanted.size()) / 16);
+    return at;
+}
+
+size_t findLastText(std::string_view text, std::string_view wanted) {
+    const size_t at = findText(backwards(text), backwards(wanted));
+    return at == std::string::npos ? at : text.size() - at - wanted.size();
+}
+
 std::vector<std::string> splitBy(std::string_view text, std::string_view separator, int64_t most,
                                  bool fromRight) {
     std::vector<std::string> out;
+    if (fromRight) {  // a search from the left in what is written backwards
+        out = splitBy(backwards(text), backwards(separator), most, false);
+        for (std::string& part : out) std::reverse(part.begin(), part.end());
+        std::reverse(out.begin(), out.end());
+        return out;
+    }
     while (most < 0 || int64_t(out.size()) < most) {
-        const size_t at = fromRight ? text.rfind(separator) : text.find(separator);
+        const size_t at = findText(text, separator);
         if (at == std::string_view::npos) break;
-        out.emplace_back(fromRight ? text.substr(at + separator.size()) : text.substr(0, at));
-        text = fromRight ? text.substr(0, at) : text.substr(at + separator.size());
+        out.emplace_back(text.substr(0, at));
+        text.remove_prefix(at + separator.size());
     }
     out.emplace_back(text);
-    if (fromRight) std::reverse(out.begin(), out.end());
     return out;
 }
 
 std::vector<std::string> splitLines(std::string_view text, bool keepEnds) {
     std::vector<std::string> out;
+    spend(text.size() / 8);
     size_t begin = 0;
     for (size_t at = 0; at < text.size();) {
         const Utf8Step step = nextUtf8(text, at);
@@ -332,6 +372,7 @@ std::vector<std::string> splitLines(std::string_view text, bool keepEnds) {
 std::string replaceAll(std::string_view text, std::string_view from, std::string_view to,
                        int64_t most) {
     std::string out;
+    spend(text.size() / 16);
     if (from.empty()) {  // between all characters, and at both ends
         size_t at = 0;
         for (; most != 0 && at < text.size(); --most) {
@@ -345,8 +386,8 @@ std::string replaceAll(std::string_view text, std::string_view from, std::string
         return out;
     }
     size_t done = 0;
-    for (size_t at = text.find(from); at != std::string_view::npos && most != 0;
-         at = text.find(from, done), --most) {
+    for (size_t at = findText(text, from); at != std::string_view::npos && most != 0;
+         at = findText(text, from, done), --most) {
         out += text.substr(done, at - done);
         out += to;
         done = at + from.size();
@@ -356,6 +397,7 @@ std::string replaceAll(std::string_view text, std::string_view from, std::string
 }
 
 std::string reprText(std::string_view text) {
+    spend(text.size() / 4);
     const bool doubleQuotes =
         text.find('\'') != std::string_view::npos && text.find('"') == std::string_view::npos;
     const char quote = doubleQuotes ? '"' : '\'';

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text as Python's str sees it: code points, its white space, its case mappings.
+// Text as Python's str sees it: code points, its white space, its case mappings. What walks over a
+// text counts that as work of the template.
 #pragma once
 
 #include <cstddef>
@@ -43,6 +44,9 @@ std::string_view strip(std::string_view text, Side side, std::string_view charac
 std::vector<std::string> splitWords(std::string_view text, int64_t most, bool fromRight);
 std::vector<std::string> splitBy(std::string_view text, std::string_view separator, int64_t most,
                                  bool fromRight);
+// Where `wanted` begins, at `from` or behind it, or last; npos. In time that grows as the length.
+size_t findText(std::string_view text, std::string_view wanted, size_t from = 0);
+size_t findLastText(std::string_view text, std::string_view wanted);
 std::vector<std::string> splitLines(std::string_view text, bool keepEnds);
 // At most `most` replacements, all when negative.
 std::string replaceAll(std::string_view text, std::string_view from, std::string_view to,

@@ -14,7 +14,9 @@ Integer remainder(Runtime& runtime, const Value& value, const Value& by) {
 
 bool cased(const Value& value, bool (*wanted)(char32_t), bool (*other)(char32_t)) {
     bool any = false;
-    for (char32_t code : toCodePoints(str(value))) {
+    const std::u32string codes = toCodePoints(str(value));
+    spend(codes.size());
+    for (char32_t code : codes) {
         if (other(code) || isTitle(code)) return false;
         any |= wanted(code);
     }

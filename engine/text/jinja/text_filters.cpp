@@ -163,7 +163,9 @@ Value truncate(Runtime& runtime, const Value& value, const Arguments& arguments)
 Value wordcount(Runtime&, const Value& value, const Arguments&) {
     Integer count = 0;
     bool inWord = false;
-    for (char32_t code : toCodePoints(str(value))) {
+    const std::u32string codes = toCodePoints(str(value));
+    spend(codes.size() / 2);
+    for (char32_t code : codes) {
         const bool word = code == '_' || isAlpha(code) || isNumericCode(code) || isDigit(code);
         count += word && !inWord;
         inWord = word;
@@ -173,6 +175,7 @@ Value wordcount(Runtime&, const Value& value, const Arguments&) {
 
 Value striptags(Runtime& runtime, const Value& value, const Arguments&) {
     std::string text = str(value), out;
+    spend(text.size() / 4);
     for (const auto& [open, close] : {std::pair{"<!--", "-->"}, std::pair{"<", ">"}}) {
         out.clear();
         size_t done = 0;
@@ -196,6 +199,7 @@ Value striptags(Runtime& runtime, const Value& value, const Arguments&) {
 
 std::string urlQuoted(const std::string& text, bool query) {
     std::string out;
+    spend(text.size() / 4);
     for (char c : text) {
         const bool plain = isalnum(static_cast<unsigned char>(c)) ||
                            std::string_view("_.-~").find(c) != std::string_view::npos;
@@ -220,8 +224,10 @@ Value urlencode(Runtime& runtime, const Value& value, const Arguments&) {
     for (const Value& pair : itemsOf(pairs)) {
         const std::vector<Value> parts = itemsOf(pair);
         if (parts.size() != 2) throw RenderError("urlencode needs pairs");
-        out += (out.empty() ? "" : "&") + urlQuoted(str(parts[0]), true) + "=" +
-               urlQuoted(str(parts[1]), true);
+        const std::string piece =
+            urlQuoted(str(parts[0]), true) + "=" + urlQuoted(str(parts[1]), true);
+        out += (out.empty() ? "" : "&") + piece;
+        spendOnText(piece.size(), out.size());
     }
     return runtime.text(std::move(out));
 }
@@ -236,20 +242,24 @@ Value xmlattr(Runtime& runtime, const Value& value, const Arguments& arguments) 
         if (name.find_first_of(" \t\n\r\f\v/>=") != std::string::npos) {
             throw RenderError("Invalid character in attribute name: " + reprText(name));
         }
-        out += (out.empty() ? "" : " ") + escapeHtml(name) + "=\"" +
-               (isSafe(item) ? str(item) : escapeHtml(str(item))) + "\"";
+        const std::string piece =
+            escapeHtml(name) + "=\"" + (isSafe(item) ? str(item) : escapeHtml(str(item))) + "\"";
+        out += (out.empty() ? "" : " ") + piece;
+        spendOnText(piece.size() + 16, out.size());
     }
     if ((!given[0] || truthy(*given[0])) && !out.empty()) out.insert(0, " ");
     return runtime.text(std::move(out), runtime.autoescape());
 }
 
 std::optional<double> readDouble(std::string_view text) {
-    std::string clean(strip(text, Side::Both));
-    for (size_t i = 1; i + 1 < clean.size(); ++i) {
-        if (clean[i] == '_' && isdigit(static_cast<unsigned char>(clean[i - 1])) &&
-            isdigit(static_cast<unsigned char>(clean[i + 1]))) {
-            clean.erase(i, 1);
-        }
+    text = strip(text, Side::Both);
+    spend(text.size() / 8);
+    std::string clean;
+    for (size_t i = 0; i < text.size(); ++i) {
+        const auto digitAt = [&](size_t at) {
+            return at < text.size() && isdigit(static_cast<unsigned char>(text[at]));
+        };
+        if (text[i] != '_' || i == 0 || !digitAt(i - 1) || !digitAt(i + 1)) clean += text[i];
     }
     std::string_view digits = clean;
     const bool negative = digits.starts_with('-');
@@ -266,6 +276,7 @@ std::optional<double> readDouble(std::string_view text) {
 // int(text, base), with Python's prefixes and underscores.
 std::optional<Integer> readInteger(std::string_view text, int base) {
     text = strip(text, Side::Both);
+    spend(text.size() / 16);
     const bool negative = text.starts_with('-');
     if (negative || text.starts_with('+')) text.remove_prefix(1);
     const char mark = text.size() > 1 && text[0] == '0' ? char(text[1] | 0x20) : '\0';
@@ -419,18 +430,20 @@ Value wordwrap(Runtime& runtime, const Value& value, const Arguments& arguments)
             while (!line.empty() && line.back() == ' ') line.pop_back();
             if (!line.empty()) {
                 out += (firstLine ? "" : between) + toUtf8(line);
+                spendOnText(16 + between.size(), out.size());
                 firstLine = false;
             }
             line.clear();
         };
         const size_t before = out.size();
         for (const std::string& piece : splitBy(paragraph, " ", -1, false)) {
-            std::u32string word = toCodePoints(piece);
+            const std::u32string whole = toCodePoints(piece);
+            std::u32string_view word = whole;
             const size_t space = line.empty() ? 0 : 1;
             if (line.size() + space + word.size() > width && !line.empty()) flush();
             while (breakLong && word.size() > width) {
                 line = word.substr(0, width);
-                word.erase(0, width);
+                word.remove_prefix(width);
                 flush();
             }
             if (!line.empty()) line += U' ';
@@ -438,7 +451,7 @@ Value wordwrap(Runtime& runtime, const Value& value, const Arguments& arguments)
         }
         flush();
         if (out.size() == before && !firstLine) out += between;
-        runtime.chargeBytes(out.size() >> 6);
+        spendOnText(16 + between.size(), out.size());
     }
     return runtime.text(std::move(out));
 }
@@ -448,6 +461,7 @@ Value pretty(Runtime& runtime, const Value& value, const Arguments&) {
     // Python's pformat sorts the keys.
     DictObject sorted;
     auto entries = value.asDict().entries;
+    runtime.charge(int64_t(entries.size()) * 4);
     std::stable_sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
         return compare(a.first, b.first, "<") < 0;
     });

@@ -141,8 +141,10 @@ const Value* DictObject::find(const Value& key) const {
 }
 
 const Value* DictObject::find(std::string_view key) const {
+    spend(key.size() / 16);
     const auto [from, to] = m_index.equal_range(std::hash<std::string_view>()(key));
     for (auto it = from; it != to; ++it) {
+        spend(1);
         const Value& candidate = entries[it->second].first;
         if (candidate.is(Type::String) && candidate.text() == key)
             return &entries[it->second].second;
@@ -180,6 +182,7 @@ bool truthy(const Value& value) {
 
 bool equal(const Value& a, const Value& b, int depth) {
     checkDepth(depth);
+    spend(1);
     if (a.isNumber() && b.isNumber()) {
         if (a.isInteger() && b.isInteger()) return a.asInteger() == b.asInteger();
         return a.asDouble() == b.asDouble();
@@ -190,6 +193,8 @@ bool equal(const Value& a, const Value& b, int depth) {
         case Type::None:
             return true;
         case Type::String:
+            if (a.text().size() != b.text().size()) return false;
+            spend(a.text().size() / 16);
             return a.text() == b.text();
         case Type::List:
         case Type::Tuple: {
@@ -224,6 +229,7 @@ bool equal(const Value& a, const Value& b, int depth) {
 
 int compare(const Value& a, const Value& b, std::string_view op, int depth) {
     checkDepth(depth);
+    spend(1);
     if (a.isInteger() && b.isInteger()) {
         return a.asInteger() < b.asInteger() ? -1 : a.asInteger() > b.asInteger();
     }
@@ -231,7 +237,10 @@ int compare(const Value& a, const Value& b, std::string_view op, int depth) {
         return a.asDouble() < b.asDouble() ? -1 : a.asDouble() > b.asDouble();
     }
     // UTF-8 sorts as its code points do.
-    if (a.is(Type::String) && b.is(Type::String)) return a.text().compare(b.text());
+    if (a.is(Type::String) && b.is(Type::String)) {
+        spend(std::min(a.text().size(), b.text().size()) / 16);
+        return a.text().compare(b.text());
+    }
     if (a.type() == b.type() && (a.is(Type::List) || a.is(Type::Tuple))) {
         const auto& x = a.items();
         const auto& y = b.items();
@@ -248,6 +257,7 @@ int compare(const Value& a, const Value& b, std::string_view op, int depth) {
 
 size_t hashOf(const Value& value, int depth) {
     checkDepth(depth);
+    spend(1);
     switch (value.type()) {
         case Type::Undefined:
             return 1;
@@ -258,6 +268,7 @@ size_t hashOf(const Value& value, int depth) {
         case Type::Float:
             return std::hash<double>()(value.asDouble());
         case Type::String:
+            spend(value.text().size() / 16);
             return std::hash<std::string_view>()(value.text());
         case Type::Tuple: {
             size_t hash = 3;
@@ -318,14 +329,18 @@ std::vector<Value> itemsOf(const Value& value) {
         case Type::Undefined:
             return out;
         case Type::String:
+            spend(value.text().size());
             return charactersOf(value.text());
         case Type::List:
         case Type::Tuple:
+            spend(value.items().size());
             return value.items();
         case Type::Dict:
+            spend(value.asDict().entries.size() / 4);
             for (const auto& [key, item] : value.asDict().entries) out.push_back(key);
             return out;
         case Type::View:
+            spend(value.asView().dict->entries.size() * 2);
             for (const auto& [key, item] : value.asView().dict->entries) {
                 const ViewKind kind = value.asView().kind;
                 out.push_back(kind == ViewKind::Keys     ? key
@@ -335,12 +350,14 @@ std::vector<Value> itemsOf(const Value& value) {
             return out;
         case Type::Range: {
             const RangeObject& range = value.asRange();
+            spend(size_t(range.count()) / 4);
             for (Integer i = 0; i < range.count(); ++i)
                 out.push_back(Value::integer(range.start + i * range.step));
             return out;
         }
         case Type::Generator: {
             Generator& generator = value.asGenerator();
+            spend((generator.items.size() - generator.next) / 4);
             out.assign(generator.items.begin() + generator.next, generator.items.end());
             generator.next = generator.items.size();
             return out;
@@ -356,7 +373,7 @@ bool contains(const Value& container, const Value& item) {
             if (item.is(Type::Undefined)) undefinedError(item);
             typeError("'in <string>' requires string as left operand, not " + typeName(item));
         }
-        return container.text().find(item.text()) != std::string::npos;
+        return findText(container.text(), item.text()) != std::string::npos;
     }
     if (container.is(Type::Dict)) return container.asDict().find(item) != nullptr;
     if (container.is(Type::Range) && item.isInteger()) {
@@ -397,73 +414,116 @@ std::string describe(const Value& value) {
 }
 
 std::string str(const Value& value) {
-    if (value.is(Type::String)) return value.text();
+    if (value.is(Type::String)) {
+        spend(value.text().size() / 16);
+        return value.text();
+    }
     return value.is(Type::Undefined) ? std::string() : repr(value);
 }
 
 namespace {
 
-std::string reprItems(const std::vector<Value>& items, int depth) {
-    std::string out;
-    for (const Value& item : items) out += (out.empty() ? "" : ", ") + repr(item, depth + 1);
-    return out;
-}
-
-std::string reprDict(const DictObject& dict, int depth) {
-    std::string out;
-    for (const auto& [key, item] : dict.entries) {
-        out += (out.empty() ? "" : ", ") + repr(key, depth + 1) + ": " + repr(item, depth + 1);
+// Into one text, however deep the value is.
+class ReprWriter {
+public:
+    void write(const Value& value, int depth) {
+        checkDepth(depth);
+        spend(1);
+        switch (value.type()) {
+            case Type::List:
+                put("[");
+                items(value.items(), depth);
+                return put("]");
+            case Type::Tuple:
+                put("(");
+                items(value.items(), depth);
+                return put(value.items().size() == 1 ? ",)" : ")");
+            case Type::Dict:
+                return dict(value.asDict(), depth);
+            case Type::View:
+                put(typeName(value) + "([");
+                items(itemsOf(value), depth);
+                return put("])");
+            case Type::Namespace:
+                put("<Namespace ");
+                dict(value.asNamespace().attributes, depth + 1);
+                return put(">");
+            default:
+                return put(single(value));
+        }
     }
-    return "{" + out + "}";
-}
+
+    std::string take() { return std::move(m_out); }
+
+private:
+    void put(std::string_view piece) {
+        m_out += piece;
+        spendOnText(piece.size(), m_out.size());
+    }
+
+    void items(const std::vector<Value>& list, int depth) {
+        for (size_t i = 0; i < list.size(); ++i) {
+            if (i > 0) put(", ");
+            write(list[i], depth + 1);
+        }
+    }
+
+    void dict(const DictObject& dict, int depth) {
+        put("{");
+        bool first = true;
+        for (const auto& [key, item] : dict.entries) {
+            if (!std::exchange(first, false)) put(", ");
+            write(key, depth + 1);
+            put(": ");
+            write(item, depth + 1);
+        }
+        put("}");
+    }
+
+    // What holds no other values.
+    static std::string single(const Value& value) {
+        switch (value.type()) {
+            case Type::Undefined:
+                return "Undefined";
+            case Type::None:
+                return "None";
+            case Type::Bool:
+                return value.asInteger() ? "True" : "False";
+            case Type::Int:
+                return formatInteger(value.asInteger());
+            case Type::Float:
+                return formatDouble(value.asDouble());
+            case Type::String:
+                return value.asString().safe ? "Markup(" + reprText(value.text()) + ")"
+                                             : reprText(value.text());
+            case Type::Range: {
+                const RangeObject& range = value.asRange();
+                return "range(" + formatInteger(range.start) + ", " + formatInteger(range.stop) +
+                       (range.step == 1 ? "" : ", " + formatInteger(range.step)) + ")";
+            }
+            case Type::Macro:
+                return "<Macro " + reprText(value.asMacro().name) + ">";
+            case Type::Loop: {
+                LoopObject& loop = value.asLoop();
+                return "<LoopContext " + std::to_string(loop.index + 1) + "/" +
+                       std::to_string(loop.length()) + ">";
+            }
+            case Type::Function:
+                return "<built-in function " + value.asFunction().name + ">";
+            default:
+                return "<" + typeName(value) + " object>";
+        }
+    }
+
+    std::string m_out;
+};
 
 }  // namespace
 
 std::string repr(const Value& value, int depth) {
-    checkDepth(depth);
-    switch (value.type()) {
-        case Type::Undefined:
-            return "Undefined";
-        case Type::None:
-            return "None";
-        case Type::Bool:
-            return value.asInteger() ? "True" : "False";
-        case Type::Int:
-            return formatInteger(value.asInteger());
-        case Type::Float:
-            return formatDouble(value.asDouble());
-        case Type::String:
-            return value.asString().safe ? "Markup(" + reprText(value.text()) + ")"
-                                         : reprText(value.text());
-        case Type::List:
-            return "[" + reprItems(value.items(), depth) + "]";
-        case Type::Tuple:
-            return "(" + reprItems(value.items(), depth) + (value.items().size() == 1 ? ",)" : ")");
-        case Type::Dict:
-            return reprDict(value.asDict(), depth);
-        case Type::View: {
-            Value copy = value;
-            return typeName(value) + "([" + reprItems(itemsOf(copy), depth) + "])";
-        }
-        case Type::Range: {
-            const RangeObject& range = value.asRange();
-            return "range(" + formatInteger(range.start) + ", " + formatInteger(range.stop) +
-                   (range.step == 1 ? "" : ", " + formatInteger(range.step)) + ")";
-        }
-        case Type::Namespace:
-            return "<Namespace " + reprDict(value.asNamespace().attributes, depth + 1) + ">";
-        case Type::Macro:
-            return "<Macro " + reprText(value.asMacro().name) + ">";
-        case Type::Loop: {
-            LoopObject& loop = value.asLoop();
-            return "<LoopContext " + std::to_string(loop.index + 1) + "/" +
-                   std::to_string(loop.length()) + ">";
-        }
-        case Type::Function:
-            return "<built-in function " + value.asFunction().name + ">";
-        default:
-            return "<" + typeName(value) + " object>";
-    }
+    ReprWriter writer;
+    writer.write(value, depth);
+    return writer.take();
 }
 
 std::string formatInteger(Integer value) {

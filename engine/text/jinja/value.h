@@ -211,6 +211,13 @@ struct Cycler {
 
 constexpr int kDeepestValue = 300;
 
+// Counts work against the rendering that runs on this thread, and nothing outside of one.
+// RenderError when it is too much. Whatever walks over a value or a text counts here by itself, so
+// that no operator, filter or method can forget to.
+void spend(size_t steps);
+// A text has grown by a piece to `whole` bytes; RenderError when that is too large.
+void spendOnText(size_t piece, size_t whole);
+
 bool truthy(const Value& value);
 bool equal(const Value& a, const Value& b, int depth = 0);
 // <0, 0, >0; RenderError "'<' not supported ..." with `op` when the types have no order.

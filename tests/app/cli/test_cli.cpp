@@ -76,6 +76,16 @@ private slots:
         QTest::newRow("no tokens") << QStringList{"generate", "M", "--tokens", ""};
         QTest::newRow("bad temperature")
             << QStringList{"generate", "M", "--prompt", "a", "--temperature", "-1"};
+        const auto generate = [](const QStringList& more) {
+            return QStringList{"generate", "M", "--prompt", "a"} + more;
+        };
+        QTest::newRow("long seed") << generate({"--seed", QString("9").repeated(400)});
+        QTest::newRow("seed below 0") << generate({"--seed=-1"});
+        QTest::newRow("long count") << generate({"--max-tokens", QString("9").repeated(400)});
+        for (const char* option : {"--temperature", "--stop", "--seed", "--expert-cache-size",
+                                   "--config", "--session", "--router-table"}) {
+            QTest::addRow("empty %s", option) << generate({option, ""});
+        }
         QTest::newRow("no such isa") << QStringList{"logits", "M", "--tokens", "1", "--isa", "mmx"};
         QTest::newRow("bad dtype") << QStringList{"convert", "x", "-o", "y", "--dtype", "f8"};
         QTest::newRow("prompt over context")

@@ -81,6 +81,23 @@ private slots:
         QVERIFY(QFile::exists(session));
     }
 
+    void foreignFilesBesideASessionStay() {
+        for (const char* suffix : {"-wal", "-shm", "-journal"}) {
+            const QString session = m_dir.filePath("beside");
+            const QString foreign = write(QString("beside") + suffix, "mine");
+            for (const char* tokens : {"0", "2"}) {
+                const Run run = colibri({"generate", m_model, "--tokens", "1", "--max-tokens",
+                                         tokens, "--session", session});
+                QCOMPARE(run.code, 2);
+            }
+            QFile file(foreign);
+            QVERIFY(file.open(QIODevice::ReadOnly));
+            QCOMPARE(file.readAll(), QByteArray("mine"));
+            QVERIFY(!QFile::exists(session));
+            QVERIFY(file.remove());
+        }
+    }
+
     void chatAsJson() {
         const QString demo = COLIBRI_SOURCE_DIR "/resources/demo-model/container";
         const Run run = colibri({"chat", demo, "--json", "--max-tokens", "5", "--figures", "2"},
@@ -113,6 +130,15 @@ private slots:
         for (const char* arguments : {"--help", "--version"}) {
             const QString command = QString("'%1' %2 > /dev/full").arg(COLIBRI_BINARY, arguments);
             QCOMPARE(QProcess::execute("sh", {"-c", command}), 1);
+        }
+        // Closed, it is no better than full.
+        for (const char* arguments : {"--version", "info '%2'", "info '%2' --json",
+                                      "generate '%2' --tokens 1,2 --max-tokens 2",
+                                      "generate '%2' --tokens 1,2 --max-tokens 2 --json"}) {
+            const QString command = QString("'%1' ") + arguments + " >&-";
+            const QString line = command.contains("%2") ? command.arg(COLIBRI_BINARY, m_model)
+                                                        : command.arg(COLIBRI_BINARY);
+            QCOMPARE(QProcess::execute("sh", {"-c", line}), 1);
         }
         const Run unknown = colibri({"frob"});
         QCOMPARE(unknown.code, 2);

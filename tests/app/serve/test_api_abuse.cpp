@@ -173,8 +173,54 @@ private slots:
             const auto reply = client.Post("/v1/chat/completions", body, "application/json");
             QCOMPARE(reply->status, 400);
             const std::string message = Json::parse(reply->body)["error"]["message"];
-            QVERIFY2(message.find("file") == std::string::npos, message.c_str());   // there is none
+            QVERIFY2(message.starts_with("body"), message.c_str());
+            QVERIFY2(message.find("file") == std::string::npos, message.c_str());
         }
+    }
+
+    // In time that grows as the square of their number these would take hours.
+    void bodiesOfManySmallParts() {
+        Served served;
+        httplib::Client client = served.client();
+        const auto list = [](const std::string& piece, size_t bytes) {
+            std::string out;
+            while (out.size() < bytes) out += (out.empty() ? "" : ",") + piece;
+            return out;
+        };
+        const std::string objects = "{\"messages\":[" + list("{}", 3'900'000) + "]}";
+        QCOMPARE(client.Post("/v1/chat/completions", objects, "application/json")->status, 400);
+        std::string message = R"({"max_tokens":1,"messages":[{"role":"user","content":"x")";
+        for (int i = 0; message.size() < 3'900'000; ++i)
+            message += ",\"k" + std::to_string(i) + "\":0";
+        QCOMPARE(client.Post("/v1/chat/completions", message + "}]}", "application/json")->status,
+                 200);
+        // The server ends while they are read.
+        std::vector<std::unique_ptr<RawClient>> clients;
+        for (int i = 0; i < 4; ++i) {
+            clients.push_back(std::make_unique<RawClient>(served.server->port()));
+            clients.back()->post("/v1/chat/completions", i % 2 ? objects : message + "}]}");
+        }
+        served.server->stop();
+        QCOMPARE(served.server->connections(), 0);
+    }
+
+    void lengthsThatAreNoNumber() {
+        const Served served;
+        for (const auto& [length, status] :
+             {std::pair{"-5", "400"}, std::pair{"5x", "400"}, std::pair{"", "400"},
+              std::pair{"2\r\nContent-Length: 3", "400"}, std::pair{"0x10", "400"},
+              std::pair{"99999999999999999999999999", "413"},
+              std::pair{"18446744073709551615", "413"}}) {
+            RawClient client(served.server->port());
+            client.send(
+                std::string(
+                    "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: ") +
+                length + "\r\n\r\n");
+            // The client waits: only the refusal ends it.
+            const std::string told = client.readUntil("}}");
+            QVERIFY2(told.starts_with(std::string("HTTP/1.1 ") + status), told.c_str());
+        }
+        QCOMPARE(served.client().Get("/health")->status, 200);
     }
 
     void endsWhileClientsWait() {

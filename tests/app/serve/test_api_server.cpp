@@ -249,6 +249,38 @@ private slots:
         QCOMPARE(client.Get("/v1/models", {{"Origin", "http://localhost:3000"}})->status, 200);
     }
 
+    void namesThatBeginLikeThisMachineAreForeign() {
+        httplib::Client client = m_served->client();
+        for (const std::string host :
+             {"127.0.0.1.evil.example", "127.evil.example", "127.", "127.0.0.1.", "127.0.0.256",
+              "127.0.0.1:80.evil.example", "localhost.evil.example", "[::1].evil.example"}) {
+            QVERIFY2(!serve::isLoopback(host), host.c_str());
+            QCOMPARE(client.Get("/v1/models", {{"Host", host}})->status, 403);
+            QCOMPARE(client.Get("/v1/models", {{"Origin", "http://" + host}})->status, 403);
+            serve::ApiOptions options;
+            options.host = host;  // and so it needs a key
+            QCOMPARE(serve::ApiServer(*m_served->engine, options).start().code(),
+                     Code::InvalidArgument);
+        }
+        for (const std::string host : {"127.0.0.1", "127.8.9.255", "localhost", "::1", "[::1]"})
+            QVERIFY2(serve::isLoopback(host), host.c_str());
+        QCOMPARE(client.Get("/v1/models", {{"Host", "127.1.2.3:80"}})->status, 200);
+    }
+
+    void rangesAreNotServed() {
+        httplib::Client client = m_served->client();
+        const std::string whole = client.Get("/v1/models")->body;
+        for (const char* range : {"bytes=0-1", "bytes=0-1,4-5"}) {
+            const auto got = client.Get("/v1/models", {{"Range", range}});
+            QCOMPARE(got->status, 200);
+            QCOMPARE(got->body, whole);
+            const auto posted = client.Post("/v1/chat/completions", {{"Range", range}},
+                                            chatBody("x", 1).dump(), "application/json");
+            QCOMPARE(posted->status, 200);
+            QVERIFY(Json::accept(posted->body));
+        }
+    }
+
     void twoServersDoNotShareAPort() {
         serve::ApiOptions options;
         options.port = m_served->server->port();

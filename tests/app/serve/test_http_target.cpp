@@ -47,6 +47,39 @@ private slots:
         QCOMPARE(code("http://127.0.0.1:1"), Code::IoError);
     }
 
+    // Of a server that is not ours.
+    void figuresOfAWrongTypeAreLeftOut() {
+        httplib::Server server;
+        server.Get("/v1/models", [](const httplib::Request&, httplib::Response& res) {
+            res.set_content(R"({"data": [{"id": "m"}]})", "application/json");
+        });
+        server.Post("/v1/chat/completions", [](const httplib::Request&, httplib::Response& res) {
+            std::string events;
+            for (const char* event :
+                 {R"({"usage": {"prompt_tokens": null, "completion_tokens": "many"}})",
+                  R"({"usage": {"prompt_tokens": -3}})", R"({"usage": [1]})", R"({"choices": [4]})",
+                  R"({"choices": [{"delta": {"content": 3}}]})", R"({"choices": {"delta": 1}})",
+                  R"([])", R"({"choices": [)", R"({"choices": [{"delta": {"content": "a"}}]})",
+                  "[DONE]"}) {
+                events += std::string("data: ") + event + "\n\n";
+            }
+            res.set_content(events, "text/event-stream");
+        });
+        const int port = server.bind_to_any_port("127.0.0.1");
+        std::thread listener([&] { server.listen_after_bind(); });
+        while (!server.is_running()) QThread::msleep(1);
+        auto target = serve::HttpTarget::connect("http://127.0.0.1:" + std::to_string(port), {});
+        LoadReply reply;
+        if (target.ok()) reply = (*target)->ask(shippedLoadPrompts()[0], m_run);
+        server.stop();
+        listener.join();
+        QVERIFY2(target.ok(), target.status().text().c_str());
+        QCOMPARE(reply.error, std::string());
+        QCOMPARE(reply.promptTokens, 0u);
+        QCOMPARE(reply.tokens, 0u);
+        QCOMPARE(reply.timesNs.size(), size_t(1));
+    }
+
     void keysAndLostServersAreTold() {
         serve::ApiOptions options;
         options.apiKey = "k";

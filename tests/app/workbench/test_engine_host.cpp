@@ -5,9 +5,11 @@
 #include <QTemporaryDir>
 #include <QtTest>
 #include <mutex>
+#include <nlohmann/json.hpp>
 
 #include "app/workbench/session/engine_host.h"
 #include "app/workbench/session/inspection.h"
+#include "engine/base/machine.h"
 #include "engine/store/folder_calibration.h"
 #include "profiler/session/sqlite.h"
 #include "test_model.h"
@@ -63,6 +65,7 @@ private slots:
     void aReplyBesideOthersDoesNotMeasureTheModel();
     void recentListIsKept();
     void damagedRecentListIsAnEmptyOne();
+    void fieldsOfAWrongTypeDoNotEndTheProgram();
     void runIsMeasured();
     void jobReportsProgressAndCancels();
     void abandonedJobSaysNothing();
@@ -450,13 +453,54 @@ void TestEngineHost::recentListIsKept() {
 void TestEngineHost::damagedRecentListIsAnEmptyOne() {
     const QString file = m_dir.filePath("damaged.json");
     for (const char* text : {"{\"schema\": 1, \"recent\": [{\"path\": 7}, 3, null]}", "{", "[]",
-                             "{\"schema\": 9, \"recent\": []}", ""}) {
+                             "{\"schema\": 9, \"recent\": []}", "",
+                             "{\"schema\": \"1\", \"recent\": []}",
+                             "{\"schema\": [1], \"recent\": {}}", "{\"schema\": 1, \"recent\": 3}",
+                             "{\"schema\": 1, \"recent\": [{\"path\": \"/a\", \"used\": 4}]}",
+                             "{\"schema\": 1, \"recent\": [{\"path\": \"/a\", \"bytes\": -1e300}]}"}) {
         QFile out(file);
         QVERIFY(out.open(QIODevice::WriteOnly | QIODevice::Truncate));
         out.write(text);
         out.close();
-        QVERIFY2(RecentList(file).entries().isEmpty(), text);
+        const RecentList list(file);
+        QVERIFY2(list.entries().isEmpty(), text);
+        QVERIFY2(!list.damage().ok(), text);
+        QVERIFY(list.damage().message().find("damaged.json") != std::string::npos);
     }
+}
+
+void TestEngineHost::fieldsOfAWrongTypeDoNotEndTheProgram() {
+    QDir().mkpath(data("damaged"));
+    const auto write = [&](const char* name, const std::string& text) {
+        QFile out(data("damaged") + "/" + name);
+        return out.open(QIODevice::WriteOnly) && out.write(text.c_str()) > 0;
+    };
+    const std::string machine = nlohmann::json(machineFingerprint()).dump();
+    const std::vector<std::string> bad{
+        R"({"schema": "1"})",
+        R"({"schema": {}, "machine": 5})",
+        R"({"schema": 1, "machine": 5})",
+        R"({"schema": 1, "machine": )" + machine + R"(, "rates": [], "runs": {}})",
+        R"({"schema": 1, "machine": )" + machine + R"(, "rates": {"disk_bytes_per_s": "a"}})",
+        R"({"schema": 1, "machine": )" + machine + R"(, "runs": [1]})",
+        R"({"schema": 1, "machine": )" + machine + R"(, "runs": {"f": {"gaps": -1e300}}})",
+        R"({"schema": 1, "machine": )" + machine + R"(, "runs": {"f": {"when": {}}}})",
+        R"({"schema": 1, "machine": )" + machine + R"(, "runs": {"f": 7}})"};
+    QVERIFY(write("recent.json", R"({"schema": "1", "recent": []})"));
+    for (const std::string& text : bad) {
+        QVERIFY(write("measurements.json", text));
+        EngineHost host(data("damaged"));
+        QVERIFY2(!host.measurements().damage().ok(), text.c_str());
+        QVERIFY2(!host.measurements().run("f"), text.c_str());
+        QSignalSpy told(&host, &EngineHost::notRead);  // one for each of the two files
+        QVERIFY(waitUntil([&] { return told.count() == 2; }));
+    }
+    QVERIFY(write("measurements.json", R"({"schema": 1, "machine": )" + machine +
+                                           R"(, "runs": {"f": {"gaps": 20}, "g": {"gaps": "x"}}})"));
+    const Measurements kept(data("damaged") + "/measurements.json");
+    QCOMPARE(kept.run("f")->gaps, uint64_t(20));
+    QVERIFY(!kept.run("g"));
+    QVERIFY(kept.damage().message().find("gaps") != std::string::npos);
 }
 
 void TestEngineHost::runIsMeasured() {

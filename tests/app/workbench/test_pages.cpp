@@ -454,16 +454,16 @@ void TestPages::checkpointConvertedBeforeIsOpened() {
     QTest::keyClick(page, Qt::Key_Return);
     QVERIFY(waitUntil([&] { return page->inspection().kind == Inspection::Kind::Container; }));
     open(source);
+    QVERIFY(waitUntil([&] { return page->inspection().convertedFrom == source.toStdString(); }));
     QCOMPARE(page->inspection().kind, Inspection::Kind::Container);
     QCOMPARE(page->inspection().path, std::filesystem::path(target.toStdString()));
-    QCOMPARE(page->inspection().convertedFrom, std::filesystem::path(source.toStdString()));
     // Another checkpoint of that name is another model.
     QFile config(source + "/config.json");
     QVERIFY(config.open(QIODevice::Append));
     config.write(" \n");
     config.close();
     open(source);
-    QCOMPARE(page->inspection().kind, Inspection::Kind::Checkpoint);
+    QVERIFY(waitUntil([&] { return page->inspection().kind == Inspection::Kind::Checkpoint; }));
 }
 
 void TestPages::existingTargetIsRefused() {

@@ -137,6 +137,34 @@ private slots:
         QVERIFY(parseMarkdown("```\nopen", 0, true)[0].open);
     }
 
+    // In time that grows as the square of their number these would take hours.
+    void aMillionMarksAreReadInOnePass() {
+        constexpr int kCount = 1'000'000;
+        for (const QString piece : {"[", "](", "[](", "*", "*a ", "**", "**a ** ", "_", "__a", "`", "``a", "\\", "|",
+                                    "[a](", "*[`__", "a|\n"}) {
+            const QString text = piece.repeated(kCount / int(piece.size()));
+            for (const QString& whole : {text, text + "](", text + "](b", "**" + text, "a|b\n--|--\n" + text}) {
+                const auto blocks = parseMarkdown(whole, 0, true);
+                QVERIFY2(!blocks.empty(), qPrintable(piece));
+            }
+        }
+        const auto table = [](const QString& head, const QString& rows) {
+            return parseMarkdown(head.repeated(kCount / 3) + "\n--|--\n" + rows.repeated(kCount / 4), 0, false);
+        };
+        QCOMPARE(table("a|", "1|2\n")[0].rows.size(), size_t(1 + kCount / 4));
+        QCOMPARE(parseMarkdown("a|b\n" + QString(kCount, ' ') + "-x", 0, false).size(), size_t(1));
+    }
+
+    void marksBetweenMarks() {
+        const auto text = [](const char* source) { return parseMarkdown(source, 0, false)[0].text; };
+        QCOMPARE(text("[ [a](b) [c] **d [e](f)**").text, QString("[ a [c] d e"));
+        QCOMPARE(text("a *b* ` *c* `d` __e__").text, QString("a b  *c* d` e"));
+        QCOMPARE(text("[a](b").text, QString("[a](b"));
+        QCOMPARE(text("[a] (b) [c](d)").styles.size(), size_t(1));
+        QCOMPARE(parseMarkdown("a|b\n|:--|--:|\nc|7", 0, false)[0].rightAligned, (std::vector<int>{0, 1}));
+        QCOMPARE(parseMarkdown("a|b\n|-|-|", 0, false)[0].kind, MarkdownBlock::Kind::Paragraph);
+    }
+
     void growingTextGivesTheSameBlocksAsWholeText() {
         const QString text = "One **two** three.\n\n- a\n- b `c`\n\n```sh\nls -l\n```\n\nEnd | of\n|---|---|\n| x | y |\n\nlast";
         TextFlow grown, whole;

@@ -69,6 +69,12 @@ private slots:
             << QByteArray("{\"schema\":1,\"knobs\":{\"link_limit\":[1]}}") << QByteArray("link_limit");
         QTest::newRow("range") << QByteArray("{\"schema\":1,\"knobs\":{\"prefetch_depth\":5}}")
                                << QByteArray("prefetch_depth");
+        QTest::newRow("deep") << QByteArray("{\"schema\":1,\"knobs\":{\"link_limit\":" +
+                                            QByteArray(30000, '[') + QByteArray(30000, ']') + "}}")
+                              << QByteArray("deep");
+        QTest::newRow("large") << QByteArray("{\"schema\":1,\"comment\":\"" +
+                                             QByteArray(1 << 20, 'x') + "\",\"knobs\":{}}")
+                               << QByteArray("too many");
         QTest::newRow("key") << QByteArray("{\"schema\":1,\"knobs\":{},\"knob\":{}}")
                              << QByteArray("\"knob\"");
     }

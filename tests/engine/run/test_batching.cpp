@@ -189,7 +189,8 @@ private slots:
         for (auto& p : pending) p->wait();
         bool smaller = false, larger = false;
         for (const Event& e : drained(*engine)) {
-            if (e.type == EventType::KnobChanged) smaller = e.knob.knob == int(KnobId::MaxBatch);
+            smaller = smaller || (e.type == EventType::KnobChanged &&
+                                  e.knob.knob == int(KnobId::MaxBatch) && e.knob.effective == 2);
             if (e.type != EventType::BatchFormed) continue;
             larger = larger || e.batch.requests > 2;
             QVERIFY(!smaller || e.batch.requests <= 2);

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// JSON that nobody vouches for.
+#include <QTest>
+
+#include "engine/model/json_fields.h"
+
+using namespace colibri;
+using nlohmann::json;
+
+namespace {
+
+std::string repeated(const std::string& piece, size_t times) {
+    std::string out;
+    for (size_t i = 0; i < times; ++i) out += (i ? "," : "") + piece;
+    return out;
+}
+
+}  // namespace
+
+class TestJsonFields : public QObject {
+    Q_OBJECT
+
+private slots:
+    void valuesAreThoseOfTheText() {
+        const std::string text =
+            R"({"a": [1, -2, 3.5, "x\u00e9", true, null, [], {}], "b": {"c": [[{"d": 1}], 2]}, "e": 18446744073709551615})";
+        const auto parsed = parseJson(text, "f");
+        QVERIFY2(parsed.ok(), parsed.status().text().c_str());
+        QVERIFY(*parsed == json::parse(text));
+        for (const char* scalar : {"7", "\"s\"", "null", "[]", " {} "})
+            QVERIFY2(*parseJson(scalar, "f") == json::parse(scalar), scalar);
+    }
+
+    void damageIsTold() {
+        for (const char* text :
+             {"", "{", "[1,]", "{\"a\" 1}", "[1] 2", "nul", "\"\xff\"", "[1e999]"}) {
+            const auto parsed = parseJson(text, "f");
+            QVERIFY2(!parsed.ok() && parsed.status().code() == Code::BadInput, text);
+            QVERIFY(parsed.status().message() == "f: not valid JSON");
+        }
+        const auto twice = parseJson(R"({"b": {"a": 1, "x": {"a": 2}, "a": 3}})", "f");
+        QCOMPARE(twice.status().message(), std::string("f: the key \"a\" stands twice"));
+        QVERIFY(parseJson(R"([{"a": 1}, {"a": 2}])", "f").ok());
+        const auto nested = [](size_t depth) {
+            return std::string(depth, '[') + std::string(depth, ']');
+        };
+        QVERIFY(parseJson(nested(64), "f").ok());
+        QVERIFY(parseJson(nested(65), "f").status().message().find("nested deeper than 64") !=
+                std::string::npos);
+        QVERIFY(!parseJson(std::string(3'000'000, '['), "f").ok());
+    }
+
+    // In time that grows as the square of their number these would take hours.
+    void listsAndObjectsOfAMillionChildrenAreReadInOnePass() {
+        constexpr size_t kMost = 1'300'000, kCount = 200'000;
+        QCOMPARE(parseJson("[" + repeated("{}", kMost) + "]", "f")->size(), kMost);
+        QCOMPARE(parseJson("{\"a\":[" + repeated("[]", kCount) + "]}", "f")->at("a").size(),
+                 kCount);
+        std::string object = "{";
+        for (size_t i = 0; i < kCount; ++i)
+            object += (i ? ",\"" : "\"") + std::to_string(i) + "\":[]";
+        QCOMPARE(parseJson(object + "}", "f")->size(), kCount);
+    }
+};
+
+QTEST_APPLESS_MAIN(TestJsonFields)
+#include "test_json_fields.moc"
