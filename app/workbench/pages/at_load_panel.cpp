@@ -130,6 +130,13 @@ void AtLoadPanel::refreshNotes() {
     if (m_info.config.numLayers == 0) return;
     const MemoryEstimate estimate = estimateMemory(m_info, loadShape(m_info, m_knobs));
     for (const Control& control : m_controls) {
+        if (control.slider) {
+            const std::string problem =
+                knobProblemFor(control.id, *m_knobs[size_t(control.id)], m_info);
+            control.slider->setEnabled(problem.empty());
+            control.slider->setNote(QString::fromStdString(problem));
+            if (!problem.empty()) continue;
+        }
         if (control.id == KnobId::ExpertCacheSize) {
             QString note = sizeText(double(estimate.expertCache)) + ".";
             if (m_limit > 0) {

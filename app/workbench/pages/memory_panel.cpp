@@ -128,7 +128,9 @@ void MemoryPanel::refresh() {
     shape.cacheSize = m_info.config.numExperts;
     m_all = estimateMemory(m_info, shape);
     m_bar->setMemory(m_estimate, m_all, m_limit, m_free,
-                     QString("all %1 per layer").arg(m_info.config.numExperts));
+                     m_info.config.moeLayerCount() == 0
+                         ? QString("a dense model")
+                         : QString("all %1 per layer").arg(m_info.config.numExperts));
     const double total = double(m_estimate.total());
     setFigure(m_needs, total, QFont::DemiBold);
     setFigure(m_freeNow, double(m_free), QFont::Normal, "n/a: not known");
@@ -154,8 +156,9 @@ void MemoryPanel::refreshTable() {
     const int64_t layers = m_info.config.moeLayerCount();
     const QString what[] = {
         QString::fromStdString(m_info.denseTypeNames()) + ", always resident",
-        count(shape.cacheSize) + " per layer, " + count(shape.cacheSize * layers) + " of " +
-            count(m_info.config.numExperts * layers),
+        layers == 0 ? QString("none: a dense model")
+                    : count(shape.cacheSize) + " per layer, " + count(shape.cacheSize * layers) +
+                          " of " + count(m_info.config.numExperts * layers),
         count(shape.contextLength) + " tokens, " + (shape.kvF16 ? "f16" : "f32"),
         "activations, reads in flight",
         "rings and plots",
