@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/cli/sampling_args.h"
+#include "app/serve/logprobs_json.h"
 #include "engine/base/file.h"
 #include "engine/base/format.h"
 #include "engine/base/machine.h"
@@ -13,6 +14,7 @@ struct Args {
     SamplingArgs sampling;
     std::string prompt, file, tokens, system;
     bool chat = false, noBos = false;
+    std::optional<int> logprobs;
     CLI::Option *promptOption = nullptr, *fileOption = nullptr, *tokensOption = nullptr;
 };
 
@@ -37,6 +39,15 @@ Result<std::vector<int32_t>> promptIds(const Args& args, const Engine& engine) {
     return engine.tokenizer()->encode(text, {.special = true, .bos = !args.noBos});
 }
 
+// One entry for each token, as in a chat reply of `serve`.
+Json logprobsJson(const RequestResult& result, const Engine& engine) {
+    Json list = Json::array();
+    for (const std::vector<Logprob>& token : result.logprobs) {
+        list.push_back(serve::chatLogprob(engine.tokenizer(), token));
+    }
+    return list;
+}
+
 int run(const Args& args) {
     Result<LoadedEngine> loaded = loadEngine(args.engine);
     if (!loaded.ok()) return fail(loaded.status());
@@ -46,18 +57,21 @@ int run(const Args& args) {
     const bool json = args.engine.json;
     const auto show = [&](const std::string& text) { return json || out(text); };
     const double from = loaded->recorder->sessionTime(monotonicNs());
-    Result<RequestResult> result = runRequest(engine, args.sampling.request(std::move(*ids)), show);
+    Request request = args.sampling.request(std::move(*ids));
+    request.logprobs = args.logprobs;
+    Result<RequestResult> result = runRequest(engine, std::move(request), show);
     if (!result.ok()) return refuse(*loaded, args.engine, result.status());
     const Status recorded = loaded->recorder->flush();
     if (!result->status.ok()) return fail(result->status);
     const Histogram loads =
         loaded->recorder->loadsBetween(from, loaded->recorder->sessionTime(monotonicNs()));
     if (json) {
-        const int code = outJson({{"tokens", result->tokens},
-                                  {"text", result->text},
-                                  {"stop", stopReasonName(result->stop)},
-                                  {"stats", statsJson(*result, loads, engine)}});
-        if (code != kOk) return code;
+        Json told = {{"tokens", result->tokens},
+                     {"text", result->text},
+                     {"stop", stopReasonName(result->stop)},
+                     {"stats", statsJson(*result, loads, engine)}};
+        if (args.logprobs) told["logprobs"] = logprobsJson(*result, engine);
+        if (const int code = outJson(told); code != kOk) return code;
     } else {
         if (!engine.tokenizer()) {
             std::string list;
@@ -147,6 +161,12 @@ void addGenerate(Verbs& verbs) {
     verb->add_option("--system", args->system, "System message, with --chat");
     verb->add_flag("--no-bos", args->noBos, "No beginning-of-sequence token before the prompt");
     args->sampling.addTo(*verb);
+    verb->add_option("--logprobs", args->logprobs,
+                     "With --json: log-probability of each token and of the N likeliest, before "
+                     "temperature")
+        ->type_name("N")
+        ->check(CLI::Range(0, kMaxLogprobs))
+        ->needs("--json");
     verb->parse_complete_callback([args] {
         if (args->promptOption->count() + args->fileOption->count() + args->tokensOption->count() ==
             0) {

@@ -123,7 +123,7 @@ struct ApiServer::Impl {
     void prometheus(const Request& req, Response& res);
 
     void generate(Result<ApiRequest> parsed, Response& res);
-    void whole(Generation& generation, const ReplyWriter& writer, Response& res);
+    void whole(Generation& generation, ReplyWriter& writer, Response& res);
     void stream(std::unique_ptr<Generation> generation, ReplyWriter writer, Response& res);
     Json modelJson() const;
     ApiStats stats() const;
@@ -224,7 +224,7 @@ void ApiServer::Impl::generate(Result<ApiRequest> parsed, Response& res) {
             res, 404,
             "there is no model \"" + parsed->model + "\". This server has \"" + model + "\"");
     }
-    ReplyWriter writer(parsed->chat, model, parsed->includeUsage);
+    ReplyWriter writer(*parsed, model, engine.tokenizer());
     Result<std::unique_ptr<Generation>> generation =
         Generation::start(engine, std::move(parsed->request), Connection::current());
     if (!generation.ok()) return setError(res, generation.status());
@@ -236,8 +236,8 @@ void ApiServer::Impl::generate(Result<ApiRequest> parsed, Response& res) {
     }
 }
 
-void ApiServer::Impl::whole(Generation& generation, const ReplyWriter& writer, Response& res) {
-    for (std::string text; generation.next(text);) {
+void ApiServer::Impl::whole(Generation& generation, ReplyWriter& writer, Response& res) {
+    for (Generation::Piece piece; generation.next(piece);) {
     }
     const RequestResult& result = generation.finish();
     metrics.addResult(result);
@@ -250,13 +250,13 @@ void ApiServer::Impl::stream(std::unique_ptr<Generation> started, ReplyWriter wr
                              Response& res) {
     res.set_header("Cache-Control", "no-cache");
     std::shared_ptr<Generation> generation = std::move(started);
-    const auto provide = [generation, writer](size_t, httplib::DataSink& sink) {
+    const auto provide = [generation, writer](size_t, httplib::DataSink& sink) mutable {
         const auto send = [&](const std::string& s) {
             return s.empty() || sink.write(s.data(), s.size());
         };
         if (!send(writer.first())) return false;
-        for (std::string text; generation->next(text);) {
-            if (!send(writer.piece(text))) return false;
+        for (Generation::Piece piece; generation->next(piece);) {
+            if (!send(writer.piece(piece))) return false;
         }
         const RequestResult& result = generation->finish();
         if (!result.status.ok()) {

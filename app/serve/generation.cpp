@@ -2,7 +2,9 @@
 #include "app/serve/generation.h"
 
 #include <condition_variable>
+#include <iterator>
 #include <mutex>
+#include <utility>
 
 namespace colibri::serve {
 
@@ -13,10 +15,16 @@ constexpr std::chrono::milliseconds kLook{50};  // how often to see whether the 
 struct Generation::Shared {
     std::mutex mutex;
     std::condition_variable changed;
-    std::string text;  // not taken yet
-    size_t shown = 0;  // bytes of text so far
+    Piece piece;                                 // not taken yet
+    std::vector<std::vector<Logprob>> logprobs;  // of tokens that gave no text yet
+    size_t shown = 0;                            // bytes of text so far
     bool done = false;
     RequestResult result;
+
+    void giveLogprobs() {
+        std::move(logprobs.begin(), logprobs.end(), std::back_inserter(piece.logprobs));
+        logprobs.clear();
+    }
 };
 
 Generation::Generation(Engine& engine, Connection& connection)
@@ -29,9 +37,11 @@ Result<std::unique_ptr<Generation>> Generation::start(Engine& engine, Request re
     // The connection is there until onDone has been called: the destructor waits for it.
     callbacks.onToken = [s = g->m_shared, &connection](const GeneratedToken& token) {
         if (connection.gone()) return false;
-        if (token.text.empty()) return true;
         std::lock_guard lock(s->mutex);
-        s->text += token.text;
+        if (!token.logprobs.empty()) s->logprobs.push_back(token.logprobs);
+        if (token.text.empty()) return true;
+        s->piece.text += token.text;
+        s->giveLogprobs();
         s->shown += token.text.size();
         s->changed.notify_all();
         return true;
@@ -39,7 +49,8 @@ Result<std::unique_ptr<Generation>> Generation::start(Engine& engine, Request re
     callbacks.onDone = [s = g->m_shared](RequestResult result) {
         std::lock_guard lock(s->mutex);
         // What was held back as the possible beginning of a stop string.
-        if (result.text.size() > s->shown) s->text += result.text.substr(s->shown);
+        if (result.text.size() > s->shown) s->piece.text += result.text.substr(s->shown);
+        s->giveLogprobs();
         s->result = std::move(result);
         s->done = true;
         s->changed.notify_all();
@@ -64,18 +75,17 @@ const RequestResult& Generation::finish() {
     return m_shared->result;
 }
 
-bool Generation::next(std::string& text) {
+bool Generation::next(Piece& piece) {
     std::unique_lock lock(m_shared->mutex);
-    const auto ready = [this] { return m_shared->done || !m_shared->text.empty(); };
+    const auto ready = [this] { return m_shared->done || !m_shared->piece.empty(); };
     while (!m_shared->changed.wait_for(lock, kLook, ready)) {
         if (!m_connection.gone()) continue;
         lock.unlock();
         m_engine.cancel(m_id);  // a prompt under way ends too
         lock.lock();
     }
-    text = std::move(m_shared->text);
-    m_shared->text.clear();
-    return !text.empty();
+    piece = std::exchange(m_shared->piece, {});
+    return !piece.empty();
 }
 
 }  // namespace colibri::serve

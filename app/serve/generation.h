@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "app/serve/connection.h"
 #include "engine/run/engine.h"
@@ -18,8 +19,16 @@ public:
                                                      Connection& connection);
     ~Generation() { finish(); }
 
-    // Waits until there is text, which replaces `text`, or the request has ended (false).
-    bool next(std::string& text);
+    struct Piece {
+        std::string text;
+        // Of the tokens the text comes from, when asked for. Those that gave none go with the next
+        // text, or alone at the end.
+        std::vector<std::vector<Logprob>> logprobs;
+
+        bool empty() const { return text.empty() && logprobs.empty(); }
+    };
+    // Waits until there is more, which replaces `piece`, or the request has ended (false).
+    bool next(Piece& piece);
     // Cancels what is not at its end and waits for that, at most about one token.
     const RequestResult& finish();
 

@@ -25,8 +25,6 @@ const std::vector<Refused>& refused() {
     static const std::vector<Refused> rows = {
         {"n", {1}},
         {"best_of", {1}},
-        {"logprobs", {false}},
-        {"top_logprobs", {0}},
         {"echo", {false}},
         {"suffix", {""}},
         {"logit_bias", {Plain::object()}},
@@ -91,6 +89,19 @@ void readSampling(Fields& fields, const ModelConfig& model, Sampling& s) {
     }
 }
 
+// A chat says logprobs: true, and how many likely ones apart; a completion says only the latter.
+void readLogprobs(Fields& fields, ApiRequest& out) {
+    if (!out.chat && fields.has("logprobs")) {
+        out.request.logprobs = int(fields.integer("logprobs", 0, kMaxLogprobs));
+    }
+    if (out.chat && fields.flag("logprobs", false)) out.request.logprobs = 0;
+    const int64_t top = fields.integer("top_logprobs", 0, kMaxLogprobs, 0);
+    if (top == 0) return;
+    if (!out.chat) return fields.fail("top_logprobs: a completion says \"logprobs\": N");
+    if (!out.request.logprobs) fields.fail("top_logprobs: only with \"logprobs\": true");
+    out.request.logprobs = int(top);
+}
+
 // All that chats and completions have in common, but the prompt.
 void readCommon(Fields& fields, const ModelConfig& model, int defaultMaxTokens, ApiRequest& out) {
     out.model = fields.text("model", "");
@@ -105,6 +116,7 @@ void readCommon(Fields& fields, const ModelConfig& model, int defaultMaxTokens, 
     readSampling(fields, model, out.request.sampling);
     readStops(fields, out.request);
     out.request.ignoreEos = fields.flag("ignore_eos", false);
+    readLogprobs(fields, out);
     const char* key = fields.has("max_completion_tokens") ? "max_completion_tokens" : "max_tokens";
     out.request.maxTokens = int(fields.integer(key, 1, kMaxInt, defaultMaxTokens));
 }

@@ -2,19 +2,20 @@
 // The OpenAI API's JSON: from a body to a request, from a result to a reply. Pure functions.
 //
 // Beyond that API, top_k, min_p, repetition_penalty and ignore_eos are understood. What changes a
-// reply and is not supported is refused by name (logprobs, n over 1, tools, ...); what does not is
-// passed over.
+// reply and is not supported is refused by name (n over 1, tools, ...); what does not is passed
+// over. With logprobs there is one entry for each generated token, those of a stop string and the
+// end of the sequence too, and up to 20 likeliest ones with each.
 #pragma once
 
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 
+#include "app/serve/generation.h"
+#include "app/serve/logprobs_json.h"
 #include "engine/run/engine.h"
 
 namespace colibri::serve {
-
-using Json = nlohmann::ordered_json;
 
 struct ApiRequest {
     bool chat = false;
@@ -39,23 +40,27 @@ std::string errorBody(int httpStatus, const std::string& message);
 // One reply, whole or in chunks.
 class ReplyWriter {
 public:
-    ReplyWriter(bool chat, std::string model, bool includeUsage);
+    // `tokenizer` may be nullptr, and must outlive this.
+    ReplyWriter(const ApiRequest& request, std::string model, const Tokenizer* tokenizer);
 
-    std::string whole(const RequestResult& result) const;
+    std::string whole(const RequestResult& result);
 
     // Server-sent events, each "data: {...}\n\n".
     std::string first() const;  // a chat's role; empty for a completion
-    std::string piece(const std::string& text) const;
+    std::string piece(const Generation::Piece& piece);
     std::string last(const RequestResult& result) const;  // reason, counts, [DONE]
     static std::string failure(int httpStatus, const std::string& message);
 
 private:
     Json head(const char* object) const;
-    std::string chunk(Json delta, Json finishReason) const;
+    Json logprobs(std::span<const TokenLogprobs> tokens);
+    std::string chunk(Json delta, Json logprobs, Json finishReason) const;
 
+    const Tokenizer* m_tokenizer;
+    CompletionLogprobs m_completionLogprobs;
     bool m_chat;
     std::string m_model, m_id;
-    bool m_includeUsage;
+    bool m_includeUsage, m_logprobs;
     int64_t m_created;  // Unix seconds
 };
 

@@ -68,18 +68,29 @@ std::string errorBody(int status, const std::string& message) {
     return text(errorJson(status, message));
 }
 
-ReplyWriter::ReplyWriter(bool chat, std::string model, bool includeUsage)
-    : m_chat(chat),
+ReplyWriter::ReplyWriter(const ApiRequest& request, std::string model, const Tokenizer* tokenizer)
+    : m_tokenizer(tokenizer),
+      m_completionLogprobs(tokenizer),
+      m_chat(request.chat),
       m_model(std::move(model)),
-      m_id((chat ? "chatcmpl-" : "cmpl-") + randomId()),
-      m_includeUsage(includeUsage),
+      m_id((request.chat ? "chatcmpl-" : "cmpl-") + randomId()),
+      m_includeUsage(request.includeUsage),
+      m_logprobs(request.request.logprobs.has_value()),
       m_created(std::time(nullptr)) {}
 
 Json ReplyWriter::head(const char* object) const {
     return {{"id", m_id}, {"object", object}, {"created", m_created}, {"model", m_model}};
 }
 
-std::string ReplyWriter::whole(const RequestResult& r) const {
+Json ReplyWriter::logprobs(std::span<const TokenLogprobs> tokens) {
+    if (!m_logprobs) return nullptr;
+    if (!m_chat) return m_completionLogprobs.next(tokens);
+    Json content = Json::array();
+    for (const TokenLogprobs& token : tokens) content.push_back(chatLogprob(m_tokenizer, token));
+    return {{"content", std::move(content)}, {"refusal", nullptr}};
+}
+
+std::string ReplyWriter::whole(const RequestResult& r) {
     Json json = head(m_chat ? "chat.completion" : "text_completion");
     Json choice = {{"index", 0}};
     if (m_chat) {
@@ -87,18 +98,18 @@ std::string ReplyWriter::whole(const RequestResult& r) const {
     } else {
         choice["text"] = r.text;
     }
-    choice["logprobs"] = nullptr;
+    choice["logprobs"] = logprobs(r.logprobs);
     choice["finish_reason"] = finishReason(r.stop);
     json["choices"] = Json::array({std::move(choice)});
     json["usage"] = usage(r);
     return text(json);
 }
 
-std::string ReplyWriter::chunk(Json delta, Json reason) const {
+std::string ReplyWriter::chunk(Json delta, Json logprobs, Json reason) const {
     Json json = head(m_chat ? "chat.completion.chunk" : "text_completion");
     Json choice = {{"index", 0}};
     choice[m_chat ? "delta" : "text"] = std::move(delta);
-    choice["logprobs"] = nullptr;
+    choice["logprobs"] = std::move(logprobs);
     choice["finish_reason"] = std::move(reason);
     json["choices"] = Json::array({std::move(choice)});
     if (m_includeUsage) json["usage"] = nullptr;
@@ -106,15 +117,17 @@ std::string ReplyWriter::chunk(Json delta, Json reason) const {
 }
 
 std::string ReplyWriter::first() const {
-    return m_chat ? chunk({{"role", "assistant"}, {"content", ""}}, nullptr) : std::string();
+    if (!m_chat) return {};
+    return chunk({{"role", "assistant"}, {"content", ""}}, nullptr, nullptr);
 }
 
-std::string ReplyWriter::piece(const std::string& piece) const {
-    return chunk(m_chat ? Json{{"content", piece}} : Json(piece), nullptr);
+std::string ReplyWriter::piece(const Generation::Piece& piece) {
+    Json delta = m_chat ? Json{{"content", piece.text}} : Json(piece.text);
+    return chunk(std::move(delta), logprobs(piece.logprobs), nullptr);
 }
 
 std::string ReplyWriter::last(const RequestResult& r) const {
-    std::string out = chunk(m_chat ? Json::object() : Json(""), finishReason(r.stop));
+    std::string out = chunk(m_chat ? Json::object() : Json(""), nullptr, finishReason(r.stop));
     if (m_includeUsage) {
         Json json = head(m_chat ? "chat.completion.chunk" : "text_completion");
         json["choices"] = Json::array();

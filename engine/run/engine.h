@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -46,6 +47,8 @@ struct Sampling {
     uint64_t seed = 0;
 };
 
+constexpr int kMaxLogprobs = 20;
+
 struct Request {
     std::vector<int32_t> prompt;
     Sampling sampling;
@@ -53,6 +56,14 @@ struct Request {
     std::vector<std::string> stops;  // the text ends before the first of them
     bool ignoreEos = false;
     bool specialText = false;        // special tokens stand in the text: marks between channels
+    // Wanted with each token: its own log-probability and those of so many likeliest ones
+    // (0..kMaxLogprobs). What the model gives: before penalty, temperature and the cuts.
+    std::optional<int> logprobs;
+};
+
+struct Logprob {
+    int32_t id;
+    float value;  // natural logarithm; -inf: the logit is not finite
 };
 
 struct GeneratedToken {
@@ -67,6 +78,8 @@ struct GeneratedToken {
     // The longest wait of the token: MoE layer's model index, expert and time (0: none).
     uint16_t worstLayer, worstExpert;
     uint64_t worstWaitNs;
+    // The token's own, then the likeliest by falling value; empty when not asked for.
+    std::vector<Logprob> logprobs;
 };
 
 struct RequestResult {
@@ -78,6 +91,7 @@ struct RequestResult {
     uint32_t promptTokens = 0, cachedTokens = 0;
     double queueMs = 0, ttftMs = 0, promptTokS = 0, decodeTokS = 0;
     std::vector<double> gapsMs;  // every inter-token gap
+    std::vector<std::vector<Logprob>> logprobs;  // (tokens) as of GeneratedToken, when asked for
     StoreStats experts;          // difference over the request
 };
 

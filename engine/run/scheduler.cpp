@@ -65,6 +65,9 @@ Status Scheduler::check(const Request& request, bool scored) const {
     if (!(s.repetitionPenalty > 0) || !std::isfinite(s.repetitionPenalty)) {
         return bad("repetition penalty must be above 0");
     }
+    if (request.logprobs && (*request.logprobs < 0 || *request.logprobs > kMaxLogprobs)) {
+        return bad("logprobs must be 0.." + std::to_string(kMaxLogprobs));
+    }
     return {};
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/run/job.h"
+#include "engine/run/logprobs.h"
 #include "engine/run/scheduler.h"
 
 namespace colibri {
@@ -50,7 +51,8 @@ void Scheduler::giveLogits(Job& job) {
 
 void Scheduler::sample(Job& job, const BatchRow& row) {
     const ModelConfig& config = m_setup.info->config;
-    const std::optional<int32_t> id = job.sampler.next({row.logits, size_t(config.vocabSize)});
+    const std::span<const float> logits(row.logits, size_t(config.vocabSize));
+    const std::optional<int32_t> id = job.sampler.next(logits);
     if (!id) {
         job.failure = Status(Code::Internal,
                              "no logit at position " + std::to_string(row.position) + " is finite",
@@ -70,6 +72,10 @@ void Scheduler::sample(Job& job, const BatchRow& row) {
     token.worstLayer = row.worstLayer;
     token.worstExpert = row.worstExpert;
     token.worstWaitNs = row.worstWaitNs;
+    if (job.request.logprobs) {
+        token.logprobs = logprobsOf(logits, *id, *job.request.logprobs);
+        result.logprobs.push_back(token.logprobs);
+    }
     if (token.index == 0) {
         job.firstTokenNs = token.timeNs;
         writeRequestEvent(EventType::RequestFirstToken, job, token.timeNs);

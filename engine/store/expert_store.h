@@ -143,9 +143,9 @@ public:
     KnobState setPolicy(CachePolicyKind policy);
     KnobState setPrefetchThreads(int64_t threads);
     KnobState setPrefetch(PrefetchSource source, int64_t depth);
-    // The source in force. Prefetch that mostly comes late or is wasted suspends itself for a
-    // while and then tries again: off meanwhile, with the share as the reason. Each change is
-    // also told as a KnobChanged event.
+    // The source in force. Prefetch that mostly comes late or is wasted, or delays other reads by
+    // more than it saves, suspends itself for a while and then tries again: off meanwhile, with
+    // the figures as the reason. Each change is also told as a KnobChanged event.
     KnobState prefetchState() const;
     KnobState setIoMode(IoMode mode);
     KnobState setIoDepth(int64_t reads);

@@ -75,7 +75,7 @@ void StoreCore::lookUp(uint32_t key, uint64_t now, Ticket& ticket) {
             if (!e.unused) return;
             ticket.byPrefetch = true;
             count(&PrefetchCounts::useful, e.source);
-            judge(false);
+            judge(false, e.residentNs - std::min(e.residentNs, e.submittedNs));
             e.unused = false;
             --m_unusedPrefetches;
             if (e.place == Place::Pending) {
@@ -107,6 +107,7 @@ void StoreCore::join(Entry& e, uint64_t now) {
         e.joined = true;
         --m_unusedPrefetches;
     }
+    leaveDisk(e);
     e.demanded = true;
     --m_prefetchReading;
     ++m_demandReading;

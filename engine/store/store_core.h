@@ -23,6 +23,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "engine/store/busy_time.h"
 #include "engine/store/expert_store.h"
 #include "engine/store/link.h"
 #include "engine/store/policy.h"
@@ -92,6 +93,8 @@ private:
         bool demanded = false;                        // being read, and asked for
         bool retried = false;
         bool lined = false;              // in m_needSlot
+        bool onDisk = false;             // a prefetch nobody has asked for, not read yet
+        bool leads = false;              // a demand read begun when no other was under way
         uint32_t tickets = 0, pins = 0;  // neither: may be evicted
         uint32_t waiting = 0;            // threads in wait()
         uint32_t uses = 0;               // lookups since it became resident
@@ -102,6 +105,7 @@ private:
         uint64_t order = 0;           // of its oldest ticket
         uint64_t askedNs = 0;         // first asked for, or prefetch hinted
         uint64_t submittedNs = 0;     // the read under way began
+        uint64_t prefetchNs = 0;      // m_prefetchDisk when a demand read began
         uint64_t residentNs = 0;
     };
     struct Worker {  // a prefetch thread
@@ -183,8 +187,11 @@ private:
     void count(uint64_t PrefetchCounts::*what, PrefetchSource source) {
         ++(m_stats.bySource[size_t(source)].*what);
     }
-    void judge(bool bad);  // one prefetch outcome, for the back-off
-    void passPause();      // one layer request of a pause
+    void judge(bool bad, uint64_t savedNs = 0);  // one prefetch outcome, for the back-off
+    std::string verdict() const;                 // why prefetch must pause; "" when it need not
+    void leaveDisk(Entry& e);                    // a prefetch is read, or asked for
+    void measureDelay(const Entry& e, uint64_t now);  // a demand read has left the disk
+    void passPause();                                 // one layer request of a pause
     void endPause();
     KnobState prefetchSourceNow() const;
     void tellPrefetch();
@@ -240,10 +247,13 @@ private:
 
     PrefetchSource m_source;
     int64_t m_depth = 0;
-    int64_t m_window = 0, m_nextPause = 0;  // back-off: outcomes judged, requests paused
-    int64_t m_judged = 0, m_judgedBad = 0;  // outcomes in the window
-    int64_t m_pauseLeft = 0;                // layer requests until the next probe
-    std::string m_backOff;                  // why prefetch pauses
+    int64_t m_window = 0, m_nextPause = 0;   // back-off: outcomes judged, requests paused
+    int64_t m_judged = 0, m_judgedBad = 0;   // outcomes in the window
+    int64_t m_savedNs = 0, m_delayedNs = 0;  // by prefetches, of demand reads; in the window
+    int64_t m_alone = 0, m_aloneNs = 0;      // demand reads that met no prefetch; their mean time
+    BusyTime m_prefetchDisk;                 // prefetches are being read from the disk
+    int64_t m_pauseLeft = 0;                 // layer requests until the next probe
+    std::string m_backOff;                   // why prefetch pauses
     int64_t m_prefetchThreads = 0;
     int64_t m_ioDepth = 0;
     IoMode m_ioMode;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <system_error>
+#include <utility>
 
 #include "engine/base/format.h"
 #include "engine/store/store_core.h"
@@ -18,6 +19,7 @@ namespace {
 constexpr int64_t kWindow = 400, kProbeWindow = 100;
 constexpr size_t kWarmEvents = 1 << 12;
 constexpr int64_t kWorstPercent = 75;
+constexpr int64_t kAloneReads = 64;  // so many reads weigh in the mean time of a read alone
 // Layer requests without prefetch, doubled each time a probe fails.
 constexpr int64_t kFirstPause = 2048, kLongestPause = 64 * kFirstPause;
 
@@ -51,11 +53,14 @@ void StoreCore::prefetchLoop(int index) {
 void StoreCore::readHere(Lock& lock, uint32_t key, EventRing* ring) {
     Entry& e = m_entries[key];
     const RecordRead record = begin(key);
+    e.onDisk = e.reason == LoadReason::Prefetch;
+    if (e.onDisk) m_prefetchDisk.begin(m_parts.clock->now());
     lock.unlock();
     const ReadOutcome outcome = m_parts.queue->read(record);
     lock.lock();
     e.submittedNs = outcome.submittedNs;
     uint64_t now = m_parts.clock->now();
+    leaveDisk(e);
     while (outcome.status.ok() && !m_stopping && !m_link.done(e.transfer, now)) {
         m_parts.clock->waitUntil(m_linkCv, lock, m_link.finishAt(e.transfer, now));
         now = m_parts.clock->now();
@@ -102,11 +107,15 @@ int64_t StoreCore::nextPrefetch() {
             const uint32_t key = hints.back();
             Entry& e = m_entries[key];
             const bool absent = e.state == State::OnDisk;
-            std::byte* const memory = absent ? slotForPrefetch(key) : nullptr;
-            if (absent && memory == nullptr) return -1;
             hints.pop_back();
             --m_hinted;
             if (!absent) continue;
+            std::byte* const memory = slotForPrefetch(key);  // may end in a pause: no hints left
+            if (memory == nullptr) {
+                hints.push_back(key);
+                ++m_hinted;
+                return -1;
+            }
             e.memory = memory;
             e.reason = LoadReason::Prefetch;
             e.unused = true;
@@ -209,20 +218,53 @@ void StoreCore::flushOutcome(uint64_t now, bool force) {
 
 // ---- back-off ----
 
-void StoreCore::judge(bool bad) {
+// A prefetch begins while no demand read is under way, but may still be read when one comes: the
+// disk then serves both. What that costs is how much longer the demand read took than those that
+// met no prefetch; at most the time both were under way. Of demand reads begun together the first
+// stands for all, as they wait together. A limited link adds nothing: demand overtakes on it.
+
+void StoreCore::leaveDisk(Entry& e) {
+    if (std::exchange(e.onDisk, false)) m_prefetchDisk.end(m_parts.clock->now());
+}
+
+void StoreCore::measureDelay(const Entry& e, uint64_t now) {
+    if (!e.leads) return;
+    const auto took = int64_t(now - std::min(now, e.submittedNs));
+    const auto shared = int64_t(m_prefetchDisk.at(now) - e.prefetchNs);
+    if (shared == 0) {
+        m_alone = std::min(m_alone + 1, kAloneReads);
+        m_aloneNs += (took - m_aloneNs) / m_alone;
+    } else if (m_alone > 0) {
+        m_delayedNs += std::clamp(took - m_aloneNs, -shared, shared);
+    }
+}
+
+std::string StoreCore::verdict() const {
+    const std::string window = " in the last " + formatCount(m_judged);
+    if (m_judgedBad * 100 >= m_judged * kWorstPercent) {
+        return "backed off: " + formatPercent(double(m_judgedBad) / double(m_judged), 0) +
+               " late or wasted" + window;
+    }
+    if (m_delayedNs <= m_savedNs) return {};
+    return "backed off: delayed other reads by " + formatMs(double(m_delayedNs) * 1e-6) +
+           " and saved " + formatMs(double(m_savedNs) * 1e-6) + window;
+}
+
+void StoreCore::judge(bool bad, uint64_t savedNs) {
     if (m_pauseLeft > 0) return;  // begun before the pause
     ++m_judged;
     m_judgedBad += bad;
+    m_savedNs += int64_t(savedNs);
     if (m_judged < m_window) return;
-    if (m_judgedBad * 100 < m_judged * kWorstPercent) {
+    m_backOff = verdict();
+    if (m_backOff.empty()) {
         m_window = kWindow;
         m_nextPause = kFirstPause;
-        m_judged /= 2;  // the window slides by halves
-        m_judgedBad /= 2;
+        for (int64_t* sum : {&m_judged, &m_judgedBad, &m_savedNs, &m_delayedNs}) {
+            *sum /= 2;  // the window slides by halves
+        }
         return;
     }
-    m_backOff = "backed off: " + formatPercent(double(m_judgedBad) / double(m_judged), 0) +
-                " late or wasted in the last " + formatCount(m_judged);
     m_pauseLeft = m_nextPause;
     m_nextPause = std::min(2 * m_nextPause, kLongestPause);
     for (int64_t layer = 0; layer < moeLayers(); ++layer) clearHints(layer);
@@ -232,7 +274,7 @@ void StoreCore::judge(bool bad) {
 void StoreCore::passPause() {
     if (m_pauseLeft == 0 || --m_pauseLeft > 0) return;
     m_window = kProbeWindow;
-    m_judged = m_judgedBad = 0;
+    m_judged = m_judgedBad = m_savedNs = m_delayedNs = 0;
     m_backOff.clear();
     tellPrefetch();
 }
@@ -240,7 +282,7 @@ void StoreCore::passPause() {
 void StoreCore::endPause() {
     m_window = kWindow;
     m_nextPause = kFirstPause;
-    m_judged = m_judgedBad = m_pauseLeft = 0;
+    m_judged = m_judgedBad = m_savedNs = m_delayedNs = m_pauseLeft = 0;
     m_backOff.clear();
 }
 

@@ -38,6 +38,8 @@ void StoreCore::startReads() {
         m_demand.pop_front();
         Entry& e = m_entries[key];
         e.demanded = true;
+        e.leads = m_demandReading == 0;
+        e.prefetchNs = m_prefetchDisk.at(m_parts.clock->now());
         e.lane = uint8_t(std::countr_one(m_lanes));
         m_lanes |= uint64_t(1) << e.lane;
         ++m_demandReading;
@@ -59,7 +61,9 @@ void StoreCore::landed(uint32_t key, const ReadOutcome& outcome) {
     Lock lock(m_mutex);
     Entry& e = m_entries[key];
     e.submittedNs = outcome.submittedNs;
-    if (outcome.status.ok() && !m_link.done(e.transfer, m_parts.clock->now())) {
+    const uint64_t now = m_parts.clock->now();
+    if (outcome.status.ok()) measureDelay(e, now);
+    if (outcome.status.ok() && !m_link.done(e.transfer, now)) {
         m_landed.push_back(key);
         m_linkCv.notify_all();
         return;
@@ -132,7 +136,7 @@ void StoreCore::finishRead(uint32_t key, const Status& status, uint64_t now) {
     // A prefetch asked for before half of its read was done saved little.
     if (std::exchange(e.joined, false)) {
         const uint64_t ahead = e.askedNs - std::min(e.askedNs, e.submittedNs);
-        judge(2 * ahead < now - std::min(now, e.submittedNs));
+        judge(2 * ahead < now - std::min(now, e.submittedNs), ahead);
     }
     if (status.ok())
         keepRecord(key, now);

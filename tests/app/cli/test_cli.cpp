@@ -71,6 +71,10 @@ private slots:
             << QStringList{"generate", "M", "--prompt", "a", "--compute-threads", "0"};
         QTest::newRow("no such choice")
             << QStringList{"generate", "M", "--prompt", "a", "--cache-policy", "fifo"};
+        QTest::newRow("logprobs without --json")
+            << QStringList{"generate", "M", "--prompt", "a", "--logprobs", "2"};
+        QTest::newRow("too many logprobs")
+            << QStringList{"generate", "M", "--prompt", "a", "--json", "--logprobs", "21"};
         QTest::newRow("bad ids") << QStringList{"generate", "M", "--tokens", "1,two"};
         QTest::newRow("id outside") << QStringList{"generate", "M", "--tokens", "1,99999"};
         QTest::newRow("no tokens") << QStringList{"generate", "M", "--tokens", ""};
@@ -168,6 +172,29 @@ private slots:
         QCOMPARE(experts["hits"].toInt() + experts["misses"].toInt(), experts["lookups"].toInt());
         QVERIFY(experts["bytes_loaded"].toDouble() > 0);
         QVERIFY(hasKeys(experts["load_ms"].toObject(), {"p50", "p99"}));
+    }
+
+    // The reference's logits say what they are.
+    void generateLogprobs() {
+        const QStringList command{"generate",     m_model,     "--tokens",   prompt(),
+                                  "--max-tokens", "3",         "--kv-dtype", "f32",
+                                  "--logprobs",   "2",         "--json"};
+        const Run run = colibri(command);
+        QVERIFY2(run.code == 0, run.err);
+        const QJsonArray tokens = run.json()["tokens"].toArray();
+        const QJsonArray logprobs = run.json()["logprobs"].toArray();
+        QCOMPARE(logprobs.size(), tokens.size());
+        const QJsonObject last = m_expected["logits"].toArray().last().toObject();
+        const double total = m_expected["logsumexp"].toArray().last().toDouble();
+        const double value = last["values"].toArray()[tokens[0].toInt()].toDouble() - total;
+        const QJsonObject first = logprobs[0].toObject();
+        QVERIFY(hasKeys(first, {"token", "logprob", "bytes", "top_logprobs"}));
+        QVERIFY2(std::abs(first["logprob"].toDouble() - value) < 1e-3,
+                 qPrintable(QString::number(first["logprob"].toDouble())));
+        const QJsonArray top = first["top_logprobs"].toArray();
+        QCOMPARE(top.size(), 2);
+        QCOMPARE(top[0].toObject()["token"], first["token"]);
+        QVERIFY(!colibri(command.mid(0, 8) + QStringList{"--json"}).json().contains("logprobs"));
     }
 
     void generateText() {

@@ -63,9 +63,11 @@ def talk(client):
                                        temperature=0, stream=True)
     assert "".join(c.choices[0].text for c in pieces)
 
+    logprobs(client, name, ask)
+
     for error, change in [(openai.NotFoundError, {"model": "other"}),
                           (openai.BadRequestError, {"n": 2}),
-                          (openai.BadRequestError, {"logprobs": True}),
+                          (openai.BadRequestError, {"top_logprobs": 2}),
                           (openai.BadRequestError, {"messages": []})]:
         try:
             client.chat.completions.create(**{**ask, **change})
@@ -73,6 +75,26 @@ def talk(client):
             assert told.body["message"], told
         else:
             raise AssertionError(f"{change} was accepted")
+
+
+def logprobs(client, name, ask):
+    whole = client.chat.completions.create(**ask, logprobs=True, top_logprobs=3)
+    content = whole.choices[0].logprobs.content
+    assert len(content) == whole.usage.completion_tokens
+    for token in content:
+        assert token.logprob <= 0 and len(token.top_logprobs) == 3
+        assert token.top_logprobs[0].logprob == token.logprob  # greedy
+    assert bytes(b for t in content for b in t.bytes or []).decode(errors="replace").startswith(
+        whole.choices[0].message.content)
+    streamed = [t for c in client.chat.completions.create(**ask, logprobs=True, top_logprobs=3,
+                                                          stream=True)
+                for choice in c.choices if choice.logprobs for t in choice.logprobs.content]
+    assert streamed == content, (streamed, content)
+    told = client.completions.create(model=name, prompt="Once upon a time", max_tokens=8,
+                                     temperature=0, logprobs=2).choices[0].logprobs
+    assert len(told.tokens) == len(told.token_logprobs) == len(told.text_offset) == 8
+    assert all(top[token] == value for token, value, top
+               in zip(told.tokens, told.token_logprobs, told.top_logprobs))
 
 
 def refused(url):

@@ -153,7 +153,9 @@ private slots:
             "content[0]");
         row(R"({"model":"gpt-4"})", 404, "gpt-4");
         row(R"({"n":2})", 400, "n: 2");
-        row(R"({"logprobs":true})", 400, "logprobs");
+        row(R"({"logprobs":3})", 400, "logprobs");
+        row(R"({"top_logprobs":3})", 400, "\"logprobs\": true");
+        row(R"({"logprobs":true,"top_logprobs":21})", 400, "top_logprobs");
         row(R"({"tools":[{}]})", 400, "tools");
         row(R"({"response_format":{"type":"json_object"}})", 400, "response_format");
         row(R"({"temperature":-1})", 400, "temperature");

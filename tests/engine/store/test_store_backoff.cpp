@@ -2,6 +2,7 @@
 // Prefetch that costs more than it brings suspends itself, says so, and tries again; and the other
 // warnings of the store.
 #include <QtTest>
+#include <thread>
 
 #include "store_fixture.h"
 
@@ -40,6 +41,46 @@ class TestStoreBackoff : public QObject {
         return -1;
     }
 
+    // A layer with one right and one wrong guess. The right one is read ahead in `savedNs`; the
+    // wrong one is still being read for `delayNs` when the layer comes, whose other expert waits
+    // behind it and then takes 1 ms. Ends early when prefetch is suspended.
+    static bool halfRightLayer(Rig& rig, int64_t step, uint64_t savedNs, uint64_t delayNs) {
+        const int64_t layer = step % rig.layers;
+        const auto base = uint16_t(step % 8 * 4);
+        const int64_t firstKey = layer * rig.experts + base;
+        size_t reads = rig.reader->started().size();
+        rig.reader->hold();
+        const auto readAhead = [&](uint16_t expert) {
+            if (rig.store->prefetchState().effective == 0) return false;
+            const std::vector<uint16_t> hints{expert};
+            rig.store->hint(layer, hints);
+            rig.reader->waitStarted(++reads);
+            return true;
+        };
+        if (!readAhead(base)) return true;
+        rig.clock->advance(savedNs);
+        rig.reader->letGo();
+        StoreFactory::settle(*rig.store);
+        rig.reader->hold();
+        if (delayNs > 0 && !readAhead(uint16_t(base + 2))) return true;
+        const std::vector<uint16_t> used{base, uint16_t(base + 1)};
+        std::vector<Ticket> tickets;
+        rig.store->request(layer, used, tickets);
+        rig.reader->waitStarted(++reads);
+        rig.clock->advance(delayNs);
+        const uint64_t landed = rig.store->stats().prefetchLoads;
+        rig.reader->let(firstKey + 2);
+        while (delayNs > 0 && rig.store->stats().prefetchLoads == landed) {
+            std::this_thread::yield();
+        }
+        rig.clock->advance(1'000'000);
+        rig.reader->letGo();
+        bool good = tickets[0].hit && !tickets[1].hit;
+        for (const Ticket& ticket : tickets) good = rig.store->wait(ticket).ok() && good;
+        StoreFactory::settle(*rig.store);
+        return good;
+    }
+
 private slots:
     void wrongGuessesSuspendAndProbe() {
         Telemetry telemetry;
@@ -73,10 +114,40 @@ private slots:
     }
 
     void rightGuessesGoOn() {
-        Rig rig = makeRig(prefetching());
+        RigOptions options = prefetching();
+        options.cacheSize = 3;  // what comes again has been evicted
+        Rig rig = makeRig(options);
         for (int64_t step = 0; step < 1500; ++step) QVERIFY(layer(rig, step, true));
+        QVERIFY(rig.store->stats().prefetchUseful > 800);
         QCOMPARE(rig.store->prefetchState().effective, int64_t(PrefetchSource::NextRouter));
         QVERIFY(rig.store->prefetchState().reason.empty());
+    }
+
+    // Half of the guesses are right: what counts is whether they save more than the others cost.
+    void delaysOfOtherReadsCount_data() {
+        QTest::addColumn<int>("savedMs");
+        QTest::addColumn<QString>("reason");
+        QTest::newRow("cost more") << 2
+                                   << "backed off: delayed other reads by 594 ms and saved 396 ms "
+                                      "in the last 400";
+        QTest::newRow("save more") << 4 << "";
+    }
+    void delaysOfOtherReadsCount() {
+        QFETCH(int, savedMs);
+        QFETCH(QString, reason);
+        RigOptions options = prefetching();
+        options.cacheSize = 3;
+        options.manualClock = true;
+        Rig rig = makeRig(options);
+        int64_t step = 0;
+        // How long a read takes that no prefetch delays.
+        for (; step < 4; ++step) QVERIFY(halfRightLayer(rig, step, 0, 0));
+        const uint64_t saved = uint64_t(savedMs) * 1'000'000;
+        for (; step < 300 && rig.store->prefetchState().effective != 0; ++step) {
+            QVERIFY(halfRightLayer(rig, step, saved, 3'000'000));
+        }
+        QCOMPARE(QString::fromStdString(rig.store->prefetchState().reason), reason);
+        QCOMPARE(step == 300, reason.isEmpty());
     }
 
     void aChangeOfTheSettingEndsThePause() {
