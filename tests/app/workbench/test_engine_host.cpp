@@ -480,8 +480,6 @@ void TestEngineHost::fieldsOfAWrongTypeDoNotEndTheProgram() {
         R"({"schema": "1"})",
         R"({"schema": {}, "machine": 5})",
         R"({"schema": 1, "machine": 5})",
-        R"({"schema": 1, "machine": )" + machine + R"(, "rates": [], "runs": {}})",
-        R"({"schema": 1, "machine": )" + machine + R"(, "rates": {"disk_bytes_per_s": "a"}})",
         R"({"schema": 1, "machine": )" + machine + R"(, "runs": [1]})",
         R"({"schema": 1, "machine": )" + machine + R"(, "runs": {"f": {"gaps": -1e300}}})",
         R"({"schema": 1, "machine": )" + machine + R"(, "runs": {"f": {"when": {}}}})",
