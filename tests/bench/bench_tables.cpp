@@ -240,6 +240,7 @@ int main(int argc, char** argv) {
                      "[requests=N]\n");
         return 2;
     }
+    std::setvbuf(stdout, nullptr, _IOLBF, 0);  // rows as they come, in a file too
     EngineOptions options;
     options.model = argv[1];
     const Result<ContainerInfo> info = openContainer(options.model);
