@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <future>
 #include <thread>
 
 #include "engine/base/format.h"
@@ -40,16 +41,14 @@ uint32_t largestBits(const float* x, int64_t n) {
 
 constexpr uint32_t kInfinityBits = 0x7f800000u;
 
-// packRows on all cores: quantising is slower than a disk.
-void packInParallel(DType type, const float* rows, int64_t n, int64_t cols, std::byte* out) {
+// pack(first row, rows) over whole panels on all cores: quantising is slower than a disk.
+template <typename Pack>
+void packInParallel(DType type, int64_t n, const Pack& packSome) {
     const int64_t panels = panelCount(n);
     const int64_t threads =
         isQuantised(type) ? std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, panels) : 1;
     const int64_t each = (panels + threads - 1) / threads * kPanel;
-    const auto pack = [=](int64_t first) {
-        packRows(type, rows + first * cols, std::min(each, n - first), cols,
-                 out + first / kPanel * panelBytes(type, cols));
-    };
+    const auto pack = [&](int64_t first) { packSome(first, std::min(each, n - first)); };
     std::vector<std::thread> others;
     for (int64_t first = each; first < n; first += each) others.emplace_back(pack, first);
     pack(0);
@@ -174,10 +173,12 @@ Status PlanWriter::writeLayer(ExpertsPart& part, size_t number) {
     return {};
 }
 
-// A matrix in runs of whole panels, a plain tensor in runs of rows or pieces of its one row.
+// A matrix in runs of whole panels, a plain tensor in runs of rows or pieces of its one row. While
+// one run is hashed and written, the next is read and packed.
 Status PlanWriter::writeRows(OutputFile& out, const RowView& view, DType type, bool packed) {
     const int64_t rowBytes = paddedCols(view.cols) * int64_t(sizeof(float));
     int64_t run = std::max<int64_t>(kRunBytes / rowBytes / kPanel, 1) * kPanel;
+    std::future<Status> writing;  // m_writing; waits when it goes
     for (int64_t row = 0; row < view.rows; row += run) {
         if (cancelled(m_cancel)) {
             return Status(Code::Cancelled, "The conversion was cancelled",
@@ -185,11 +186,13 @@ Status PlanWriter::writeRows(OutputFile& out, const RowView& view, DType type, b
         }
         int64_t n = std::min(run, view.rows - row);
         COLIBRI_TRY(packRun(view, type, packed, row, n));
-        COLIBRI_TRY(out.append(m_packed));
-        m_done += m_packed.size();
+        if (writing.valid()) COLIBRI_TRY(writing.get());
+        m_packed.swap(m_writing);
+        writing = std::async(std::launch::async, [&] { return out.append(m_writing); });
+        m_done += m_writing.size();
         m_gate.report(m_stage, m_done, m_total);
     }
-    return {};
+    return writing.valid() ? writing.get() : Status();
 }
 
 // Rows [row, row + n) into m_packed.
@@ -203,7 +206,11 @@ Status PlanWriter::packRun(const RowView& view, DType type, bool packed, int64_t
             noteFault(view, "not finite");
         }
         m_packed.resize(size_t(packedBytes(type, n, view.cols)));
-        packGgmlRows(type, m_raw.data(), n, view.cols, m_packed.data());
+        const int64_t rowBytes = sourceRowBytes(type, view.cols);
+        packInParallel(type, n, [&](int64_t first, int64_t rows) {
+            packGgmlRows(type, m_raw.data() + first * rowBytes, rows, view.cols,
+                         m_packed.data() + first / kPanel * panelBytes(type, view.cols));
+        });
         return {};
     }
     m_floats.resize(size_t(n * view.cols));
@@ -211,7 +218,10 @@ Status PlanWriter::packRun(const RowView& view, DType type, bool packed, int64_t
     COLIBRI_TRY(checkRun(view, type, n * view.cols));
     if (packed) {
         m_packed.resize(size_t(packedBytes(type, n, view.cols)));
-        packInParallel(type, m_floats.data(), n, view.cols, m_packed.data());
+        packInParallel(type, n, [&](int64_t first, int64_t rows) {
+            packRows(type, m_floats.data() + first * view.cols, rows, view.cols,
+                     m_packed.data() + first / kPanel * panelBytes(type, view.cols));
+        });
     } else {
         m_packed.resize(m_floats.size() * sizeof(float));
         std::memcpy(m_packed.data(), m_floats.data(), m_packed.size());
