@@ -46,14 +46,10 @@ float plainQ4Scale(const float* x) {
 // Eight values at a time; sums of lanes are taken at the end, so that every processor gives the
 // same bits.
 using Lanes = float __attribute__((vector_size(32)));
-#ifdef COLIBRI_X86_KERNELS
-#define COLIBRI_WITH_AVX2 __attribute__((target_clones("avx2", "default")))
-#else
-#define COLIBRI_WITH_AVX2
-#endif
+#define COLIBRI_INLINE inline __attribute__((always_inline))
 
 // The whole steps from -8 to 7 of a scale that lie nearest to x.
-inline __attribute__((always_inline)) void stepsQ4(const Lanes& x, float inverse, Lanes& q) {
+COLIBRI_INLINE void stepsQ4(const Lanes& x, float inverse, Lanes& q) {
     const Lanes round = Lanes{} + 12582912.0f;  // 1.5 * 2^23: added and taken off, it rounds
     const Lanes low = Lanes{} - 8.0f, high = Lanes{} + 7.0f;
     q = x * inverse;
@@ -68,7 +64,7 @@ inline __attribute__((always_inline)) void stepsQ4(const Lanes& x, float inverse
 struct Q4Fit {
     float explained = 0, scale = 0;
 };
-COLIBRI_WITH_AVX2 Q4Fit fitQ4(const float* x, float inverse) {
+COLIBRI_INLINE Q4Fit fitQ4(const float* x, float inverse) {
     Lanes products = {}, squares = {};
     for (int k = 0; k < kBlock; k += 8) {
         Lanes v, q;
@@ -87,7 +83,7 @@ COLIBRI_WITH_AVX2 Q4Fit fitQ4(const float* x, float inverse) {
 }
 
 // Codes of a block at a scale; returns the squared error, with the same weights.
-COLIBRI_WITH_AVX2 float codesQ4(const float* x, float scale, uint8_t* codes) {
+COLIBRI_INLINE float codesQ4(const float* x, float scale, uint8_t* codes) {
     const float inverse = scale != 0.0f && scale - scale == 0.0f ? 1.0f / scale : 0.0f;
     Lanes errors = {};
     for (int k = 0; k < kBlock; k += 8) {
@@ -103,23 +99,40 @@ COLIBRI_WITH_AVX2 float codesQ4(const float* x, float scale, uint8_t* codes) {
     return error;
 }
 
-// The scale whose steps lie closest to the block, of some around ggml's.
+// The scale whose steps lie closest to the block, of some around ggml's, and its codes.
+COLIBRI_INLINE uint16_t searchQ4(const float* x, uint8_t* codes) {
+    const float plain = plainQ4Scale(x);
+    Q4Fit best;
+    for (int step = -4; step <= 4 && std::isnormal(plain); ++step) {
+        const Q4Fit fit = fitQ4(x, (8.0f + 0.2f * float(step)) / 8.0f / plain);
+        if (fit.explained > best.explained) best = fit;
+    }
+    const uint16_t scale = f32ToF16(plain), fitted = f32ToF16(best.scale);
+    const float error = codesQ4(x, f16ToF32(scale), codes);
+    uint8_t other[kBlock];
+    if (best.explained == 0 || codesQ4(x, f16ToF32(fitted), other) >= error) return scale;
+    std::memcpy(codes, other, sizeof other);
+    return fitted;
+}
+
+uint16_t searchQ4Plain(const float* x, uint8_t* codes) { return searchQ4(x, codes); }
+#ifdef COLIBRI_X86_KERNELS
+__attribute__((target("avx2"))) uint16_t searchQ4Avx2(const float* x, uint8_t* codes) {
+    return searchQ4(x, codes);
+}
+#endif
+
 void encode(const float* x, int64_t n, int64_t lane, PackedQ4& out) {
     float values[kBlock] = {};
     for (int64_t i = 0; i < n; ++i) values[i] = std::isfinite(x[i]) ? x[i] : 0.0f;
-    const float plain = plainQ4Scale(values);
-    Q4Fit best;
-    for (int step = -4; step <= 4 && std::isnormal(plain); ++step) {
-        const Q4Fit fit = fitQ4(values, (8.0f + 0.2f * float(step)) / 8.0f / plain);
-        if (fit.explained > best.explained) best = fit;
-    }
-    uint8_t codes[kBlock], other[kBlock];
-    out.scale[lane] = f32ToF16(plain);
-    const float error = codesQ4(values, f16ToF32(out.scale[lane]), codes);
-    const uint16_t fitted = f32ToF16(best.scale);
-    const bool better = best.explained > 0 && codesQ4(values, f16ToF32(fitted), other) < error;
-    if (better) out.scale[lane] = fitted;
-    storeCodes(better ? other : codes, lane, out.codes[0]);
+    uint8_t codes[kBlock];
+#ifdef COLIBRI_X86_KERNELS
+    static const bool avx2 = __builtin_cpu_supports("avx2");
+    out.scale[lane] = avx2 ? searchQ4Avx2(values, codes) : searchQ4Plain(values, codes);
+#else
+    out.scale[lane] = searchQ4Plain(values, codes);
+#endif
+    storeCodes(codes, lane, out.codes[0]);
 }
 
 // OCP's mxfp4: the power of two that brings the largest magnitude to 4..8, of whose values 6 is
