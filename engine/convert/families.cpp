@@ -27,15 +27,16 @@ void finishGptOss(Fields& f, ModelConfig& c) {
 
 // The scale of q . k grows with the context that YaRN stretches to.
 void finishDeepseek(Fields& f, ModelConfig& c) {
-    c.attentionScale = 1 / std::sqrt(double(c.headDim));
-    for (const char* key : {"rope_scaling", "rope_parameters"}) {
+    double m = 1;
+    for (const char* key : {"rope_scaling", "rope_parameters"}) {  // a config may have both
         const Json* json = f.find(key);
         if (!json || c.rope.type == "default") continue;
         Fields r(*json, key);
         const double all = r.number("mscale_all_dim", 0, 1e9, 0.0);
-        const double m = yarnScale(c.rope.factor, all);
-        if (all != 0) c.attentionScale *= m * m;
+        m = all != 0 ? yarnScale(c.rope.factor, all) : 1;
+        if (!r.status().ok()) f.fail(r.status().message());
     }
+    c.attentionScale = m * m / std::sqrt(double(c.headDim));
 }
 
 void finishDeepseekV2(Fields& f, ModelConfig& c) {

@@ -127,6 +127,7 @@ void readRopeScaling(Fields& f, Fields& r, ModelConfig& c) {
                                             ? 1.0
                                             : std::sqrt(1 + std::log(d) / std::log(double(rope.originalPositions))));
         rope.longAttentionFactor = r.number("long_mscale", 0, 1e9, 0.0);
+        rope.divisors.clear();  // of the other spelling
         if (const Json* factors = r.array("short_factor")) {
             for (const Json& v : *factors) {
                 rope.divisors.push_back(v.is_number() ? v.get<float>() : 0.0f);

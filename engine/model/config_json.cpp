@@ -25,6 +25,7 @@ const Names<Activation> kActivations = {{Activation::Silu, "silu"},
 const Names<ScoreFn> kScoreFns = {
     {ScoreFn::Softmax, "softmax"}, {ScoreFn::Sigmoid, "sigmoid"}, {ScoreFn::Logit, "logit"}};
 const Names<GroupScore> kGroupScores = {{GroupScore::Max, "max"}, {GroupScore::Top2Sum, "top2sum"}};
+const Names<bool> kScaleOn = {{false, "output"}, {true, "input"}};  // scaleInput
 const Names<WeightSource> kWeightSources = {{WeightSource::Score, "score"},
                                             {WeightSource::LogitSoftmax, "logit_softmax"},
                                             {WeightSource::SigmoidLogit, "sigmoid_logit"},
@@ -63,7 +64,7 @@ void readRouting(Fields& f, RoutingSpec& r) {
     r.groups = f.integer("n_group", 0, kAny, 1);
     r.groupTopK = f.integer("topk_group", 0, kAny, 1);
     r.groupScore = choice(f, "group_score", kGroupScores, "max");
-    r.scaleInput = f.text("scale_on", "output") == "input";
+    r.scaleInput = choice(f, "scale_on", kScaleOn, "output");
     r.sparseJitter = f.number("router_jitter_noise", 0, 1e9, 0.0);
 }
 
@@ -206,7 +207,7 @@ void writeRouting(OrderedJson& j, const RoutingSpec& r) {
     j["renorm"] = r.renorm;
     j["renorm_eps"] = r.renormEps;
     j["scale"] = r.scale;
-    j["scale_on"] = r.scaleInput ? "input" : "output";
+    j["scale_on"] = nameOf(kScaleOn, r.scaleInput);
     j["router_jitter_noise"] = r.sparseJitter;
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "engine/convert/converter.h"
+#include "engine/convert/hf_config.h"
 #include "engine/convert/inspect.h"
 #include "tests/engine/convert/checkpoint_maker.h"
 
@@ -325,6 +326,21 @@ private slots:
         QCOMPARE(int(refused.code()), int(Code::InvalidArgument));
         QVERIFY(refused.text().find("embed, q, k, v, o") != std::string::npos);
         QVERIFY(!fs::exists(options.target));
+    }
+
+    // The stretch was counted once for each spelling that a config has.
+    void bothSpellingsOfARotationCountOnce() {
+        for (const char* name : {"deepseekv3", "phimoe"}) {
+            const fs::path file = fs::path(COLIBRI_GOLDEN_DIR) / "models" / name / "config.json";
+            nlohmann::json config = nlohmann::json::parse(readFile(file));
+            const Result<HfConfig> one = readHfConfig(config, {}, "config.json");
+            config["rope_scaling"] = config["rope_parameters"];
+            const Result<HfConfig> both = readHfConfig(config, {}, "config.json");
+            QVERIFY2(one.ok(), one.status().text().c_str());
+            QVERIFY2(both.ok(), both.status().text().c_str());
+            QCOMPARE(both->config.attentionScale, one->config.attentionScale);
+            QCOMPARE(both->config.rope.divisors, one->config.rope.divisors);
+        }
     }
 
     void absentTieIsDecidedByTheHead() {

@@ -236,6 +236,7 @@ private slots:
         row("experts/layer_000.bin", "experts/../x.bin", "expected experts/layer_000.bin");
         row("\"dtype\":\"q8_0\"", "\"dtype\":\"q9_9\"", "q9_9");
         row("\"softmax\"", "\"sparsemax\"", "sparsemax");
+        row("\"scale_on\": \"output\"", "\"scale_on\": \"both\"", "both");
         row("\"rope_type\": \"default\"", "\"rope_type\": \"yarn\"", "yarn");  // without its numbers
         row("\"vocab_size\": 16", "\"vocab_size\": 16, \"vocab_size\": 16", "stands twice");
         row("\"moe_layers\": [\n  0", "\"moe_layers\": [\n  1", "moe_layers");
