@@ -134,7 +134,7 @@ void AtLoadPanel::refreshNotes() {
             const std::string problem =
                 knobProblemFor(control.id, *m_knobs[size_t(control.id)], m_info);
             control.slider->setEnabled(problem.empty());
-            control.slider->setNote(QString::fromStdString(problem));
+            control.slider->setNote(problem.empty() ? QString() : "n/a: " + QString::fromStdString(problem));
             if (!problem.empty()) continue;
         }
         if (control.id == KnobId::ExpertCacheSize) {
