@@ -12,7 +12,7 @@ namespace {
 
 constexpr float kEven = 1e9f;  // a temperature at which no logit counts
 
-struct Args {
+struct BenchArgs {
     EngineArgs engine;
     int prompt = 512, generate = 128, repeat = 3;
     std::string threads;
@@ -63,7 +63,7 @@ void add(StoreStats& to, const StoreStats& s) {
 
 class Bench {
 public:
-    Bench(const Args& args, LoadedEngine& loaded) : m_args(args), m_loaded(loaded) {}
+    Bench(const BenchArgs& args, LoadedEngine& loaded) : m_args(args), m_loaded(loaded) {}
 
     // One prompt of p tokens, then one generation of n from an almost empty context.
     Status round(int index, bool measured) {
@@ -109,12 +109,12 @@ private:
         return {};
     }
 
-    const Args& m_args;
+    const BenchArgs& m_args;
     LoadedEngine& m_loaded;
     RequestResult m_result;
 };
 
-int report(const Args& args, const Bench& bench, const LoadedEngine& loaded,
+int report(const BenchArgs& args, const Bench& bench, const LoadedEngine& loaded,
            const Histogram& loads) {
     const Engine& engine = *loaded.engine;
     const double perToken = double(engine.bytesPerToken());
@@ -162,7 +162,7 @@ int report(const Args& args, const Bench& bench, const LoadedEngine& loaded,
                : kFailed;
 }
 
-int run(Args args) {
+int run(BenchArgs args) {
     if (args.prompt == 0 && args.generate == 0) {
         return fail({Code::InvalidArgument, "nothing to measure: -p and -n are both 0"});
     }
@@ -194,7 +194,7 @@ int run(Args args) {
 }  // namespace
 
 void addBench(Verbs& verbs) {
-    auto args = std::make_shared<Args>();
+    auto args = std::make_shared<BenchArgs>();
     CLI::App* verb = verbs.add(
         "bench", "Measure prompt and decode speed: random prompts, random tokens",
         [args] { return run(*args); });

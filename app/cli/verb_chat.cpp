@@ -23,7 +23,7 @@ constexpr const char* kHelp =
     "/quit             end (as Ctrl-D)\n"
     "Ctrl-C stops a reply.";
 
-struct Args {
+struct ChatArgs {
     EngineArgs engine;
     SamplingArgs sampling;
     std::string system;
@@ -60,7 +60,7 @@ private:
 
 class Chat {
 public:
-    Chat(const Args& args, LoadedEngine& loaded)
+    Chat(const ChatArgs& args, LoadedEngine& loaded)
         : m_args(args), m_loaded(loaded), m_engine(*loaded.engine) {
         clear(args.system);
     }
@@ -257,7 +257,7 @@ private:
         return true;
     }
 
-    const Args& m_args;
+    const ChatArgs& m_args;
     LoadedEngine& m_loaded;
     Engine& m_engine;
     std::string m_system;
@@ -267,7 +267,7 @@ private:
     double m_toldTo = 0;           // effects of changes up to here are told; seconds
 };
 
-int run(const Args& args) {
+int run(const ChatArgs& args) {
     Result<LoadedEngine> loaded = loadEngine(args.engine);
     if (!loaded.ok()) return fail(loaded.status());
     if (!loaded->engine->tokenizer() || !loaded->engine->chatTemplate()) {
@@ -281,7 +281,7 @@ int run(const Args& args) {
 }  // namespace
 
 void addChat(Verbs& verbs) {
-    auto args = std::make_shared<Args>();
+    auto args = std::make_shared<ChatArgs>();
     CLI::App* verb = verbs.add("chat", "Chat in the terminal", [args] { return run(*args); });
     args->engine.addTo(*verb);
     verb->add_option("--system", args->system, "System message");

@@ -7,12 +7,12 @@ namespace colibri::cli {
 
 namespace {
 
-struct Args {
+struct ConfigArgs {
     std::string file, model;
     bool json = false;
 };
 
-int check(const Args& args) {
+int check(const ConfigArgs& args) {
     Result<std::string> text = readTextFile(args.file, 1 << 20);
     if (!text.ok()) return fail(text.status());
     Result<KnobValues> values = knobsFromJson(*text);
@@ -58,7 +58,7 @@ int check(const Args& args) {
 void addConfig(Verbs& verbs) {
     CLI::App* verb = verbs.app.add_subcommand("config", "Knob configuration files");
     verb->require_subcommand(1);
-    auto args = std::make_shared<Args>();
+    auto args = std::make_shared<ConfigArgs>();
     CLI::App* checkVerb = verb->add_subcommand("check", "Check a configuration file");
     checkVerb->callback([args, &verbs] { verbs.chosen = [args] { return check(*args); }; });
     checkVerb->add_option("FILE", args->file, "JSON file")->required();

@@ -7,13 +7,13 @@ namespace colibri::cli {
 
 namespace {
 
-struct Args {
+struct ConvertArgs {
     std::string source, target, dtype, name, layout = "container";
     std::vector<std::string> types;
     bool routerTable = false, json = false;
 };
 
-int run(const Args& args) {
+int run(const ConvertArgs& args) {
     ConvertOptions options;
     options.source = args.source;
     options.target = args.target;
@@ -61,7 +61,7 @@ int run(const Args& args) {
 }  // namespace
 
 void addConvert(Verbs& verbs) {
-    auto args = std::make_shared<Args>();
+    auto args = std::make_shared<ConvertArgs>();
     CLI::App* verb = verbs.add("convert", "Turn a checkpoint into a model folder",
                                [args] { return run(*args); });
     verb->add_option(

@@ -17,7 +17,7 @@ namespace colibri::cli {
 
 namespace {
 
-struct Args {
+struct DiagnoseArgs {
     std::string folder = ".";
     bool json = false, quick = false;
 };
@@ -41,7 +41,7 @@ std::string systemName() {
                : "n/a";
 }
 
-Json probe(const Args& args) {
+Json probe(const DiagnoseArgs& args) {
     Json isas = Json::array();
     for (const Isa isa : availableIsas()) isas.push_back(isaName(isa));
     const std::unique_ptr<GpuSource> gpu = GpuSource::probe();
@@ -115,7 +115,7 @@ std::string text(const Json& j) {
     return s;
 }
 
-int run(const Args& args) {
+int run(const DiagnoseArgs& args) {
     Json json = probe(args);
     Status measured;
     if (!args.quick) {
@@ -138,7 +138,7 @@ int run(const Args& args) {
 }  // namespace
 
 void addDiagnose(Verbs& verbs) {
-    auto args = std::make_shared<Args>();
+    auto args = std::make_shared<DiagnoseArgs>();
     CLI::App* verb = verbs.add("diagnose", "What this machine offers, measured in a few seconds",
                                [args] { return run(*args); });
     verb->add_option("--dir", args->folder, "Folder whose disk is measured")->capture_default_str();

@@ -9,7 +9,7 @@ namespace colibri::cli {
 
 namespace {
 
-struct Args {
+struct GenerateArgs {
     EngineArgs engine;
     SamplingArgs sampling;
     std::string prompt, file, tokens, system;
@@ -18,7 +18,7 @@ struct Args {
     CLI::Option *promptOption = nullptr, *fileOption = nullptr, *tokensOption = nullptr;
 };
 
-Result<std::vector<int32_t>> promptIds(const Args& args, const Engine& engine) {
+Result<std::vector<int32_t>> promptIds(const GenerateArgs& args, const Engine& engine) {
     if (args.tokensOption->count()) return parseIds(args.tokens);
     std::string text = args.prompt;
     if (args.fileOption->count()) {
@@ -48,7 +48,7 @@ Json logprobsJson(const RequestResult& result, const Engine& engine) {
     return list;
 }
 
-int run(const Args& args) {
+int run(const GenerateArgs& args) {
     Result<LoadedEngine> loaded = loadEngine(args.engine);
     if (!loaded.ok()) return fail(loaded.status());
     Engine& engine = *loaded->engine;
@@ -146,7 +146,7 @@ Request SamplingArgs::request(std::vector<int32_t> prompt) const {
 }
 
 void addGenerate(Verbs& verbs) {
-    auto args = std::make_shared<Args>();
+    auto args = std::make_shared<GenerateArgs>();
     CLI::App* verb = verbs.add("generate", "Continue a prompt", [args] { return run(*args); });
     args->engine.addTo(*verb);
     args->promptOption = verb->add_option("--prompt", args->prompt, "The prompt");

@@ -11,7 +11,7 @@ namespace colibri::cli {
 
 namespace {
 
-struct Args {
+struct InfoArgs {
     std::string path;
     KnobOptions knobs;
     bool json = false, verify = false;
@@ -124,7 +124,7 @@ std::string summary(const ContainerInfo& info, const LoadShape& shape) {
     return s;
 }
 
-int run(const Args& args) {
+int run(const InfoArgs& args) {
     const bool flat = isFlatFolder(args.path);
     Result<ContainerInfo> info =
         flat ? plannedContainer(args.path, std::nullopt) : openContainer(args.path);
@@ -150,7 +150,7 @@ int run(const Args& args) {
 }  // namespace
 
 void addInfo(Verbs& verbs) {
-    auto args = std::make_shared<Args>();
+    auto args = std::make_shared<InfoArgs>();
     CLI::App* verb = verbs.add("info", "What a model is, its sizes, the memory it takes",
                                [args] { return run(*args); });
     verb->add_option("PATH", args->path, "Model folder")->required();

@@ -11,7 +11,7 @@ namespace colibri::cli {
 
 namespace {
 
-struct Args {
+struct LoadArgs {
     EngineArgs engine;  // its model is the URL or the folder
     LoadOptions load;
     std::string prompts, csv, apiKey;
@@ -41,14 +41,14 @@ void tell(const LoadReport& r) {
     for (const auto& [kind, count] : r.errors) message(formatCount(count) + " ended: " + kind);
 }
 
-Result<std::vector<LoadPrompt>> promptsOf(const Args& args) {
+Result<std::vector<LoadPrompt>> promptsOf(const LoadArgs& args) {
     if (args.prompts.empty()) return shippedLoadPrompts();
     Result<std::string> text = readInput(args.prompts);
     if (!text.ok()) return text.status();
     return parseLoadPrompts(*text, args.prompts);
 }
 
-Result<LoadReport> runOn(const Args& args, const std::vector<LoadPrompt>& prompts) {
+Result<LoadReport> runOn(const LoadArgs& args, const std::vector<LoadPrompt>& prompts) {
     LoadedEngine loaded;  // ends after the target
     std::unique_ptr<LoadTarget> target;
     if (args.engine.model.find("://") != std::string::npos) {
@@ -73,7 +73,7 @@ Result<LoadReport> runOn(const Args& args, const std::vector<LoadPrompt>& prompt
     return report;
 }
 
-int run(Args args) {
+int run(LoadArgs args) {
     if (const char* key = std::getenv("COLIBRI_API_KEY"); key && args.apiKey.empty()) {
         args.apiKey = key;
     }
@@ -104,7 +104,7 @@ int run(Args args) {
 }  // namespace
 
 void addLoad(Verbs& verbs) {
-    auto args = std::make_shared<Args>();
+    auto args = std::make_shared<LoadArgs>();
     CLI::App* verb = verbs.add("load", "Put a load on a server or a model and time it",
                                [args] { return run(*args); });
     args->engine.addTo(*verb, true, "TARGET",

@@ -8,7 +8,7 @@ namespace colibri::cli {
 
 namespace {
 
-struct Args {
+struct LogitsArgs {
     EngineArgs engine;
     std::string tokens;
 };
@@ -26,7 +26,7 @@ Json floats(const std::vector<float>& x) {
     return array;
 }
 
-int run(const Args& args) {
+int run(const LogitsArgs& args) {
     Result<std::vector<int32_t>> ids = parseIds(args.tokens);
     if (!ids.ok()) return fail(ids.status());
     EngineArgs engineArgs = args.engine;
@@ -55,7 +55,7 @@ int run(const Args& args) {
 }  // namespace
 
 void addLogits(Verbs& verbs) {
-    auto args = std::make_shared<Args>();
+    auto args = std::make_shared<LogitsArgs>();
     CLI::App* verb = verbs.add("logits", "One forward pass: logits and routing, as JSON",
                                [args] { return run(*args); });
     args->engine.addTo(*verb, false);

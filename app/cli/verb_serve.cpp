@@ -11,7 +11,7 @@ namespace colibri::cli {
 
 namespace {
 
-struct Args {
+struct ServeArgs {
     EngineArgs engine;
     serve::ApiOptions api;
 };
@@ -39,7 +39,7 @@ int tellEnd(const serve::ApiStats& s, bool json) {
     return kOk;
 }
 
-int run(Args args) {
+int run(ServeArgs args) {
     if (const char* key = std::getenv("COLIBRI_API_KEY"); key && args.api.apiKey.empty()) {
         args.api.apiKey = key;
     }
@@ -66,7 +66,7 @@ int run(Args args) {
 }  // namespace
 
 void addServe(Verbs& verbs) {
-    auto args = std::make_shared<Args>();
+    auto args = std::make_shared<ServeArgs>();
     CLI::App* verb = verbs.add("serve", "Answer OpenAI-compatible requests over HTTP",
                                [args] { return run(*args); });
     args->engine.addTo(*verb);

@@ -7,13 +7,13 @@ namespace colibri::cli {
 
 namespace {
 
-struct Args {
+struct SynthArgs {
     SynthOptions synth;
     std::string target, quant = "q4_0";
     bool json = false;
 };
 
-int run(Args args) {
+int run(SynthArgs args) {
     const std::optional<DType> type = dtypeFromName(args.quant);
     if (!type) {
         return fail({Code::InvalidArgument, "--quant: \"" + args.quant + "\" is not a type",
@@ -42,7 +42,7 @@ int run(Args args) {
 }  // namespace
 
 void addSynth(Verbs& verbs) {
-    auto args = std::make_shared<Args>();
+    auto args = std::make_shared<SynthArgs>();
     CLI::App* verb =
         verbs.add("synth", "Write a model of random weights in the shape of a real one",
                   [args] { return run(*args); });

@@ -13,12 +13,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Args {
+struct TemplateArgs {
     std::string path, messages;
     bool noGenerationPrompt = false, json = false;
 };
 
-Result<Json> readContext(const Args& args) {
+Result<Json> readContext(const TemplateArgs& args) {
     Result<std::string> text = readTextFile(args.messages);
     if (!text.ok()) return text.status();
     Json context = Json::parse(*text, nullptr, false);
@@ -53,7 +53,7 @@ void addSpecialTokens(const fs::path& folder, Json& context) {
     }
 }
 
-int run(const Args& args) {
+int run(const TemplateArgs& args) {
     Result<Json> context = readContext(args);
     if (!context.ok()) return fail(context.status());
     fs::path path(args.path);
@@ -76,7 +76,7 @@ int run(const Args& args) {
 }  // namespace
 
 void addTemplate(Verbs& verbs) {
-    auto args = std::make_shared<Args>();
+    auto args = std::make_shared<TemplateArgs>();
     CLI::App* verb = verbs.add("template", "Render a chat template to standard output",
                                [args] { return run(*args); });
     verb->add_option("PATH", args->path, "Model folder or .jinja file")->required();

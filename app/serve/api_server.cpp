@@ -13,8 +13,8 @@ namespace colibri::serve {
 
 namespace {
 
-using httplib::Request;
-using httplib::Response;
+using HttpRequest = httplib::Request;
+using HttpResponse = httplib::Response;
 using Handled = httplib::Server::HandlerResponse;
 
 constexpr const char* kJson = "application/json";
@@ -32,7 +32,7 @@ std::string_view withoutPort(std::string_view host) {
 }
 
 // 0: the request's body may be read; else the status to refuse it with.
-int refusedLength(const Request& req, size_t most) {
+int refusedLength(const HttpRequest& req, size_t most) {
     const size_t given = req.get_header_value_count("Content-Length");
     if (given == 0) return 0;
     const std::string text = req.get_header_value("Content-Length");
@@ -43,7 +43,7 @@ int refusedLength(const Request& req, size_t most) {
 }
 
 // Neither another site's page, nor one whose name was pointed at this machine.
-bool isLocal(const Request& req) {
+bool isLocal(const HttpRequest& req) {
     const std::string origin = req.get_header_value("Origin");
     const size_t host = origin.find("://");
     const bool localOrigin =
@@ -61,13 +61,13 @@ bool sameKey(const std::string& expected, const std::string& given) {
     return difference == 0;
 }
 
-void setError(Response& res, int status, const std::string& message) {
+void setError(HttpResponse& res, int status, const std::string& message) {
     res.status = status;
     res.set_content(errorBody(status, message), kJson);
     if (status == 429 || status == 503) res.set_header("Retry-After", "1");
 }
 
-void setError(Response& res, const Status& status) {
+void setError(HttpResponse& res, const Status& status) {
     setError(res, httpStatusOf(status.code()), status.text());
 }
 
@@ -104,7 +104,7 @@ struct ApiServer::Impl {
 
     struct Route {
         const char *method, *path;
-        void (Impl::*answer)(const Request&, Response&);
+        void (Impl::*answer)(const HttpRequest&, HttpResponse&);
     };
     static const Route kRoutes[];
 
@@ -112,19 +112,19 @@ struct ApiServer::Impl {
         : engine(e), options(std::move(o)), model(modelId(e)), http(options.limits) {}
 
     void install();
-    bool admit(const Request& req, Response& res) const;
-    void route(const Request& req, Response& res);
+    bool admit(const HttpRequest& req, HttpResponse& res) const;
+    void route(const HttpRequest& req, HttpResponse& res);
 
-    void chat(const Request& req, Response& res);
-    void completion(const Request& req, Response& res);
-    void models(const Request& req, Response& res);
-    void oneModel(const Request& req, Response& res);
-    void health(const Request& req, Response& res);
-    void prometheus(const Request& req, Response& res);
+    void chat(const HttpRequest& req, HttpResponse& res);
+    void completion(const HttpRequest& req, HttpResponse& res);
+    void models(const HttpRequest& req, HttpResponse& res);
+    void oneModel(const HttpRequest& req, HttpResponse& res);
+    void health(const HttpRequest& req, HttpResponse& res);
+    void prometheus(const HttpRequest& req, HttpResponse& res);
 
-    void generate(Result<ApiRequest> parsed, Response& res);
-    void whole(Generation& generation, ReplyWriter& writer, Response& res);
-    void stream(std::unique_ptr<Generation> generation, ReplyWriter writer, Response& res);
+    void generate(Result<ApiRequest> parsed, HttpResponse& res);
+    void whole(Generation& generation, ReplyWriter& writer, HttpResponse& res);
+    void stream(std::unique_ptr<Generation> generation, ReplyWriter writer, HttpResponse& res);
     Json modelJson() const;
     ApiStats stats() const;
 };
@@ -140,7 +140,7 @@ const ApiServer::Impl::Route ApiServer::Impl::kRoutes[] = {
 };
 
 void ApiServer::Impl::install() {
-    const auto answer = [this](const Request& req, Response& res) { route(req, res); };
+    const auto answer = [this](const HttpRequest& req, HttpResponse& res) { route(req, res); };
     http.Get(".*", answer);
     http.Post(".*", answer);
     http.Put(".*", answer);
@@ -148,26 +148,26 @@ void ApiServer::Impl::install() {
     http.Delete(".*", answer);
     http.Options(".*", answer);
     // Before a body is read.
-    http.set_pre_routing_handler([this](const Request& req, Response& res) {
+    http.set_pre_routing_handler([this](const HttpRequest& req, HttpResponse& res) {
         if (admit(req, res)) return Handled::Unhandled;
         Connection::current().closeAfterReply();
         return Handled::Handled;
     });
     // What the library itself refuses.
-    http.set_error_handler([](const Request&, Response& res) {
+    http.set_error_handler([](const HttpRequest&, HttpResponse& res) {
         if (!res.body.empty()) return;
         if (res.status != 404) Connection::current().closeAfterReply();
         setError(res, res.status, messageOf(res.status));
     });
-    http.set_exception_handler([](const Request&, Response& res, std::exception_ptr) {
+    http.set_exception_handler([](const HttpRequest&, HttpResponse& res, std::exception_ptr) {
         setError(res, 500, "the server has failed at this request");
     });
     // Counted before it is sent: who has seen an answer sees it in the metrics.
     http.set_post_routing_handler(
-        [this](const Request&, const Response& res) { metrics.addResponse(res.status); });
+        [this](const HttpRequest&, const HttpResponse& res) { metrics.addResponse(res.status); });
 }
 
-bool ApiServer::Impl::admit(const Request& req, Response& res) const {
+bool ApiServer::Impl::admit(const HttpRequest& req, HttpResponse& res) const {
     if (req.has_header("Content-Encoding")) {  // nobody can say how large it is
         setError(res, 415, "compressed requests are not read");
         return false;
@@ -192,7 +192,7 @@ bool ApiServer::Impl::admit(const Request& req, Response& res) const {
     return false;
 }
 
-void ApiServer::Impl::route(const Request& req, Response& res) {
+void ApiServer::Impl::route(const HttpRequest& req, HttpResponse& res) {
     const std::string method = req.method == "HEAD" ? "GET" : req.method;
     const Route* samePath = nullptr;
     for (const Route& r : kRoutes) {
@@ -209,15 +209,15 @@ void ApiServer::Impl::route(const Request& req, Response& res) {
     res.set_header("Allow", samePath->method);
 }
 
-void ApiServer::Impl::chat(const Request& req, Response& res) {
+void ApiServer::Impl::chat(const HttpRequest& req, HttpResponse& res) {
     generate(parseChatRequest(engine, req.body, options.defaultMaxTokens), res);
 }
 
-void ApiServer::Impl::completion(const Request& req, Response& res) {
+void ApiServer::Impl::completion(const HttpRequest& req, HttpResponse& res) {
     generate(parseCompletionRequest(engine, req.body, options.defaultMaxTokens), res);
 }
 
-void ApiServer::Impl::generate(Result<ApiRequest> parsed, Response& res) {
+void ApiServer::Impl::generate(Result<ApiRequest> parsed, HttpResponse& res) {
     if (!parsed.ok()) return setError(res, parsed.status());
     if (!parsed->model.empty() && parsed->model != model) {
         return setError(
@@ -236,7 +236,7 @@ void ApiServer::Impl::generate(Result<ApiRequest> parsed, Response& res) {
     }
 }
 
-void ApiServer::Impl::whole(Generation& generation, ReplyWriter& writer, Response& res) {
+void ApiServer::Impl::whole(Generation& generation, ReplyWriter& writer, HttpResponse& res) {
     for (Generation::Piece piece; generation.next(piece);) {
     }
     const RequestResult& result = generation.finish();
@@ -247,7 +247,7 @@ void ApiServer::Impl::whole(Generation& generation, ReplyWriter& writer, Respons
 }
 
 void ApiServer::Impl::stream(std::unique_ptr<Generation> started, ReplyWriter writer,
-                             Response& res) {
+                             HttpResponse& res) {
     res.set_header("Cache-Control", "no-cache");
     std::shared_ptr<Generation> generation = std::move(started);
     const auto provide = [generation, writer](size_t, httplib::DataSink& sink) mutable {
@@ -282,22 +282,22 @@ Json ApiServer::Impl::modelJson() const {
             {"context_length", engine.contextLength()}};
 }
 
-void ApiServer::Impl::models(const Request&, Response& res) {
+void ApiServer::Impl::models(const HttpRequest&, HttpResponse& res) {
     const Json list = {{"object", "list"}, {"data", Json::array({modelJson()})}};
     res.set_content(list.dump(), kJson);
 }
 
-void ApiServer::Impl::oneModel(const Request& req, Response& res) {
+void ApiServer::Impl::oneModel(const HttpRequest& req, HttpResponse& res) {
     const std::string name = req.path.substr(std::string_view("/v1/models/").size());
     if (name != model) return setError(res, 404, "there is no model \"" + name + "\"");
     res.set_content(modelJson().dump(), kJson);
 }
 
-void ApiServer::Impl::health(const Request&, Response& res) {
+void ApiServer::Impl::health(const HttpRequest&, HttpResponse& res) {
     res.set_content(R"({"status":"ok"})", kJson);
 }
 
-void ApiServer::Impl::prometheus(const Request&, Response& res) {
+void ApiServer::Impl::prometheus(const HttpRequest&, HttpResponse& res) {
     res.set_content(prometheusText(stats(), engine, http.connections()),
                     "text/plain; version=0.0.4; charset=utf-8");
 }

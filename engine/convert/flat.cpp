@@ -17,8 +17,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr int kFlatSchema = 1;
-constexpr size_t kListed = 20;
-constexpr int64_t kSmallFile = 1 << 20;
+constexpr int64_t kSmallJson = 1 << 20;
 constexpr const char* kPackedFolder = "container";
 constexpr const char* kStampFile = "container.stamp";  // of the files it was packed from
 
@@ -28,7 +27,7 @@ Result<DType> expertType(const fs::path& folder, const std::string& configType) 
     if (!fs::exists(path, ignored)) {
         return configType == "bfloat16" ? DType::BF16 : DType::F16;
     }
-    Result<std::string> text = readTextFile(path, kSmallFile);
+    Result<std::string> text = readTextFile(path, kSmallJson);
     if (!text.ok()) return text.status();
     Result<nlohmann::json> json = parseJson(*text, path.string());
     if (!json.ok()) return json.status();
@@ -145,7 +144,7 @@ Result<fs::path> loadableModel(const fs::path& path, const ProgressFn& progress,
     const fs::path packed = path / kPackedFolder;
     std::error_code error;
     if (fs::exists(packed, error)) {
-        Result<std::string> before = readTextFile(path / kStampFile, kSmallFile);
+        Result<std::string> before = readTextFile(path / kStampFile, kSmallJson);
         if (before.ok() && *before == *stamp) return packed;
         if (!fs::exists(packed / kModelFile, error)) {
             return Status(Code::BadInput, packed.string() + " is not a packed copy of the model",

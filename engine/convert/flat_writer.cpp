@@ -13,9 +13,6 @@ namespace colibri {
 
 namespace {
 
-constexpr int64_t kRunBytes = 4 << 20;  // f32 bytes of one run of rows
-constexpr float kF16Overflow = 65520;   // rounds to infinity from here on
-
 // "3.attn_norm" -> the name in a checkpoint of this naming.
 std::string checkpointName(const Naming& naming, const std::string& name) {
     const size_t dot = name.find('.');

@@ -10,11 +10,10 @@ namespace colibri {
 
 namespace {
 
-constexpr int64_t kHeaderLimit = 512 << 20;
+constexpr int64_t kGgufHeaderLimit = 512 << 20;
 constexpr int64_t kFirstRead = 1 << 20;
 constexpr uint64_t kStringLimit = 64 << 20;
 constexpr uint64_t kCountLimit = 16 << 20;
-constexpr int64_t kElementLimit = int64_t(1) << 56;
 constexpr int kMaxDims = 4;
 
 // ggml's weight types: those read here, and the others by name. Where the size of a block is known
@@ -25,7 +24,7 @@ struct GgmlType {
     std::optional<DType> dtype;
     FileBlock block = {0, 0};  // of a type that is not read; 0: not known
 };
-const GgmlType kTypes[] = {
+const GgmlType kGgmlTypes[] = {
     {0, "F32", DType::F32},
     {1, "F16", DType::F16},
     {2, "Q4_0", DType::Q4_0},
@@ -234,14 +233,14 @@ private:
         uint32_t type = read<uint32_t>();
         uint64_t offset = read<uint64_t>();
         if (!m_status.ok()) return;
-        auto it = std::find_if(std::begin(kTypes), std::end(kTypes),
+        auto it = std::find_if(std::begin(kGgmlTypes), std::end(kGgmlTypes),
                                [&](const GgmlType& row) { return row.id == type; });
         if (offset > uint64_t(m_fileBytes)) {
             fail("tensor \"" + t.name + "\" lies past the end of the file");
             return;
         }
         t.offset = int64_t(offset);
-        if (it == std::end(kTypes)) {
+        if (it == std::end(kGgmlTypes)) {
             t.typeName = "type " + std::to_string(type);   // size unknown: never read
         } else {
             const FileBlock block = it->dtype ? fileBlock(*it->dtype) : it->block;
@@ -340,13 +339,13 @@ Result<GgufHeader> parseGgufHeader(std::span<const std::byte> start, int64_t fil
 Result<GgufHeader> readGgufHeader(const File& file, int64_t fileBytes) {
     std::vector<std::byte> start;
     for (int64_t want = kFirstRead;; want *= 8) {
-        int64_t n = std::min({want, fileBytes, kHeaderLimit});
+        int64_t n = std::min({want, fileBytes, kGgufHeaderLimit});
         start.resize(size_t(n));
         COLIBRI_TRY(file.readAt(0, start));
         bool needMore = false;
         Result<GgufHeader> header =
             parseGgufHeader(start, fileBytes, file.path().string(), needMore);
-        if (header || !needMore || n >= kHeaderLimit) return header;
+        if (header || !needMore || n >= kGgufHeaderLimit) return header;
     }
 }
 

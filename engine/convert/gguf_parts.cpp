@@ -14,7 +14,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kMostParts = 9999;
-constexpr size_t kListed = 20;
 
 // "-00002-of-00005", numbers from 1.
 std::string partSuffix(int64_t number, int64_t count) {

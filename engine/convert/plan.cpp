@@ -14,7 +14,6 @@ namespace colibri {
 
 namespace {
 
-constexpr size_t kListed = 20;           // names shown per kind of fault
 constexpr size_t kEnoughFaults = 1000;   // a hostile config stops here
 
 // Faults of one kind, shown as a list of bounded length.

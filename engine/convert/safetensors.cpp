@@ -10,15 +10,14 @@ namespace colibri {
 
 namespace {
 
-constexpr int64_t kHeaderLimit = 32 << 20;   // real ones stay below 20 MiB
-constexpr int64_t kElementLimit = int64_t(1) << 56;
+constexpr int64_t kJsonLimit = 32 << 20;  // real ones stay below 20 MiB
 
-struct TypeRow {
+struct StoredType {
     const char* name;
     int bits;
     std::optional<DType> dtype;
 };
-const TypeRow kTypes[] = {
+const StoredType kStoredTypes[] = {
     {"F32", 32, DType::F32}, {"F16", 16, DType::F16}, {"BF16", 16, DType::BF16},
     {"F64", 64, {}},         {"F8_E4M3", 8, {}},      {"F8_E5M2", 8, {}},
     {"F8_E8M0", 8, {}},      {"F8_E4M3FNUZ", 8, {}},  {"F8_E5M2FNUZ", 8, {}},
@@ -29,8 +28,8 @@ const TypeRow kTypes[] = {
     {"C64", 64, {}},
 };
 
-const TypeRow* findType(const std::string& name) {
-    for (const TypeRow& row : kTypes) {
+const StoredType* findType(const std::string& name) {
+    for (const StoredType& row : kStoredTypes) {
         if (name == row.name) return &row;
     }
     return nullptr;
@@ -49,7 +48,7 @@ Result<int64_t> headerLength(std::span<const std::byte> start, int64_t fileBytes
     }
     uint64_t length;
     std::memcpy(&length, start.data(), sizeof length);
-    if (length > uint64_t(kHeaderLimit)) {
+    if (length > uint64_t(kJsonLimit)) {
         return bad(where, "a header of " + std::to_string(length) +
                               " bytes (at most 32 MiB); not a safetensors file, or damaged");
     }
@@ -71,7 +70,7 @@ Result<SourceTensor> parseEntry(const std::string& name, const nlohmann::json& j
     const nlohmann::json* shape = f.array("shape");
     const nlohmann::json* offsets = f.array("data_offsets");
     if (!f.status().ok()) return f.status();
-    const TypeRow* type = findType(t.typeName);
+    const StoredType* type = findType(t.typeName);
     if (!type) return bad(at, "unknown dtype \"" + t.typeName + "\"");
     t.dtype = type->dtype;
     if (shape->size() > 8) return bad(at, "more than 8 dimensions");

@@ -19,6 +19,11 @@
 
 namespace colibri {
 
+constexpr int64_t kElementLimit = int64_t(1) << 56;  // of one tensor, held by the parsers
+constexpr int64_t kRunBytes = 4 << 20;               // f32 bytes of rows converted at once
+constexpr float kF16Overflow = 65520;                // rounds to infinity from here on
+constexpr size_t kListed = 20;                       // names shown per kind of fault
+
 struct SourceTensor {
     std::string name;
     std::string typeName;                // as the file says: "BF16", "F8_E4M3"
@@ -27,7 +32,7 @@ struct SourceTensor {
     int file = 0;                        // index of the checkpoint's files
     int64_t offset = 0, bytes = 0;       // in the file
 
-    int64_t elements() const;            // bounded by the parsers to 2^56
+    int64_t elements() const;  // at most kElementLimit
 };
 
 // "[64, 2048]"

@@ -34,7 +34,6 @@ constexpr SynthShape kShapes[] = {
      2048, QkNorm::PerHead, true, 1e-6, 1e4},
 };
 
-constexpr int64_t kRunBytes = 4 << 20;
 // Spread of the residual's parts, so that states stay of one size through many layers.
 constexpr double kGain = 0.6;
 

@@ -7,7 +7,7 @@ namespace colibri {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr const char* kTurnStart = "<|im_start|>";
 constexpr const char* kTurnEnd = "<|im_end|>";
@@ -29,7 +29,7 @@ std::string byteCharacter(int byte) {
     return utf8(0x100 + before);
 }
 
-Json special(int32_t id, const char* text) {
+OrderedJson special(int32_t id, const char* text) {
     return {{"id", id},        {"content", text},     {"single_word", false}, {"lstrip", false},
             {"rstrip", false}, {"normalized", false}, {"special", true}};
 }
@@ -37,7 +37,7 @@ Json special(int32_t id, const char* text) {
 }  // namespace
 
 std::string synthTokenizerJson(int64_t vocab) {
-    Json words = Json::object();
+    OrderedJson words = OrderedJson::object();
     for (int b = 0; b < kSynthBytes; ++b) words[byteCharacter(b)] = b;
     words[kTurnStart] = kSynthTurnStart;
     words[kTurnEnd] = kSynthTurnEnd;
@@ -46,12 +46,12 @@ std::string synthTokenizerJson(int64_t vocab) {
     for (int64_t id = kSynthMinVocab; id < vocab; ++id) {
         text += ",\"" + byteCharacter(' ') + "w" + std::to_string(id) + "\":" + std::to_string(id);
     }
-    const Json level = {{"type", "ByteLevel"},
-                        {"add_prefix_space", false},
-                        {"trim_offsets", true},
-                        {"use_regex", true}};
-    const Json added =
-        Json::array({special(kSynthTurnStart, kTurnStart), special(kSynthTurnEnd, kTurnEnd)});
+    const OrderedJson level = {{"type", "ByteLevel"},
+                               {"add_prefix_space", false},
+                               {"trim_offsets", true},
+                               {"use_regex", true}};
+    const OrderedJson added = OrderedJson::array(
+        {special(kSynthTurnStart, kTurnStart), special(kSynthTurnEnd, kTurnEnd)});
     return "{\"version\":\"1.0\",\"truncation\":null,\"padding\":null,\"added_tokens\":" +
            added.dump() + ",\"normalizer\":null,\"pre_tokenizer\":" + level.dump() +
            ",\"post_processor\":null,\"decoder\":" + level.dump() +

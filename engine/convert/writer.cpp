@@ -15,10 +15,7 @@ namespace colibri {
 
 namespace {
 
-constexpr int64_t kRunBytes = 4 << 20;       // f32 bytes of one run of rows
-constexpr int64_t kSyncBytes = 64 << 20;     // dense bytes between two entries of the journal
-constexpr size_t kListed = 20;
-constexpr float kF16Overflow = 65520;        // rounds to infinity from here on
+constexpr int64_t kSyncBytes = 64 << 20;  // dense bytes between two entries of the journal
 
 // Largest magnitude a value may have in a type whose numbers or scales are f16.
 float limitOf(DType type) {

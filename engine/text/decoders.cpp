@@ -10,7 +10,7 @@ namespace {
 
 using MadeDecoder = Result<std::unique_ptr<Decoder>>;
 
-class ByteLevel : public Decoder {
+class ByteLevelDecoder : public Decoder {
 public:
     void apply(std::vector<DecodedToken>& tokens, bool) const override {
         for (DecodedToken& token : tokens) {
@@ -29,7 +29,7 @@ public:
     }
 };
 
-class ByteFallback : public Decoder {
+class ByteFallbackDecoder : public Decoder {
 public:
     void apply(std::vector<DecodedToken>& tokens, bool) const override {
         for (DecodedToken& token : tokens) {
@@ -48,9 +48,9 @@ private:
     }
 };
 
-class Replace : public Decoder {
+class ReplaceDecoder : public Decoder {
 public:
-    Replace(Regex pattern, std::string content)
+    ReplaceDecoder(Regex pattern, std::string content)
         : m_pattern(std::move(pattern)), m_content(std::move(content)) {}
 
     void apply(std::vector<DecodedToken>& tokens, bool) const override {
@@ -70,7 +70,7 @@ private:
     std::string m_content;
 };
 
-class Fuse : public Decoder {
+class FuseDecoder : public Decoder {
 public:
     void apply(std::vector<DecodedToken>& tokens, bool) const override {
         DecodedToken all;
@@ -79,9 +79,9 @@ public:
     }
 };
 
-class Strip : public Decoder {
+class StripDecoder : public Decoder {
 public:
-    Strip(std::string content, size_t start, size_t stop)
+    StripDecoder(std::string content, size_t start, size_t stop)
         : m_content(std::move(content)), m_start(start), m_stop(stop) {}
 
     void apply(std::vector<DecodedToken>& tokens, bool atStart) const override {
@@ -103,9 +103,10 @@ private:
     size_t m_start, m_stop;
 };
 
-class Metaspace : public Decoder {
+class MetaspaceDecoder : public Decoder {
 public:
-    Metaspace(std::string mark, bool prepended) : m_mark(std::move(mark)), m_prepended(prepended) {}
+    MetaspaceDecoder(std::string mark, bool prepended)
+        : m_mark(std::move(mark)), m_prepended(prepended) {}
 
     void apply(std::vector<DecodedToken>& tokens, bool atStart) const override {
         bool first = atStart;
@@ -129,9 +130,10 @@ private:
     bool m_prepended;
 };
 
-class Chain : public Decoder {
+class DecoderChain : public Decoder {
 public:
-    explicit Chain(std::vector<std::unique_ptr<Decoder>> steps) : m_steps(std::move(steps)) {}
+    explicit DecoderChain(std::vector<std::unique_ptr<Decoder>> steps)
+        : m_steps(std::move(steps)) {}
     void apply(std::vector<DecodedToken>& tokens, bool atStart) const override {
         for (const auto& step : m_steps) step->apply(tokens, atStart);
     }
@@ -140,30 +142,30 @@ private:
     std::vector<std::unique_ptr<Decoder>> m_steps;
 };
 
-template <typename Kind>
+template <typename Step>
 MadeDecoder makeSimple(const JsonNode&, int) {
-    return {std::make_unique<Kind>()};
+    return {std::make_unique<Step>()};
 }
 
-MadeDecoder makeReplace(const JsonNode& node, int) {
+MadeDecoder makeReplaceDecoder(const JsonNode& node, int) {
     Result<Regex> pattern = readPattern(node.at("pattern"));
     if (!pattern) return pattern.status();
     Result<std::string> content = node.text("content");
     if (!content) return content.status();
-    return {std::make_unique<Replace>(std::move(*pattern), std::move(*content))};
+    return {std::make_unique<ReplaceDecoder>(std::move(*pattern), std::move(*content))};
 }
 
-MadeDecoder makeStrip(const JsonNode& node, int) {
+MadeDecoder makeStripDecoder(const JsonNode& node, int) {
     Result<std::string> content = node.text("content");
     if (!content) return content.status();
     const Result<int64_t> start = node.integer("start", 0), stop = node.integer("stop", 0);
     if (!start) return start.status();
     if (!stop) return stop.status();
     if (content->empty() || *start < 0 || *stop < 0) return node.bad("nothing or less to strip");
-    return {std::make_unique<Strip>(std::move(*content), size_t(*start), size_t(*stop))};
+    return {std::make_unique<StripDecoder>(std::move(*content), size_t(*start), size_t(*stop))};
 }
 
-MadeDecoder makeMetaspace(const JsonNode& node, int) {
+MadeDecoder makeMetaspaceDecoder(const JsonNode& node, int) {
     Result<std::string> mark = node.text("replacement");
     if (!mark) return mark.status();
     const Result<bool> addPrefix = node.flag("add_prefix_space", true);
@@ -171,10 +173,10 @@ MadeDecoder makeMetaspace(const JsonNode& node, int) {
     const Result<std::string> scheme = node.text("prepend_scheme", *addPrefix ? "always" : "never");
     if (!scheme) return scheme.status();
     if (mark->empty()) return node.bad("replacement is empty");
-    return {std::make_unique<Metaspace>(std::move(*mark), *scheme != "never")};
+    return {std::make_unique<MetaspaceDecoder>(std::move(*mark), *scheme != "never")};
 }
 
-MadeDecoder makeChain(const JsonNode& node, int depth) {
+MadeDecoder makeDecoderChain(const JsonNode& node, int depth) {
     Result<std::vector<JsonNode>> parts = node.array("decoders");
     if (!parts) return parts.status();
     std::vector<std::unique_ptr<Decoder>> steps;
@@ -183,22 +185,22 @@ MadeDecoder makeChain(const JsonNode& node, int depth) {
         if (!step) return step.status();
         if (*step) steps.push_back(std::move(*step));
     }
-    return {std::make_unique<Chain>(std::move(steps))};
+    return {std::make_unique<DecoderChain>(std::move(steps))};
 }
 
-struct Kind {
+struct DecoderKind {
     std::string_view type;
     MadeDecoder (*make)(const JsonNode&, int depth);
 };
 
-constexpr Kind kKinds[] = {
-    {"ByteLevel", makeSimple<ByteLevel>},
-    {"ByteFallback", makeSimple<ByteFallback>},
-    {"Fuse", makeSimple<Fuse>},
-    {"Replace", makeReplace},
-    {"Strip", makeStrip},
-    {"Metaspace", makeMetaspace},
-    {"Sequence", makeChain},
+constexpr DecoderKind kDecoderKinds[] = {
+    {"ByteLevel", makeSimple<ByteLevelDecoder>},
+    {"ByteFallback", makeSimple<ByteFallbackDecoder>},
+    {"Fuse", makeSimple<FuseDecoder>},
+    {"Replace", makeReplaceDecoder},
+    {"Strip", makeStripDecoder},
+    {"Metaspace", makeMetaspaceDecoder},
+    {"Sequence", makeDecoderChain},
 };
 
 }  // namespace
@@ -208,7 +210,7 @@ Result<std::unique_ptr<Decoder>> makeDecoder(const JsonNode& node, int depth) {
     if (depth > kDeepestNesting) return node.bad("nested too deep");
     Result<std::string> type = node.text("type");
     if (!type) return type.status();
-    for (const Kind& kind : kKinds) {
+    for (const DecoderKind& kind : kDecoderKinds) {
         if (kind.type == *type) return kind.make(node, depth);
     }
     return node.unsupported("type \"" + *type + "\"");

@@ -227,9 +227,10 @@ private:
     std::string m_content;
 };
 
-class Chain : public Normalizer {
+class NormalizerChain : public Normalizer {
 public:
-    explicit Chain(std::vector<std::unique_ptr<Normalizer>> steps) : m_steps(std::move(steps)) {}
+    explicit NormalizerChain(std::vector<std::unique_ptr<Normalizer>> steps)
+        : m_steps(std::move(steps)) {}
     void apply(std::string& text) const override {
         for (const auto& step : m_steps) step->apply(text);
     }
@@ -282,7 +283,7 @@ MadeNormalizer makeCharsmap(const JsonNode& node, int) {
     return Charsmap::make(node);
 }
 
-MadeNormalizer makeChain(const JsonNode& node, int depth) {
+MadeNormalizer makeNormalizerChain(const JsonNode& node, int depth) {
     Result<std::vector<JsonNode>> parts = node.array("normalizers");
     if (!parts) return parts.status();
     std::vector<std::unique_ptr<Normalizer>> steps;
@@ -291,19 +292,19 @@ MadeNormalizer makeChain(const JsonNode& node, int depth) {
         if (!step) return step.status();
         if (*step) steps.push_back(std::move(*step));
     }
-    return {std::make_unique<Chain>(std::move(steps))};
+    return {std::make_unique<NormalizerChain>(std::move(steps))};
 }
 
 // Real ones replace a character by another: a factor of four.
 constexpr double kMostGrowth = 65536;
 
-struct Kind {
+struct NormalizerKind {
     std::string_view type;
     MadeNormalizer (*make)(const JsonNode&, int depth);
 };
 
 constexpr int kCompose = UTF8PROC_COMPOSE, kCompat = UTF8PROC_COMPAT;
-constexpr Kind kKinds[] = {
+constexpr NormalizerKind kNormalizerKinds[] = {
     {"NFC", makeForm<kCompose>},
     {"NFD", makeForm<0>},
     {"NFKC", makeForm<kCompose | kCompat>},
@@ -315,7 +316,7 @@ constexpr Kind kKinds[] = {
     {"Prepend", makePrepend},
     {"Replace", makeReplace},
     {"Precompiled", makeCharsmap},
-    {"Sequence", makeChain},
+    {"Sequence", makeNormalizerChain},
 };
 
 }  // namespace
@@ -337,7 +338,7 @@ Result<std::unique_ptr<Normalizer>> makeNormalizer(const JsonNode& node, int dep
     if (depth > kDeepestNesting) return node.bad("nested too deep");
     Result<std::string> type = node.text("type");
     if (!type) return type.status();
-    for (const Kind& kind : kKinds) {
+    for (const NormalizerKind& kind : kNormalizerKinds) {
         if (kind.type != *type) continue;
         MadeNormalizer made = kind.make(node, depth);
         if (made && *made && (*made)->growth() > kMostGrowth) {

@@ -78,12 +78,12 @@ Result<IdFrame> readChain(const JsonNode& node, int depth) {
     return frame;
 }
 
-struct Kind {
+struct PostProcessorKind {
     std::string_view type;
     Result<IdFrame> (*read)(const JsonNode&, int depth);
 };
 
-constexpr Kind kKinds[] = {
+constexpr PostProcessorKind kPostProcessorKinds[] = {
     {"ByteLevel", readNothing},  // changes offsets only
     {"TemplateProcessing", readTemplate}, {"RobertaProcessing", readClsSep},
     {"BertProcessing", readClsSep},       {"Sequence", readChain},
@@ -96,7 +96,7 @@ Result<IdFrame> readPostProcessor(const JsonNode& node, int depth) {
     if (depth > kDeepestNesting) return node.bad("nested too deep");
     Result<std::string> type = node.text("type");
     if (!type) return type.status();
-    for (const Kind& kind : kKinds) {
+    for (const PostProcessorKind& kind : kPostProcessorKinds) {
         if (kind.type == *type) return kind.read(node, depth);
     }
     return node.unsupported("type \"" + *type + "\"");

@@ -190,9 +190,10 @@ private:
     bool m_split;
 };
 
-class Chain : public PreTokenizer {
+class PreTokenizerChain : public PreTokenizer {
 public:
-    explicit Chain(std::vector<std::unique_ptr<PreTokenizer>> steps) : m_steps(std::move(steps)) {}
+    explicit PreTokenizerChain(std::vector<std::unique_ptr<PreTokenizer>> steps)
+        : m_steps(std::move(steps)) {}
     void apply(std::vector<Piece>& pieces) const override {
         for (const auto& step : m_steps) step->apply(pieces);
     }
@@ -304,7 +305,7 @@ MadePreTokenizer makeMetaspace(const JsonNode& node, int) {
     return {std::make_unique<Metaspace>(std::move(*mark), prepend, *split)};
 }
 
-MadePreTokenizer makeChain(const JsonNode& node, int depth) {
+MadePreTokenizer makePreTokenizerChain(const JsonNode& node, int depth) {
     Result<std::vector<JsonNode>> parts = node.array("pretokenizers");
     if (!parts) return parts.status();
     std::vector<std::unique_ptr<PreTokenizer>> steps;
@@ -313,15 +314,15 @@ MadePreTokenizer makeChain(const JsonNode& node, int depth) {
         if (!step) return step.status();
         if (*step) steps.push_back(std::move(*step));
     }
-    return {std::make_unique<Chain>(std::move(steps))};
+    return {std::make_unique<PreTokenizerChain>(std::move(steps))};
 }
 
-struct Kind {
+struct PreTokenizerKind {
     std::string_view type;
     MadePreTokenizer (*make)(const JsonNode&, int depth);
 };
 
-constexpr Kind kKinds[] = {
+constexpr PreTokenizerKind kPreTokenizerKinds[] = {
     {"ByteLevel", makeByteLevel},
     {"Split", makeSplit},
     {"Digits", makeDigits},
@@ -330,7 +331,7 @@ constexpr Kind kKinds[] = {
     {"WhitespaceSplit", makeWhitespaceSplit},
     {"CharDelimiterSplit", makeDelimiter},
     {"Metaspace", makeMetaspace},
-    {"Sequence", makeChain},
+    {"Sequence", makePreTokenizerChain},
 };
 
 }  // namespace
@@ -340,7 +341,7 @@ Result<std::unique_ptr<PreTokenizer>> makePreTokenizer(const JsonNode& node, int
     if (depth > kDeepestNesting) return node.bad("nested too deep");
     Result<std::string> type = node.text("type");
     if (!type) return type.status();
-    for (const Kind& kind : kKinds) {
+    for (const PreTokenizerKind& kind : kPreTokenizerKinds) {
         if (kind.type == *type) return kind.make(node, depth);
     }
     return node.unsupported("type \"" + *type + "\"");

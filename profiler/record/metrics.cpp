@@ -13,7 +13,7 @@
 namespace colibri {
 namespace {
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr double kNoValue = std::numeric_limits<double>::quiet_NaN();
 constexpr double kBucketSeconds = 0.05;
 constexpr size_t kRawValues = 1 << 18;   // newest raw gaps and loads kept for pooled percentiles
 constexpr size_t kMarkers = 2000;
@@ -219,7 +219,8 @@ void Metrics::tickPrefetch(double now) {
     const bool on = m_active > 0 && source > int64_t(PrefetchSource::Off) &&
                     source < int64_t(m_prefetch.size());
     for (size_t i = 0; i < WindowedSums::kFields; ++i) {
-        const double rate = on ? m_prefetch[size_t(source)].sums()[i] / kRateWindowSeconds : kNaN;
+        const double rate =
+            on ? m_prefetch[size_t(source)].sums()[i] / kRateWindowSeconds : kNoValue;
         m_series[size_t(SeriesId::PrefetchIssued) + i].add(now, rate);
     }
 }
@@ -424,7 +425,7 @@ void Metrics::addMarker(Marker marker) {
 void Metrics::tick(double now, double memoryBytes, double smPercent, const std::string& smReason) {
     // What was not looked at is not known: a hole in the drains is a gap in every series.
     if (now - m_lastTick > kLongestHole)
-        for (Series& series : m_series) series.add(m_lastTick, kNaN);
+        for (Series& series : m_series) series.add(m_lastTick, kNoValue);
     m_itl.expire(now - kWindowSeconds);
     m_loads.expire(now - kWindowSeconds);
     m_lookups.expire(now - kWindowSeconds);
@@ -435,24 +436,25 @@ void Metrics::tick(double now, double memoryBytes, double smPercent, const std::
 
     const auto add = [&](SeriesId id, double y) { m_series[size_t(id)].add(now, y); };
     // A quantity of the engine's work is a gap while no request runs, never a stale figure.
-    const auto working = [&](double y) { return m_active > 0 ? y : kNaN; };
+    const auto working = [&](double y) { return m_active > 0 ? y : kNoValue; };
     const auto& [lookups, hits, prefetched, unused] = m_lookups.sums();
-    add(SeriesId::HitRate, working(lookups > 0 ? 100 * hits / lookups : kNaN));
-    add(SeriesId::PrefetchHitRate, working(lookups > 0 ? 100 * prefetched / lookups : kNaN));
+    add(SeriesId::HitRate, working(lookups > 0 ? 100 * hits / lookups : kNoValue));
+    add(SeriesId::PrefetchHitRate, working(lookups > 0 ? 100 * prefetched / lookups : kNoValue));
     add(SeriesId::LoadP50, working(m_loads.histogram().quantile(0.5) / 1e6));
     add(SeriesId::LoadP99, working(m_loads.histogram().quantile(0.99) / 1e6));
     add(SeriesId::ItlP50, working(m_itl.histogram().quantile(0.5) / 1e6));
     add(SeriesId::ItlP99, working(m_itl.histogram().quantile(0.99) / 1e6));
     const uint64_t count = m_itl.histogram().count();
-    m_itlCount.add(now, working(count > 0 ? double(count) : kNaN));
+    m_itlCount.add(now, working(count > 0 ? double(count) : kNoValue));
     const auto& tokens = m_tokens.sums();
-    add(SeriesId::TokensPerSecond, working(tokens[1] > 0 ? tokens[0] / (tokens[1] / 1e9) : kNaN));
+    add(SeriesId::TokensPerSecond,
+        working(tokens[1] > 0 ? tokens[0] / (tokens[1] / 1e9) : kNoValue));
     add(SeriesId::ReadRate, working(m_reads.sums()[0] / kReadWindowSeconds / 1e9));
     const auto& decode = m_decode.sums();
-    add(SeriesId::StallShare, working(decode[1] > 0 ? 100 * decode[2] / decode[1] : kNaN));
+    add(SeriesId::StallShare, working(decode[1] > 0 ? 100 * decode[2] / decode[1] : kNoValue));
     add(SeriesId::QueueDepth, m_waiting);
     const auto& batches = m_batches.sums();
-    add(SeriesId::MeanBatch, working(batches[0] > 0 ? batches[1] / batches[0] : kNaN));
+    add(SeriesId::MeanBatch, working(batches[0] > 0 ? batches[1] / batches[0] : kNoValue));
     tickPrefetch(now);
     add(SeriesId::MemoryGiB, memoryBytes / double(1 << 30));
     Series& sm = m_series[size_t(SeriesId::SmUtilisation)];
@@ -487,7 +489,8 @@ void Metrics::fill(Snapshot& snapshot) const {
         for (float& heat : snapshot.heat) heat /= hottest;
     }
     snapshot.figures = m_figures;
-    snapshot.figures.readBytesPerS = m_reads.empty() ? kNaN : m_reads.sums()[0] / kReadWindowSeconds;
+    snapshot.figures.readBytesPerS =
+        m_reads.empty() ? kNoValue : m_reads.sums()[0] / kReadWindowSeconds;
 }
 
 Figures Metrics::figuresNow() const {
@@ -495,15 +498,15 @@ Figures Metrics::figuresNow() const {
     const auto& tokens = m_tokens.sums();
     const auto& lookups = m_lookups.sums();
     const auto& decode = m_decode.sums();
-    figures.decodeTokS = tokens[1] > 0 ? tokens[0] / (tokens[1] / 1e9) : kNaN;
+    figures.decodeTokS = tokens[1] > 0 ? tokens[0] / (tokens[1] / 1e9) : kNoValue;
     figures.itlP50Ms = m_itl.histogram().quantile(0.5) / 1e6;
     figures.itlP99Ms = m_itl.histogram().quantile(0.99) / 1e6;
     figures.itlCount = m_itl.histogram().count();
-    figures.hitRate = lookups[0] > 0 ? 100 * lookups[1] / lookups[0] : kNaN;
-    figures.prefetchHitRate = lookups[0] > 0 ? 100 * lookups[2] / lookups[0] : kNaN;
+    figures.hitRate = lookups[0] > 0 ? 100 * lookups[1] / lookups[0] : kNoValue;
+    figures.prefetchHitRate = lookups[0] > 0 ? 100 * lookups[2] / lookups[0] : kNoValue;
     figures.loadP50Ms = m_loads.histogram().quantile(0.5) / 1e6;
     figures.loadP99Ms = m_loads.histogram().quantile(0.99) / 1e6;
-    figures.stallShare = decode[1] > 0 ? 100 * decode[2] / decode[1] : kNaN;
+    figures.stallShare = decode[1] > 0 ? 100 * decode[2] / decode[1] : kNoValue;
     return figures;
 }
 

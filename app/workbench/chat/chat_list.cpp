@@ -11,7 +11,7 @@
 namespace colibri::ui {
 namespace {
 
-constexpr int kRow = 48;
+constexpr int kChatRow = 48;
 
 QString whenText(const QDateTime& time) {
     const QDateTime now = QDateTime::currentDateTime();
@@ -42,16 +42,18 @@ void ChatRows::setRows(const QVector<ChatSummary>& rows, const QString& current)
     viewport()->update();
 }
 
-int ChatRows::contentHeight() const { return int(m_rows.size()) * kRow; }
+int ChatRows::contentHeight() const {
+    return int(m_rows.size()) * kChatRow;
+}
 
 void ChatRows::updateScroll() {
     verticalScrollBar()->setRange(0, std::max(0, contentHeight() - viewport()->height()));
     verticalScrollBar()->setPageStep(viewport()->height());
-    verticalScrollBar()->setSingleStep(kRow);
+    verticalScrollBar()->setSingleStep(kChatRow);
 }
 
 int ChatRows::rowAt(int y) const {
-    const int row = (y + verticalScrollBar()->value()) / kRow;
+    const int row = (y + verticalScrollBar()->value()) / kChatRow;
     return row >= 0 && row < m_rows.size() ? row : -1;
 }
 
@@ -85,12 +87,13 @@ void ChatRows::keyPressEvent(QKeyEvent* event) {
         case Qt::Key_F2: emit renameWanted(m_rows[m_focus].id); return;
         case Qt::Key_Delete: emit deleteWanted(m_rows[m_focus].id); return;
         case Qt::Key_Menu:
-            menuFor(m_focus, viewport()->mapToGlobal(QPoint(20, m_focus * kRow)));
+            menuFor(m_focus, viewport()->mapToGlobal(QPoint(20, m_focus * kChatRow)));
             return;
         default: return QAbstractScrollArea::keyPressEvent(event);
     }
     verticalScrollBar()->setValue(std::clamp(verticalScrollBar()->value(),
-        (m_focus + 1) * kRow - viewport()->height(), m_focus * kRow));
+                                             (m_focus + 1) * kChatRow - viewport()->height(),
+                                             m_focus * kChatRow));
     viewport()->update();
 }
 
@@ -118,11 +121,11 @@ void ChatRows::paintEvent(QPaintEvent*) {
     }
     for (int i = 0; i < m_rows.size(); ++i) {
         const ChatSummary& row = m_rows[i];
-        const double y = i * kRow - verticalScrollBar()->value();
-        if (y > viewport()->height() || y + kRow < 0) continue;
+        const double y = i * kChatRow - verticalScrollBar()->value();
+        if (y > viewport()->height() || y + kChatRow < 0) continue;
         const bool current = row.id == m_current;
         if (current || i == m_hover)
-            p.fillRect(QRectF(0, y, width, kRow), tone(current ? Tone::Bg3 : Tone::Bg2));
+            p.fillRect(QRectF(0, y, width, kChatRow), tone(current ? Tone::Bg3 : Tone::Bg2));
         drawElided(p, QRectF(12, y + 8, width - 24 - (i == m_hover ? 20 : 0), 18), Qt::AlignVCenter,
                    row.title, current ? type::bodyMedium() : type::body(), tone(Tone::Text1));
         if (i == m_hover)
@@ -132,7 +135,7 @@ void ChatRows::paintEvent(QPaintEvent*) {
                  tone(Tone::Text3));
         drawText(p, QRectF(12, y + 26, width - 24, 14), Qt::AlignVCenter | Qt::AlignRight,
                  whenText(row.changed), type::monoSmall(), tone(Tone::Text3));
-        if (hasFocus() && i == m_focus) focusRing(p, QRectF(1, y, width - 2, kRow), 4);
+        if (hasFocus() && i == m_focus) focusRing(p, QRectF(1, y, width - 2, kChatRow), 4);
     }
 }
 

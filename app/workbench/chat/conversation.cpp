@@ -8,10 +8,14 @@
 namespace colibri::ui {
 namespace {
 
-constexpr int kSchema = 1;
+constexpr int kChatSchema = 1;
 
-QJsonValue number(double v) { return std::isfinite(v) ? QJsonValue(v) : QJsonValue(); }
-double number(const QJsonValue& v) { return v.isDouble() ? v.toDouble() : TurnFigures::kUnknown; }
+QJsonValue jsonNumber(double v) {
+    return std::isfinite(v) ? QJsonValue(v) : QJsonValue();
+}
+double jsonNumber(const QJsonValue& v) {
+    return v.isDouble() ? v.toDouble() : TurnFigures::kUnknown;
+}
 
 QJsonObject turnToJson(const Turn& turn) {
     QJsonObject json{{"role", turn.role == Turn::Role::User ? "user" : "assistant"},
@@ -27,12 +31,17 @@ QJsonObject turnToJson(const Turn& turn) {
     json["model"] = turn.model;
     if (!turn.error.isEmpty()) json["error"] = turn.error;
     const TurnFigures& f = turn.figures;
-    json["figures"] = QJsonObject{
-        {"tok_s", number(f.tokS)}, {"ttft_ms", number(f.ttftMs)},
-        {"prompt_tok_s", number(f.promptTokS)}, {"hit_rate", number(f.hitRate)},
-        {"bytes_read", number(f.bytesRead)}, {"prompt_tokens", f.promptTokens},
-        {"tokens", f.tokens}, {"from", number(f.from)}, {"to", number(f.to)}, {"stop", f.stop},
-        {"drawn", f.drawn}};
+    json["figures"] = QJsonObject{{"tok_s", jsonNumber(f.tokS)},
+                                  {"ttft_ms", jsonNumber(f.ttftMs)},
+                                  {"prompt_tok_s", jsonNumber(f.promptTokS)},
+                                  {"hit_rate", jsonNumber(f.hitRate)},
+                                  {"bytes_read", jsonNumber(f.bytesRead)},
+                                  {"prompt_tokens", f.promptTokens},
+                                  {"tokens", f.tokens},
+                                  {"from", jsonNumber(f.from)},
+                                  {"to", jsonNumber(f.to)},
+                                  {"stop", f.stop},
+                                  {"drawn", f.drawn}};
     // Rows [end, gap ms, stall ms, wait ms, t, layer, expert]: one reply has thousands of them.
     QJsonArray tokens;
     const auto rounded = [](double v) { return std::round(v * 1000) / 1000; };
@@ -63,15 +72,15 @@ std::optional<Turn> turnFromJson(const QJsonObject& json, int count) {
     }
     if (turn.active < 0 || turn.active > std::max<qsizetype>(0, turn.children.size() - 1)) turn.active = 0;
     const QJsonObject f = json["figures"].toObject();
-    turn.figures.tokS = number(f["tok_s"]);
-    turn.figures.ttftMs = number(f["ttft_ms"]);
-    turn.figures.promptTokS = number(f["prompt_tok_s"]);
-    turn.figures.hitRate = number(f["hit_rate"]);
-    turn.figures.bytesRead = number(f["bytes_read"]);
+    turn.figures.tokS = jsonNumber(f["tok_s"]);
+    turn.figures.ttftMs = jsonNumber(f["ttft_ms"]);
+    turn.figures.promptTokS = jsonNumber(f["prompt_tok_s"]);
+    turn.figures.hitRate = jsonNumber(f["hit_rate"]);
+    turn.figures.bytesRead = jsonNumber(f["bytes_read"]);
     turn.figures.promptTokens = f["prompt_tokens"].toInt();
     turn.figures.tokens = f["tokens"].toInt();
-    turn.figures.from = number(f["from"]);
-    turn.figures.to = number(f["to"]);
+    turn.figures.from = jsonNumber(f["from"]);
+    turn.figures.to = jsonNumber(f["to"]);
     turn.figures.stop = f["stop"].toString();
     turn.figures.drawn = f["drawn"].toString();
     int last = 0;
@@ -177,13 +186,18 @@ QJsonObject Conversation::toJson() const {
     QJsonArray all, roots;
     for (const Turn& turn : turns) all.append(turnToJson(turn));
     for (const int root : m_roots) roots.append(root);
-    return {{"schema", kSchema}, {"id", id}, {"title", title}, {"system", system},
-            {"changed", changed.toUTC().toString(Qt::ISODateWithMs)}, {"roots", roots},
-            {"active_root", m_activeRoot}, {"turns", all}};
+    return {{"schema", kChatSchema},
+            {"id", id},
+            {"title", title},
+            {"system", system},
+            {"changed", changed.toUTC().toString(Qt::ISODateWithMs)},
+            {"roots", roots},
+            {"active_root", m_activeRoot},
+            {"turns", all}};
 }
 
 std::optional<Conversation> Conversation::fromJson(const QJsonObject& json) {
-    if (json["schema"].toInt() != kSchema) return std::nullopt;
+    if (json["schema"].toInt() != kChatSchema) return std::nullopt;
     Conversation c;
     c.id = json["id"].toString();
     c.title = json["title"].toString();

@@ -11,7 +11,7 @@
 namespace colibri::ui {
 namespace {
 
-constexpr int kPad = 12, kHead = 32, kRow = 28, kLabel = 72;
+constexpr int kDockPad = 12, kDockHead = 32, kDockRow = 28, kLabel = 72;
 
 }  // namespace
 
@@ -23,7 +23,7 @@ DockSection::DockSection(const QString& title, bool first, QWidget* parent)
       m_title(new TextLine(title, type::denseMedium(), Tone::Text2, 20)),
       m_body(new QVBoxLayout) {
     auto* column = new QVBoxLayout(this);
-    column->setContentsMargins(kPad, 8, kPad, kPad);
+    column->setContentsMargins(kDockPad, 8, kDockPad, kDockPad);
     column->setSpacing(4);
     column->addWidget(m_title);
     m_body->setSpacing(8);
@@ -41,7 +41,7 @@ QWidget* DockSection::addRow(const QString& label, QWidget* control, bool stretc
     auto* line = new QHBoxLayout(row);
     line->setContentsMargins(0, 0, 0, 0);
     line->setSpacing(8);
-    auto* name = new TextLine(label, type::body(), Tone::Text1, kRow);
+    auto* name = new TextLine(label, type::body(), Tone::Text1, kDockRow);
     if (stretch) name->setFixedWidth(kLabel);
     line->addWidget(name, stretch ? 0 : 1);
     line->addWidget(control, stretch ? 1 : 0);
@@ -61,18 +61,18 @@ void DockSection::paintEvent(QPaintEvent*) {
 class DockPanel::Head : public QWidget {
 public:
     Head(const QString& icon, const QString& title) : m_icon(icon), m_title(title) {
-        setFixedHeight(kHead);
+        setFixedHeight(kDockHead);
     }
     TagLook tag;
 
 protected:
     void paintEvent(QPaintEvent*) override {
         QPainter p(this);
-        p.fillRect(QRectF(0, kHead - 1, width(), 1), tone(Tone::Line1));
-        paintIcon(p, m_icon, QRectF(kPad, 7, 16, 16), tone(Tone::Text1));
-        drawText(p, QRectF(kPad + 22, 0, width() / 2.0, 30), Qt::AlignVCenter, m_title,
+        p.fillRect(QRectF(0, kDockHead - 1, width(), 1), tone(Tone::Line1));
+        paintIcon(p, m_icon, QRectF(kDockPad, 7, 16, 16), tone(Tone::Text1));
+        drawText(p, QRectF(kDockPad + 22, 0, width() / 2.0, 30), Qt::AlignVCenter, m_title,
                  type::bodyBold(), tone(Tone::Text1));
-        if (!tag.text.isEmpty()) drawTag(p, width() - kPad - tagWidth(tag), 15, tag);
+        if (!tag.text.isEmpty()) drawTag(p, width() - kDockPad - tagWidth(tag), 15, tag);
     }
 
 private:
@@ -93,7 +93,7 @@ DockPanel::DockPanel(const QString& icon, const QString& title, QWidget* parent)
     m_scroll->setFocusPolicy(Qt::NoFocus);
     column->addWidget(m_scroll, 1);
     m_foot = new QVBoxLayout;
-    m_foot->setContentsMargins(kPad, 9, kPad, 8);
+    m_foot->setContentsMargins(kDockPad, 9, kDockPad, 8);
     m_foot->setSpacing(8);
     column->addLayout(m_foot);
 }
@@ -126,7 +126,7 @@ SideDocks::SideDocks(QWidget* parent) : QWidget(parent), m_stack(new QStackedWid
     auto* column = plainColumn(this);
     column->addWidget(m_stack, 1);
     auto* strip = new QWidget;
-    strip->setFixedHeight(kHead);
+    strip->setFixedHeight(kDockHead);
     m_tabs = new QHBoxLayout(strip);
     m_tabs->setContentsMargins(6, 1, 6, 0);
     m_tabs->setSpacing(0);
@@ -170,7 +170,7 @@ QString SideDocks::current() const {
 void SideDocks::paintEvent(QPaintEvent*) {
     QPainter p(this);
     p.fillRect(rect(), tone(Tone::Bg1));
-    p.fillRect(QRectF(0, height() - kHead, width(), 1), tone(Tone::Line1));
+    p.fillRect(QRectF(0, height() - kDockHead, width(), 1), tone(Tone::Line1));
 }
 
 }  // namespace colibri::ui

@@ -8,9 +8,10 @@
 #include "app/workbench/pages/data_table.h"
 #include "app/workbench/pages/page_parts.h"
 #include "app/workbench/pages/progress_panel.h"
+#include "app/workbench/session/ask_file.h"
+#include "app/workbench/session/text.h"
 #include "app/workbench/widgets/controls.h"
 #include "app/workbench/widgets/slider_row.h"
-#include "app/workbench/session/ask_file.h"
 #include "engine/base/format.h"
 
 namespace colibri::ui {
@@ -18,13 +19,6 @@ namespace {
 
 constexpr int kRateScale = 10;  // the rate's slider moves in tenths
 constexpr uint64_t kEnoughForP99 = 200;
-
-QString str(const std::string& text) {
-    return QString::fromStdString(text);
-}
-QString count(int64_t n) {
-    return str(formatCount(n));
-}
 
 // Of a nanosecond quantile, three digits: in the column's milliseconds, from ten seconds on in s.
 TableCell milliseconds(double ns, bool vague = false) {

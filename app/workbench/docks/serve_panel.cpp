@@ -6,6 +6,7 @@
 #include "app/workbench/pages/data_table.h"
 #include "app/workbench/pages/page_parts.h"
 #include "app/workbench/session/settings.h"
+#include "app/workbench/session/text.h"
 #include "app/workbench/widgets/controls.h"
 #include "app/workbench/widgets/slider_row.h"
 #include "engine/base/format.h"
@@ -14,10 +15,6 @@ namespace colibri::ui {
 namespace {
 
 using State = ModelServer::State;
-
-QString count(uint64_t n) {
-    return QString::fromStdString(formatCount(int64_t(n)));
-}
 
 QString latency(double ms) {
     return std::isfinite(ms) ? QString::fromStdString(formatMs(ms)) : QString("n/a: no reply yet");

@@ -11,7 +11,7 @@
 namespace colibri::ui {
 namespace {
 
-constexpr int kHead = 28, kRowHeight = 45, kLine = 14, kMost = 2;
+constexpr int kListHead = 28, kRowHeight = 45, kLine = 14, kMostShown = 2;
 
 Span titleOf(const Marker& marker) {
     return {QString::fromStdString(knobTitle(knobRow(marker.knob))) + " ", Tone::Text1, type::dense()};
@@ -39,7 +39,7 @@ ChangesList::ChangesList(QWidget* parent) : QWidget(parent) {
 void ChangesList::setSnapshot(const Snapshot* snapshot) {
     std::vector<Marker> newest;
     if (snapshot) {
-        for (size_t i = snapshot->markers.size(); i-- > 0 && newest.size() < kMost;) {
+        for (size_t i = snapshot->markers.size(); i-- > 0 && newest.size() < kMostShown;) {
             const Marker& marker = snapshot->markers[i];
             if (marker.kind == Marker::Kind::Knob && marker.knob != KnobId::Count && !marker.automatic)
                 newest.push_back(marker);
@@ -82,7 +82,7 @@ int ChangesList::ownLine(const Marker& marker) const {
 
 // A reason that takes more than one line is read whole.
 int ChangesList::rowTop(size_t row) const {
-    int y = 1 + kHead;
+    int y = 1 + kListHead;
     for (size_t i = 0; i < row; ++i) {
         const Marker& marker = m_rows[i].marker;
         const bool reason = marker.effect == Marker::Effect::NotMeasured;
@@ -108,10 +108,10 @@ void ChangesList::paintEvent(QPaintEvent*) {
     QPainter p(this);
     p.fillRect(QRectF(0, 0, width(), 1), tone(Tone::Line1));
     double x = 12;
-    drawText(p, QRectF(x, 1, 100, kHead), Qt::AlignVCenter, "Changes", type::denseBold(),
+    drawText(p, QRectF(x, 1, 100, kListHead), Qt::AlignVCenter, "Changes", type::denseBold(),
              tone(Tone::Text1));
     x += textWidth(type::denseBold(), "Changes") + 8;
-    drawText(p, QRectF(x, 1, 220, kHead), Qt::AlignVCenter, "64 tokens before and after",
+    drawText(p, QRectF(x, 1, 220, kListHead), Qt::AlignVCenter, "64 tokens before and after",
              type::caption(), tone(Tone::Text3));
     for (size_t i = 0; i < m_rows.size(); ++i) {
         const Marker& marker = m_rows[i].marker;

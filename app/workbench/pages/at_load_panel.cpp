@@ -6,15 +6,12 @@
 
 #include "app/workbench/pages/load_facts.h"
 #include "app/workbench/pages/page_parts.h"
+#include "app/workbench/session/text.h"
 #include "engine/base/format.h"
 #include "engine/run/engine.h"
 
 namespace colibri::ui {
 namespace {
-
-QString count(int64_t n) {
-    return QString::fromStdString(formatCount(n));
-}
 
 }  // namespace
 

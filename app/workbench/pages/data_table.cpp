@@ -6,7 +6,7 @@
 namespace colibri::ui {
 namespace {
 
-constexpr int kRow = 24, kPad = 8;
+constexpr int kTableRow = 24, kTablePad = 8;
 
 }  // namespace
 
@@ -39,7 +39,7 @@ void DataTable::setRows(const QVector<QVector<TableCell>>& rows) {
 }
 
 QSize DataTable::sizeHint() const {
-    return {320, kRow * (1 + int(m_rows.size())) + (m_framed ? 2 : 0)};
+    return {320, kTableRow * (1 + int(m_rows.size())) + (m_framed ? 2 : 0)};
 }
 
 void DataTable::paintEvent(QPaintEvent*) {
@@ -54,14 +54,14 @@ void DataTable::paintEvent(QPaintEvent*) {
     for (qsizetype c = 0; c <= last; ++c) {
         const TableColumn& column = m_columns[c];
         const int w = column.width ? column.width : rest;
-        const int left = c == 0 ? m_left : kPad, right = c == last ? m_right : kPad;
+        const int left = c == 0 ? m_left : kTablePad, right = c == last ? m_right : kTablePad;
         const int align = Qt::AlignVCenter | (column.right ? Qt::AlignRight : Qt::AlignLeft);
-        drawElided(p, QRectF(x + left, edge, w - left - right, kRow - 1), align, column.title,
+        drawElided(p, QRectF(x + left, edge, w - left - right, kTableRow - 1), align, column.title,
                    uiFont(11, QFont::Medium), tone(Tone::Text3));
         for (qsizetype r = 0; r < m_rows.size(); ++r) {
             if (c >= m_rows[r].size()) continue;
             const TableCell& cell = m_rows[r][c];
-            QRectF box(x + left, edge + kRow * int(r + 1), w - left - right, kRow - 1);
+            QRectF box(x + left, edge + kTableRow * int(r + 1), w - left - right, kTableRow - 1);
             if (cell.swatch != Tone::Count) {
                 fillBox(p, QRectF(box.left(), box.top() + 8, 8, 8), tone(cell.swatch),
                         Qt::transparent, 1);
@@ -73,8 +73,8 @@ void DataTable::paintEvent(QPaintEvent*) {
         }
         x += w;
     }
-    line(edge + kRow - 1);
-    for (qsizetype r = 0; r + 1 < m_rows.size(); ++r) line(edge + kRow * int(r + 2) - 1);
+    line(edge + kTableRow - 1);
+    for (qsizetype r = 0; r + 1 < m_rows.size(); ++r) line(edge + kTableRow * int(r + 2) - 1);
     if (m_framed) {
         p.setPen(QPen(tone(Tone::Line1), 1));
         p.setBrush(Qt::NoBrush);

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "app/workbench/session/recent_list.h"
+#include "app/workbench/session/text.h"
 #include "app/workbench/widgets/paint.h"
 #include "engine/base/format.h"
 
@@ -12,10 +13,6 @@ namespace colibri::ui {
 namespace {
 
 constexpr uint64_t kEnoughGaps = 200;  // for a P99
-
-QString str(const std::string& text) {
-    return QString::fromStdString(text);
-}
 
 struct Cell {
     QString name, value, unit, note;

@@ -8,14 +8,11 @@
 #include <QVBoxLayout>
 
 #include "app/workbench/pages/page_parts.h"
+#include "app/workbench/session/text.h"
 #include "engine/base/format.h"
 
 namespace colibri::ui {
 namespace {
-
-QString str(const std::string& text) {
-    return QString::fromStdString(text);
-}
 
 // Times are kept in UTC and shown in the time of the place.
 QString localTime(const QString& iso) {

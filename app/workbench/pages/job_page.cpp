@@ -13,7 +13,7 @@
 namespace colibri::ui {
 namespace {
 
-constexpr int kStackBelow = 1000, kHead = 56;
+constexpr int kStackJobBelow = 1000, kPageHead = 56;
 
 }  // namespace
 
@@ -38,7 +38,7 @@ JobPage::JobPage(const QString& action, QWidget* parent) : QWidget(parent) {
 
 QWidget* JobPage::buildHead() {
     auto* head = new QWidget;
-    head->setFixedHeight(kHead);
+    head->setFixedHeight(kPageHead);
     m_headRow = new QHBoxLayout(head);
     m_headRow->setContentsMargins(16, 0, 16, 1);
     m_headRow->setSpacing(12);
@@ -102,7 +102,7 @@ void JobPage::setColumns(QWidget* left, QWidget* right) {
 }
 
 bool JobPage::stacked() const {
-    return width() < kStackBelow;
+    return width() < kStackJobBelow;
 }
 
 void JobPage::setCommand(const QString& command) {
@@ -170,7 +170,7 @@ void JobPage::paintEvent(QPaintEvent*) {
     QPainter p(this);
     p.fillRect(rect(), tone(Tone::Bg1));
     const QColor line = tone(Tone::Line1);
-    p.fillRect(0, kHead - 1, width(), 1, line);
+    p.fillRect(0, kPageHead - 1, width(), 1, line);
     const QWidget* foot = m_commandRow->isVisible() ? m_commandRow : m_progressRow;
     p.fillRect(0, foot->mapTo(this, QPoint(0, 0)).y(), width(), 1, line);
     if (!stacked()) p.fillRect(m_left->width(), m_scroll->y(), 1, m_scroll->height(), line);

@@ -5,22 +5,13 @@
 #include <set>
 
 #include "app/workbench/pages/memory_bar.h"
+#include "app/workbench/session/text.h"
 #include "engine/base/format.h"
 #include "engine/convert/families.h"
 #include "engine/run/engine.h"
 
 namespace colibri::ui {
 namespace {
-
-QString str(const std::string& text) {
-    return QString::fromStdString(text);
-}
-QString str(std::string_view text) {
-    return QString::fromUtf8(text.data(), qsizetype(text.size()));
-}
-QString count(int64_t n) {
-    return str(formatCount(n));
-}
 
 // Dense tensors by what they are for; the order is that of the table.
 enum Group { kAttention, kFeedForward, kEmbedding, kSmall, kGroups };

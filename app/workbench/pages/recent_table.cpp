@@ -14,7 +14,7 @@
 namespace colibri::ui {
 namespace {
 
-constexpr int kHead = 32, kNames = 24, kRow = 44, kLeft = 14;
+constexpr int kTableHead = 32, kNames = 24, kRecentRow = 44, kLeft = 14;
 
 // Columns by width; those that do not fit are left out.
 struct Columns {
@@ -40,7 +40,7 @@ Columns columnsOf(double width) {
 
 RecentRow::RecentRow(const RecentEntry& entry, bool last, QWidget* parent)
     : QAbstractButton(parent), m_entry(entry), m_last(last) {
-    setFixedHeight(kRow);
+    setFixedHeight(kRecentRow);
     setFocusPolicy(Qt::StrongFocus);
     setCursor(Qt::PointingHandCursor);
     setContextMenuPolicy(Qt::CustomContextMenu);
@@ -65,7 +65,7 @@ void RecentRow::paintEvent(QPaintEvent*) {
     if (underMouse()) p.fillRect(rect(), tone(Tone::Bg2));
     if (!m_last) p.fillRect(0, height() - 1, width(), 1, tone(Tone::Line1));
     const Columns c = columnsOf(width());
-    const double h = kRow - 1;
+    const double h = kRecentRow - 1;
     const QColor ink = tone(gone ? Tone::TextOff : Tone::Text1);
     const bool model = m_entry.kind == RecentEntry::Kind::Model;
     paintIcon(p, model ? "chip" : "clock", QRectF(kLeft, (h - 16) / 2, 16, 16), ink);
@@ -127,7 +127,7 @@ QVector<RecentRow*> RecentTable::rows() const {
 }
 
 int RecentTable::heightFor(int rows) const {
-    return 2 + kHead + kNames + rows * kRow;
+    return 2 + kTableHead + kNames + rows * kRecentRow;
 }
 
 void RecentTable::refresh() {
@@ -177,8 +177,8 @@ void RecentTable::showMenu(RecentRow* row, const QPoint& at) {
 void RecentTable::resizeEvent(QResizeEvent*) {
     const QSize size = m_filter->sizeHint();
     m_filter->setGeometry(width() - size.width() - 7, 5, size.width(), size.height());
-    m_scroll->setGeometry(1, 1 + kHead + kNames, width() - 2,
-                          std::max(0, height() - 2 - kHead - kNames));
+    m_scroll->setGeometry(1, 1 + kTableHead + kNames, width() - 2,
+                          std::max(0, height() - 2 - kTableHead - kNames));
 }
 
 void RecentTable::paintEvent(QPaintEvent*) {
@@ -186,15 +186,15 @@ void RecentTable::paintEvent(QPaintEvent*) {
     QPainterPath clip;
     clip.addRoundedRect(QRectF(rect()).adjusted(0.5, 0.5, -0.5, -0.5), 6, 6);
     p.setClipPath(clip);
-    p.fillRect(QRectF(0, 0, width(), kHead), tone(Tone::Bg2));
+    p.fillRect(QRectF(0, 0, width(), kTableHead), tone(Tone::Bg2));
     p.setClipping(false);
-    p.fillRect(1, kHead, width() - 2, 1, tone(Tone::Line1));
-    p.fillRect(1, kHead + kNames, width() - 2, 1, tone(Tone::Line1));
-    drawText(p, QRectF(kLeft + 1, 1, 200, kHead - 1), Qt::AlignVCenter, "Recent", type::bodyBold(),
-             tone(Tone::Text1));
+    p.fillRect(1, kTableHead, width() - 2, 1, tone(Tone::Line1));
+    p.fillRect(1, kTableHead + kNames, width() - 2, 1, tone(Tone::Line1));
+    drawText(p, QRectF(kLeft + 1, 1, 200, kTableHead - 1), Qt::AlignVCenter, "Recent",
+             type::bodyBold(), tone(Tone::Text1));
     const Columns c = columnsOf(width() - 2);
     const QFont font = uiFont(11, QFont::Medium);
-    const QRectF line(1, kHead + 1, width() - 2, kNames - 1);
+    const QRectF line(1, kTableHead + 1, width() - 2, kNames - 1);
     const auto head = [&](double x, double w, int align, const QString& text) {
         drawText(p, QRectF(line.left() + x, line.top(), w, line.height()), Qt::AlignVCenter | align,
                  text, font, tone(Tone::Text3));
@@ -204,7 +204,7 @@ void RecentTable::paintEvent(QPaintEvent*) {
     head(0, c.sizeRight, Qt::AlignRight, "Size");
     if (c.showUsed) head(0, c.usedRight, Qt::AlignRight, "Used");
     if (!m_scroll->isVisibleTo(this)) {
-        const double y = (kHead + kNames + height()) / 2.0;
+        const double y = (kTableHead + kNames + height()) / 2.0;
         paintIcon(p, "list", QRectF(width() / 2.0 - 10, y - 38, 20, 20), tone(Tone::Text3));
         drawText(p, QRectF(0, y - 8, width(), 18), Qt::AlignCenter, m_emptyTitle,
                  type::bodyMedium(), tone(Tone::Text1));

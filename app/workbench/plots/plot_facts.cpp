@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/workbench/plots/plot_facts.h"
+#include "app/workbench/session/text.h"
 
 #include <cmath>
 
@@ -7,8 +8,6 @@
 
 namespace colibri::ui {
 namespace {
-
-QString count(uint64_t n) { return QString::fromStdString(formatCount(int64_t(n))); }
 
 double newest(const Snapshot& snapshot, SeriesId id) {
     const SeriesData& data = snapshot.series[size_t(id)];

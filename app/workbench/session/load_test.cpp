@@ -16,7 +16,7 @@ struct LoadTest::Counts {
 
 namespace {
 
-QString number(double v) {
+QString shownNumber(double v) {
     return QString::number(v, 'g', 6);
 }
 
@@ -54,9 +54,9 @@ QString LoadPlan::words() const {
         return QString::fromStdString(formatCount(n)) + " " + what + (n == 1 ? "" : "s");
     };
     QStringList parts;
-    parts << (load.rate > 0 ? number(load.rate) + " requests / s" : some(load.users, "user"));
+    parts << (load.rate > 0 ? shownNumber(load.rate) + " requests / s" : some(load.users, "user"));
     if (load.requests > 0) parts << some(load.requests, "request");
-    if (load.durationS > 0) parts << number(load.durationS) + " s";
+    if (load.durationS > 0) parts << shownNumber(load.durationS) + " s";
     return parts.join(", ");
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/workbench/session/machine_facts.h"
+#include "app/workbench/session/text.h"
 
 #include <QCoreApplication>
 #include <QDateTime>
@@ -13,10 +14,6 @@
 
 namespace colibri::ui {
 namespace {
-
-QString str(const std::string& text) {
-    return QString::fromStdString(text);
-}
 
 }  // namespace
 

@@ -15,9 +15,9 @@
 namespace colibri::ui {
 namespace {
 
-constexpr int kSchema = 1;
+constexpr int kMeasuredSchema = 1;
 constexpr size_t kMinGaps = 16;
-constexpr double kMost = 1e18;        // beyond any figure that is measured here
+constexpr double kMostFigure = 1e18;  // beyond any figure that is measured here
 
 QDateTime time(Fields& fields) {
     return QDateTime::fromString(QString::fromStdString(fields.text("when", "")), Qt::ISODate);
@@ -82,7 +82,7 @@ void Measurements::read() {
 // Single figures that are damaged are left out; the first is told.
 Status Measurements::read(const nlohmann::json& json, const std::string& where) {
     Fields file(json, where);
-    file.integer("schema", kSchema, kSchema);
+    file.integer("schema", kMeasuredSchema, kMeasuredSchema);
     const std::string machine = file.text("machine");
     COLIBRI_TRY(file.status());
     if (machine != machineFingerprint()) return {};
@@ -97,10 +97,10 @@ Status Measurements::read(const nlohmann::json& json, const std::string& where) 
     for (const auto& [fingerprint, item] : runs->items()) {
         Fields fields(item, where + ", run \"" + fingerprint + "\"");
         ModelRun run;
-        run.decodeTokS = fields.number("decode_tok_s", 0, kMost, 0);
-        run.itlP99Ms = fields.number("itl_p99_ms", 0, kMost, 0);
-        run.gaps = uint64_t(fields.number("gaps", 0, kMost, 0));
-        run.bytesPerToken = fields.number("bytes_per_token", 0, kMost, 0);
+        run.decodeTokS = fields.number("decode_tok_s", 0, kMostFigure, 0);
+        run.itlP99Ms = fields.number("itl_p99_ms", 0, kMostFigure, 0);
+        run.gaps = uint64_t(fields.number("gaps", 0, kMostFigure, 0));
+        run.bytesPerToken = fields.number("bytes_per_token", 0, kMostFigure, 0);
         run.missShare = fields.number("miss_share", 0, 1, 0);
         run.stallShare = fields.number("stall_share", 0, 1, 0);
         run.knobs = QString::fromStdString(fields.text("knobs", ""));
@@ -112,7 +112,7 @@ Status Measurements::read(const nlohmann::json& json, const std::string& where) 
 
 Status Measurements::write() const {
     const auto time = [](const QDateTime& t) { return t.toString(Qt::ISODate).toStdString(); };
-    nlohmann::ordered_json json = {{"schema", kSchema}, {"machine", machineFingerprint()}};
+    nlohmann::ordered_json json = {{"schema", kMeasuredSchema}, {"machine", machineFingerprint()}};
     auto& runs = json["runs"] = nlohmann::ordered_json::object();
     for (const auto& [fingerprint, run] : m_runs) {
         runs[fingerprint] = {{"decode_tok_s", run.decodeTokS},

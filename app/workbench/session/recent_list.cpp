@@ -18,7 +18,7 @@ namespace colibri::ui {
 namespace {
 
 constexpr int kMaxEntries = 40;
-constexpr int kSchema = 1;
+constexpr int kRecentSchema = 1;
 
 }  // namespace
 
@@ -35,7 +35,7 @@ void RecentList::read() {
         return;
     }
     Fields fields(*json, m_file.toStdString());
-    fields.integer("schema", kSchema, kSchema);
+    fields.integer("schema", kRecentSchema, kRecentSchema);
     const nlohmann::json* list = fields.array("recent");
     if (!fields.status().ok()) {
         m_damage = fields.status();
@@ -69,7 +69,7 @@ void RecentList::write() {
                         {"bytes", entry.bytes},
                         {"used", entry.used.toString(Qt::ISODate).toStdString()}});
     }
-    const nlohmann::ordered_json json = {{"schema", kSchema}, {"recent", std::move(list)}};
+    const nlohmann::ordered_json json = {{"schema", kRecentSchema}, {"recent", std::move(list)}};
     // A list that cannot be written is no reason to stop anybody: it is kept for this run.
     if (const Status status = saveFile(m_file, QByteArray::fromStdString(json.dump(1) + "\n"));
         !status.ok()) {

@@ -15,7 +15,7 @@
 namespace colibri::ui {
 namespace {
 
-constexpr int kInput = 44, kRow = 32, kHeading = 26, kFoot = 36;
+constexpr int kInput = 44, kCommandRow = 32, kHeading = 26, kPaletteFoot = 36;
 
 }  // namespace
 
@@ -43,38 +43,38 @@ bool PaletteList::headed(int row) const {
 
 int PaletteList::rowTop(int row) const {
     int y = 0;
-    for (int i = 0; i < row; ++i) y += kRow + (headed(i) ? kHeading : 0);
+    for (int i = 0; i < row; ++i) y += kCommandRow + (headed(i) ? kHeading : 0);
     return y + (row < int(m_rows.size()) && headed(row) ? kHeading : 0);
 }
 
 int PaletteList::contentHeight() const {
     int y = 6;
-    for (int i = 0; i < int(m_rows.size()); ++i) y += kRow + (headed(i) ? kHeading : 0);
+    for (int i = 0; i < int(m_rows.size()); ++i) y += kCommandRow + (headed(i) ? kHeading : 0);
     return y;
 }
 
 int PaletteList::rowAt(int y) const {
     y += verticalScrollBar()->value();
     for (int i = 0; i < int(m_rows.size()); ++i)
-        if (y >= rowTop(i) && y < rowTop(i) + kRow) return i;
+        if (y >= rowTop(i) && y < rowTop(i) + kCommandRow) return i;
     return -1;
 }
 
 void PaletteList::updateScroll() {
     verticalScrollBar()->setRange(0, std::max(0, contentHeight() - viewport()->height()));
     verticalScrollBar()->setPageStep(viewport()->height());
-    verticalScrollBar()->setSingleStep(kRow);
+    verticalScrollBar()->setSingleStep(kCommandRow);
 }
 
 void PaletteList::move(int by) {
     if (m_rows.empty()) return;
     if (!m_selectable) {
-        verticalScrollBar()->setValue(verticalScrollBar()->value() + by * kRow);
+        verticalScrollBar()->setValue(verticalScrollBar()->value() + by * kCommandRow);
         return;
     }
     m_current = std::clamp(m_current + by, 0, int(m_rows.size()) - 1);
     const int top = rowTop(m_current) - (headed(m_current) ? kHeading : 0);
-    const int bottom = rowTop(m_current) + kRow;
+    const int bottom = rowTop(m_current) + kCommandRow;
     QScrollBar* bar = verticalScrollBar();
     if (top < bar->value()) bar->setValue(top);
     if (bottom > bar->value() + viewport()->height()) bar->setValue(bottom - viewport()->height());
@@ -117,12 +117,12 @@ void PaletteList::paintEvent(QPaintEvent*) {
     for (int i = 0; i < int(m_rows.size()); ++i) {
         const Row& row = m_rows[size_t(i)];
         const double y = rowTop(i) - scroll;
-        if (y > viewport()->height() || y + kRow < -kHeading) continue;
+        if (y > viewport()->height() || y + kCommandRow < -kHeading) continue;
         if (headed(i))
             drawText(p, QRectF(14, y - kHeading + 8, width - 28, 14), Qt::AlignVCenter, row.group,
                      type::captionBold(), tone(Tone::Text3));
         const bool selected = m_selectable && i == m_current;
-        if (selected) p.fillRect(QRectF(0, y, width, kRow), tone(Tone::Tint));
+        if (selected) p.fillRect(QRectF(0, y, width, kCommandRow), tone(Tone::Tint));
         double x = 14, right = width - 14;
         if (!row.icon.isEmpty()) {
             paintIcon(p, row.icon, QRectF(x, y + 8, 16, 16), tone(selected ? Tone::Accent : Tone::Text2));
@@ -130,17 +130,18 @@ void PaletteList::paintEvent(QPaintEvent*) {
         }
         if (!row.key.isEmpty()) {
             right -= keyPlateWidth(row.key);
-            drawKeyPlate(p, right, y + kRow / 2.0, row.key, tone(Tone::Text3), tone(Tone::Line2));
+            drawKeyPlate(p, right, y + kCommandRow / 2.0, row.key, tone(Tone::Text3),
+                         tone(Tone::Line2));
             right -= 10;
         }
         if (!row.detail.isEmpty()) {
             const double w = std::min(textWidth(type::dense(), row.detail), (right - x) * 0.6);
             right -= w;
-            drawElided(p, QRectF(right, y, w, kRow), Qt::AlignVCenter, row.detail, type::dense(),
-                       tone(Tone::Text3));
+            drawElided(p, QRectF(right, y, w, kCommandRow), Qt::AlignVCenter, row.detail,
+                       type::dense(), tone(Tone::Text3));
             right -= 10;
         }
-        paintTitle(p, QRectF(x, y, right - x, kRow), row);
+        paintTitle(p, QRectF(x, y, right - x, kCommandRow), row);
     }
 }
 
@@ -159,19 +160,20 @@ protected:
         drawText(p, QRectF(0, 0, width() - 14, kInput), Qt::AlignRight | Qt::AlignVCenter, count,
                  type::dense(), tone(Tone::Text3));
         if (footer.isEmpty()) return;
-        const double top = height() - kFoot;
+        const double top = height() - kPaletteFoot;
         QPainterPath clip;
         clip.addRoundedRect(QRectF(rect()).adjusted(1, 1, -1, -1), 5, 5);
         p.setClipPath(clip);
-        p.fillRect(QRectF(0, top, width(), kFoot), tone(Tone::Bg2));
+        p.fillRect(QRectF(0, top, width(), kPaletteFoot), tone(Tone::Bg2));
         p.fillRect(QRectF(0, top, width(), 1), tone(Tone::Line1));
         paintIcon(p, "term", QRectF(14, top + 10, 16, 16), tone(Tone::Text3));
         double right = width() - 14 - keyPlateWidth("Ctrl+C");
-        drawKeyPlate(p, right, top + kFoot / 2.0, "Ctrl+C", tone(Tone::Text3), tone(Tone::Line2));
+        drawKeyPlate(p, right, top + kPaletteFoot / 2.0, "Ctrl+C", tone(Tone::Text3),
+                     tone(Tone::Line2));
         right -= 8 + textWidth(type::caption(), "copy");
-        drawText(p, QRectF(right, top, 60, kFoot), Qt::AlignVCenter, "copy", type::caption(),
+        drawText(p, QRectF(right, top, 60, kPaletteFoot), Qt::AlignVCenter, "copy", type::caption(),
                  tone(Tone::Text3));
-        drawElided(p, QRectF(38, top, right - 46, kFoot), Qt::AlignVCenter, footer,
+        drawElided(p, QRectF(38, top, right - 46, kPaletteFoot), Qt::AlignVCenter, footer,
                    type::monoSmall(), tone(Tone::Text2));
     }
 
@@ -198,7 +200,7 @@ CommandPalette::CommandPalette(Commands* commands, QWidget* window)
 QRect CommandPalette::panelRect() const {
     QRect rect = Overlay::panelRect();
     rect.setTop(std::min(96, std::max(48, parentWidget()->height() / 8)));
-    const int foot = m_frame && !m_frame->footer.isEmpty() ? kFoot : 0;
+    const int foot = m_frame && !m_frame->footer.isEmpty() ? kPaletteFoot : 0;
     const int rows = m_answer ? 0 : m_list ? m_list->contentHeight() : 360;
     const int most = parentWidget()->height() - rect.top() - 40;
     rect.setHeight(std::min(most, kInput + std::min(rows, 372) + foot + 2));
@@ -234,7 +236,7 @@ void CommandPalette::opened() {
     m_frame->lower();
     const int right = int(textWidth(type::dense(), m_frame->count)) + 24;
     m_input->setGeometry(40, 10, panel()->width() - 40 - right, 24);
-    const int foot = m_frame->footer.isEmpty() ? 0 : kFoot;
+    const int foot = m_frame->footer.isEmpty() ? 0 : kPaletteFoot;
     m_list->setGeometry(1, kInput, panel()->width() - 2, std::max(0, panel()->height() - kInput - foot - 1));
     m_list->setVisible(!m_answer);
     m_input->setFocus();

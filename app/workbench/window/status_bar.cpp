@@ -8,7 +8,7 @@
 namespace colibri::ui {
 namespace {
 
-constexpr double kPad = 10, kGap = 6;
+constexpr double kBarPad = 10, kBarGap = 6;
 
 }  // namespace
 
@@ -36,13 +36,13 @@ void StatusCell::setBrief(bool on) {
 QString StatusCell::shownText() const { return (label() + " " + value()).trimmed(); }
 
 QSize StatusCell::sizeHint() const {
-    double w = 2 * kPad - kGap + 1;
+    double w = 2 * kBarPad - kBarGap + 1;
     const Content& c = m_content;
-    if (c.dot != Tone::Count) w += 8 + kGap;
-    if (!c.icon.isEmpty()) w += (c.icon == "mem" ? 16 : 12) + kGap;
-    if (!label().isEmpty()) w += textWidth(type::dense(), label()) + kGap;
-    if (hasBar()) w += 64 + kGap;
-    if (!value().isEmpty()) w += textWidth(type::monoSmall(), value()) + kGap;
+    if (c.dot != Tone::Count) w += 8 + kBarGap;
+    if (!c.icon.isEmpty()) w += (c.icon == "mem" ? 16 : 12) + kBarGap;
+    if (!label().isEmpty()) w += textWidth(type::dense(), label()) + kBarGap;
+    if (hasBar()) w += 64 + kBarGap;
+    if (!value().isEmpty()) w += textWidth(type::monoSmall(), value()) + kBarGap;
     return {int(std::ceil(w)), 23};
 }
 
@@ -53,7 +53,7 @@ void StatusCell::paintEvent(QPaintEvent*) {
     if (underMouse()) p.fillRect(rect(), tone(Tone::Bg3));
     if (m_leftLine) p.fillRect(QRectF(0, 0, 1, height()), tone(Tone::Line1));
     if (m_rightLine) p.fillRect(QRectF(width() - 1, 0, 1, height()), tone(Tone::Line1));
-    double x = kPad;
+    double x = kBarPad;
     const double h = height();
     if (c.dot != Tone::Count) {
         p.setRenderHint(QPainter::Antialiasing);
@@ -61,19 +61,19 @@ void StatusCell::paintEvent(QPaintEvent*) {
         p.setBrush(tone(c.dot));
         p.drawEllipse(QRectF(x, std::round(h / 2 - 4), 8, 8));
         p.setRenderHint(QPainter::Antialiasing, false);
-        x += 8 + kGap;
+        x += 8 + kBarGap;
     }
     if (!c.icon.isEmpty()) {
         const double size = c.icon == "mem" ? 16 : 12;
         paintIcon(p, c.icon, QRectF(x, std::round(h / 2 - size / 2), size, size),
                   tone(c.badge ? Tone::Warn : Tone::Text2));
-        x += size + kGap;
+        x += size + kBarGap;
     }
     if (!label().isEmpty()) {
         const double w = textWidth(type::dense(), label());
         drawText(p, QRectF(x, 0, w, h), Qt::AlignVCenter, label(), type::dense(),
                  tone(c.badge ? Tone::Warn : Tone::Text2));
-        x += w + kGap;
+        x += w + kBarGap;
     }
     if (hasBar()) {
         const QRectF bar(x, std::round(h / 2 - 3), 64, 6);
@@ -82,7 +82,7 @@ void StatusCell::paintEvent(QPaintEvent*) {
         used.setWidth(64 * std::clamp(c.bar, 0.0, 1.0));
         fillBox(p, used, tone(c.bar >= 1 ? Tone::Error : c.bar > 0.9 ? Tone::Warn : Tone::Text3),
                 Qt::transparent, 1);
-        x += 64 + kGap;
+        x += 64 + kBarGap;
     }
     if (!value().isEmpty())
         drawText(p, QRectF(x, 0, width(), h), Qt::AlignVCenter, value(), type::monoSmall(),

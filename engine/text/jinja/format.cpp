@@ -73,7 +73,7 @@ std::string magnitude(Integer value, int base, bool upperCase) {
     return out;
 }
 
-std::string formatInteger(Runtime& runtime, Integer value, const Spec& spec) {
+std::string formatSpecInteger(Runtime& runtime, Integer value, const Spec& spec) {
     const char type = spec.type ? spec.type : 'd';
     const int base = type == 'x' || type == 'X' ? 16 : type == 'o' ? 8 : type == 'b' ? 2 : 10;
     std::string digits = magnitude(value, base, type == 'X');
@@ -209,7 +209,7 @@ std::string converted(Runtime& runtime, const Value& value, Spec& spec, bool esc
                 spec.align = '=';
             }
             if (spec.type == 'i' || spec.type == 'u') spec.type = 'd';
-            return formatInteger(runtime, whole, spec);
+            return formatSpecInteger(runtime, whole, spec);
         }
         case 'e':
         case 'E':
@@ -469,7 +469,7 @@ private:
                 unknownCode(value, spec);
             if (spec.precision >= 0)
                 throw RenderError("Precision not allowed in integer format specifier");
-            return formatInteger(m_runtime, value.asInteger(), spec);
+            return formatSpecInteger(m_runtime, value.asInteger(), spec);
         }
         if (value.is(Type::Undefined)) undefinedError(value);
         if (!value.is(Type::String) && !value.is(Type::Bool)) {

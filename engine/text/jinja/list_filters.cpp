@@ -341,7 +341,7 @@ Value select(Runtime& runtime, const Value& value, const Arguments& arguments) {
     return Value::generator(std::move(out));
 }
 
-constexpr FilterRow kFilters[] = {
+constexpr FilterRow kListFilters[] = {
     {"sort", sort},
     {"dictsort", dictsort},
     {"unique", unique},
@@ -370,7 +370,7 @@ constexpr FilterRow kFilters[] = {
 }  // namespace
 
 std::span<const FilterRow> listFilters() {
-    return kFilters;
+    return kListFilters;
 }
 
 }  // namespace colibri::jinja

@@ -16,7 +16,7 @@ bool isSafe(const Value& value) {
 
 // A filter that is also a method of strings, applied to the value's text.
 template <std::string (*change)(std::string_view)>
-Value changed(Runtime& runtime, const Value& value, const Arguments& arguments) {
+Value changedText(Runtime& runtime, const Value& value, const Arguments& arguments) {
     (void)arguments.bind("filter", {});
     const std::string text = str(value);
     runtime.chargeBytes(text.size() * 4);
@@ -469,11 +469,11 @@ Value pretty(Runtime& runtime, const Value& value, const Arguments&) {
     return runtime.text(repr(Value::dict(std::move(sorted))));
 }
 
-constexpr FilterRow kFilters[] = {
-    {"upper", changed<upper>},
-    {"lower", changed<lower>},
-    {"title", changed<titleWords>},
-    {"capitalize", changed<capitalize>},
+constexpr FilterRow kTextFilters[] = {
+    {"upper", changedText<upper>},
+    {"lower", changedText<lower>},
+    {"title", changedText<titleWords>},
+    {"capitalize", changedText<capitalize>},
     {"trim", trim},
     {"replace", replace},
     {"default", defaulted},
@@ -513,7 +513,7 @@ int64_t wholeArgument(const std::optional<Value>& value, int64_t fallback) {
 }
 
 std::span<const FilterRow> textFilters() {
-    return kFilters;
+    return kTextFilters;
 }
 
 FilterFunction findFilter(std::string_view name) {
