@@ -13,16 +13,20 @@ uint16_t loadU16(const uint8_t* p) {
     return uint16_t(p[0] | (p[1] << 8));
 }
 
-// 16 bytes: byte j holds code j in its low nibble and code j + 16 in its high nibble. `high`, if
-// given: bit k is the fifth bit of code k.
+// 16 bytes: byte j holds code j in its low nibble and code j + 16 in its high nibble, as the packed
+// layout has them. `high`, if there are fifth bits: bit k is that of code k.
 template <int High>
 void storeNibbles(const uint8_t* src, const uint8_t* high, int64_t lane, PackedCodes<High>& out) {
-    uint8_t codes[kBlock];
-    for (int k = 0; k < kBlock; ++k) {
-        codes[k] = uint8_t(k < 16 ? src[k] & 15 : src[k - 16] >> 4);
-        if (high) codes[k] |= uint8_t((high[k / 8] >> (k % 8) & 1) << 4);
+    for (int g = 0; g < 4; ++g) std::memcpy(out.low[g][lane], src + 4 * g, 4);
+    if constexpr (High > 0) {
+        const uint32_t bits = uint32_t(loadU16(high)) | uint32_t(loadU16(high + 2)) << 16;
+        for (int j = 0; j < 4; ++j) {
+            uint32_t x = bits >> j & 0x11111111;  // bit 4 g to bit g
+            x = (x | x >> 3) & 0x03030303;
+            x = (x | x >> 6) & 0x000f000f;
+            out.high[0][lane][j] = uint8_t(x | x >> 12);
+        }
     }
-    storeCodes(codes, lane, out);
 }
 
 void store(const uint8_t* src, int64_t lane, PackedQ8& out) {

@@ -132,6 +132,7 @@ Status FlatWriter::writeLayer(const ExpertsPart& part, size_t number) {
             Result<OutputFile> out = OutputFile::open(path(e, which), 0, &m_hooks);
             if (!out.ok()) return out.status();
             COLIBRI_TRY(writeRows(*out, part.experts[e][which], m_type));
+            COLIBRI_TRY(out->flush());
         }
     }
     COLIBRI_TRY(syncFileSystem(m_folder));  // once for thousands of files

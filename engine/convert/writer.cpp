@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <future>
 #include <thread>
 
 #include "engine/base/format.h"
@@ -38,12 +37,11 @@ uint32_t largestBits(const float* x, int64_t n) {
 
 constexpr uint32_t kInfinityBits = 0x7f800000u;
 
-// pack(first row, rows) over whole panels on all cores: quantising is slower than a disk.
+// pack(first row, rows) over whole panels on all cores: packing is slower than a disk.
 template <typename Pack>
-void packInParallel(DType type, int64_t n, const Pack& packSome) {
+void packInParallel(int64_t n, const Pack& packSome) {
     const int64_t panels = panelCount(n);
-    const int64_t threads =
-        isQuantised(type) ? std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, panels) : 1;
+    const int64_t threads = std::clamp<int64_t>(std::thread::hardware_concurrency(), 1, panels);
     const int64_t each = (panels + threads - 1) / threads * kPanel;
     const auto pack = [&](int64_t first) { packSome(first, std::min(each, n - first)); };
     std::vector<std::thread> others;
@@ -170,12 +168,10 @@ Status PlanWriter::writeLayer(ExpertsPart& part, size_t number) {
     return {};
 }
 
-// A matrix in runs of whole panels, a plain tensor in runs of rows or pieces of its one row. While
-// one run is hashed and written, the next is read and packed.
+// A matrix in runs of whole panels, a plain tensor in runs of rows or pieces of its one row.
 Status PlanWriter::writeRows(OutputFile& out, const RowView& view, DType type, bool packed) {
     const int64_t rowBytes = paddedCols(view.cols) * int64_t(sizeof(float));
     int64_t run = std::max<int64_t>(kRunBytes / rowBytes / kPanel, 1) * kPanel;
-    std::future<Status> writing;  // m_writing; waits when it goes
     for (int64_t row = 0; row < view.rows; row += run) {
         if (cancelled(m_cancel)) {
             return Status(Code::Cancelled, "The conversion was cancelled",
@@ -183,13 +179,11 @@ Status PlanWriter::writeRows(OutputFile& out, const RowView& view, DType type, b
         }
         int64_t n = std::min(run, view.rows - row);
         COLIBRI_TRY(packRun(view, type, packed, row, n));
-        if (writing.valid()) COLIBRI_TRY(writing.get());
-        m_packed.swap(m_writing);
-        writing = std::async(std::launch::async, [&] { return out.append(m_writing); });
-        m_done += m_writing.size();
+        COLIBRI_TRY(out.append(m_packed));
+        m_done += m_packed.size();
         m_gate.report(m_stage, m_done, m_total);
     }
-    return writing.valid() ? writing.get() : Status();
+    return {};
 }
 
 // Rows [row, row + n) into m_packed.
@@ -204,7 +198,7 @@ Status PlanWriter::packRun(const RowView& view, DType type, bool packed, int64_t
         }
         m_packed.resize(size_t(packedBytes(type, n, view.cols)));
         const int64_t rowBytes = sourceRowBytes(type, view.cols);
-        packInParallel(type, n, [&](int64_t first, int64_t rows) {
+        packInParallel(n, [&](int64_t first, int64_t rows) {
             packGgmlRows(type, m_raw.data() + first * rowBytes, rows, view.cols,
                          m_packed.data() + first / kPanel * panelBytes(type, view.cols));
         });
@@ -215,7 +209,7 @@ Status PlanWriter::packRun(const RowView& view, DType type, bool packed, int64_t
     COLIBRI_TRY(checkRun(view, type, n * view.cols));
     if (packed) {
         m_packed.resize(size_t(packedBytes(type, n, view.cols)));
-        packInParallel(type, n, [&](int64_t first, int64_t rows) {
+        packInParallel(n, [&](int64_t first, int64_t rows) {
             packRows(type, m_floats.data() + first * view.cols, rows, view.cols,
                      m_packed.data() + first / kPanel * panelBytes(type, view.cols));
         });

@@ -42,7 +42,7 @@ private:
     const CancelFlag* m_cancel;
     std::string m_stage;
     uint64_t m_done = 0, m_total = 0;
-    std::vector<std::byte> m_raw, m_packed, m_writing;
+    std::vector<std::byte> m_raw, m_packed;
     std::vector<float> m_floats;
     std::vector<std::string> m_faultTensors;   // "name: what"
     size_t m_faultCount = 0;
