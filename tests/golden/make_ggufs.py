@@ -25,7 +25,7 @@ TWINS = {
     "granitemoe-tiny-sharded": "f16", "granitemoeshared-sharded": "bf16", "llama": "bf16", "llama-plain": "f16",
     "qwen2-yarn": "f16", "qwen3": "bf16", "gpt-oss-mxfp4": "bf16", "deepseekv2": "bf16", "deepseekv2-lite-sharded": "f16",
     "deepseekv3-tiny-sharded": "f16", "glm4moe": "bf16", "ernie4-5-moe": "bf16", "dots1": "bf16",
-    "minimax-m2-tiny-sharded": "f16", "phimoe": "bf16", "llama4": "bf16",
+    "minimax-m2-tiny-sharded": "f16", "phimoe": "bf16", "llama4": "bf16", "hunyuan-moe": "bf16",
 }
 # What the twin does not say. Everything else is in it, or follows from the architecture.
 LOST = {
@@ -43,6 +43,20 @@ PUBLISHED_CLASS = {"PhimoeForCausalLM": "PhiMoEForCausalLM", "Llama4ForCausalLM"
 PRE_TOKENIZER = {"qwen2": "qwen2", "qwen2_moe": "qwen2", "qwen3": "qwen2", "qwen3_moe": "qwen2", "llama": "llama-bpe"}
 
 
+def as_published(config):
+    """The config under the names and in the form that the converter expects."""
+    config["architectures"] = [PUBLISHED_CLASS.get(a, a) for a in config["architectures"]]
+    if config["model_type"] == "hunyuan_v1_moe":
+        layers, rope = config["num_hidden_layers"], config["rope_parameters"]
+        config["moe_intermediate_size"] = [config["intermediate_size"]] * layers
+        config["moe_topk"] = [config["moe_topk"]] * layers
+        config["num_shared_expert"] = [1] * layers
+        # It knows one alpha only, and multiplies the base by it beforehand; so does this.
+        dim = config["head_dim"]
+        rope["rope_theta"] *= rope.pop("alpha") ** (dim / (dim - 2))
+        rope["rope_type"] = "default"
+
+
 def convert(llama_cpp, name):
     from conversion import get_model_class
     from conversion.base import TextModel
@@ -51,7 +65,7 @@ def convert(llama_cpp, name):
         folder = Path(scratch) / name
         shutil.copytree(MODELS / name, folder)
         config = json.loads((folder / "config.json").read_text())
-        config["architectures"] = [PUBLISHED_CLASS.get(a, a) for a in config["architectures"]]
+        as_published(config)
         (folder / "config.json").write_text(json.dumps(config))
         TextModel.get_vocab_base_pre = lambda self, tokenizer: PRE_TOKENIZER.get(config["model_type"], "gpt-2")
         # Some of the published models come with SentencePiece files; ours are all byte-level.

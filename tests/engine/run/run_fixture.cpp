@@ -97,8 +97,9 @@ nlohmann::json readJson(const fs::path& path) {
     return nlohmann::json::parse(file);
 }
 
-// A source in the golden folder as a container, made once per process and type.
-fs::path converted(const fs::path& source, DType type) {
+}  // namespace
+
+fs::path convertedModel(const fs::path& source, DType type) {
     static std::map<std::string, fs::path> made;
     const std::string key = source.filename().string() + "-" + std::string(dtypeName(type));
     fs::path& path = made[key];
@@ -113,8 +114,6 @@ fs::path converted(const fs::path& source, DType type) {
     return path;
 }
 
-}  // namespace
-
 nlohmann::json goldenIndex() {
     return readJson(fs::path(COLIBRI_GOLDEN_DIR) / "models" / "index.json");
 }
@@ -128,11 +127,11 @@ nlohmann::json goldenExpected(const nlohmann::json& entry) {
 }
 
 fs::path goldenModel(const std::string& name, DType type) {
-    return converted(fs::path("models") / name, type);
+    return convertedModel(fs::path("models") / name, type);
 }
 
 fs::path goldenGguf(const std::string& name, DType type) {
-    return converted(fs::path("gguf") / (name + ".gguf"), type);
+    return convertedModel(fs::path("gguf") / (name + ".gguf"), type);
 }
 
 fs::path randomModel(const RandomShape& shape) {

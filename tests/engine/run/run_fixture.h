@@ -14,6 +14,9 @@ namespace colibri::test {
 // A folder under the system's temporary directory, removed at the end of the process.
 std::filesystem::path scratchFolder();
 
+// A checkpoint, below tests/golden unless its path is absolute, as a container in scratchFolder();
+// made once per process, name and type.
+std::filesystem::path convertedModel(const std::filesystem::path& source, DType type = DType::F32);
 // tests/golden/models/NAME converted to a container (once per process and type).
 std::filesystem::path goldenModel(const std::string& name, DType type = DType::F32);
 // tests/golden/gguf/NAME.gguf likewise.

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <map>
 
+#include "engine/base/file.h"
 #include "engine/convert/families.h"
 #include "engine/model/container.h"
 #include "tests/engine/run/run_fixture.h"
@@ -136,6 +137,51 @@ private slots:
         if (whole) compareAll(expectedOf(name), file->dir, bestKernels().isa);
     }
 
+    // As a model that also sees has it: the config inside another, the tensors under longer names
+    // and among others.
+    void languageModelOfALargerOne_data() {
+        QTest::addColumn<QString>("prefix");
+        QTest::addColumn<QString>("head");
+        QTest::newRow("model inside") << "language_model.model."
+                                      << "language_model.lm_head.";
+        QTest::newRow("model outside") << "model.language_model."
+                                       << "lm_head.";
+    }
+    void languageModelOfALargerOne() {
+        QFETCH(QString, prefix);
+        QFETCH(QString, head);
+        const auto from = std::filesystem::path(COLIBRI_GOLDEN_DIR) / "models" / "llama4";
+        const auto to = scratchFolder() / QTest::currentDataTag();
+        std::filesystem::create_directories(to);
+        nlohmann::json inner = nlohmann::json::parse(*readTextFile(from / "config.json"));
+        const nlohmann::json config = {{"model_type", "llama4"},
+                                       {"eos_token_id", inner["eos_token_id"]},
+                                       {"vision_config", {{"model_type", "llama4_vision_model"}}},
+                                       {"text_config", std::move(inner)}};
+        const std::string weights = *readTextFile(from / "model.safetensors");
+        uint64_t length = 0;
+        std::memcpy(&length, weights.data(), sizeof length);
+        const nlohmann::json original = nlohmann::json::parse(weights.substr(8, length));
+        nlohmann::json header;
+        for (const auto& [name, tensor] : original.items()) {
+            const bool isHead = name.starts_with("lm_head.");
+            const std::string old = isHead ? "lm_head." : "model.";
+            const std::string longer = (isHead ? head : prefix).toStdString();
+            header[name.starts_with(old) ? longer + name.substr(old.size()) : name] = tensor;
+        }
+        std::string data = weights.substr(8 + length);
+        header["vision_model.patch_embedding.weight"] = {
+            {"dtype", "BF16"}, {"shape", {2, 2}}, {"data_offsets", {data.size(), data.size() + 8}}};
+        data += std::string(8, '\1');
+        const std::string text = header.dump();
+        length = text.size();
+        std::ofstream(to / "config.json") << config.dump();
+        std::ofstream(to / "model.safetensors", std::ios::binary)
+            << std::string(reinterpret_cast<char*>(&length), sizeof length) << text << data;
+
+        compareAll(expectedOf("llama4"), convertedModel(to), bestKernels().isa);
+    }
+
     // The table in the README is made of what this program runs. When it is not: the table to be.
     void readmeNamesWhatIsTested() {
         std::map<std::string, std::string> layouts, formats;  // by family
@@ -143,9 +189,10 @@ private slots:
             if ((", " + to + ", ").find(", " + word + ", ") != std::string::npos) return;
             to += (to.empty() ? "" : ", ") + word;
         };
-        const std::map<std::string, std::string> words = {
-            {"per_expert", "per expert"}, {"granite", "stacked in pairs"},
-            {"transposed", "stacked"},    {"transposed_interleaved", "stacked"}};
+        const std::map<std::string, std::string> words = {{"per_expert", "per expert"},
+                                                          {"granite", "stacked in pairs"},
+                                                          {"transposed", "stacked"},
+                                                          {"transposed_interleaved", "stacked"}};
         for (const auto& entry : goldenIndex()) {
             const std::string layout = entry["layout"], dtype = entry["dtype"];
             std::string& to = layouts[entry["family"]];
