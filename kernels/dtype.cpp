@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/dtype.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 
 #include "kernels/kernels.h"
 
@@ -108,6 +110,23 @@ uint16_t f32ToF16(float f) {
     }
     const uint32_t odd = (magnitude >> 13) & 1u;
     return uint16_t(sign | ((magnitude - 0x38000000u + 0xfffu + odd) >> 13));
+}
+
+void quantiseKv(const float* x, int64_t dim, int8_t* codes, float* scales) {
+    for (int64_t first = 0; first < dim; first += kBlock) {
+        const int64_t n = std::min<int64_t>(kBlock, dim - first);
+        float largest = 0;
+        bool finite = true;
+        for (int64_t i = first; i < first + n; ++i) {
+            finite &= std::isfinite(x[i]);
+            largest = std::max(largest, std::fabs(x[i]));
+        }
+        scales[first / kBlock] = finite ? largest / 127 : std::nanf("");
+        const float inverse = finite && largest > 1e-30f ? 127 / largest : 0;
+        for (int64_t i = first; i < first + n; ++i) {
+            codes[i] = finite ? int8_t(std::lrintf(x[i] * inverse)) : int8_t(0);
+        }
+    }
 }
 
 float bf16ToF32(uint16_t h) {

@@ -42,10 +42,22 @@ constexpr int64_t inputRowBytes(DType weights, int64_t cols) {
                                        : paddedCols(cols) * int64_t(sizeof(float));
 }
 
-// KV page: K and V of kPageTokens consecutive positions of one layer and one KV head,
-// K as [kPageTokens][headDim] then V as [kPageTokens][headDim], f32 or f16. With latent attention
-// there is K only, and the values are the beginnings of its rows.
+// KV page: K of kPageTokens consecutive positions of one layer and one KV head, then V of these.
+// Each is [kPageTokens][headDim] in f32, f16 or int8; int8 is followed by f32 scales
+// [kPageTokens][kvScales(headDim)], one for each 32 values of a row, and stands for code * scale.
+// With latent attention there is K only, and the values are the beginnings of its rows.
 constexpr int kPageTokens = 32;
+enum class KvType : uint8_t { F32, F16, Q8 };
+
+constexpr int64_t kvScales(int64_t dim) {
+    return (dim + kBlock - 1) / kBlock;
+}
+// Bytes of K, or of V, of one page.
+constexpr int64_t kvRowsBytes(KvType type, int64_t dim) {
+    return kPageTokens * (type == KvType::F32   ? dim * 4
+                          : type == KvType::F16 ? dim * 2
+                                                : dim + kvScales(dim) * 4);
+}
 
 struct AttentionArgs {
     const float* q;               // (heads of this KV group, headDim), already roped
@@ -53,7 +65,7 @@ struct AttentionArgs {
     int headDim;
     int latentDim;                // 0: V is in the pages; else values are latentDim wide parts of K
     const void* const* pages;     // pages[i] covers positions [32 i, 32 i + 31]
-    bool kvF16;                   // element type of the pages: f16, else f32
+    KvType kvType;                // of the pages
     int64_t begin, end;           // visible positions [begin, end)
     float scale;                  // usually 1/sqrt(headDim)
     const float* sinks;           // (heads) extra logits, or nullptr
@@ -121,6 +133,10 @@ const std::vector<Isa>& availableIsas();
 bool hasVnni();                      // AVX-512 VNNI in use by the Avx512 set
 const KernelSet& kernelsFor(Isa isa);  // REQUIRES: isa is in availableIsas()
 const KernelSet& bestKernels();
+
+// One row of K or V in int8, as pages hold it: scale = max |x| / 127 of each 32 values, rounded to
+// the nearest code. A NaN or an infinity makes its 32 values NaN.
+void quantiseKv(const float* x, int64_t dim, int8_t* codes, float* scales);
 
 // Scalar conversions used by converters and tests.
 float f16ToF32(uint16_t h);

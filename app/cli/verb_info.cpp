@@ -39,7 +39,7 @@ LoadShape shapeFor(const ContainerInfo& info, const KnobValues& values) {
     LoadShape shape;
     shape.cacheSize = value(KnobId::ExpertCacheSize);
     shape.contextLength = value(KnobId::ContextLength);
-    shape.kvF16 = KvDtype(value(KnobId::KvDtype)) == KvDtype::F16;
+    shape.kvType = KvType(value(KnobId::KvDtype));
     shape.prefillChunk = value(KnobId::PrefillChunk);
     shape.threads = value(KnobId::ComputeThreads);
     return shape;

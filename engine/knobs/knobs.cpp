@@ -17,7 +17,7 @@ constexpr const char* kSources[] = {"off", "router_table", "previous_token", "ne
 constexpr const char* kRouterModes[] = {"exact", "table"};
 constexpr const char* kIoModes[] = {"direct", "buffered"};
 constexpr const char* kNumaModes[] = {"off", "bind", "interleave"};
-constexpr const char* kKvDtypes[] = {"f32", "f16"};
+constexpr const char* kKvDtypes[] = {"f32", "f16", "q8"};
 constexpr const char* kDevices[] = {"cpu"};
 
 constexpr int kConfigSchema = 1;
@@ -188,9 +188,10 @@ const KnobRow kTable[kKnobCount] = {
      false,
      "The most tokens, prompt and reply together, that one conversation may hold. The KV cache "
      "grows with it."},
-    {KnobId::KvDtype, "kv_dtype", "KV type", "At load", "", 0, 1, 1, 1, kKvDtypes, false,
-     "The number format of the KV cache. f16 halves its memory and is exact to about three "
-     "digits; f32 is for validation."},
+    {KnobId::KvDtype, "kv_dtype", "KV type", "At load", "", 0, 2, 1, 1, kKvDtypes, false,
+     "The number format of the KV cache. f16 is exact to about three digits and takes half the "
+     "memory of f32, which is for validation; q8, eight bits and a scale for each 32 values, "
+     "takes a little over half of f16's."},
     {KnobId::Device, "device", "Device", "At load", "", 0, 0, 1, 0, kDevices, false,
      "Where the model computes."},
 };

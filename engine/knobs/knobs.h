@@ -87,6 +87,6 @@ enum class PrefetchSource : int64_t { Off, RouterTable, PreviousToken, NextRoute
 enum class NumaMode : int64_t { Off, Bind, Interleave };
 enum class RouterMode : int64_t { Exact, Table };
 enum class IoMode : int64_t { Direct, Buffered };
-enum class KvDtype : int64_t { F32, F16 };
+enum class KvDtype : int64_t { F32, F16, Q8 };
 
 }  // namespace colibri

@@ -31,6 +31,7 @@
 #include "engine/base/status.h"
 #include "engine/model/config.h"
 #include "kernels/dtype.h"
+#include "kernels/kernels.h"
 
 namespace colibri {
 
@@ -131,7 +132,7 @@ struct MemoryEstimate {
 struct LoadShape {                       // what the estimate depends on
     int64_t cacheSize = 0;               // experts per MoE layer
     int64_t contextLength = 0;
-    bool kvF16 = true;
+    KvType kvType = KvType::F16;
     int64_t prefillChunk = 512;
     int64_t threads = 1;
 };

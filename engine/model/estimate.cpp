@@ -76,8 +76,8 @@ MemoryEstimate estimateMemory(const ContainerInfo& info, const LoadShape& shape)
     int64_t perLayer = std::clamp<int64_t>(shape.cacheSize, 0, c.numExperts);
     m.expertCache = perLayer * c.moeLayerCount() * info.expertRecordBytes();
     int64_t pages = (std::max<int64_t>(shape.contextLength, 0) + kPageTokens - 1) / kPageTokens;
-    m.kvCache = c.numLayers * (c.mla.kvRank ? 1 : 2) * c.cachedHeads() * c.cachedKeyDim() * pages *
-                kPageTokens * (shape.kvF16 ? 2 : 4);
+    m.kvCache = c.numLayers * (c.mla.kvRank ? 1 : 2) * c.cachedHeads() * pages *
+                kvRowsBytes(shape.kvType, c.cachedKeyDim());
     m.buffers = bufferBytes(info, shape);
     m.recording = kRecordingBytes;
     return m;

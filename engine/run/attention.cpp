@@ -165,12 +165,20 @@ void AttentionStage::finishRow(const LayerWeights& w, int64_t layer, const Batch
     append(layer, row, k, v);
 }
 
-// Into the cache, in its element type.
-void AttentionStage::store(const float* from, int64_t n, std::byte* to) const {
-    if (m_kv.f16) {
-        m_compute.kernels().toF16(from, n, reinterpret_cast<uint16_t*>(to));
-    } else {
-        std::copy(from, from + n, reinterpret_cast<float*>(to));
+// Into the rows of K or V of a page.
+void AttentionStage::store(const float* from, int64_t slot, std::byte* rows) const {
+    const int64_t dim = m_kv.headDim, at = slot * dim;
+    switch (m_kv.type) {
+        case KvType::F32:
+            std::copy(from, from + dim, reinterpret_cast<float*>(rows) + at);
+            break;
+        case KvType::F16:
+            m_compute.kernels().toF16(from, dim, reinterpret_cast<uint16_t*>(rows) + at);
+            break;
+        case KvType::Q8:
+            quantiseKv(from, dim, reinterpret_cast<int8_t*>(rows) + at,
+                       reinterpret_cast<float*>(rows + kPageTokens * dim) + slot * kvScales(dim));
+            break;
     }
 }
 
@@ -181,9 +189,8 @@ void AttentionStage::append(int64_t layer, const BatchRow& row, const float* k,
     const int64_t slot = row.position % kPageTokens, d = m_kv.headDim;
     for (int64_t h = 0; h < m_kv.kvHeads; ++h) {
         std::byte* page = block + (layer * m_kv.kvHeads + h) * m_kv.pageBytes();
-        std::byte* to = page + slot * d * m_kv.elementBytes();
-        store(k + h * d, d, to);
-        if (v) store(v + h * d, d, to + kPageTokens * d * m_kv.elementBytes());
+        store(k + h * d, slot, page);
+        if (v) store(v + h * d, slot, page + m_kv.rowsBytes());
     }
 }
 
@@ -233,7 +240,7 @@ void AttentionStage::attend(const LayerWeights& w, int64_t layer, const BatchRow
     args.headDim = int(m_queryDim);
     args.latentDim = int(m_kv.latentDim);
     args.pages = scratch.pages.data();
-    args.kvF16 = m_kv.f16;
+    args.kvType = m_kv.type;
     args.begin = firstVisible(layer, row.position);
     args.end = row.position + 1;
     args.scale = m_scale;

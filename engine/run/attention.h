@@ -45,7 +45,7 @@ private:
     void normHeads(const float* weight, float* x, int64_t heads) const;
     void rotate(float* heads, int64_t count, int64_t stride, int64_t r) const;
     void append(int64_t layer, const BatchRow& row, const float* k, const float* v) const;
-    void store(const float* from, int64_t n, std::byte* to) const;
+    void store(const float* from, int64_t slot, std::byte* rows) const;
     void attendAll(const LayerWeights& w, int64_t layer, std::span<const BatchRow> rows);
     void attend(const LayerWeights& w, int64_t layer, const BatchRow& row, int64_t r,
                 int64_t kvHead, int64_t firstHead, int64_t heads, ThreadScratch& scratch) const;

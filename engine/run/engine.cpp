@@ -133,13 +133,20 @@ void Engine::Impl::note(const std::string& text) {
     ring->write(event);
 }
 
+static_assert(int64_t(KvDtype::F32) == int64_t(KvType::F32) &&
+              int64_t(KvDtype::F16) == int64_t(KvType::F16) &&
+              int64_t(KvDtype::Q8) == int64_t(KvType::Q8));
+
 void Engine::Impl::startThreads() {
     contextLength = knobs->effective(KnobId::ContextLength);
     pool = std::make_unique<ThreadPool>(int(knobs->effective(KnobId::ComputeThreads)));
     const ModelConfig& c = info.config;
-    const KvShape kv{c.numLayers, c.cachedHeads(), c.cachedKeyDim(),
-                     KvDtype(knobs->effective(KnobId::KvDtype)) == KvDtype::F16,
-                     c.mla.kvRank > 0 ? c.cachedValueDim() : 0, contextLength};
+    const KvShape kv{c.numLayers,
+                     c.cachedHeads(),
+                     c.cachedKeyDim(),
+                     KvType(knobs->effective(KnobId::KvDtype)),
+                     c.mla.kvRank > 0 ? c.cachedValueDim() : 0,
+                     contextLength};
     ring = telemetry.addRing("scheduler", kRingEvents);
     forward = std::make_unique<Forward>(info, weights, *store, *pool, *kernels, kv, ring);
     // Before the scheduler's thread exists this thread may apply knobs itself: the store and the

@@ -15,14 +15,12 @@ namespace colibri {
 
 struct KvShape {
     int64_t layers = 0, kvHeads = 0, headDim = 0;
-    bool f16 = true;
+    KvType type = KvType::F16;
     int64_t latentDim = 0;      // above 0: values are that much of the keys (kernels.h)
     int64_t contextLength = 0;  // the most positions a sequence may have
 
-    int64_t elementBytes() const { return f16 ? 2 : 4; }
-    int64_t pageBytes() const {
-        return (latentDim > 0 ? 1 : 2) * kPageTokens * headDim * elementBytes();
-    }
+    int64_t rowsBytes() const { return kvRowsBytes(type, headDim); }  // K of a page, or V
+    int64_t pageBytes() const { return (latentDim > 0 ? 1 : 2) * rowsBytes(); }
     int64_t blockBytes() const { return layers * kvHeads * pageBytes(); }
 };
 

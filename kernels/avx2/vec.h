@@ -47,6 +47,11 @@ struct Vec256 {
     }
     static F loadU8(const uint8_t* p) { return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes(p))); }
     static F loadI8(const int8_t* p) { return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes(p))); }
+    static F loadI8Part(const int8_t* p, int64_t n) {
+        int8_t all[kWidth] = {};
+        for (int64_t i = 0; i < n; ++i) all[i] = p[i];
+        return loadI8(all);
+    }
     // 2^(p[i] - 128)
     static F loadE8m0(const uint8_t* p) {
         const __m256i bits = _mm256_slli_epi32(_mm256_cvtepu8_epi32(bytes(p)), 23);

@@ -42,6 +42,9 @@ struct Vec512 {
     }
     static F loadU8(const uint8_t* p) { return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(bytes(p))); }
     static F loadI8(const int8_t* p) { return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes(p))); }
+    static F loadI8Part(const int8_t* p, int64_t n) {
+        return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_maskz_loadu_epi8(mask(n), p)));
+    }
     // 2^(p[i] - 128)
     static F loadE8m0(const uint8_t* p) {
         const __m512i bits = _mm512_slli_epi32(_mm512_cvtepu8_epi32(bytes(p)), 23);

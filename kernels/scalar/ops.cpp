@@ -54,23 +54,34 @@ void softmax(float* x, int64_t n) {
     for (int64_t i = 0; i < n; ++i) x[i] *= scale;
 }
 
-float element(const void* page, bool f16, int64_t i) {
-    return f16 ? f16ToF32(static_cast<const uint16_t*>(page)[i])
-               : static_cast<const float*>(page)[i];
+// Value d of a row of K (half 0) or V (half 1) of a page.
+float element(const AttentionArgs& args, int64_t half, int64_t t, int64_t d) {
+    const int64_t dim = args.headDim, row = t % kPageTokens;
+    const auto* rows = static_cast<const std::byte*>(args.pages[t / kPageTokens]) +
+                       half * kvRowsBytes(args.kvType, dim);
+    const int64_t i = row * dim + d;
+    switch (args.kvType) {
+        case KvType::F32:
+            return reinterpret_cast<const float*>(rows)[i];
+        case KvType::F16:
+            return f16ToF32(reinterpret_cast<const uint16_t*>(rows)[i]);
+        case KvType::Q8:
+            break;
+    }
+    const auto* scales = reinterpret_cast<const float*>(rows + kPageTokens * dim);
+    return float(int8_t(rows[i])) * scales[row * kvScales(dim) + d / kBlock];
 }
 
 void attentionHead(const AttentionArgs& args, int head) {
     const int64_t n = args.end - args.begin;
     const int64_t dim = args.headDim, width = args.valueDim();
-    const int64_t valuesAt = args.latentDim > 0 ? 0 : kPageTokens * dim;
+    const int64_t valuesHalf = args.latentDim > 0 ? 0 : 1;
     const float* q = args.q + head * dim;
     float* out = args.out + head * width;
     float* scores = args.scratch + head * n;
     for (int64_t t = args.begin; t < args.end; ++t) {
-        const void* page = args.pages[t / kPageTokens];
-        const int64_t row = t % kPageTokens * dim;  // K comes first in the page
         float sum = 0.0f;
-        for (int64_t d = 0; d < dim; ++d) sum += q[d] * element(page, args.kvF16, row + d);
+        for (int64_t d = 0; d < dim; ++d) sum += q[d] * element(args, 0, t, d);
         scores[t - args.begin] = sum * args.scale;
     }
     float top = largestOf(scores, n);
@@ -80,10 +91,8 @@ void attentionHead(const AttentionArgs& args, int head) {
     const float inverse = n > 0 ? 1.0f / sum : 0.0f;
     std::memset(out, 0, size_t(width) * sizeof(float));
     for (int64_t t = args.begin; t < args.end; ++t) {
-        const void* page = args.pages[t / kPageTokens];
-        const int64_t row = valuesAt + t % kPageTokens * dim;
         const float p = scores[t - args.begin];
-        for (int64_t d = 0; d < width; ++d) out[d] += p * element(page, args.kvF16, row + d);
+        for (int64_t d = 0; d < width; ++d) out[d] += p * element(args, valuesHalf, t, d);
     }
     for (int64_t d = 0; d < width; ++d) out[d] *= inverse;
 }

@@ -13,25 +13,36 @@ namespace colibri {
 namespace {
 
 // Rows of K or V of one page.
-template <typename V, bool Half>
+template <typename V, KvType Type>
 struct KvRows {
-    using Element = typename std::conditional<Half, uint16_t, float>::type;
+    using F = typename V::F;
+    using Element = std::conditional_t<Type == KvType::F32, float,
+                                       std::conditional_t<Type == KvType::F16, uint16_t, int8_t>>;
     const Element* base;
     int64_t dim;
+    const float* scales;  // of Q8
 
-    typename V::F load(int64_t row, int64_t d) const {
-        if constexpr (Half) {
-            return V::loadF16(base + row * dim + d);
-        } else {
-            return V::load(base + row * dim + d);
+    // From row `slot` of the K (half 0) or V (half 1) of a page on.
+    static KvRows at(const void* page, int64_t half, int64_t slot, int64_t dim) {
+        const auto* start = static_cast<const std::byte*>(page) + half * kvRowsBytes(Type, dim);
+        KvRows rows{reinterpret_cast<const Element*>(start) + slot * dim, dim, nullptr};
+        if constexpr (Type == KvType::Q8) {
+            rows.scales =
+                reinterpret_cast<const float*>(start + kPageTokens * dim) + slot * kvScales(dim);
         }
+        return rows;
     }
-    typename V::F loadPart(int64_t row, int64_t d, int64_t n) const {
-        if constexpr (Half) {
-            return V::loadF16Part(base + row * dim + d, n);
-        } else {
-            return V::loadPart(base + row * dim + d, n);
-        }
+    F load(int64_t row, int64_t d) const {
+        const Element* p = base + row * dim + d;
+        if constexpr (Type == KvType::F32) return V::load(p);
+        if constexpr (Type == KvType::F16) return V::loadF16(p);
+        if constexpr (Type == KvType::Q8) return V::mul(V::loadI8(p), scale(row, d));
+    }
+    F loadPart(int64_t row, int64_t d, int64_t n) const {
+        const Element* p = base + row * dim + d;
+        if constexpr (Type == KvType::F32) return V::loadPart(p, n);
+        if constexpr (Type == KvType::F16) return V::loadF16Part(p, n);
+        if constexpr (Type == KvType::Q8) return V::mul(V::loadI8Part(p, n), scale(row, d));
     }
     // Into the second level: the first is full of the page at hand.
     void prefetch(int64_t row) const {
@@ -39,13 +50,21 @@ struct KvRows {
         for (int64_t i = 0; i < dim * int64_t(sizeof(Element)); i += 64) {
             __builtin_prefetch(bytes + i, 0, 2);
         }
+        if constexpr (Type == KvType::Q8) __builtin_prefetch(scales + row * kvScales(dim), 0, 2);
+    }
+
+private:
+    // A vector never crosses from one scale to the next.
+    F scale(int64_t row, int64_t d) const {
+        static_assert(kBlock % V::kWidth == 0);
+        return V::set1(scales[row * kvScales(dim) + d / kBlock]);
     }
 };
 
-template <typename V, bool Half>
+template <typename V, KvType Type>
 struct Attention {
     using F = typename V::F;
-    using Rows = KvRows<V, Half>;
+    using Rows = KvRows<V, Type>;
     static constexpr int64_t kWidth = V::kWidth;
     static constexpr int64_t kSquare = kWidth * kWidth;
 
@@ -59,18 +78,16 @@ struct Attention {
 
     // half 0: K, half 1: V.
     static Span spanAt(const AttentionArgs& args, int64_t t, int64_t half) {
-        using Element = typename Rows::Element;
         const int64_t page = t / kPageTokens;
         const int64_t slot = t % kPageTokens;
-        const int64_t offset = args.latentDim > 0 ? 0 : half * kPageTokens * args.headDim;
-        const auto* here = static_cast<const Element*>(args.pages[page]) + offset;
+        const int64_t part = args.latentDim > 0 ? 0 : half;
         Span span;
         span.first = t;
         span.count = lesser(kPageTokens - slot, args.end - t);
-        span.rows = {here + slot * args.headDim, args.headDim};
-        span.next = {nullptr, args.headDim};
+        span.rows = Rows::at(args.pages[page], part, slot, args.headDim);
+        span.next = {};
         if ((page + 1) * kPageTokens < args.end) {
-            span.next.base = static_cast<const Element*>(args.pages[page + 1]) + offset;
+            span.next = Rows::at(args.pages[page + 1], part, 0, args.headDim);
         }
         return span;
     }
@@ -226,10 +243,13 @@ struct Attention {
 
 template <typename V>
 void attentionOf(const AttentionArgs& args) {
-    if (args.kvF16) {
-        Attention<V, true>::run(args);
-    } else {
-        Attention<V, false>::run(args);
+    switch (args.kvType) {
+        case KvType::F32:
+            return Attention<V, KvType::F32>::run(args);
+        case KvType::F16:
+            return Attention<V, KvType::F16>::run(args);
+        case KvType::Q8:
+            return Attention<V, KvType::Q8>::run(args);
     }
 }
 

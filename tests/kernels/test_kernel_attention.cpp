@@ -9,12 +9,14 @@ using namespace colibri;
 namespace {
 
 constexpr float kCanary = -123.25f;
+constexpr KvType kTypes[] = {KvType::F32, KvType::F16, KvType::Q8};
+constexpr const char* kTypeNames[] = {"f32", "f16", "q8"};
 
 struct Case {
     int heads;
     int headDim;
     int64_t begin, end;
-    bool f16;
+    KvType type;
     bool sinks;
     int latentDim = 0;  // above 0: values are the beginnings of the keys
     int valueDim() const { return latentDim > 0 ? latentDim : headDim; }
@@ -34,37 +36,45 @@ struct Scene {
         sinks = randomFloats(c.heads, seed + 3, 2.0f);
         keys = randomFloats(c.end * dim, seed + 1);
         values = randomFloats(c.end * dim, seed + 2);
-        const int64_t rows = (c.latentDim > 0 ? 1 : 2) * kPageTokens;
-        if (c.f16) {
-            for (float& v : keys) v = f16ToF32(f32ToF16(v));
-            for (float& v : values) v = f16ToF32(f32ToF16(v));
-        }
         if (c.latentDim > 0) values = keys;
-        const size_t element = c.f16 ? 2 : 4;
+        const int64_t bytes = kvRowsBytes(c.type, dim) * (c.latentDim > 0 ? 1 : 2);
         for (int64_t first = 0; first < c.end; first += kPageTokens) {
             pages.emplace_back();
             pagePointers.push_back(nullptr);
             if (first + kPageTokens <= c.begin) continue;
             // Positions outside the window hold NaN: reading one would spoil the result.
-            pages.back().assign(size_t(rows * dim) * element, std::byte(0xff));
+            pages.back().assign(size_t(bytes), std::byte(0xff));
             for (int64_t t = std::max(first, c.begin); t < std::min(first + kPageTokens, c.end);
                  ++t) {
-                for (int64_t d = 0; d < dim; ++d) {
-                    put(size_t((t - first) * dim + d), keys[size_t(t * dim + d)]);
-                    if (c.latentDim > 0) continue;
-                    put(size_t((kPageTokens + t - first) * dim + d), values[size_t(t * dim + d)]);
+                put(pages.back().data(), t - first, keys.data() + t * dim);
+                float* value = values.data() + t * dim;
+                if (c.latentDim == 0) {
+                    put(pages.back().data() + kvRowsBytes(c.type, dim), t - first, value);
+                } else {
+                    std::copy_n(keys.data() + t * dim, dim, value);
                 }
             }
             pagePointers.back() = pages.back().data();
         }
     }
 
-    void put(size_t at, float v) {
-        if (c.f16) {
-            const uint16_t h = f32ToF16(v);
-            std::memcpy(pages.back().data() + at * 2, &h, 2);
+    // Stores a row and makes of it what it stands for.
+    void put(std::byte* rows, int64_t row, float* x) const {
+        const int64_t dim = c.headDim;
+        const auto at = [&](int64_t bytes) { return rows + row * dim * bytes; };
+        if (c.type == KvType::F32) {
+            std::memcpy(at(4), x, size_t(dim) * 4);
+        } else if (c.type == KvType::F16) {
+            for (int64_t d = 0; d < dim; ++d) {
+                const uint16_t h = f32ToF16(x[d]);
+                std::memcpy(at(2) + d * 2, &h, 2);
+                x[d] = f16ToF32(h);
+            }
         } else {
-            std::memcpy(pages.back().data() + at * 4, &v, 4);
+            auto* codes = reinterpret_cast<int8_t*>(at(1));
+            auto* scales = reinterpret_cast<float*>(rows + kPageTokens * dim) + row * kvScales(dim);
+            quantiseKv(x, dim, codes, scales);
+            for (int64_t d = 0; d < dim; ++d) x[d] = float(codes[d]) * scales[d / kBlock];
         }
     }
 
@@ -81,7 +91,7 @@ struct Scene {
         args.headDim = c.headDim;
         args.latentDim = c.latentDim;
         args.pages = pagePointers.data();
-        args.kvF16 = c.f16;
+        args.kvType = c.type;
         args.begin = c.begin;
         args.end = c.end;
         args.scale = scale();
@@ -135,13 +145,13 @@ struct Scene {
 void check(const NamedSet& set, const Case& c) {
     const Scene scene(c);
     const std::vector<float> out = scene.run(*set.kernels, 0, c.heads);
-    const QString name = QString("%1: %2 heads of %3, [%4, %5), f16 %6, sinks %7, latent %8")
+    const QString name = QString("%1: %2 heads of %3, [%4, %5), %6, sinks %7, latent %8")
                              .arg(set.name.c_str())
                              .arg(c.heads)
                              .arg(c.headDim)
                              .arg(c.begin)
                              .arg(c.end)
-                             .arg(c.f16)
+                             .arg(kTypeNames[int(c.type)])
                              .arg(c.sinks)
                              .arg(c.latentDim);
     QVERIFY2(!out.empty(), qPrintable(name + ": wrote past its end"));
@@ -168,9 +178,9 @@ private slots:
     void headSizes() {
         for (const NamedSet& set : allKernelSets()) {
             for (int dim : {1, 3, 8, 15, 16, 17, 31, 32, 40, 64, 72, 80, 96, 100, 128, 192, 256}) {
-                for (bool f16 : {false, true}) {
-                    check(set, {3, dim, 0, 45, f16, false});
-                    check(set, {1, dim, 7, 40, f16, true});
+                for (const KvType type : kTypes) {
+                    check(set, {3, dim, 0, 45, type, false});
+                    check(set, {1, dim, 7, 40, type, true});
                 }
             }
         }
@@ -179,8 +189,10 @@ private slots:
     void groups() {
         for (const NamedSet& set : allKernelSets()) {
             for (int heads = 1; heads <= 9; ++heads) {
-                check(set, {heads, 64, 0, 70, true, heads % 2 == 0});
-                check(set, {heads, 40, 3, 70, false, heads % 2 == 1});
+                for (const KvType type : kTypes) {
+                    check(set, {heads, 64, 0, 70, type, heads % 2 == 0});
+                    check(set, {heads, 40, 3, 70, type, heads % 2 == 1});
+                }
             }
         }
     }
@@ -188,9 +200,9 @@ private slots:
     void valuesInsideTheKeys() {
         for (const NamedSet& set : allKernelSets()) {
             for (const auto& [dim, latent] : {std::pair{576, 512}, {40, 32}, {33, 16}, {24, 24}}) {
-                for (bool f16 : {false, true}) {
-                    check(set, {16, dim, 0, 45, f16, false, latent});
-                    check(set, {3, dim, 7, 99, f16, true, latent});
+                for (const KvType type : kTypes) {
+                    check(set, {16, dim, 0, 45, type, false, latent});
+                    check(set, {3, dim, 7, 99, type, true, latent});
                 }
             }
         }
@@ -203,9 +215,9 @@ private slots:
             {63, 130}, {64, 131}, {95, 97}, {1, 2},   {0, 300}, {200, 321}};
         for (const NamedSet& set : allKernelSets()) {
             for (const auto& [begin, end] : windows) {
-                for (bool f16 : {false, true}) {
-                    check(set, {2, 32, begin, end, f16, false});
-                    check(set, {5, 32, begin, end, f16, true});
+                for (const KvType type : kTypes) {
+                    check(set, {2, 32, begin, end, type, false});
+                    check(set, {5, 32, begin, end, type, true});
                 }
             }
         }
@@ -214,7 +226,7 @@ private slots:
     void nothingVisible() {
         for (const NamedSet& set : allKernelSets()) {
             for (bool sinks : {false, true}) {
-                const Scene scene({3, 40, 9, 9, false, sinks});
+                const Scene scene({3, 40, 9, 9, KvType::F32, sinks});
                 const std::vector<float> out = scene.run(*set.kernels, 0, 3);
                 QCOMPARE(out.size(), size_t(120));
                 for (float v : out) QCOMPARE(v, 0.0f);
@@ -222,10 +234,34 @@ private slots:
         }
     }
 
+    // Rounding is at most half a step of the largest of 32; what is no number stays none, and what
+    // is next to nothing is nothing.
+    void eightBits() {
+        for (const int64_t dim : {1, 31, 32, 80, 128}) {
+            std::vector<float> x = randomFloats(dim, uint32_t(dim));
+            std::vector<int8_t> codes(size_t(dim), 0);
+            std::vector<float> scales(size_t(kvScales(dim)), 0.0f);
+            quantiseKv(x.data(), dim, codes.data(), scales.data());
+            for (int64_t d = 0; d < dim; ++d) {
+                const float scale = scales[size_t(d / kBlock)];
+                QVERIFY(std::fabs(float(codes[size_t(d)]) * scale - x[size_t(d)]) <=
+                        0.5001f * scale);
+            }
+        }
+        float x[kBlock * 3] = {1, -2, INFINITY};
+        x[kBlock] = 1e-40f;
+        x[2 * kBlock] = NAN;
+        int8_t codes[kBlock * 3];
+        float scales[3];
+        quantiseKv(x, kBlock * 3, codes, scales);
+        QVERIFY(std::isnan(scales[0]) && std::isnan(scales[2]));
+        QCOMPARE(codes[kBlock], int8_t(0));
+    }
+
     // A sink far above every score takes all the weight; one far below takes none.
     void extremeSinks() {
         for (const NamedSet& set : allKernelSets()) {
-            Scene scene({2, 32, 0, 20, false, true});
+            Scene scene({2, 32, 0, 20, KvType::F32, true});
             scene.sinks = {500.0f, -500.0f};
             const std::vector<float> out = scene.run(*set.kernels, 0, 2);
             for (int d = 0; d < 32; ++d) QCOMPARE(out[size_t(d)], 0.0f);

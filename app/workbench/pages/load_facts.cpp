@@ -160,7 +160,7 @@ LoadShape loadShape(const ContainerInfo& info, const KnobValues& knobs) {
     LoadShape shape;
     shape.cacheSize = knobValue(info, knobs, KnobId::ExpertCacheSize);
     shape.contextLength = knobValue(info, knobs, KnobId::ContextLength);
-    shape.kvF16 = knobValue(info, knobs, KnobId::KvDtype) == int64_t(KvDtype::F16);
+    shape.kvType = KvType(knobValue(info, knobs, KnobId::KvDtype));
     shape.prefillChunk = knobValue(info, knobs, KnobId::PrefillChunk);
     shape.threads = knobValue(info, knobs, KnobId::ComputeThreads);
     return shape;

@@ -159,7 +159,8 @@ void MemoryPanel::refreshTable() {
         layers == 0 ? QString("none: a dense model")
                     : count(shape.cacheSize) + " per layer, " + count(shape.cacheSize * layers) +
                           " of " + count(m_info.config.numExperts * layers),
-        count(shape.contextLength) + " tokens, " + (shape.kvF16 ? "f16" : "f32"),
+        count(shape.contextLength) + " tokens, " +
+            knobRow(KnobId::KvDtype).choices[size_t(shape.kvType)],
         "activations, reads in flight",
         "rings and plots",
     };

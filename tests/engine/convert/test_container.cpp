@@ -132,7 +132,7 @@ private slots:
         QCOMPARE(m.kvCache, 128 * 2 * 2 * 2 * 16 * 2);
         QCOMPARE(m.recording, int64_t(16) << 20);
         QCOMPARE(m.total(), m.dense + m.expertCache + m.kvCache + m.buffers + m.recording);
-        shape.kvF16 = false;
+        shape.kvType = KvType::F32;
         QCOMPARE(estimateMemory(*info, shape).kvCache, 2 * m.kvCache);
         shape.cacheSize = 1000;          // no more than there are
         QCOMPARE(estimateMemory(*info, shape).expertCache, 4 * 2 * info->expertRecordBytes());

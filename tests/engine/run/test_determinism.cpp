@@ -83,12 +83,16 @@ private slots:
 
     void everyInstructionSetWithinItself() {
         for (const Isa isa : availableIsas()) {
-            const auto engine = load(m_model, {{KnobId::ComputeThreads, 1}}, isa);
-            const std::vector<int32_t> expected = test::generate(*engine, m_prompt, kTokens);
-            same({{KnobId::ComputeThreads, 2},
-                  {KnobId::ExpertCacheSize, 3},
-                  {KnobId::PrefillChunk, 16}},
-                 "isa", isa, &expected);
+            for (const KvDtype kv : {KvDtype::F32, KvDtype::F16, KvDtype::Q8}) {
+                const std::pair<KnobId, int64_t> type{KnobId::KvDtype, int64_t(kv)};
+                const auto engine = load(m_model, {{KnobId::ComputeThreads, 1}, type}, isa);
+                const std::vector<int32_t> expected = test::generate(*engine, m_prompt, kTokens);
+                same({{KnobId::ComputeThreads, 2},
+                      {KnobId::ExpertCacheSize, 3},
+                      {KnobId::PrefillChunk, 16},
+                      type},
+                     "isa", isa, &expected);
+            }
         }
     }
 

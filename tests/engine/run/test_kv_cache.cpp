@@ -9,7 +9,7 @@ using namespace colibri;
 
 namespace {
 
-const KvShape kShape{2, 2, 8, true};
+const KvShape kShape{2, 2, 8, KvType::F16};
 
 KvSequence sequenceOf(KvPool& pool, std::vector<int32_t> tokens) {
     KvSequence s;
