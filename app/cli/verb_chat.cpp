@@ -203,7 +203,8 @@ private:
 
     // The effect of each /set on decode speed: once when it is known, with `all` each of them again.
     void tellEffects(bool all) {
-        for (const Marker& m : m_loaded.recorder->snapshot()->markers) {
+        const auto snapshot = m_loaded.recorder->snapshot();
+        for (const Marker& m : snapshot->markers) {
             if (m.kind != Marker::Kind::Knob || m.automatic) continue;
             const bool decided = m.effect != Marker::Effect::Measuring;
             if (!all && (!decided || m.t <= m_toldTo)) continue;

@@ -219,7 +219,8 @@ void TestEngineHost::knobChangeIsSeen() {
     host.setKnob(KnobId::ExpertCacheSize, 3);
     QVERIFY(waitUntil([&] { return host.knobState(KnobId::ExpertCacheSize).effective == 3; }));
     QVERIFY(waitUntil([&] {
-        for (const Marker& marker : host.snapshot()->markers)
+        const auto snapshot = host.snapshot();
+        for (const Marker& marker : snapshot->markers)
             if (marker.kind == Marker::Kind::Knob && marker.to == 3) return true;
         return false;
     }));

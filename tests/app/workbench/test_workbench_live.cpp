@@ -89,7 +89,8 @@ private slots:
         // The changes left a marker in the lane; steps within a second are one change.
         QVERIFY(QTest::qWaitFor([&] {
             int found = 0;
-            for (const Marker& marker : m_host->snapshot()->markers)
+            const auto snapshot = m_host->snapshot();
+            for (const Marker& marker : snapshot->markers)
                 found += marker.kind == Marker::Kind::Knob && marker.knob == KnobId::ExpertCacheSize;
             return found >= 1;
         }, 5000));

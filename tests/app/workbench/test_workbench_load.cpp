@@ -42,7 +42,8 @@ class TestWorkbenchLoad : public EngineWindow {
     }
     bool marked(const std::string& label) {
         return waitUntil([&] {
-            for (const Marker& marker : m_host->snapshot()->markers)
+            const auto snapshot = m_host->snapshot();
+            for (const Marker& marker : snapshot->markers)
                 if (marker.label == label) return true;
             return false;
         });
@@ -192,7 +193,8 @@ private slots:
         QVERIFY(!panel()->startButton()->isEnabled());
         // Nothing is said to the next model's session.
         QVERIFY(load());
-        for (const Marker& marker : m_host->snapshot()->markers)
+        const auto snapshot = m_host->snapshot();
+        for (const Marker& marker : snapshot->markers)
             QVERIFY2(!marker.label.starts_with("Load"), marker.label.c_str());
     }
 };

@@ -116,7 +116,8 @@ private slots:
         // In the plots they are requests as those of the chat.
         QVERIFY(waitUntil([&] {
             int turns = 0;
-            for (const Marker& marker : m_host->snapshot()->markers) turns += marker.request != 0;
+            const auto snapshot = m_host->snapshot();
+            for (const Marker& marker : snapshot->markers) turns += marker.request != 0;
             return turns >= 2;
         }));
         QVERIFY(switchTo(false));

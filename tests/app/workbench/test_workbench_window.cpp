@@ -121,7 +121,7 @@ private slots:
             status->cell(StatusBar::Serving)->setContent({.icon = "send", .label = "Serving",
                 .value = ":8080", .brief = ":8080", .briefLabel = false});
             status->setWanted(StatusBar::Serving, true);
-            QCoreApplication::processEvents();
+            QCoreApplication::sendPostedEvents();  // no timers: the window knows of no server
             int right = 0;
             for (int i = 0; i < StatusBar::CellCount; ++i) {
                 StatusCell* cell = status->cell(StatusBar::Cell(i));
