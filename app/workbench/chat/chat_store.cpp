@@ -4,7 +4,6 @@
 #include <QDir>
 #include <QFile>
 #include <QJsonDocument>
-#include <QPointer>
 #include <QStandardPaths>
 #include <algorithm>
 #include <utility>
@@ -28,14 +27,6 @@ Status writeFile(const QString& path, const Conversation& conversation) {
     return saveFile(path, QJsonDocument(conversation.toJson()).toJson(QJsonDocument::Compact));
 }
 
-// Says a failure on the GUI thread.
-void report(const QPointer<ChatStore>& store, const Status& status) {
-    if (status.ok()) return;
-    QMetaObject::invokeMethod(store, [store, status] {
-        if (store) emit store->failed(QString::fromStdString(status.text()));
-    }, Qt::QueuedConnection);
-}
-
 // A file name made of an id that came from a file: only its harmless characters.
 QString safeId(QString id) {
     for (QChar& c : id)
@@ -45,12 +36,14 @@ QString safeId(QString id) {
 
 }  // namespace
 
-ChatStore::ChatStore(const QString& folder, QObject* parent) : QObject(parent), m_folder(folder) {
-    m_pool.setMaxThreadCount(1);
-    m_pool.setExpiryTimeout(-1);
-}
+ChatStore::ChatStore(const QString& folder, QObject* parent) : QObject(parent), m_folder(folder) {}
 
-ChatStore::~ChatStore() { m_pool.waitForDone(); }
+ChatStore::~ChatStore() = default;
+
+void ChatStore::report(const Status& status) {
+    if (status.ok()) return;
+    m_gui.post([this, status] { emit failed(QString::fromStdString(status.text())); });
+}
 
 QString ChatStore::defaultFolder() {
     return QStandardPaths::writableLocation(QStandardPaths::AppDataLocation) + "/chats";
@@ -63,25 +56,23 @@ ChatSummary ChatStore::summarize(const Conversation& c) {
 }
 
 void ChatStore::list() {
-    const QString folder = m_folder;
-    const QPointer<ChatStore> self(this);
-    m_pool.start([folder, self] {
+    m_worker.post([this, folder = m_folder] {
         QVector<ChatSummary> found;
         for (const QFileInfo& info : QDir(folder).entryInfoList({"*.json"}, QDir::Files))
             if (const auto conversation = readFile(info.filePath()))
                 found << summarize(*conversation);
-        QMetaObject::invokeMethod(self, [self, found] {
-            if (!self) return;
+        m_gui.post([this, found = std::move(found)] {
             for (const ChatSummary& summary : found) {
-                const bool known = std::any_of(
-                    self->m_summaries.begin(), self->m_summaries.end(),
-                    [&](const ChatSummary& s) { return s.id == summary.id; });
-                if (!known) self->m_summaries << summary;
+                const bool known =
+                    std::any_of(m_summaries.begin(), m_summaries.end(),
+                                [&](const ChatSummary& s) { return s.id == summary.id; });
+                if (!known) m_summaries << summary;
             }
-            std::sort(self->m_summaries.begin(), self->m_summaries.end(),
-                      [](const ChatSummary& a, const ChatSummary& b) { return a.changed > b.changed; });
-            emit self->listed();
-        }, Qt::QueuedConnection);
+            std::sort(
+                m_summaries.begin(), m_summaries.end(),
+                [](const ChatSummary& a, const ChatSummary& b) { return a.changed > b.changed; });
+            emit listed();
+        });
     });
 }
 
@@ -94,22 +85,15 @@ void ChatStore::note(const Conversation& conversation) {
 void ChatStore::save(const Conversation& conversation) {
     if (conversation.isEmpty()) return;
     note(conversation);
-    const QString folder = m_folder, path = pathOf(conversation.id);
-    const QPointer<ChatStore> self(this);
-    m_pool.start([folder, path, conversation, self] {
+    m_worker.post([this, folder = m_folder, path = pathOf(conversation.id), conversation] {
         QDir().mkpath(folder);
-        report(self, writeFile(path, conversation));
+        report(writeFile(path, conversation));
     });
 }
 
 void ChatStore::load(const QString& id, std::function<void(std::optional<Conversation>)> done) {
-    const QString path = pathOf(id);
-    const QPointer<ChatStore> self(this);
-    m_pool.start([path, done, self] {
-        const auto conversation = readFile(path);
-        QMetaObject::invokeMethod(self, [self, done, conversation] {
-            if (self) done(conversation);
-        }, Qt::QueuedConnection);
+    m_worker.post([this, path = pathOf(id), done = std::move(done)] {
+        m_gui.post([done, conversation = readFile(path)] { done(conversation); });
     });
 }
 
@@ -122,8 +106,7 @@ void ChatStore::remove(const QString& id) {
         if (std::exchange(m_restoreWanted, false)) restore();
     });
     m_summaries.removeIf([&](const ChatSummary& s) { return s.id == id; });
-    const QString path = pathOf(id);
-    m_pool.start([path] { QFile::remove(path); });
+    m_worker.post([path = pathOf(id)] { QFile::remove(path); });
     emit listed();
 }
 
@@ -140,16 +123,16 @@ void ChatStore::rename(const QString& id, const QString& title) {
         if (summary.id == id) summary.title = title;
     emit listed();
     // One task: a chat that is opened meanwhile has the old or the new title, never a stale copy.
-    const QString path = pathOf(id);
-    const QPointer<ChatStore> self(this);
-    m_pool.start([path, title, self] {
+    m_worker.post([this, path = pathOf(id), title] {
         auto conversation = readFile(path);
         if (!conversation) return;
         conversation->title = title;
-        report(self, writeFile(path, *conversation));
+        report(writeFile(path, *conversation));
     });
 }
 
-void ChatStore::flush() { m_pool.waitForDone(); }
+void ChatStore::flush() {
+    m_worker.waitForAll();
+}
 
 }  // namespace colibri::ui

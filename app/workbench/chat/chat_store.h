@@ -5,11 +5,13 @@
 
 #include <QHash>
 #include <QObject>
-#include <QThreadPool>
 #include <QVector>
 #include <functional>
 
 #include "app/workbench/chat/conversation.h"
+#include "app/workbench/session/gui_queue.h"
+#include "app/workbench/session/worker.h"
+#include "engine/base/status.h"
 
 namespace colibri::ui {
 
@@ -44,13 +46,15 @@ signals:
 private:
     QString pathOf(const QString& id) const;
     void note(const Conversation& conversation);
+    void report(const Status& status);  // from the worker; nothing when all is well
     static ChatSummary summarize(const Conversation& conversation);
 
     QString m_folder;
-    QThreadPool m_pool;          // one thread: order is kept
     QVector<ChatSummary> m_summaries;
     std::optional<Conversation> m_removed;
     bool m_removing = false, m_restoreWanted = false;   // undo may come before m_removed is read
+    GuiQueue m_gui;                                     // what the worker found
+    Worker m_worker;                                    // last: its tasks end before the rest goes
 };
 
 }  // namespace colibri::ui

@@ -219,7 +219,7 @@ void EngineHost::release(std::shared_ptr<Loaded> loaded) {
     m_worker.post([this, loaded = std::move(loaded)]() mutable {
         loaded.reset();
         // The session file is whole, and smaller than while it was written.
-        QMetaObject::invokeMethod(&m_recent, &RecentList::checkFiles, Qt::QueuedConnection);
+        m_gui.post([this] { m_recent.checkFiles(); });
     });
 }
 

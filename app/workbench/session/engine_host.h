@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 
+#include "app/workbench/session/gui_queue.h"
 #include "app/workbench/session/job.h"
 #include "app/workbench/session/measurements.h"
 #include "app/workbench/session/recent_list.h"
@@ -96,6 +97,7 @@ private:
     Job* m_load = nullptr;
     mutable MemoryNow m_memory;          // read at most twice a second
     mutable QElapsedTimer m_memoryAge;
+    GuiQueue m_gui;                      // what the worker has to say
     Worker m_worker;                     // last: its tasks end before the rest goes
 };
 

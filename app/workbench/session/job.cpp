@@ -37,7 +37,7 @@ void Job::start() {
             m_status = std::move(status);
         }
         // The destructor joins this thread first, so the object is alive here.
-        QMetaObject::invokeMethod(this, &Job::end, Qt::QueuedConnection);
+        m_gui.post([this] { end(); });
     });
 }
 

@@ -15,6 +15,7 @@
 #include <thread>
 #include <utility>
 
+#include "app/workbench/session/gui_queue.h"
 #include "engine/base/progress.h"
 #include "engine/base/status.h"
 
@@ -54,6 +55,7 @@ private:
     void pull();
     void end();
 
+    GuiQueue m_gui;
     Work m_work;
     CancelFlag m_cancel{false};
     std::thread m_thread;

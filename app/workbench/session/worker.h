@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// One thread that does short tasks in order: tokenising a chat, closing an engine.
+// One thread that does short tasks in order: tokenising a chat, saving it, closing an engine.
 #pragma once
 
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <future>
 #include <mutex>
 #include <thread>
 
@@ -20,6 +21,12 @@ public:
         }
         m_wake.notify_one();
         m_thread.join();
+    }
+
+    void waitForAll() {  // that was posted before
+        std::promise<void> done;
+        post([&done] { done.set_value(); });
+        done.get_future().wait();
     }
 
     void post(std::function<void()> task) {

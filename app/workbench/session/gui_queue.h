@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Brings tasks from any thread to the one this object lives on, in order. What was not done when
+// it goes is dropped. (Qt's queued calls do as much; this one a race detector can see through.)
+#pragma once
+
+#include <QCoreApplication>
+#include <QEvent>
+#include <QObject>
+#include <functional>
+#include <mutex>
+#include <vector>
+
+namespace colibri::ui {
+
+class GuiQueue : public QObject {
+public:
+    void post(std::function<void()> task) {
+        bool first;
+        {
+            const std::lock_guard lock(m_mutex);
+            first = m_tasks.empty();
+            m_tasks.push_back(std::move(task));
+        }
+        if (first) QCoreApplication::postEvent(this, new QEvent(QEvent::User));
+    }
+
+protected:
+    void customEvent(QEvent*) override {
+        std::vector<std::function<void()>> tasks;
+        {
+            const std::lock_guard lock(m_mutex);
+            tasks.swap(m_tasks);
+        }
+        for (const auto& task : tasks) task();
+    }
+
+private:
+    std::mutex m_mutex;                           // guards m_tasks
+    std::vector<std::function<void()>> m_tasks;
+};
+
+}  // namespace colibri::ui
