@@ -52,9 +52,10 @@ private slots:
 
     void throughTheCMakePackage() {
         const QString build = m_dir.path() + "/build";
-        QVERIFY(run(COLIBRI_CMAKE,
-                    {"-S", m_examples, "-B", build, "-DCMAKE_PREFIX_PATH=" + m_prefix,
-                     "-DCMAKE_C_COMPILER=" COLIBRI_CC, "-DCMAKE_CXX_COMPILER=" COLIBRI_CXX}));
+        QVERIFY(
+            run(COLIBRI_CMAKE,
+                {"-G", "Ninja", "-S", m_examples, "-B", build, "-DCMAKE_PREFIX_PATH=" + m_prefix,
+                 "-DCMAKE_C_COMPILER=" COLIBRI_CC, "-DCMAKE_CXX_COMPILER=" COLIBRI_CXX}));
         QVERIFY(run(COLIBRI_CMAKE, {"--build", build}));
         QVERIFY(run(build + "/score", {m_model, "1", "2", "3"}));
         QCOMPARE(m_output, expectedScores({1, 2, 3}));
