@@ -2,6 +2,7 @@
 // Runs every target over the committed inputs, and over changed ones: the same changes each time.
 // Usage: fuzz_replay FOLDER [CHANGES [TARGET [FILE]]]
 // FOLDER has one folder for each target; CHANGES is how many variants of each input are run (0).
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>

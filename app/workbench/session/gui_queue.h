@@ -6,6 +6,7 @@
 #include <QCoreApplication>
 #include <QEvent>
 #include <QObject>
+#include <QPointer>
 #include <functional>
 #include <mutex>
 #include <vector>
@@ -31,11 +32,14 @@ protected:
             const std::lock_guard lock(m_mutex);
             tasks.swap(m_tasks);
         }
-        for (const auto& task : tasks) task();
+        const QPointer<GuiQueue> self(this);  // a task may delete what it belongs to
+        for (const auto& task : tasks) {
+            if (self) task();
+        }
     }
 
 private:
-    std::mutex m_mutex;                           // guards m_tasks
+    std::mutex m_mutex;  // guards m_tasks
     std::vector<std::function<void()>> m_tasks;
 };
 
