@@ -85,9 +85,12 @@ void ChatStore::note(const Conversation& conversation) {
 void ChatStore::save(const Conversation& conversation) {
     if (conversation.isEmpty()) return;
     note(conversation);
-    m_worker.post([this, folder = m_folder, path = pathOf(conversation.id), conversation] {
+    m_worker.post([this, folder = m_folder, path = pathOf(conversation.id),
+                   copy = conversation]() mutable {
         QDir().mkpath(folder);
-        report(writeFile(path, conversation));
+        report(writeFile(path, copy));
+        // The copy shares its data: it goes where the original may be changed in place afterwards.
+        m_gui.post([copy = std::move(copy)] {});
     });
 }
 
