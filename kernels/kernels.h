@@ -75,6 +75,9 @@ struct AttentionArgs {
     int valueDim() const { return latentDim > 0 ? latentDim : headDim; }
 };
 
+// Weights before they are packed: column by column, one row of the panel in each lane.
+using WeightTile = float[kBlock][kPanel];
+
 struct KernelSet {
     Isa isa;
 
@@ -122,6 +125,10 @@ struct KernelSet {
     // f32 <-> f16 for the KV cache, round to nearest even.
     void (*toF16)(const float* x, int64_t n, uint16_t* out);
     void (*fromF16)(const uint16_t* x, int64_t n, float* out);
+
+    // 32 columns of a panel into one block of the packed layout; the same bits in every set. A
+    // value that is not finite gives some value. REQUIRES: hasEncoder(type).
+    void (*encode)(DType type, const WeightTile& tile, std::byte* out);
 };
 
 // The k largest of n scores, largest first; equal scores: lowest index first. NaN sorts last.

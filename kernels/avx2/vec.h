@@ -17,6 +17,7 @@ struct Vec256 {
     static constexpr int kMaxPlainRows = 5;
 
     using F = __m256;
+    typedef int32_t I __attribute__((vector_size(32)));
     struct Doubles {
         __m256d low, high;
     };

@@ -17,6 +17,7 @@ struct Vec512 {
     static constexpr int kMaxPlainRows = 6;
 
     using F = __m512;
+    typedef int32_t I __attribute__((vector_size(64)));
     struct Doubles {
         __m512d low, high;
     };

@@ -141,6 +141,7 @@ constexpr KernelSet kScalar = {
     .tableLookup = tableLookup,
     .toF16 = toF16,
     .fromF16 = fromF16,
+    .encode = encode,
 };
 
 }  // namespace

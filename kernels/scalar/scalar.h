@@ -17,5 +17,13 @@ void matmul(DType type, const std::byte* packed, int64_t outRows, int64_t cols, 
 void gateUp(DType type1, const std::byte* w1, DType type3, const std::byte* w3, int64_t outRows,
             int64_t cols, int64_t first, int64_t last, const std::byte* x, int64_t rows, float* h,
             int64_t ldh);
+void encode(DType type, const WeightTile& tile, std::byte* out);
+
+// The search for the scale of a q4_0 block: added and taken off again, the one rounds to a whole
+// number; the others are multiples of ggml's inverse scale, step -4 to 4.
+constexpr float kRoundingQ4 = 12582912.0f;  // 1.5 * 2^23
+constexpr float trialQ4(int step) {
+    return (8.0f + 0.2f * float(step)) / 8.0f;
+}
 
 }  // namespace colibri::scalar

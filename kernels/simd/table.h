@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/simd/attention.h"
+#include "kernels/simd/encode.h"
 #include "kernels/simd/lookup.h"
 #include "kernels/simd/matmul.h"
 
@@ -25,6 +26,7 @@ constexpr KernelSet tableOf(Isa isa) {
         .tableLookup = tableLookup,
         .toF16 = RowOps<V>::toF16,
         .fromF16 = RowOps<V>::fromF16,
+        .encode = Encoder<V>::encode,
     };
 }
 

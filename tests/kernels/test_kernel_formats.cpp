@@ -233,6 +233,37 @@ private slots:
         QVERIFY2(own < 0.93 * plain, qPrintable(QString::number(own / plain)));
     }
 
+    // The reference's bits, for values of all magnitudes, halves between two steps, and zeros.
+    void everySetEncodesTheSameBits() {
+        std::mt19937 random(12);
+        std::normal_distribution<float> normal;
+        for (int round = 0; round < 400; ++round) {
+            WeightTile tile;
+            for (int64_t lane = 0; lane < kPanel; ++lane) {
+                const float scale = std::ldexp(1.0f, int(random() % 250) - 140);
+                const uint32_t kind = random() % 4;
+                for (auto& column : tile) {
+                    column[lane] = kind == 0   ? normal(random)
+                                   : kind == 1 ? normal(random) * scale
+                                   : kind == 2 ? float(int(random() % 31) - 15) / 2
+                                               : float(int(random() % 3) - 1) * scale;
+                    if (round % 50 == 0) column[lane] = random() % 8 ? 0.0f : -0.0f;
+                }
+            }
+            for (DType type : encodableTypes()) {
+                const auto bytes = size_t(panelBytes(type, kBlock));
+                std::vector<std::byte> expected(bytes, std::byte(0x5a));
+                scalarKernels().encode(type, tile, expected.data());
+                for (const NamedSet& set : allKernelSets()) {
+                    std::vector<std::byte> encoded(bytes, std::byte(0xa5));
+                    set.kernels->encode(type, tile, encoded.data());
+                    QVERIFY2(encoded == expected,
+                             (set.name + ", " + std::string(dtypeName(type))).c_str());
+                }
+            }
+        }
+    }
+
     void oddValuesPackToFiniteOnes() {
         // Rows that a converter refuses must still not be undefined behaviour here.
         std::vector<float> x(4 * kBlock, 0.0f);
@@ -240,6 +271,17 @@ private slots:
         x[kBlock] = INFINITY;
         x[2 * kBlock] = 1e-40f;
         x[3 * kBlock] = -3e38f;
+        WeightTile tile;
+        for (int k = 0; k < kBlock; ++k) {
+            for (int64_t lane = 0; lane < kPanel; ++lane)
+                tile[k][lane] = x[size_t(lane % 4 * kBlock + k)];
+        }
+        for (const NamedSet& set : allKernelSets()) {
+            for (DType type : encodableTypes()) {
+                std::vector<std::byte> block(size_t(panelBytes(type, kBlock)));
+                set.kernels->encode(type, tile, block.data());
+            }
+        }
         for (DType type : {DType::Q8_0, DType::Q4_0}) {
             std::vector<std::byte> packed(size_t(packedBytes(type, 1, 4 * kBlock)));
             packRows(type, x.data(), 1, 4 * kBlock, packed.data());
