@@ -122,11 +122,17 @@ inline void clearLane(int64_t lane, PackedQ8& out) {
 // The first n values of one lane.
 template <typename Block>
 void readLane(const Block& w, int64_t lane, int64_t n, float* out) {
-    for (int64_t k = 0; k < n; ++k) {
-        const int sub = int(k / kBlock), in = int(k % kBlock);
-        const float scale = scaleAt(w, sub, in / (kBlock / Block::kSplit), lane);
-        out[k] = float(valueAt(w, sub, in, lane)) * scale;
-        if constexpr (Block::kMin) out[k] += minAt(w, sub, lane);
+    constexpr int64_t kPart = kBlock / Block::kSplit;  // columns of one scale
+    for (int64_t first = 0; first < n; first += kPart) {
+        const int sub = int(first / kBlock), in = int(first % kBlock);
+        const float scale = scaleAt(w, sub, in / int(kPart), lane);
+        float min = 0;
+        if constexpr (Block::kMin) min = minAt(w, sub, lane);
+        const int64_t count = n - first < kPart ? n - first : kPart;
+        for (int64_t k = 0; k < count; ++k) {
+            out[first + k] = float(valueAt(w, sub, in + int(k), lane)) * scale;
+            if constexpr (Block::kMin) out[first + k] += min;
+        }
     }
 }
 

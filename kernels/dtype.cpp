@@ -133,10 +133,4 @@ float bf16ToF32(uint16_t h) {
     return std::bit_cast<float>(uint32_t(h) << 16);
 }
 
-uint16_t f32ToBf16(float f) {
-    const uint32_t bits = std::bit_cast<uint32_t>(f);
-    if ((bits & 0x7fffffffu) > 0x7f800000u) return uint16_t((bits >> 16) | 0x40u);
-    return uint16_t((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
-}
-
 }  // namespace colibri

@@ -10,6 +10,7 @@
 // Thread rules: all functions are pure, reentrant, and allocate nothing. Callers split the work.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -149,6 +150,11 @@ void quantiseKv(const float* x, int64_t dim, int8_t* codes, float* scales);
 float f16ToF32(uint16_t h);
 uint16_t f32ToF16(float f);          // round to nearest even, overflow to infinity
 float bf16ToF32(uint16_t h);
-uint16_t f32ToBf16(float f);
+// Round to nearest even; a NaN stays one. Always inlined: files for several instruction sets use it.
+[[gnu::always_inline]] inline uint16_t f32ToBf16(float f) {
+    const uint32_t bits = std::bit_cast<uint32_t>(f);
+    const bool nan = (bits & 0x7fffffffu) > 0x7f800000u;
+    return uint16_t(nan ? bits >> 16 | 0x40u : (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+}
 
 }  // namespace colibri

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/convert/flat_writer.h"
 
-#include <algorithm>
-#include <cmath>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <utility>
 
-#include "engine/base/format.h"
 #include "engine/convert/flat.h"
-#include "kernels/kernels.h"
 
 namespace colibri {
 
@@ -98,9 +96,13 @@ Status FlatWriter::writeDense() {
     const uint64_t length = header.size();
     COLIBRI_TRY(out->append(std::as_bytes(std::span(&length, 1))));
     COLIBRI_TRY(out->append(std::as_bytes(std::span(header))));
-    for (const DenseTensor& t : m_dense) {
-        COLIBRI_TRY(writeRows(*out, t.part->view, t.part->info.packed ? m_type : DType::F32));
+    std::vector<RowRun> runs;
+    for (size_t i = 0; i < m_dense.size(); ++i) {
+        const DensePart& part = *m_dense[i].part;
+        addRuns(runs, i, part.view, part.info.packed ? m_type : DType::F32, false);
     }
+    COLIBRI_TRY(encode(
+        runs, [&](const RowRun&, std::span<const std::byte> bytes) { return out->append(bytes); }));
     COLIBRI_TRY(out->sync());
     COLIBRI_TRY(m_journal.record("dense", 0, {0}));
     return m_journal.sync();
@@ -127,65 +129,42 @@ Status FlatWriter::writeLayer(const ExpertsPart& part, size_t number) {
             return {};
         }
     }
+    std::vector<RowRun> runs;
     for (size_t e = 0; e < part.experts.size(); ++e) {
-        for (size_t which = 0; which < 3; ++which) {
-            Result<OutputFile> out = OutputFile::open(path(e, which), 0, &m_hooks);
-            if (!out.ok()) return out.status();
-            COLIBRI_TRY(writeRows(*out, part.experts[e][which], m_type));
-            COLIBRI_TRY(out->flush());
-        }
+        for (size_t i = 0; i < 3; ++i) addRuns(runs, 3 * e + i, part.experts[e][i], m_type, false);
     }
+    // A file's last block is on its way while the next file begins.
+    std::unique_ptr<OutputFile> out, before;
+    const auto finish = [](std::unique_ptr<OutputFile> file) {
+        return file ? file->flush() : Status();
+    };
+    COLIBRI_TRY(encode(runs, [&](const RowRun& run, std::span<const std::byte> bytes) {
+        if (run.first) {
+            Result<OutputFile> file =
+                OutputFile::open(path(run.tensor / 3, run.tensor % 3), 0, &m_hooks);
+            if (!file.ok()) return file.status();
+            COLIBRI_TRY(finish(std::exchange(before, std::move(out))));
+            out = std::make_unique<OutputFile>(std::move(*file));
+        }
+        return out->append(bytes);
+    }));
+    COLIBRI_TRY(finish(std::move(before)));
+    COLIBRI_TRY(finish(std::move(out)));
     COLIBRI_TRY(syncFileSystem(m_folder));  // once for thousands of files
     COLIBRI_TRY(m_journal.record("layer", layer, {0}));
     return m_journal.sync();
 }
 
-// Runs of rows, or pieces of one row that is long.
-Status FlatWriter::writeRows(OutputFile& out, const RowView& view, DType type) {
-    const int64_t rowBytes = view.cols * int64_t(sizeof(float));
-    const int64_t run = std::max<int64_t>(kRunBytes / rowBytes, 1);
-    for (int64_t row = 0; row < view.rows; row += run) {
-        if (cancelled(m_cancel)) {
-            return Status(Code::Cancelled, "The conversion was cancelled",
-                          "Started again, it goes on from here");
-        }
-        const int64_t n = std::min(run, view.rows - row);
-        const int64_t count = n * view.cols;
-        m_floats.resize(size_t(count));
-        COLIBRI_TRY(m_source.checkpoint.readFloats(view, row, n, m_raw, m_floats.data()));
-        float largest = 0;
-        bool finite = true;
-        for (const float v : m_floats) {
-            finite &= std::isfinite(v);
-            largest = std::max(largest, std::abs(v));
-        }
-        if (!finite) {
-            return Status(Code::BadInput,
-                          "tensor \"" + view.tensor->name +
-                              "\" holds values that are not numbers (NaN or infinite)",
-                          "The checkpoint is damaged; download it again");
-        }
-        if (type == DType::F16 && largest >= kF16Overflow) {
-            return Status(Code::BadInput,
-                          "tensor \"" + view.tensor->name + "\" holds values up to " +
-                              formatSig(double(largest)) + ", too large for f16",
-                          "Choose bf16");
-        }
-        if (type == DType::F32) {
-            COLIBRI_TRY(out.append(std::as_bytes(std::span(m_floats))));
-        } else {
-            m_halves.resize(size_t(count));
-            if (type == DType::F16) {
-                bestKernels().toF16(m_floats.data(), count, m_halves.data());
-            } else {
-                std::transform(m_floats.begin(), m_floats.end(), m_halves.begin(), f32ToBf16);
-            }
-            COLIBRI_TRY(out.append(std::as_bytes(std::span(m_halves))));
-        }
-        m_done += uint64_t(count) * (type == DType::F32 ? 4 : 2);
-        m_gate.report(m_stage, m_done, m_total);
-    }
-    return {};
+Status FlatWriter::encode(std::span<const RowRun> runs, const TakeRun& take) {
+    ValueFaults faults;
+    COLIBRI_TRY(encodeRuns(m_source.checkpoint, runs, faults, m_cancel,
+                           [&](const RowRun& run, std::span<const std::byte> bytes) {
+                               COLIBRI_TRY(take(run, bytes));
+                               m_done += bytes.size();
+                               m_gate.report(m_stage, m_done, m_total);
+                               return Status();
+                           }));
+    return faults.status(m_stage);
 }
 
 }  // namespace colibri

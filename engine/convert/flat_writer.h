@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes a plan's tensors in the flat layout into the partial folder. Memory: three buffers of a
-// few MiB.
+// Writes a plan's tensors in the flat layout into the partial folder. Memory: that of encodeRuns.
 #pragma once
 
 #include "engine/base/progress.h"
 #include "engine/convert/journal.h"
 #include "engine/convert/output.h"
 #include "engine/convert/plan.h"
+#include "engine/convert/row_runs.h"
 #include "engine/model/progress_gate.h"
 
 namespace colibri {
@@ -34,7 +34,7 @@ private:
     std::string denseHeader() const;
     Status writeDense();
     Status writeLayer(const ExpertsPart& part, size_t number);
-    Status writeRows(OutputFile& out, const RowView& view, DType type);
+    Status encode(std::span<const RowRun> runs, const TakeRun& take);
 
     const OpenedSource& m_source;
     const Plan& m_plan;
@@ -48,9 +48,6 @@ private:
     int64_t m_denseBytes = 0, m_layerBytes = 0;
     std::string m_stage;
     uint64_t m_done = 0, m_total = 0;
-    std::vector<std::byte> m_raw;
-    std::vector<float> m_floats;
-    std::vector<uint16_t> m_halves;
 };
 
 }  // namespace colibri

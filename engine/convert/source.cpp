@@ -57,6 +57,26 @@ float fp8ToF32(uint8_t v) {
     return v & 0x80 ? -magnitude : magnitude;
 }
 
+// E4M3 values with a scale for each block of rows and columns of the tensor.
+void decodeFp8(const RowView& view, const std::byte* in, int64_t first, int64_t count,
+               const std::vector<float>& scales, float* out) {
+    static const std::array<float, 256> values = [] {
+        std::array<float, 256> all;
+        for (int v = 0; v < 256; ++v) all[size_t(v)] = fp8ToF32(uint8_t(v));
+        return all;
+    }();
+    const int64_t perRow = (view.width + view.scaleBlock[1] - 1) / view.scaleBlock[1];
+    for (int64_t i = 0; i < count;) {
+        const int64_t row = (first + i) / view.width, col = (first + i) % view.width;
+        const int64_t inBlock = view.scaleBlock[1] - col % view.scaleBlock[1];
+        const int64_t n = std::min({inBlock, view.width - col, count - i});
+        const float scale =
+            scales[size_t(row / view.scaleBlock[0] * perRow + col / view.scaleBlock[1])];
+        for (int64_t j = i; j < i + n; ++j) out[j] = values[uint8_t(in[j])] * scale;
+        i += n;
+    }
+}
+
 // How many of the rows from `row` on, at most n, follow each other in the file.
 int64_t runOf(const RowView& view, int64_t row, int64_t n) {
     const int64_t first = view.start(row);
@@ -97,7 +117,7 @@ Result<int> Checkpoint::addFile(const std::filesystem::path& path) {
     std::error_code error;
     auto time = std::filesystem::last_write_time(path, error);
     m_files.push_back({path, *size, error ? 0 : int64_t(time.time_since_epoch().count())});
-    m_open.emplace_back();
+    m_kept->open.emplace_back();
     return int(m_files.size()) - 1;
 }
 
@@ -124,23 +144,24 @@ int64_t Checkpoint::bytes() const {
     return sum;
 }
 
-Result<const File*> Checkpoint::fileAt(int index) const {
-    std::optional<File>& slot = m_open[size_t(index)];
+Result<std::shared_ptr<const File>> Checkpoint::fileAt(int index) const {
+    std::lock_guard lock(m_kept->mutex);
+    std::shared_ptr<const File>& slot = m_kept->open[size_t(index)];
     if (!slot) {
-        if (m_openCount >= kOpenFiles) {
-            for (auto& file : m_open) file.reset();
-            m_openCount = 0;
+        if (m_kept->openCount >= kOpenFiles) {
+            for (auto& file : m_kept->open) file.reset();
+            m_kept->openCount = 0;
         }
         Result<File> file = File::open(m_files[size_t(index)].path, File::Mode::Read);
         if (!file) return file.status();
-        slot.emplace(std::move(*file));
-        ++m_openCount;
+        slot = std::make_shared<const File>(std::move(*file));
+        ++m_kept->openCount;
     }
-    return static_cast<const File*>(&*slot);
+    return slot;
 }
 
 Status Checkpoint::read(int file, int64_t offset, std::span<std::byte> out) const {
-    Result<const File*> opened = fileAt(file);
+    Result<std::shared_ptr<const File>> opened = fileAt(file);
     if (!opened) return opened.status();
     return (*opened)->readAt(offset, out);
 }
@@ -211,22 +232,25 @@ Status Checkpoint::readRaw(const RowView& view, int64_t row, int64_t n, std::byt
     return {};
 }
 
-Result<const std::vector<float>*> Checkpoint::scalesOf(const SourceTensor& tensor) const {
-    if (m_scalesTensor != &tensor) {
-        m_scalesTensor = nullptr;
-        m_scales.resize(size_t(tensor.elements()));
-        std::vector<std::byte> raw(size_t(tensor.bytes));
-        COLIBRI_TRY(read(tensor.file, tensor.offset, raw));
-        if (tensor.dtype) {
-            decode(*tensor.dtype, raw.data(), tensor.elements(), m_scales.data());
-        } else {  // bytes: exponents
-            for (size_t i = 0; i < raw.size(); ++i) {
-                m_scales[i] = std::ldexp(1.0f, int(raw[i]) - 127);
-            }
-        }
-        m_scalesTensor = &tensor;
+Result<Checkpoint::Scales> Checkpoint::scalesOf(const SourceTensor& tensor) const {
+    {
+        std::lock_guard lock(m_kept->mutex);
+        if (m_kept->scalesTensor == &tensor) return m_kept->scales;
     }
-    return static_cast<const std::vector<float>*>(&m_scales);
+    auto scales = std::make_shared<std::vector<float>>(size_t(tensor.elements()));
+    std::vector<std::byte> raw(size_t(tensor.bytes));
+    COLIBRI_TRY(read(tensor.file, tensor.offset, raw));
+    if (tensor.dtype) {
+        decode(*tensor.dtype, raw.data(), tensor.elements(), scales->data());
+    } else {  // bytes: exponents
+        for (size_t i = 0; i < raw.size(); ++i) {
+            (*scales)[i] = std::ldexp(1.0f, int(raw[i]) - 127);
+        }
+    }
+    std::lock_guard lock(m_kept->mutex);
+    m_kept->scalesTensor = &tensor;
+    m_kept->scales = scales;
+    return Scales(scales);
 }
 
 // `count` consecutive elements of the view's tensor from `first` on.
@@ -248,22 +272,18 @@ Status Checkpoint::readSpan(const RowView& view, int64_t first, int64_t count,
         }
         return {};
     }
-    Result<const std::vector<float>*> scales = scalesOf(*view.scales);
+    Result<Scales> scales = scalesOf(*view.scales);
     if (!scales) return scales.status();
     const bool fp8 = view.encoding == Encoding::Fp8;
     scratch.resize(size_t(fp8 ? count : count / 2));
     COLIBRI_TRY(read(t.file, t.offset + (fp8 ? first : first / 2), scratch));
-    const int64_t perRow = fp8 ? (view.width + view.scaleBlock[1] - 1) / view.scaleBlock[1] : 0;
+    if (fp8) {
+        decodeFp8(view, scratch.data(), first, count, **scales, out);
+        return {};
+    }
     for (int64_t i = 0; i < count; ++i) {
-        const int64_t at = first + i;
-        if (fp8) {
-            const int64_t scale = at / view.width / view.scaleBlock[0] * perRow +
-                                  at % view.width / view.scaleBlock[1];
-            out[i] = fp8ToF32(uint8_t(scratch[size_t(i)])) * (**scales)[size_t(scale)];
-        } else {
-            const int byte = int(scratch[size_t(i / 2)]);
-            out[i] = kFp4[i % 2 ? byte >> 4 : byte & 15] * (**scales)[size_t(at / kBlock)];
-        }
+        const int byte = int(scratch[size_t(i / 2)]);
+        out[i] = kFp4[i % 2 ? byte >> 4 : byte & 15] * (**scales)[size_t((first + i) / kBlock)];
     }
     return {};
 }

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // A checkpoint as the converters see it: files, the tensors in them, and rows of these as f32 or
-// as stored. Nothing is mapped or kept; every read is one positional read of a bounded range.
+// as stored. Nothing is mapped or kept; every read is one positional read of a bounded range, and
+// what reads may be called from several threads at once.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -20,7 +23,6 @@
 namespace colibri {
 
 constexpr int64_t kElementLimit = int64_t(1) << 56;  // of one tensor, held by the parsers
-constexpr int64_t kRunBytes = 4 << 20;               // f32 bytes of rows converted at once
 constexpr float kF16Overflow = 65520;                // rounds to infinity from here on
 constexpr size_t kListed = 20;                       // names shown per kind of fault
 
@@ -105,18 +107,24 @@ public:
     Result<std::string> fingerprint(const std::string& extra) const;
 
 private:
-    Result<const File*> fileAt(int index) const;
+    Result<std::shared_ptr<const File>> fileAt(int index) const;
     Status readMxfp4(const RowView& view, int64_t row, std::byte* out) const;
     Status readSpan(const RowView& view, int64_t first, int64_t count,
                     std::vector<std::byte>& scratch, float* out) const;
     // A whole small tensor as f32, kept for the next call.
-    Result<const std::vector<float>*> scalesOf(const SourceTensor& tensor) const;
+    using Scales = std::shared_ptr<const std::vector<float>>;
+    Result<Scales> scalesOf(const SourceTensor& tensor) const;
+    // What calls leave for each other.
+    struct Kept {
+        std::mutex mutex;
+        std::vector<std::shared_ptr<const File>> open;  // by file; the most at once is limited
+        int openCount = 0;
+        const SourceTensor* scalesTensor = nullptr;
+        Scales scales;
+    };
 
     std::vector<SourceFile> m_files;
-    mutable std::vector<std::optional<File>> m_open;
-    mutable int m_openCount = 0;
-    mutable const SourceTensor* m_scalesTensor = nullptr;
-    mutable std::vector<float> m_scales;
+    std::unique_ptr<Kept> m_kept = std::make_unique<Kept>();
     std::vector<SourceTensor> m_tensors;
     std::unordered_map<std::string, size_t> m_byName;
 };

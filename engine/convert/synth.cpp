@@ -22,6 +22,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
+constexpr int64_t kRunBytes = 4 << 20;  // packed at once
+
 constexpr SynthShape kShapes[] = {
     // name, family, of, layers, hidden, heads, kv, head dim, experts, k, I, vocab, positions, ...
     {"olmoe", "olmoe", "OLMoE-1B-7B", 16, 2048, 16, 16, 128, 64, 8, 1024, 50304, 4096,

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Carries a plan out: reads rows, checks their values, packs them, writes dense.bin and the
-// experts' files into the partial folder. Memory: three buffers of a few MiB.
+// Carries a plan out: writes dense.bin and the experts' files into the partial folder. Memory: that
+// of encodeRuns.
 #pragma once
 
 #include "engine/base/progress.h"
 #include "engine/convert/journal.h"
 #include "engine/convert/output.h"
 #include "engine/convert/plan.h"
+#include "engine/convert/row_runs.h"
 #include "engine/model/progress_gate.h"
 
 namespace colibri {
@@ -26,11 +27,8 @@ public:
 private:
     Status writeDense();
     Status writeLayer(ExpertsPart& part, size_t number);
-    Status writeRows(OutputFile& out, const RowView& view, DType type, bool packed);
-    Status packRun(const RowView& view, DType type, bool packed, int64_t row, int64_t n);
-    Status checkRun(const RowView& view, DType type, int64_t count);
-    void noteFault(const RowView& view, const std::string& what);
-    Status faults() const;
+    Status encode(std::span<const RowRun> runs, ValueFaults& faults, const TakeRun& take);
+    Status append(OutputFile& out, std::span<const std::byte> bytes);
     Status flushDense(OutputFile& out, size_t from, size_t to);
 
     const OpenedSource& m_source;
@@ -42,10 +40,6 @@ private:
     const CancelFlag* m_cancel;
     std::string m_stage;
     uint64_t m_done = 0, m_total = 0;
-    std::vector<std::byte> m_raw, m_packed;
-    std::vector<float> m_floats;
-    std::vector<std::string> m_faultTensors;   // "name: what"
-    size_t m_faultCount = 0;
 };
 
 }  // namespace colibri

@@ -178,18 +178,6 @@ struct Encoder {
     template <typename Block>
     static void encodeLanes(const WeightTile&, int, Block&) {}  // REQUIRES: hasEncoder
 
-    // As f32ToBf16: to nearest even, NaN stays one.
-    static void toBf16(const WeightTile& tile, uint16_t* out) {
-        const float* values = &tile[0][0];
-        for (int i = 0; i < kBlock * kPanel; ++i) {
-            uint32_t bits;
-            __builtin_memcpy(&bits, values + i, sizeof bits);
-            const bool nan = (bits & 0x7fffffffu) > 0x7f800000u;
-            const uint32_t rounded = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
-            out[i] = uint16_t(nan ? bits >> 16 | 0x40u : rounded);
-        }
-    }
-
     static void encode(DType type, const WeightTile& tile, std::byte* out) {
         switch (type) {
             case DType::F32:
@@ -201,7 +189,10 @@ struct Encoder {
                 }
                 return;
             case DType::BF16:
-                return toBf16(tile, reinterpret_cast<uint16_t*>(out));
+                for (int i = 0; i < kBlock * kPanel; ++i) {
+                    reinterpret_cast<uint16_t*>(out)[i] = f32ToBf16((&tile[0][0])[i]);
+                }
+                return;
             default:
                 withBlock(type, [&](auto* block) {
                     block = reinterpret_cast<decltype(block)>(out);
