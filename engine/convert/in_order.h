@@ -30,8 +30,8 @@ Status makeInOrder(int64_t count, int threads, const Make& make, const Take& tak
         bool ready = false;
     };
     threads = int(std::min<int64_t>(threads, count));
-    std::vector<Slot> slots(size_t(threads) + 2);
-    const auto ahead = int64_t(slots.size());
+    std::vector<Slot> ring(size_t(threads) + 2);
+    const auto ahead = int64_t(ring.size());
     std::mutex mutex;
     std::condition_variable made, taken;
     int64_t next = 0, done = 0;
@@ -43,7 +43,7 @@ Status makeInOrder(int64_t count, int threads, const Make& make, const Take& tak
             taken.wait(lock, [&] { return stop || next == count || next < done + ahead; });
             if (stop || next == count) return;
             const int64_t i = next++;
-            Slot& slot = slots[size_t(i % ahead)];
+            Slot& slot = ring[size_t(i % ahead)];
             lock.unlock();
             try {
                 slot.status = make(i, slot.thing);
@@ -75,7 +75,7 @@ Status makeInOrder(int64_t count, int threads, const Make& make, const Take& tak
     }
 
     for (int64_t i = 0; i < count; ++i) {
-        Slot& slot = slots[size_t(i % ahead)];
+        Slot& slot = ring[size_t(i % ahead)];
         {
             std::unique_lock lock(mutex);
             made.wait(lock, [&] { return slot.ready; });

@@ -8,6 +8,7 @@
 #include <limits>
 #include <system_error>
 
+#include "engine/convert/in_order.h"
 #include "engine/model/hasher.h"
 #include "kernels/kernels.h"
 
@@ -18,6 +19,7 @@ namespace {
 constexpr int kOpenFiles = 128;          // shards held open at once
 constexpr int kSamplesPerFile = 16;
 constexpr int64_t kSampleBytes = 4096;
+constexpr int kSamplers = 8;  // threads
 
 uint16_t loadU16(const std::byte* p) {
     uint16_t v;
@@ -144,24 +146,24 @@ int64_t Checkpoint::bytes() const {
     return sum;
 }
 
-Result<std::shared_ptr<const File>> Checkpoint::fileAt(int index) const {
+Result<std::shared_ptr<const InputFile>> Checkpoint::fileAt(int index) const {
     std::lock_guard lock(m_kept->mutex);
-    std::shared_ptr<const File>& slot = m_kept->open[size_t(index)];
+    std::shared_ptr<const InputFile>& slot = m_kept->open[size_t(index)];
     if (!slot) {
         if (m_kept->openCount >= kOpenFiles) {
             for (auto& file : m_kept->open) file.reset();
             m_kept->openCount = 0;
         }
-        Result<File> file = File::open(m_files[size_t(index)].path, File::Mode::Read);
+        Result<InputFile> file = InputFile::open(m_files[size_t(index)].path);
         if (!file) return file.status();
-        slot = std::make_shared<const File>(std::move(*file));
+        slot = std::make_shared<const InputFile>(std::move(*file));
         ++m_kept->openCount;
     }
     return slot;
 }
 
 Status Checkpoint::read(int file, int64_t offset, std::span<std::byte> out) const {
-    Result<std::shared_ptr<const File>> opened = fileAt(file);
+    Result<std::shared_ptr<const InputFile>> opened = fileAt(file);
     if (!opened) return opened.status();
     return (*opened)->readAt(offset, out);
 }
@@ -337,17 +339,23 @@ Result<std::string> Checkpoint::fingerprint(const std::string& extra) const {
     for (const SourceTensor* t : sorted) {
         text += "\n" + t->name + " " + t->typeName + " " + shapeText(t->shape);
     }
-    std::vector<std::byte> sample;
-    for (size_t i = 0; i < m_files.size(); ++i) {
-        const int64_t size = m_files[i].bytes;
-        for (int s = 0; s < kSamplesPerFile; ++s) {
-            int64_t n = std::min(kSampleBytes, size);
-            int64_t offset = (size - n) / kSamplesPerFile * (s + 1);
-            sample.resize(size_t(n));
-            COLIBRI_TRY(read(int(i), offset, sample));
-            text.append(reinterpret_cast<const char*>(sample.data()), sample.size());
-        }
-    }
+    // Each is a wait for the disk: several at a time.
+    COLIBRI_TRY(makeInOrder<std::string>(
+        int64_t(m_files.size()), kSamplers,
+        [&](int64_t file, std::string& samples) {
+            const int64_t size = m_files[size_t(file)].bytes, n = std::min(kSampleBytes, size);
+            samples.resize(size_t(n * kSamplesPerFile));
+            for (int64_t s = 0; s < kSamplesPerFile; ++s) {
+                const std::span<char> sample(samples.data() + s * n, size_t(n));
+                COLIBRI_TRY(read(int(file), (size - n) / kSamplesPerFile * (s + 1),
+                                 std::as_writable_bytes(sample)));
+            }
+            return Status();
+        },
+        [&](int64_t, std::string& samples) {
+            text += samples;
+            return Status();
+        }));
     return fingerprintOf(text);
 }
 

@@ -16,8 +16,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "engine/base/file.h"
 #include "engine/base/status.h"
+#include "engine/convert/input.h"
 #include "kernels/dtype.h"
 
 namespace colibri {
@@ -107,7 +107,7 @@ public:
     Result<std::string> fingerprint(const std::string& extra) const;
 
 private:
-    Result<std::shared_ptr<const File>> fileAt(int index) const;
+    Result<std::shared_ptr<const InputFile>> fileAt(int index) const;
     Status readMxfp4(const RowView& view, int64_t row, std::byte* out) const;
     Status readSpan(const RowView& view, int64_t first, int64_t count,
                     std::vector<std::byte>& scratch, float* out) const;
@@ -117,7 +117,7 @@ private:
     // What calls leave for each other.
     struct Kept {
         std::mutex mutex;
-        std::vector<std::shared_ptr<const File>> open;  // by file; the most at once is limited
+        std::vector<std::shared_ptr<const InputFile>> open;  // by file; the most at once is limited
         int openCount = 0;
         const SourceTensor* scalesTensor = nullptr;
         Scales scales;

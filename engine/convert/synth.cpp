@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int64_t kRunBytes = 4 << 20;  // packed at once
+constexpr int64_t kMatrixBytes = 4 << 20;  // packed at once
 
 constexpr SynthShape kShapes[] = {
     // name, family, of, layers, hidden, heads, kv, head dim, experts, k, I, vocab, positions, ...
@@ -168,7 +168,7 @@ private:
     // [rows, cols] in whole panels, a few MiB at a time.
     Status writeMatrix(OutputFile& out, DType type, int64_t rows, int64_t cols, double sd) {
         const int64_t perPanel = panelBytes(type, cols);
-        const int64_t run = std::max<int64_t>(1, kRunBytes / perPanel);
+        const int64_t run = std::max<int64_t>(1, kMatrixBytes / perPanel);
         for (int64_t p = 0; p < panelCount(rows); p += run) {
             const int64_t n = std::min(run, panelCount(rows) - p);
             m_bytes.resize(size_t(n * perPanel));
