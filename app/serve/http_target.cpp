@@ -56,7 +56,9 @@ private:
         const nlohmann::json* choices = fields.array("choices", true);
         if (!choices || choices->empty()) return;
         const nlohmann::json* delta = Fields(choices->front(), "choice").find("delta");
-        if (delta && !Fields(*delta, "delta").text("content", "").empty())
+        if (!delta) return;
+        Fields texts(*delta, "delta");
+        if (!texts.text("content", "").empty() || !texts.text("reasoning_content", "").empty())
             m_reply.timesNs.push_back(monotonicNs());
     }
 

@@ -3,8 +3,9 @@
 //
 // Beyond that API, top_k, min_p, repetition_penalty and ignore_eos are understood. What changes a
 // reply and is not supported is refused by name (n over 1, tools, ...); what does not is passed
-// over. With logprobs there is one entry for each generated token, those of a stop string and the
-// end of the sequence too, and up to 20 likeliest ones with each.
+// over. The reasoning of a chat's reply is "reasoning_content" beside "content", its tags in
+// neither. With logprobs there is one entry for each generated token, those of a stop string and
+// the end of the sequence too, and up to 20 likeliest ones with each.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -14,6 +15,7 @@
 #include "app/serve/generation.h"
 #include "app/serve/logprobs_json.h"
 #include "engine/run/engine.h"
+#include "engine/text/reply_parts.h"
 
 namespace colibri::serve {
 
@@ -23,6 +25,7 @@ struct ApiRequest {
     Request request;
     bool stream = false;
     bool includeUsage = false;  // a last chunk with the counts
+    bool inReasoning = false;   // the chat's prompt ends with the tag that begins it
 };
 
 // Errors: InvalidArgument, BadInput and Unsupported for what the client got wrong.
@@ -48,7 +51,7 @@ public:
     // Server-sent events, each "data: {...}\n\n".
     std::string first() const;  // a chat's role; empty for a completion
     std::string piece(const Generation::Piece& piece);
-    std::string last(const RequestResult& result) const;  // reason, counts, [DONE]
+    std::string last(const RequestResult& result);  // reason, counts, [DONE]
     static std::string failure(int httpStatus, const std::string& message);
 
 private:
@@ -58,7 +61,8 @@ private:
 
     const Tokenizer* m_tokenizer;
     CompletionLogprobs m_completionLogprobs;
-    bool m_chat;
+    bool m_chat, m_inReasoning;
+    ReplySplitter m_splitter;  // of a chat's pieces
     std::string m_model, m_id;
     bool m_includeUsage, m_logprobs;
     int64_t m_created;  // Unix seconds

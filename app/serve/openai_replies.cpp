@@ -42,6 +42,13 @@ Json errorJson(int status, const std::string& message) {
     return {{"error", {{"message", message}, {"type", type}, {"param", nullptr}, {"code", code}}}};
 }
 
+Json deltaOf(ReplySplitter::Piece piece) {
+    Json delta = Json::object();
+    if (!piece.reasoning.empty()) delta["reasoning_content"] = std::move(piece.reasoning);
+    if (!piece.answer.empty()) delta["content"] = std::move(piece.answer);
+    return delta;
+}
+
 std::string randomId() {
     std::random_device random;
     return hexHash(uint64_t(random()) << 32 | random());
@@ -72,6 +79,8 @@ ReplyWriter::ReplyWriter(const ApiRequest& request, std::string model, const Tok
     : m_tokenizer(tokenizer),
       m_completionLogprobs(tokenizer),
       m_chat(request.chat),
+      m_inReasoning(request.inReasoning),
+      m_splitter(request.inReasoning),
       m_model(std::move(model)),
       m_id((request.chat ? "chatcmpl-" : "cmpl-") + randomId()),
       m_includeUsage(request.includeUsage),
@@ -94,7 +103,15 @@ std::string ReplyWriter::whole(const RequestResult& r) {
     Json json = head(m_chat ? "chat.completion" : "text_completion");
     Json choice = {{"index", 0}};
     if (m_chat) {
-        choice["message"] = {{"role", "assistant"}, {"content", r.text}, {"refusal", nullptr}};
+        const ReplyParts parts = splitReply(r.text, m_inReasoning);
+        Json message = {{"role", "assistant"},
+                        {"content", r.text.substr(size_t(parts.answerFrom))},
+                        {"refusal", nullptr}};
+        if (parts.reasoningTo > parts.reasoningFrom) {
+            message["reasoning_content"] = r.text.substr(
+                size_t(parts.reasoningFrom), size_t(parts.reasoningTo - parts.reasoningFrom));
+        }
+        choice["message"] = std::move(message);
     } else {
         choice["text"] = r.text;
     }
@@ -122,12 +139,19 @@ std::string ReplyWriter::first() const {
 }
 
 std::string ReplyWriter::piece(const Generation::Piece& piece) {
-    Json delta = m_chat ? Json{{"content", piece.text}} : Json(piece.text);
-    return chunk(std::move(delta), logprobs(piece.logprobs), nullptr);
+    Json entries = logprobs(piece.logprobs);
+    if (!m_chat) return chunk(piece.text, std::move(entries), nullptr);
+    Json delta = deltaOf(m_splitter.add(piece.text));
+    if (delta.empty() && entries.is_null()) return {};  // perhaps the beginning of a tag
+    return chunk(std::move(delta), std::move(entries), nullptr);
 }
 
-std::string ReplyWriter::last(const RequestResult& r) const {
-    std::string out = chunk(m_chat ? Json::object() : Json(""), nullptr, finishReason(r.stop));
+std::string ReplyWriter::last(const RequestResult& r) {
+    std::string out;
+    if (Json rest = m_chat ? deltaOf(m_splitter.finish()) : Json::object(); !rest.empty()) {
+        out = chunk(std::move(rest), nullptr, nullptr);
+    }
+    out += chunk(m_chat ? Json::object() : Json(""), nullptr, finishReason(r.stop));
     if (m_includeUsage) {
         Json json = head(m_chat ? "chat.completion.chunk" : "text_completion");
         json["choices"] = Json::array();

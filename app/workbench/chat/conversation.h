@@ -10,6 +10,8 @@
 #include <limits>
 #include <optional>
 
+#include "engine/text/reply_parts.h"
+
 namespace colibri::ui {
 
 // One generated token of a reply: where its text ends, and what it waited for.
@@ -76,13 +78,10 @@ private:
     int m_activeRoot = 0;
 };
 
-// Where the answer begins in a reply of a reasoning model: behind <think>...</think> or its like, or
-// in the final one of several channels (<|channel|>analysis<|message|>...).
-struct ReplyParts {
-    int reasoningFrom = 0, reasoningTo = 0;          // empty when equal
-    int answerFrom = 0;
-    bool open = false;                               // the reasoning has not ended yet
-};
-ReplyParts splitReply(const QString& text);
+// The parts of a reply, in UTF-16 units as QString counts.
+inline ReplyParts splitReply(const QString& text) {
+    return colibri::splitReply(
+        std::u16string_view(reinterpret_cast<const char16_t*>(text.utf16()), size_t(text.size())));
+}
 
 }  // namespace colibri::ui

@@ -19,8 +19,9 @@ namespace colibri::test {
 using Json = nlohmann::json;
 
 struct Served {
-    explicit Served(const Knobs& knobs = {}, serve::ApiOptions options = {})
-        : engine(load(goldenModel("qwen3moe"), knobs)) {
+    explicit Served(const Knobs& knobs = {}, serve::ApiOptions options = {},
+                    const std::filesystem::path& model = goldenModel("qwen3moe"))
+        : engine(load(model, knobs)) {
         options.port = 0;
         server = std::make_unique<serve::ApiServer>(*engine, options);
         const Status status = server->start();

@@ -5,8 +5,11 @@
 #include <sys/socket.h>
 
 #include <QtTest>
+#include <filesystem>
+#include <fstream>
 #include <thread>
 
+#include "app/serve/openai.h"
 #include "tests/app/serve/serve_fixture.h"
 
 using namespace colibri;
@@ -81,6 +84,55 @@ private slots:
             text += chunk["choices"][0]["delta"].value("content", "");
         }
         QCOMPARE(text, whole["choices"][0]["message"]["content"].get<std::string>());
+    }
+
+    // A template that ends inside the reasoning, as those of some reasoning models do.
+    void reasoningIsBesideTheContent() {
+        QTemporaryDir folder;
+        const std::filesystem::path model = folder.filePath("model").toStdString();
+        std::filesystem::copy(goldenModel("qwen3moe"), model,
+                              std::filesystem::copy_options::recursive);
+        std::ofstream(model / "chat_template.jinja") << "{{ messages[0].content }}<think>\n";
+        const Served served({}, {}, model);
+        httplib::Client client = served.client();
+        const auto ask = [&](bool stream) {
+            const std::string body = chatBody("hello", 12, stream).dump();
+            return client.Post("/v1/chat/completions", body, "application/json")->body;
+        };
+        const Json message = Json::parse(ask(false))["choices"][0]["message"];
+        QCOMPARE(message["content"], "");
+        const std::string reasoning = message["reasoning_content"];
+        QVERIFY(!reasoning.empty());
+        std::string streamed;
+        for (const std::string& e : eventsOf(ask(true))) {
+            if (e == "[DONE]") break;
+            const Json delta = Json::parse(e)["choices"][0]["delta"];
+            QCOMPARE(delta.value("content", ""), "");
+            streamed += delta.value("reasoning_content", "");
+        }
+        QCOMPARE(streamed, reasoning);
+    }
+
+    void repliesInPieces() {
+        serve::ApiRequest request;
+        request.chat = true;
+        serve::ReplyWriter writer(request, "m", nullptr);
+        const auto deltaOf = [](const std::string& events) {
+            return Json::parse(eventsOf(events)[0])["choices"][0]["delta"];
+        };
+        QCOMPARE(writer.piece({"<thi", {}}), std::string());
+        QCOMPARE(deltaOf(writer.piece({"nk>Hm", {}})), Json({{"reasoning_content", "Hm"}}));
+        QCOMPARE(deltaOf(writer.piece({".</think>\n\nYes", {}})),
+                 Json({{"reasoning_content", "."}, {"content", "Yes"}}));
+        RequestResult result;
+        result.text = "<think>Hm.</think>\n\nYes";
+        const Json message = Json::parse(writer.whole(result))["choices"][0]["message"];
+        QCOMPARE(message["content"], "Yes");
+        QCOMPARE(message["reasoning_content"], "Hm.");
+        // Cut off inside a tag: nothing is lost.
+        serve::ReplyWriter cut(request, "m", nullptr);
+        QCOMPARE(cut.piece({"<th", {}}), std::string());
+        QCOMPARE(deltaOf(cut.last(result)), Json({{"content", "<th"}}));
     }
 
     void partsAndRolesGiveTheSame() {

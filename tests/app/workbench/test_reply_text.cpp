@@ -12,37 +12,14 @@ class TestReplyText : public QObject {
     Q_OBJECT
 
 private slots:
-    // ---- reasoning
+    // ---- reasoning (engine/text has the cases; here are places in a QString)
 
-    void reasoningIsToldFromTheAnswer_data() {
-        QTest::addColumn<QString>("text");
-        QTest::addColumn<QString>("reasoning");
-        QTest::addColumn<QString>("answer");
-        QTest::addColumn<bool>("open");
-        const auto row = [](const char* name, const char* text, const char* reasoning,
-                            const char* answer, bool open = false) {
-            QTest::newRow(name) << QString(text) << QString(reasoning) << QString(answer) << open;
-        };
-        row("none", "Hello.", "", "Hello.");
-        row("tags", "\n<think>I see.</think>\n\nHello.", "I see.", "Hello.");
-        row("unfinished", "<think>I s", "I s", "", true);
-        row("begun by the template", "I see.\n</think>\nHello.", "I see.\n", "Hello.");
-        row("other tags", "[THINK]Hm.[/THINK]Yes.", "Hm.", "Yes.");
-        row("channels",
-            "<|channel|>analysis<|message|>I see.<|end|><|start|>assistant"
-            "<|channel|>final<|message|>Hello.",
-            "I see.", "Hello.");
-        row("channels, unfinished", "<|channel|>analysis<|message|>I s", "I s", "", true);
-        row("channels, between", "<|channel|>analysis<|message|>I see.<|end|><|start|>assistant",
-            "I see.", "", true);
-        row("the final channel at once", "<|channel|>final<|message|>Hello.", "", "Hello.");
-    }
-    void reasoningIsToldFromTheAnswer() {
-        QFETCH(QString, text);
-        const ReplyParts parts = splitReply(text);
-        QTEST(text.mid(parts.reasoningFrom, parts.reasoningTo - parts.reasoningFrom), "reasoning");
-        QTEST(text.mid(parts.answerFrom), "answer");
-        QTEST(parts.open, "open");
+    void placesCountInUtf16() {
+        const QString text = u"<think>\u00e9\U0001f600</think>\n\u00fcber"_qs;
+        const colibri::ReplyParts parts = splitReply(text);
+        QCOMPARE(text.mid(parts.reasoningFrom, parts.reasoningTo - parts.reasoningFrom),
+                 u"\u00e9\U0001f600"_qs);
+        QCOMPARE(text.mid(parts.answerFrom), u"\u00fcber"_qs);
     }
 
     // ---- markdown

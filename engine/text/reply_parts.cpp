@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/text/reply_parts.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+namespace colibri {
+
+namespace {
+
+constexpr std::string_view kTags[][2] = {
+    {"<think>", "</think>"}, {"<thinking>", "</thinking>"}, {"[THINK]", "[/THINK]"}};
+constexpr std::string_view kChannel = "<|channel|>", kMessage = "<|message|>", kEnd = "<|end|>";
+constexpr std::string_view kFinal = "<|channel|>final<|message|>";
+
+template <typename Text>
+bool isSpaceAt(Text text, size_t at) {
+    const auto c = text[at];
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+template <typename Text>
+size_t skipSpace(Text text, size_t at) {
+    while (at < text.size() && isSpaceAt(text, at)) ++at;
+    return at;
+}
+
+// Tags are ASCII, so that they are found in both encodings unit by unit.
+template <typename Text>
+size_t findTag(Text text, std::string_view tag, size_t from = 0) {
+    const auto found = std::search(text.begin() + std::ptrdiff_t(std::min(from, text.size())),
+                                   text.end(), tag.begin(), tag.end());
+    return found == text.end() ? text.npos : size_t(found - text.begin());
+}
+template <typename Text>
+bool hasAt(Text text, size_t at, std::string_view tag) {
+    return text.size() - at >= tag.size() &&
+           std::equal(tag.begin(), tag.end(), text.begin() + std::ptrdiff_t(at));
+}
+
+// In channels (harmony) all before the final one is reasoning.
+template <typename Text>
+ReplyParts splitChannels(Text text) {
+    ReplyParts parts;
+    const size_t answer = findTag(text, kFinal), message = findTag(text, kMessage);
+    const size_t from = message == text.npos ? text.size() : message + kMessage.size();
+    parts.open = answer == text.npos;
+    if (answer == 0) {  // at once
+        parts.answerFrom = int64_t(from);
+        return parts;
+    }
+    parts.reasoningFrom = int64_t(from);
+    parts.reasoningTo = int64_t(std::min(findTag(text, kEnd, from), text.size()));
+    parts.answerFrom = int64_t(parts.open ? text.size() : answer + kFinal.size());
+    return parts;
+}
+
+// Reasoning from `from` to the tag, or to the end while it has not come.
+template <typename Text>
+ReplyParts splitAt(Text text, size_t from, std::string_view close) {
+    const size_t end = findTag(text, close, from);
+    ReplyParts parts;
+    parts.open = end == text.npos;
+    parts.reasoningFrom = int64_t(from);
+    parts.reasoningTo = int64_t(std::min(end, text.size()));
+    parts.answerFrom = int64_t(parts.open ? text.size() : skipSpace(text, end + close.size()));
+    return parts;
+}
+
+template <typename Text>
+ReplyParts split(Text text, bool begun) {
+    if (hasAt(text, 0, kChannel)) return splitChannels(text);
+    const size_t start = skipSpace(text, 0);
+    for (const auto& [open, close] : kTags) {
+        if (hasAt(text, start, open)) return splitAt(text, start + open.size(), close);
+    }
+    // Begun by the prompt: which tag closes it is seen when it comes.
+    for (const auto& [open, close] : kTags) {
+        const ReplyParts parts = splitAt(text, start, close);
+        if (!parts.open) return parts;
+    }
+    return begun ? splitAt(text, start, kTags[0][1]) : ReplyParts{};
+}
+
+bool isBeginningOf(std::string_view text, std::string_view tag) {
+    return text.size() < tag.size() && tag.starts_with(text);
+}
+
+// Whether the reply may yet turn out to begin with a tag.
+bool mayOpen(std::string_view text) {
+    const std::string_view rest = text.substr(skipSpace(text, 0));
+    return isBeginningOf(rest, kChannel) ||
+           std::any_of(std::begin(kTags), std::end(kTags),
+                       [&](const auto& tag) { return isBeginningOf(rest, tag[0]); });
+}
+
+// Bytes at the end that may be the beginning of a tag that ends the reasoning.
+size_t heldBack(std::string_view text) {
+    size_t most = 0;
+    const auto look = [&](std::string_view tag) {
+        for (size_t n = std::min(tag.size() - 1, text.size()); n > most; --n) {
+            if (text.ends_with(tag.substr(0, n))) most = n;
+        }
+    };
+    for (const auto& tag : kTags) look(tag[1]);
+    look(kEnd);
+    return most;
+}
+
+}  // namespace
+
+ReplyParts splitReply(std::string_view text, bool begun) {
+    return split(text, begun);
+}
+ReplyParts splitReply(std::u16string_view text, bool begun) {
+    return split(text, begun);
+}
+
+bool endsInReasoning(std::string_view prompt) {
+    while (!prompt.empty() && isSpaceAt(prompt, prompt.size() - 1)) prompt.remove_suffix(1);
+    return std::any_of(std::begin(kTags), std::end(kTags),
+                       [&](const auto& tag) { return prompt.ends_with(tag[0]); });
+}
+
+ReplySplitter::Piece ReplySplitter::upTo(const ReplyParts& parts, size_t reasoningEnd,
+                                         size_t answerEnd) {
+    const auto take = [&](size_t from, size_t to, size_t& given) {
+        from = std::max(from, given);
+        if (from >= to) return std::string();
+        given = to;
+        return m_text.substr(from, to - from);
+    };
+    Piece piece;
+    piece.reasoning = take(size_t(parts.reasoningFrom), reasoningEnd, m_reasoned);
+    piece.answer = take(size_t(parts.answerFrom), answerEnd, m_answered);
+    return piece;
+}
+
+ReplySplitter::Piece ReplySplitter::add(std::string_view text) {
+    if (m_plain) return {{}, std::string(text)};
+    m_text += text;
+    if (!m_begun && mayOpen(m_text)) return {};
+    const ReplyParts parts = splitReply(m_text, m_begun);
+    m_plain = !parts.open && parts.answerFrom == 0;
+    const size_t held = parts.open ? heldBack(m_text) : 0;
+    return upTo(parts, std::min(size_t(parts.reasoningTo), m_text.size() - held), m_text.size());
+}
+
+ReplySplitter::Piece ReplySplitter::finish() {
+    if (m_plain) return {};
+    const ReplyParts parts = splitReply(m_text, m_begun);
+    return upTo(parts, size_t(parts.reasoningTo), m_text.size());
+}
+
+}  // namespace colibri
