@@ -212,18 +212,6 @@ Result<Plain> parseBody(std::string_view body) {
 
 }  // namespace
 
-namespace {
-
-// The end of a prompt, long enough for a tag.
-std::string lastText(const Engine& engine, const std::vector<int32_t>& prompt) {
-    const Tokenizer* tokenizer = engine.tokenizer();
-    if (!tokenizer) return {};
-    constexpr ptrdiff_t kTokens = 16;
-    return tokenizer->decode({prompt.end() - std::min(kTokens, std::ssize(prompt)), prompt.end()});
-}
-
-}  // namespace
-
 std::string modelId(const Engine& engine) {
     const std::string& name = engine.config().name;
     return name.empty() ? engine.info().dir.filename().string() : name;
@@ -245,7 +233,10 @@ Result<ApiRequest> parseChatRequest(const Engine& engine, std::string_view body,
     if (!messages.ok()) return messages.status();
     Result<std::vector<int32_t>> prompt = engine.encodeChat(*messages);
     if (!prompt.ok()) return prompt.status();
-    out.inReasoning = endsInReasoning(lastText(engine, *prompt));
+    if (const Tokenizer* tokenizer = engine.tokenizer()) {
+        out.inReasoning = endsInReasoning(*tokenizer, *prompt);
+        out.request.specialText = repliesInChannels(*tokenizer);
+    }
     out.request.prompt = std::move(*prompt);
     return out;
 }

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <utility>
 
+#include "engine/text/tokenizer.h"
+
 namespace colibri {
 
 namespace {
@@ -120,6 +122,16 @@ bool endsInReasoning(std::string_view prompt) {
     while (!prompt.empty() && isSpaceAt(prompt, prompt.size() - 1)) prompt.remove_suffix(1);
     return std::any_of(std::begin(kTags), std::end(kTags),
                        [&](const auto& tag) { return prompt.ends_with(tag[0]); });
+}
+
+bool endsInReasoning(const Tokenizer& tokenizer, const std::vector<int32_t>& prompt) {
+    constexpr std::ptrdiff_t kTokens = 16;  // enough for a tag
+    return endsInReasoning(
+        tokenizer.decode({prompt.end() - std::min(kTokens, std::ssize(prompt)), prompt.end()}));
+}
+
+bool repliesInChannels(const Tokenizer& tokenizer) {
+    return tokenizer.tokenToId(std::string(kChannel)).has_value();
 }
 
 ReplySplitter::Piece ReplySplitter::upTo(const ReplyParts& parts, size_t reasoningEnd,

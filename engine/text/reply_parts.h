@@ -6,8 +6,11 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace colibri {
+
+class Tokenizer;
 
 // Places in the text, in its own units.
 struct ReplyParts {
@@ -22,6 +25,10 @@ ReplyParts splitReply(std::u16string_view text, bool begun = false);
 
 // Some templates write the opening tag themselves, at the end of the prompt.
 bool endsInReasoning(std::string_view prompt);
+bool endsInReasoning(const Tokenizer& tokenizer, const std::vector<int32_t>& prompt);
+
+// Channels can only be told apart by the tokens between them, which then belong to the text.
+bool repliesInChannels(const Tokenizer& tokenizer);
 
 // The parts of a reply that is still growing. What may be the beginning of a tag is held back, and
 // what was given out stays what it was.

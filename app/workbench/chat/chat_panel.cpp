@@ -231,7 +231,7 @@ nlohmann::ordered_json ChatPanel::messagesUpTo(int userTurn) const {
         const Turn& turn = m_chat.turns[index];
         const bool user = turn.role == Turn::Role::User;
         QString text = turn.text;
-        if (!user) text = text.mid(splitReply(text).answerFrom);   // reasoning is not repeated
+        if (!user) text = text.mid(splitReply(turn).answerFrom);  // reasoning is not repeated
         messages.push_back({{"role", user ? "user" : "assistant"}, {"content", text.toStdString()}});
         if (index == userTurn) break;
     }
@@ -327,6 +327,7 @@ void ChatPanel::apply(const ChatRun::Update& update, const Snapshot* snapshot) {
     Turn& turn = m_chat.turns[m_running];
     if (update.promptTotal > 0) m_promptTotal = int(update.promptTotal);
     turn.figures.promptTokens = m_promptTotal;
+    turn.inReasoning = update.inReasoning;
     for (const GeneratedToken& token : update.tokens) {
         turn.text += QString::fromStdString(token.text);
         TokenMark mark;

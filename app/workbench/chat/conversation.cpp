@@ -29,6 +29,7 @@ QJsonObject turnToJson(const Turn& turn) {
     json["children"] = children;
     if (turn.role == Turn::Role::User) return json;
     json["model"] = turn.model;
+    if (turn.inReasoning) json["in_reasoning"] = true;
     if (!turn.error.isEmpty()) json["error"] = turn.error;
     const TurnFigures& f = turn.figures;
     json["figures"] = QJsonObject{{"tok_s", jsonNumber(f.tokS)},
@@ -59,6 +60,7 @@ std::optional<Turn> turnFromJson(const QJsonObject& json, int count) {
     turn.role = role == "user" ? Turn::Role::User : Turn::Role::Model;
     turn.text = json["text"].toString();
     turn.model = json["model"].toString();
+    turn.inReasoning = json["in_reasoning"].toBool();
     turn.error = json["error"].toString();
     turn.sessionTime = json["session_time"].toDouble();
     turn.wallMs = qint64(json["wall_ms"].toDouble());

@@ -40,6 +40,7 @@ struct Turn {
 
     Role role = Role::User;
     QString text;
+    bool inReasoning = false;    // the prompt began its reasoning
     QString model;               // name of the model that answered
     double sessionTime = 0;      // seconds, when it began
     qint64 wallMs = 0;           // since 1970
@@ -79,9 +80,10 @@ private:
 };
 
 // The parts of a reply, in UTF-16 units as QString counts.
-inline ReplyParts splitReply(const QString& text) {
-    return colibri::splitReply(
-        std::u16string_view(reinterpret_cast<const char16_t*>(text.utf16()), size_t(text.size())));
+inline ReplyParts splitReply(const Turn& turn) {
+    const auto* units = reinterpret_cast<const char16_t*>(turn.text.utf16());
+    return colibri::splitReply(std::u16string_view(units, size_t(turn.text.size())),
+                               turn.inReasoning);
 }
 
 }  // namespace colibri::ui

@@ -278,7 +278,7 @@ void ModelTurn::refresh(const Turn& turn, State state, const QString& progress) 
     m_turn = turn;
     m_state = state;
     m_progress = progress;
-    m_parts = splitReply(m_turn.text);
+    m_parts = splitReply(m_turn);
     m_flow->setTokens(&m_turn.tokens);
     m_reasoning->setTokens(&m_turn.tokens);
     const bool running = state != State::Done;

@@ -12,6 +12,7 @@
 
 #include "engine/base/format.h"
 #include "engine/base/machine.h"
+#include "engine/text/reply_parts.h"
 
 namespace colibri::ui {
 namespace {
@@ -364,8 +365,9 @@ std::shared_ptr<ChatRun> EngineHost::startChat(ChatRequest request) {
         r.sampling = request.sampling;
         r.maxTokens = request.maxTokens;
         r.stops = request.stops;
-        // Channels can only be told apart by the tokens between them.
-        r.specialText = loaded->engine->tokenizer()->tokenToId("<|channel|>").has_value();
+        const Tokenizer& tokenizer = *loaded->engine->tokenizer();
+        r.specialText = repliesInChannels(tokenizer);
+        if (endsInReasoning(tokenizer, r.prompt)) run->beginInReasoning();
         RequestCallbacks callbacks;
         const auto shared = std::make_shared<std::atomic<bool>>(false);
         callbacks.onToken = [run, shared, engine = loaded->engine.get()](const GeneratedToken& token) {

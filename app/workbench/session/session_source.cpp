@@ -9,7 +9,13 @@ ChatRun::Update ChatRun::take() {
     m_update = {};
     m_update.promptDone = update.promptDone;
     m_update.promptTotal = update.promptTotal;
+    m_update.inReasoning = update.inReasoning;
     return update;
+}
+
+void ChatRun::beginInReasoning() {
+    const std::lock_guard lock(m_mutex);
+    m_update.inReasoning = true;
 }
 
 void ChatRun::addToken(const GeneratedToken& token) {

@@ -52,6 +52,7 @@ public:
     struct Update {
         std::vector<GeneratedToken> tokens;
         uint32_t promptDone = 0, promptTotal = 0;
+        bool inReasoning = false;              // the prompt begins the reply's reasoning itself
         std::optional<RequestResult> result;   // set once: nothing follows
     };
 
@@ -59,6 +60,7 @@ public:
     void cancel() { m_cancelled.store(true); }
     bool cancelled() const { return m_cancelled.load(); }
 
+    void beginInReasoning();
     void addToken(const GeneratedToken& token);
     void setPrompt(uint32_t done, uint32_t total);
     void finish(RequestResult result);

@@ -36,7 +36,7 @@ Turn reply(double t, const QString& text, double tokS, double ttft, double promp
 
 // Tokens of whole words, with one gap of 44.6 ms where `slow` stands.
 void tokenize(Turn* turn, const QString& slow, int reasoning, double reasoningSeconds) {
-    const ReplyParts parts = splitReply(turn->text);
+    const colibri::ReplyParts parts = splitReply(*turn);
     double t = turn->sessionTime;
     for (int i = 0; i < reasoning && parts.reasoningTo > parts.reasoningFrom; ++i) {
         TokenMark mark;

@@ -15,8 +15,10 @@ private slots:
     // ---- reasoning (engine/text has the cases; here are places in a QString)
 
     void placesCountInUtf16() {
-        const QString text = u"<think>\u00e9\U0001f600</think>\n\u00fcber"_qs;
-        const colibri::ReplyParts parts = splitReply(text);
+        Turn turn;
+        turn.text = u"<think>\u00e9\U0001f600</think>\n\u00fcber"_qs;
+        const QString& text = turn.text;
+        const colibri::ReplyParts parts = splitReply(turn);
         QCOMPARE(text.mid(parts.reasoningFrom, parts.reasoningTo - parts.reasoningFrom),
                  u"\u00e9\U0001f600"_qs);
         QCOMPARE(text.mid(parts.answerFrom), u"\u00fcber"_qs);

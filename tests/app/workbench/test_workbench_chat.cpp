@@ -243,6 +243,18 @@ private slots:
         QCOMPARE(m_chat->conversation().turns.size(), 4);
     }
 
+    void reasoningBegunByThePrompt() {
+        ask("Q1");
+        m_source->lastRun->beginInReasoning();
+        m_source->feed(*m_source->lastRun, {"hm", ", well"});
+        tick();
+        QCOMPARE(lastWidget()->flow()->visibleText(), QString());
+        answer({"</think>", "A1"});
+        QCOMPARE(lastWidget()->flow()->visibleText(), QString("A1"));
+        const auto again = Conversation::fromJson(m_chat->conversation().toJson());
+        QVERIFY(again && again->turns.last().inReasoning);
+    }
+
     void systemPromptAndReasoningInMessages() {
         m_chat->editSystemPrompt();
         QTest::keyClicks(m_chat->view()->systemFold()->editor(), "Be brief.");
