@@ -7,6 +7,7 @@
 
 #include "app/cli/sampling_args.h"
 #include "engine/base/format.h"
+#include "engine/text/reply_parts.h"
 #include "profiler/record/effect.h"
 
 namespace colibri::cli {
@@ -223,9 +224,12 @@ private:
             m_messages.erase(m_messages.size() - 1);
             return fail(prompt.status());
         }
+        const bool inReasoning = endsInReasoning(*m_engine.tokenizer(), *prompt);
+        Request request = m_args.sampling.request(std::move(*prompt));
+        request.specialText = repliesInChannels(*m_engine.tokenizer());
         const double from = m_loaded.recorder->sessionTime(monotonicNs());
         Result<RequestResult> result = runRequest(
-            m_engine, m_args.sampling.request(std::move(*prompt)),
+            m_engine, std::move(request),
             [this](const std::string& text) { return show(text); }, Figures{m_args.figuresEvery});
         const bool stopped = interrupted().exchange(false);
         const Status status = result.ok() ? result->status : result.status();
@@ -245,7 +249,9 @@ private:
              {"text", result->text},
              {"stop", stopReasonName(result->stop)},
              {"stats", statsJson(*result, m_loaded.recorder->loadsBetween(from, to), m_engine)}});
-        m_messages.push_back({{"role", "assistant"}, {"content", result->text}});
+        // Its reasoning is not repeated.
+        const auto answer = size_t(splitReply(result->text, inReasoning).answerFrom);
+        m_messages.push_back({{"role", "assistant"}, {"content", result->text.substr(answer)}});
         message((stopped ? "Stopped. " : "") + statsLine(*result));
         tellEffects(false);
         return kOk;
