@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include <unistd.h>
 
-#include <chrono>
 #include <iostream>
-#include <thread>
 
 #include "app/cli/sampling_args.h"
 #include "engine/base/format.h"
@@ -156,19 +154,9 @@ private:
             message(value.status().text());
             return;
         }
-        m_engine.setKnob(row->id, *value);
-        const KnobState s = applied(row->id);
+        const KnobState s = m_engine.applyKnob(row->id, *value);
         message(std::string(row->name) + " = " + knobValueText(*row, s.effective) +
                 (s.reason.empty() ? "" : "   " + s.reason));
-    }
-
-    // The engine applies a knob within a step; idle, at once.
-    KnobState applied(KnobId id) const {
-        for (int i = 0;; ++i) {
-            const KnobState s = m_engine.knobState(id);
-            if (s.effective == s.requested || !s.reason.empty() || i == 100) return s;
-            std::this_thread::sleep_for(std::chrono::milliseconds(5));
-        }
     }
 
     void knobs() {

@@ -118,6 +118,19 @@ int numaNodes() {
     return std::max(1, count);
 }
 
+std::vector<int> nodeProcessors(int node) {
+    std::vector<int> processors;
+    std::istringstream list(
+        firstLine("/sys/devices/system/node/node" + std::to_string(node) + "/cpulist"));
+    for (std::string range; std::getline(list, range, ',');) {  // "0-3,8"
+        const size_t dash = range.find('-');
+        const int64_t first = number(range.substr(0, dash));
+        const int64_t last = dash == std::string::npos ? first : number(range.substr(dash + 1));
+        for (int64_t i = first; i >= 0 && i <= last; ++i) processors.push_back(int(i));
+    }
+    return processors;
+}
+
 std::string processorName() {
     std::ifstream in("/proc/cpuinfo");
     for (std::string line; std::getline(in, line);) {
@@ -142,6 +155,26 @@ int64_t memoryFreeNow() {
     if (group.limit < 0) return std::max<int64_t>(machine, 0);
     const int64_t left = std::max<int64_t>(group.limit - group.used, 0);
     return machine < 0 ? left : std::min(machine, left);
+}
+
+NodeMemory nodeMemory(int node) {
+    NodeMemory memory;
+    int64_t cached = 0;  // clean copies of files: the kernel gives them up when asked
+    std::ifstream in("/sys/devices/system/node/node" + std::to_string(node) + "/meminfo");
+    std::string label, number, key;
+    int64_t kib = 0;
+    for (std::string line; std::getline(in, line);) {  // "Node 0 MemFree:   123 kB"
+        std::istringstream fields(line);
+        if (!(fields >> label >> number >> key >> kib)) continue;
+        const int64_t bytes = kib * 1024;
+        if (key == "MemTotal:") memory.total = bytes;
+        if (key == "MemFree:") memory.free = bytes;
+        if (key == "Active(file):" || key == "Inactive(file):" || key == "SReclaimable:")
+            cached += bytes;
+        if (key == "Dirty:") cached -= bytes;
+    }
+    if (memory.free >= 0) memory.free += std::max<int64_t>(cached, 0);
+    return memory;
 }
 
 int64_t processRss() {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 namespace colibri {
 
@@ -14,6 +15,13 @@ int numaNodes();
 std::string processorName();    // "AMD EPYC"
 int64_t memoryTotal();          // bytes, the smaller of the machine's and the cgroup's limit
 int64_t memoryFreeNow();        // bytes it could take now without swapping; 0 when unknown
+// Of one NUMA node, in bytes; -1: unknown.
+struct NodeMemory {
+    int64_t total = -1;
+    int64_t free = -1;  // could be taken now without swapping
+};
+NodeMemory nodeMemory(int node);
+std::vector<int> nodeProcessors(int node);  // in order; none: there is no such node
 int64_t processRss();           // bytes
 int64_t processPeakRss();       // bytes
 // The folder for what may be made anew at any time: XDG_CACHE_HOME/colibri or ~/.cache/colibri.

@@ -118,7 +118,8 @@ colibri_status_t colibri_set_batch_timeout(colibri_context_t* ctx, int milliseco
 colibri_status_t colibri_set_prefetch_threads(colibri_context_t* ctx, int threads);
 /* Threads count from 0; core -1: no longer bound. */
 colibri_status_t colibri_bind_prefetch_thread(colibri_context_t* ctx, int thread, int core);
-/* Memory and threads of the engine on one node; -1: no longer bound. */
+/* Experts on one node, and the compute threads when it has cores for all; -1: no longer bound.
+   Experts in memory are moved in the background. */
 colibri_status_t colibri_bind_to_numa_node(colibri_context_t* ctx, int node);
 /* The node in force, -1 when there is none. */
 int colibri_get_bound_numa_node(const colibri_context_t* ctx);

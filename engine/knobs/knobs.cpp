@@ -144,8 +144,8 @@ const KnobRow kTable[kKnobCount] = {
      "0 is no limit. A badge is shown while a limit is on."},
     {KnobId::NumaMode, "numa_mode", "NUMA", "Reads", "", 0, 2, 1, 0, kNumaModes, true,
      "On which memory of a machine with several processors experts are kept. off: where the system "
-     "puts them. bind: all on one node, best when the computing threads run there. interleave: "
-     "spread over all nodes. Experts in memory are moved in the background."},
+     "puts them. bind: all on one node, with the compute threads when it has cores for them. "
+     "interleave: spread over all nodes. Experts in memory are moved in the background."},
     {KnobId::NumaNode,
      "numa_node",
      "NUMA node",

@@ -39,7 +39,7 @@ struct Engine::Impl {
     std::unique_ptr<ThreadPool> pool;
     std::unique_ptr<Forward> forward;
     std::atomic<int64_t> scratchBytes{0};
-    std::atomic<bool> coresChanged{false};  // prefetch threads were bound to cores
+    std::atomic<bool> coresChanged{false};  // where compute threads should run may be another
     std::unique_ptr<StartWork> startWork;
     std::shared_ptr<const RouterTable> table;  // as the forward pass has it; nullptr: none
     std::atomic<bool> tableReplaced{false};
@@ -52,6 +52,7 @@ struct Engine::Impl {
     void startThreads();
     void note(const std::string& text);
     void applyKnobs();
+    void placeThreads();
     void applyKnob(KnobId id, KnobState& state);
     std::string problem(KnobId id, int64_t value) const;
     KnobState prefetchState(KnobId id, KnobState state);
@@ -302,12 +303,14 @@ void Engine::Impl::applyKnob(KnobId id, KnobState& state) {
             use(store->setLinkLimit(state.effective));
             break;
         case KnobId::NumaMode:
-            store->setNuma(NumaMode(state.effective), knobs->effective(KnobId::NumaNode));
+            store->setNuma(NumaMode(state.effective), knobs->wanted(KnobId::NumaNode));
             use(store->numaModeState());
+            coresChanged = true;
             break;
         case KnobId::NumaNode:
-            store->setNuma(NumaMode(knobs->effective(KnobId::NumaMode)), state.effective);
+            store->setNuma(NumaMode(knobs->wanted(KnobId::NumaMode)), state.effective);
             use(store->numaNodeState());
+            coresChanged = true;
             break;
         case KnobId::PrefillChunk:
         case KnobId::BatchTimeout:
@@ -319,8 +322,14 @@ void Engine::Impl::applyKnob(KnobId id, KnobState& state) {
     }
 }
 
+// Off the cores of prefetch threads, and beside the experts when those are all on one node.
+void Engine::Impl::placeThreads() {
+    const bool bound = NumaMode(store->numaModeState().effective) == NumaMode::Bind;
+    pool->place(bound ? nodeProcessors(int(knobs->wanted(KnobId::NumaNode))) : std::vector<int>(),
+                store->boundCores());
+}
+
 void Engine::Impl::applyKnobs() {
-    if (coresChanged.exchange(false)) pool->keepOff(store->boundCores());
     if (tableReplaced.exchange(false)) {
         table = tableWatch->table();
         (void)routerState(knobs->state(KnobId::RouterMode));
@@ -336,6 +345,7 @@ void Engine::Impl::applyKnobs() {
         std::strncpy(event.knob.reason, state.reason.c_str(), sizeof(event.knob.reason) - 1);
         ring->write(event);
     });
+    if (coresChanged.exchange(false)) placeThreads();
     scratchBytes.store(forward->scratchBytes(), std::memory_order_relaxed);
 }
 
@@ -377,7 +387,8 @@ KnobState Engine::knobState(KnobId id) const {
     else
         return state;
     state.effective = now.effective;
-    if (!now.reason.empty()) state.reason = now.reason;
+    // What applying it had to say may be over by now.
+    if (!now.reason.empty() || now.effective == state.requested) state.reason = now.reason;
     return state;
 }
 

@@ -144,6 +144,7 @@ void EngineKnobs::setState(KnobId id, const KnobState& state) {
 uint64_t EngineKnobs::request(KnobId id, int64_t value) {
     std::lock_guard lock(m_mutex);
     m_states[size_t(id)].requested = value;
+    m_states[size_t(id)].reason.clear();  // was of an earlier request
     m_pending[size_t(id)] = value;
     return ++m_asked[size_t(id)];
 }

@@ -49,6 +49,8 @@ public:
     KnobState state(KnobId id) const;
     bool waiting(KnobId id) const;  // asked for and not applied yet
     int64_t effective(KnobId id) const { return state(id).effective; }
+    // As last asked for, brought into range: what is in force may lag behind.
+    int64_t wanted(KnobId id) const { return bounded(id, state(id).requested).effective; }
 
     // Calls apply(id, state) for every knob that waits, in table order; `state` comes with the
     // value to use in `effective` and is stored as apply leaves it.

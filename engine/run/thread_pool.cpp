@@ -62,8 +62,8 @@ struct ThreadPool::Impl {
     std::mutex mutex;  // only for sleeping
     std::condition_variable wake;
     std::vector<std::thread> workers;
-    std::vector<int> avoided;  // cores
-    cpu_set_t allowed;         // of the process, before any were avoided
+    std::vector<int> home, avoided;  // cores
+    cpu_set_t allowed;               // of the process, before any were chosen
 
     int64_t nextCut(int64_t from, int64_t items, int64_t grain) const;
     void cut(int64_t items, int64_t grain);
@@ -175,18 +175,24 @@ void ThreadPool::Impl::join() {
     workers.clear();
 }
 
-// Affinity of the caller and the workers, by `avoided`.
+// Affinity of the caller and the workers.
 void ThreadPool::Impl::place() {
-    cpu_set_t cores = allowed;
-    for (const int core : avoided) CPU_CLR(size_t(core), &cores);
-    if (CPU_COUNT(&cores) <= int(workers.size())) cores = allowed;
+    cpu_set_t rest = allowed, cores;
+    for (const int core : avoided) CPU_CLR(size_t(core), &rest);
+    CPU_ZERO(&cores);
+    for (const int core : home)
+        if (CPU_ISSET(size_t(core), &rest)) CPU_SET(size_t(core), &cores);
+    const auto tooFew = [&] { return CPU_COUNT(&cores) <= int(workers.size()); };
+    if (tooFew()) cores = rest;
+    if (tooFew()) cores = allowed;
     pthread_setaffinity_np(pthread_self(), sizeof cores, &cores);
     for (std::thread& t : workers) pthread_setaffinity_np(t.native_handle(), sizeof cores, &cores);
 }
 
-void ThreadPool::keepOff(const std::vector<int>& cores) {
-    if (cores == m_impl->avoided) return;
-    m_impl->avoided = cores;
+void ThreadPool::place(const std::vector<int>& home, const std::vector<int>& avoided) {
+    if (home == m_impl->home && avoided == m_impl->avoided) return;
+    m_impl->home = home;
+    m_impl->avoided = avoided;
     m_impl->place();
 }
 
@@ -208,7 +214,7 @@ void ThreadPool::resize(int threads) {
     if (std::max(1, threads) == this->threads()) return;
     m_impl->join();
     m_impl->start(std::max(1, threads));
-    if (!m_impl->avoided.empty()) m_impl->place();
+    if (!m_impl->home.empty() || !m_impl->avoided.empty()) m_impl->place();
 }
 
 int64_t ThreadPool::chunkBegin(int64_t items, int64_t grain, int index) const {

@@ -20,9 +20,10 @@ public:
     int threads() const;
     void resize(int threads);  // between regions, from the calling thread
 
-    // Keeps all threads off these processor cores, unless too few others are left for as many
-    // threads. Between regions, from the calling thread.
-    void keepOff(const std::vector<int>& cores);
+    // Where all threads run: on the cores of `home` ({}: all that this process may use) without
+    // those of `avoided`. When these are too few for as many threads, home does not count; when
+    // that is not enough, neither does avoided. Between regions, from the calling thread.
+    void place(const std::vector<int>& home, const std::vector<int>& avoided);
 
     // Runs body(begin, end) over [0, items) in chunks of at least `grain`, handed out dynamically;
     // returns when all are done. Called from one thread at a time; not reentrant.

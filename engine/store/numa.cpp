@@ -8,6 +8,8 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <mutex>
+#include <unordered_map>
 
 #include "engine/base/machine.h"
 
@@ -18,6 +20,10 @@ namespace {
 constexpr int kMostNodes = 1024;
 using NodeMask = std::array<unsigned long, kMostNodes / (8 * sizeof(unsigned long))>;
 constexpr int kWordBits = 8 * sizeof(unsigned long);
+constexpr size_t kPage = 4096, kHugePage = 2 << 20;
+// Kept free of a node, for others and for the kernel's own watermarks, which weigh more on small
+// ones: one part in so many, and so many bytes.
+constexpr int64_t kKeptPart = 32, kKeptBytes = 64 << 20;
 
 // libnuma's calls as of its interface 1.1, found at run time: the program starts without it.
 class SystemNuma final : public Numa {
@@ -38,29 +44,39 @@ public:
             m_refusal = "libnuma.so.1 lacks a function";
         else if (available() < 0)
             m_refusal = "the kernel offers no NUMA policy";
+        if (!m_refusal.empty()) return;
+        if (m_getPolicy(nullptr, m_allowed.data(), kMostNodes, nullptr, MPOL_F_MEMS_ALLOWED) != 0)
+            m_allowed[0] = 1;  // the first exists
+        for (int n = 0; n < kMostNodes; ++n)
+            if (m_allowed[size_t(n / kWordBits)] >> (n % kWordBits) & 1) m_nodesInUse.push_back(n);
     }
     // The library stays loaded: it keeps no state of ours, and others may use it.
 
     int nodes() const override { return m_nodes; }
     std::string refusal() const override { return m_refusal; }
 
-    Status place(std::span<std::byte> memory, NumaPlace place) override {
-        if (!m_refusal.empty()) return {Code::Unsupported, m_refusal};
+    Result<bool> place(std::span<std::byte> memory, NumaPlace place) override {
+        if (!m_refusal.empty()) return Status(Code::Unsupported, m_refusal);
+        const bool taken = ask({memory.data()})[0] >= 0;
         NodeMask mask{};
         int mode = MPOL_DEFAULT;
         if (place.mode == NumaMode::Bind) {
             mode = MPOL_BIND;
             mask[size_t(place.node / kWordBits)] |= 1UL << (place.node % kWordBits);
+            COLIBRI_TRY(findRoom(memory, place.node, taken));
         } else if (place.mode == NumaMode::Interleave) {
             mode = MPOL_INTERLEAVE;
-            for (int n = 0; n < m_nodes; ++n) mask[size_t(n / kWordBits)] |= 1UL << (n % kWordBits);
+            mask = m_allowed;
         }
         const bool free = mode == MPOL_DEFAULT;
-        const unsigned flags = free ? 0 : MPOL_MF_MOVE;
+        // Moving waits for every processor: only where there is something that this call moves.
+        const unsigned flags = mode == MPOL_BIND && taken ? MPOL_MF_MOVE : 0;
         if (m_mbind(memory.data(), memory.size(), mode, free ? nullptr : mask.data(),
-                    free ? 0 : kMostNodes, flags) == 0)
-            return {};
-        return {Code::Unsupported, std::string("mbind: ") + std::strerror(errno)};
+                    free ? 0 : kMostNodes, flags) != 0)
+            return Status(Code::Unsupported, std::string("mbind: ") + std::strerror(errno));
+        if (free || !taken) return true;
+        if (mode == MPOL_INTERLEAVE) return spread(memory);
+        return misplaced(memory, kPage, [&](const std::byte*) { return place.node; }).empty();
     }
 
     Result<NumaPlace> placeOf(const std::byte* memory) const override {
@@ -80,23 +96,91 @@ public:
     }
 
     std::vector<int> nodesOf(std::span<std::byte* const> pages) const override {
-        std::vector<int> nodes(pages.size(), -1);
-        if (!m_refusal.empty() || pages.empty()) return nodes;
-        std::vector<void*> at(pages.begin(), pages.end());
-        // Without a list of target nodes the call moves nothing and only tells.
-        if (m_movePages(0, at.size(), at.data(), nullptr, nodes.data(), 0) != 0)
-            std::fill(nodes.begin(), nodes.end(), -1);
+        if (!m_refusal.empty()) return std::vector<int>(pages.size(), -1);
+        std::vector<int> nodes = ask({pages.begin(), pages.end()});
         for (int& node : nodes) node = std::max(node, -1);
         return nodes;
     }
 
 private:
+    using Pages = std::vector<std::byte*>;
+
+    // The node of each page, or the kernel's -errno: ENOENT, nobody has written to it yet.
+    std::vector<int> ask(const Pages& pages) const {
+        std::vector<int> nodes(pages.size(), -EFAULT);
+        std::vector<void*> at(pages.begin(), pages.end());
+        // Without a list of target nodes the call moves nothing and only tells.
+        if (!at.empty() && m_movePages(0, at.size(), at.data(), nullptr, nodes.data(), 0) != 0)
+            std::fill(nodes.begin(), nodes.end(), -EFAULT);
+        return nodes;
+    }
+
+    // Those pages, one in every `step` bytes, that are taken and not on target(page).
+    template <typename Target>
+    Pages misplaced(std::span<std::byte> memory, size_t step, const Target& target) const {
+        Pages pages, elsewhere;
+        for (size_t at = 0; at < memory.size(); at += step) pages.push_back(memory.data() + at);
+        const std::vector<int> nodes = ask(pages);
+        for (size_t i = 0; i < pages.size(); ++i)
+            if (nodes[i] >= 0 && nodes[i] != target(pages[i])) elsewhere.push_back(pages[i]);
+        return elsewhere;
+    }
+
+    // Refuses when the node has no room for what is not on it yet. Counts what was promised to
+    // memory that nobody has written to so far, and keeps a part free for others.
+    Status findRoom(std::span<std::byte> memory, int node, bool taken) {
+        const NodeMemory all = nodeMemory(node);
+        if (all.free < 0) return {};
+        const auto here = [node](const std::byte*) { return node; };
+        size_t needed = taken ? misplaced(memory, kPage, here).size() * kPage : memory.size();
+        if (needed == 0) return {};
+        std::lock_guard lock(m_mutex);
+        std::erase_if(m_promised, [&](const auto& one) {  // written to by now, or unmapped
+            return ask({one.first + (one.second.bytes - 1) / kPage * kPage})[0] != -ENOENT;
+        });
+        for (const auto& [start, promise] : m_promised)
+            if (promise.node == node && start != memory.data()) needed += promise.bytes;
+        if (int64_t(needed) > all.free - all.total / kKeptPart - kKeptBytes)
+            return {Code::OutOfMemory,
+                    "node " + std::to_string(node) + " has no room for all experts"};
+        if (!taken) m_promised[memory.data()] = {memory.size(), node};
+        return {};
+    }
+
+    // Moves pages to where the kernel would have taken huge ones from: it deals them out by their
+    // address. A policy of interleaving by itself leaves pages where they are. Small pages go in
+    // the same large pieces, because those of several small slots may be one huge page.
+    bool spread(std::span<std::byte> memory) const {
+        const auto target = [&](const std::byte* page) {
+            const size_t number = size_t(reinterpret_cast<uintptr_t>(page)) / kHugePage;
+            return m_nodesInUse[number % m_nodesInUse.size()];
+        };
+        for (const size_t step : {kHugePage, kPage}) {  // a huge page moves as a whole
+            const Pages pages = misplaced(memory, step, target);
+            if (pages.empty()) continue;
+            std::vector<void*> at(pages.begin(), pages.end());
+            std::vector<int> targets, results(pages.size());
+            for (const std::byte* page : pages) targets.push_back(target(page));
+            m_movePages(0, at.size(), at.data(), targets.data(), results.data(), MPOL_MF_MOVE);
+        }
+        return misplaced(memory, kPage, target).empty();
+    }
+
     using Mbind = long (*)(void*, unsigned long, int, const unsigned long*, unsigned long,
                            unsigned);
     using GetPolicy = long (*)(int*, unsigned long*, unsigned long, void*, unsigned long);
     using MovePages = long (*)(int, unsigned long, void**, const int*, int*, int);
 
+    struct Promise {
+        size_t bytes = 0;
+        int node = 0;
+    };
+
     const int m_nodes;
+    NodeMask m_allowed{};                                // what this process may use
+    std::vector<int> m_nodesInUse;                       // the same
+    std::mutex m_mutex;                                  // guards the following
+    std::unordered_map<std::byte*, Promise> m_promised;  // bound and not written to yet
     void* m_library = nullptr;
     Mbind m_mbind = nullptr;
     GetPolicy m_getPolicy = nullptr;

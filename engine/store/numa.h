@@ -26,9 +26,11 @@ public:
     virtual int nodes() const = 0;
     // Why nothing can be placed here; "" when it can.
     virtual std::string refusal() const = 0;
-    // Says where the memory's pages are taken from; those already taken are moved. Errors carry
-    // the kernel's reason. REQUIRES: memory starts on a page
-    virtual Status place(std::span<std::byte> memory, NumaPlace place) = 0;
+    // Says where the memory's pages are taken from, and moves those already taken. False: some
+    // could not be moved now, because the kernel uses them or their node is full. Errors carry the
+    // reason: the kernel's, or that a node to bind to has no room, which would end the process at
+    // the first touch. REQUIRES: memory starts on a page
+    virtual Result<bool> place(std::span<std::byte> memory, NumaPlace place) = 0;
     // What the kernel holds to be said of this memory.
     virtual Result<NumaPlace> placeOf(const std::byte* memory) const = 0;
     // The node of the page at each address; -1: none taken yet, or not known.

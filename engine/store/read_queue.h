@@ -2,8 +2,8 @@
 // Reads of whole records, several in flight. Two ways to do it, with the same bytes and the same
 // errors: io_uring (one ring, one thread) and pread on threads.
 //
-// submit(), read() and forget() may be called from any thread. Done runs on a thread of the queue
-// that holds no lock of it.
+// submit(), read(), forget() and keepMovable() may be called from any thread. Done runs on a thread
+// of the queue that holds no lock of it.
 #pragma once
 
 #include <condition_variable>
@@ -15,6 +15,7 @@
 #include <string>
 #include <thread>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "engine/store/clock.h"
@@ -67,8 +68,11 @@ public:
     virtual void submit(const RecordRead& read) = 0;
     // The same, waited for by the caller; not counted in the depth.
     virtual ReadOutcome read(const RecordRead& read) = 0;
-    // The memory is about to be unmapped or moved; no read into it is under way.
+    // The memory is about to be unmapped; no read into it is under way.
     virtual void forget(std::byte* /*memory*/) {}
+    // Whether the kernel must be free to move the memory's pages between reads; no read into it is
+    // under way. Until said or forgotten it need not.
+    virtual void keepMovable(std::byte* /*memory*/, bool /*movable*/) {}
     // Ends the threads. A read under way is waited for, one not begun is dropped.
     virtual void stop() = 0;
     // How reads are done and why, e.g. "io_uring, registered buffers".
@@ -115,6 +119,7 @@ public:
     void submit(const RecordRead& read) override;
     ReadOutcome read(const RecordRead& read) override;
     void forget(std::byte* memory) override;
+    void keepMovable(std::byte* memory, bool movable) override;
     void stop() override;
     std::string text() const override;
 
@@ -133,6 +138,7 @@ private:
     void land(const Ring::Landed& landed);
     Ring::Read request(uint64_t tag);
     int bufferOf(std::span<std::byte> memory);
+    void unregister(std::byte* memory);
 
     const std::unique_ptr<Reader> m_reader;
     std::unique_ptr<Ring> m_ring;  // gone after stop()
@@ -149,6 +155,7 @@ private:
     std::vector<Operation> m_submitted;
     bool m_stopping = false;
     std::unordered_map<std::byte*, int> m_buffers;  // registered: memory -> index
+    std::unordered_set<std::byte*> m_movable;       // not to be registered
     std::string m_refusal;                          // why no more memory is registered
 };
 

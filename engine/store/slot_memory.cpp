@@ -11,6 +11,7 @@ namespace {
 
 constexpr size_t kPage = 4096;
 constexpr size_t kHugePage = 2 << 20;
+constexpr size_t kTurns = 8;  // even over 2, 4 and 8 nodes
 
 size_t roundUp(size_t n, size_t unit) {
     return (n + unit - 1) / unit * unit;
@@ -26,14 +27,18 @@ std::byte* map(size_t bytes) {
 std::byte* SlotMemory::allocate(int64_t bytes) {
     const size_t size = roundUp(size_t(bytes), kPage);
     if (size < kHugePage) return map(size);
-    // Map a huge page too much and cut both ends off: the slot starts on a huge page.
-    std::byte* const wide = map(size + kHugePage);
+    // Map more than needed and cut both ends off, so that the slot starts on a huge page. The
+    // kernel picks the node of an interleaved huge page by its number. Slots that all started at
+    // an even one would have most of their memory on one of two nodes: the numbers take turns.
+    constexpr size_t kSpare = kTurns * kHugePage;
+    std::byte* const wide = map(size + kSpare);
     if (wide == nullptr) return nullptr;
-    const size_t head = roundUp(size_t(reinterpret_cast<uintptr_t>(wide)), kHugePage) -
-                        size_t(reinterpret_cast<uintptr_t>(wide));
+    size_t number = roundUp(size_t(reinterpret_cast<uintptr_t>(wide)), kHugePage) / kHugePage;
+    number += (m_large++ + kTurns - number % kTurns) % kTurns;
+    const size_t head = number * kHugePage - size_t(reinterpret_cast<uintptr_t>(wide));
     std::byte* const slot = wide + head;
     if (head > 0) munmap(wide, head);
-    if (head < kHugePage) munmap(slot + size, kHugePage - head);
+    if (head < kSpare) munmap(slot + size, kSpare - head);
     // Only an advice: fewer page faults and TLB misses. A last part that is no whole huge page
     // stays in small pages, so that a slot never takes more than its record.
     madvise(slot, size, MADV_HUGEPAGE);

@@ -3,6 +3,7 @@
 // memory to the system. Tests replace it to make allocations fail.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -12,11 +13,15 @@ class SlotMemory {
 public:
     virtual ~SlotMemory() = default;
     // `bytes` of zeroed memory aligned to 4096 (2 MiB for large slots); nullptr when there is
-    // none. Pages are taken from the system at first use.
+    // none. Pages are taken from the system at first use. Large slots begin at addresses that
+    // take turns in the nodes over which the kernel interleaves huge pages.
     virtual std::byte* allocate(int64_t bytes);
     virtual void free(std::byte* memory, int64_t bytes);
     // Bytes this process may still take; 0: not known.
     virtual int64_t freeBytes();
+
+private:
+    std::atomic<size_t> m_large{0};  // slots mapped so far
 };
 
 }  // namespace colibri

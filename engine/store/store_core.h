@@ -165,6 +165,8 @@ private:
     void placeNew(std::byte* memory);
     int64_t misplaced(size_t& from) const;
     void moverLoop();
+    std::vector<std::byte*> someSlots() const;       // REQUIRES the lock
+    std::string movedText() const;                   // ... too
     void bindToCore(Worker& worker, int64_t index);  // REQUIRES m_startMutex
     KnobState coreState(int64_t thread);             // ... without the lock
 

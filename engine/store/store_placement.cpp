@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstring>
 #include <system_error>
@@ -15,8 +16,13 @@ namespace colibri {
 
 namespace {
 
-constexpr int kMostCores = 1024;       // what a cpu_set_t holds
+constexpr int kMostCores = 1024;  // what a cpu_set_t holds
+constexpr size_t kNumaModes = 3;
 constexpr size_t kSampledSlots = 256;  // asked of the kernel at once
+// How often and how long slots that do not move are tried again: kernel 6.1 holds pages that
+// io_uring no longer needs for a second or two.
+constexpr int64_t kMoveRounds = 50;
+constexpr std::chrono::milliseconds kMovePause{100};
 
 }  // namespace
 
@@ -52,8 +58,8 @@ void StoreCore::setNuma(NumaMode mode, int64_t node) {
 void StoreCore::placeNew(std::byte* memory) {
     m_placed[memory] = m_placeSerial;
     if (m_place.mode == NumaMode::Off) return;
-    const Status status = m_parts.numa->place({memory, size_t(m_slotBytes)}, m_place);
-    if (!status.ok()) m_numaReason = status.message();
+    const auto placed = m_parts.numa->place({memory, size_t(m_slotBytes)}, m_place);
+    if (!placed.ok()) m_numaReason = placed.status().message();
 }
 
 // A slot that lies where an earlier setting wanted it, looked for from `from` on; -1: none can be
@@ -69,12 +75,23 @@ int64_t StoreCore::misplaced(size_t& from) const {
 }
 
 // Moves slots in the background, one at a time: a slot is pinned while it moves, and its readers
-// are not disturbed. A record being read cannot be moved: it waits for its turn.
+// are not disturbed. A record being read cannot be moved: it waits for its turn. One that the
+// kernel will not move now is tried again, as long as that helps.
 void StoreCore::moverLoop() {
     pthread_setname_np(pthread_self(), "expert-numa");
     Lock lock(m_mutex);
     size_t from = 0;
+    uint32_t serial = m_placeSerial;
+    int64_t inVain = 0, rounds = 0;  // slots in a row that did not move; rounds of nothing else
     while (!m_stopping) {
+        if (serial != m_placeSerial) inVain = rounds = 0;
+        serial = m_placeSerial;
+        if (inVain > 0 && inVain >= m_misplaced) {
+            inVain = 0;
+            ++rounds;
+            m_moverCv.wait_for(lock, kMovePause);
+            continue;
+        }
         const int64_t key = misplaced(from);
         if (key < 0) {
             if (m_misplaced > 0)  // all that is left is being read
@@ -86,15 +103,25 @@ void StoreCore::moverLoop() {
         Entry& e = m_entries[size_t(key)];
         std::byte* const memory = e.memory;
         const NumaPlace place = m_place;
-        const uint32_t serial = m_placeSerial;
         ++e.pins;
         lock.unlock();
-        m_parts.queue->forget(memory);  // registered pages do not move
-        const Status status = m_parts.numa->place({memory, size_t(m_slotBytes)}, place);
+        m_parts.queue->keepMovable(memory, true);
+        const auto moved = m_parts.numa->place({memory, size_t(m_slotBytes)}, place);
+        const bool done = !moved.ok() || *moved || rounds == kMoveRounds;
+        if (done) m_parts.queue->keepMovable(memory, false);
         lock.lock();
-        m_placed[memory] = serial;
-        if (serial == m_placeSerial) --m_misplaced;
-        if (!status.ok()) m_numaReason = status.message();
+        if (done) {
+            m_placed[memory] = serial;
+            if (serial == m_placeSerial) --m_misplaced;
+            inVain = 0;
+            if (rounds < kMoveRounds) rounds = 0;
+        } else {
+            ++inVain;
+        }
+        if (!moved.ok())
+            m_numaReason = moved.status().message();
+        else if (done && !*moved)
+            m_numaReason = "the kernel keeps some pages where they are";
         --e.pins;
         if (!held(e)) letGo(uint32_t(key));
         unlockAndFree(lock);
@@ -109,16 +136,40 @@ std::string StoreCore::numaModeProblem(NumaMode mode) const {
 }
 
 KnobState StoreCore::numaModeState() {
-    Lock lock(m_mutex);
-    KnobState state{int64_t(m_numaRequested.mode), int64_t(m_place.mode), m_numaReason};
-    if (m_placed.empty()) return state;
-    // What the kernel says goes before what it was told.
-    if (const auto place = m_parts.numa->placeOf(m_placed.begin()->first))
-        state.effective = int64_t(place->mode);
-    const auto all = int64_t(m_placed.size());
-    if (m_misplaced > 0)
-        state.reason = formatCount(all - m_misplaced) + " of " + formatCount(all) + " slots moved";
+    KnobState state;
+    std::vector<std::byte*> slots;
+    {
+        Lock lock(m_mutex);
+        state = {int64_t(m_numaRequested.mode), int64_t(m_place.mode), m_numaReason};
+        if (m_misplaced > 0) {
+            state.reason = movedText();
+            return state;
+        }
+        slots = someSlots();
+    }
+    // What the kernel says of most slots goes before what it was told. It may say so of one that
+    // has been given back meanwhile; then that one does not count.
+    std::array<int, kNumaModes> counts{};
+    for (const std::byte* slot : slots)
+        if (const auto place = m_parts.numa->placeOf(slot)) ++counts[size_t(place->mode)];
+    const auto most = std::max_element(counts.begin(), counts.end());
+    if (*most > 0) state.effective = most - counts.begin();
     return state;
+}
+
+std::string StoreCore::movedText() const {
+    const auto all = int64_t(m_placed.size());
+    return formatCount(all - m_misplaced) + " of " + formatCount(all) + " slots moved";
+}
+
+// Evenly over all, as many as can be asked after at once.
+std::vector<std::byte*> StoreCore::someSlots() const {
+    std::vector<std::byte*> slots;
+    const size_t step = std::max<size_t>(1, m_placed.size() / kSampledSlots);
+    size_t i = 0;
+    for (const auto& [memory, serial] : m_placed)
+        if (i++ % step == 0) slots.push_back(memory);
+    return slots;
 }
 
 KnobState StoreCore::numaNodeState() {
@@ -130,12 +181,11 @@ KnobState StoreCore::numaNodeState() {
         Lock lock(m_mutex);
         state.requested = state.effective = m_numaRequested.node;
         reason = m_numaReason;
-        if (m_place.mode == NumaMode::Bind) {
-            const size_t step = std::max<size_t>(1, m_placed.size() / kSampledSlots);
-            size_t i = 0;
-            for (const auto& [memory, serial] : m_placed)
-                if (i++ % step == 0) slots.push_back(memory);
+        if (m_place.mode == NumaMode::Bind && m_misplaced > 0) {
+            state.reason = movedText();
+            return state;
         }
+        if (m_place.mode == NumaMode::Bind) slots = someSlots();
     }
     if (state.requested >= nodes) {
         state.effective = nodes - 1;

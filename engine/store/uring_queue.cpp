@@ -123,7 +123,7 @@ int UringQueue::bufferOf(std::span<std::byte> memory) {
     {
         std::lock_guard lock(m_mutex);
         if (const auto it = m_buffers.find(memory.data()); it != m_buffers.end()) return it->second;
-        if (!m_refusal.empty()) return -1;
+        if (!m_refusal.empty() || m_movable.contains(memory.data())) return -1;
     }
     const int index = m_ring->addBuffer(memory);
     std::lock_guard lock(m_mutex);
@@ -135,6 +135,25 @@ int UringQueue::bufferOf(std::span<std::byte> memory) {
 }
 
 void UringQueue::forget(std::byte* memory) {
+    unregister(memory);
+    std::lock_guard lock(m_mutex);
+    m_movable.erase(memory);
+}
+
+// The kernel does not move registered pages. Older ones (6.1) hold them for a second or more after
+// that has ended, so the memory must not be registered again by a read meanwhile.
+void UringQueue::keepMovable(std::byte* memory, bool movable) {
+    {
+        std::lock_guard lock(m_mutex);
+        if (movable)
+            m_movable.insert(memory);
+        else
+            m_movable.erase(memory);
+    }
+    if (movable) unregister(memory);
+}
+
+void UringQueue::unregister(std::byte* memory) {
     int index = -1;
     {
         std::lock_guard lock(m_mutex);

@@ -9,9 +9,11 @@
 #include <fstream>
 #include <thread>
 
+#include "engine/base/machine.h"
 #include "engine/include/colibri.h"
 #include "tests/engine/run/run_fixture.h"
 
+using colibri::numaNodes;
 using namespace colibri::test;
 
 namespace {
@@ -210,6 +212,25 @@ private slots:
         QCOMPARE(colibri_set_knob(ctx.get(), nullptr, "1"), COLIBRI_ERROR_INVALID_ARGUMENT);
         QCOMPARE(colibri_set_cache_size(nullptr, 4), COLIBRI_ERROR_INVALID_ARGUMENT);
         QCOMPARE(colibri_get_bound_numa_node(ctx.get()), -1);
+    }
+
+    // Where there are two nodes (tests/numa-vm), also while experts are in memory.
+    void bindsToANode() {
+        const Context ctx = open({.model_path = m_model.c_str()});
+        QVERIFY2(ctx, colibri_last_error());
+        const std::vector<int32_t> ids = somePrompt(40, kVocab);
+        const Scored before = score(ctx.get(), ids, kVocab);
+        const bool two = numaNodes() > 1;
+        for (const int node : {1, 0, 1}) {
+            const colibri_status_t status = colibri_bind_to_numa_node(ctx.get(), node);
+            if (node > 0 && !two) QCOMPARE(status, COLIBRI_ERROR_INVALID_ARGUMENT);
+            if (two) QCOMPARE(status, COLIBRI_SUCCESS);
+            if (two) QTRY_COMPARE(colibri_get_bound_numa_node(ctx.get()), node);
+            QVERIFY(score(ctx.get(), ids, kVocab).logits == before.logits);
+        }
+        QCOMPARE(colibri_bind_to_numa_node(ctx.get(), -1), COLIBRI_SUCCESS);
+        QCOMPARE(colibri_get_bound_numa_node(ctx.get()), -1);
+        QCOMPARE(colibri_bind_to_numa_node(ctx.get(), 900), COLIBRI_ERROR_INVALID_ARGUMENT);
     }
 
     void aConfigFileSetsWhatTheFieldsLeave() {

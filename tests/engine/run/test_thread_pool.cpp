@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include <sched.h>
+
 #include <QtTest>
 #include <atomic>
 #include <chrono>
@@ -91,6 +93,45 @@ private slots:
             });
             QCOMPARE(sum.load(), int64_t(4950));
         }
+    }
+
+    // Where threads run follows the cores they are given, as long as there is one for each.
+    void threadsGoHomeAndKeepOff() {
+        cpu_set_t allowed;
+        QCOMPARE(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+        std::vector<int> cores;
+        for (int core = 0; core < CPU_SETSIZE; ++core)
+            if (CPU_ISSET(size_t(core), &allowed)) cores.push_back(core);
+        const int first = cores.front(), last = cores.back();
+        if (first == last) QSKIP("this process may run on one core only");
+        const auto here = [] {
+            cpu_set_t set;
+            CPU_ZERO(&set);
+            pthread_getaffinity_np(pthread_self(), sizeof set, &set);
+            std::vector<int> list;
+            for (int core = 0; core < CPU_SETSIZE; ++core)
+                if (CPU_ISSET(size_t(core), &set)) list.push_back(core);
+            return list;
+        };
+        std::thread([&] {  // leaves the test's own thread where it may run
+            ThreadPool pool(1);
+            pool.place({first}, {});
+            QCOMPARE(here(), std::vector<int>{first});
+            pool.place({first}, {first});  // nothing is left of home
+            QCOMPARE(here(), std::vector<int>(cores.begin() + 1, cores.end()));
+            pool.place({}, {last});
+            QCOMPARE(here(), std::vector<int>(cores.begin(), cores.end() - 1));
+            pool.place({}, cores);  // nothing is left
+            QCOMPARE(here(), cores);
+            pool.place({last}, {});
+            pool.resize(2);  // one core is too few for two
+            QCOMPARE(here(), cores);
+            pool.resize(1);
+            QCOMPARE(here(), std::vector<int>{last});
+            pool.place({}, {});
+            QCOMPARE(here(), cores);
+        })
+            .join();
     }
 };
 

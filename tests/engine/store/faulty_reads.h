@@ -45,6 +45,8 @@ public:
         return m_held;
     }
 
+    std::atomic<int> m_registered{0};  // slots, with the kernel
+
     // A read begins: how much of it may be read.
     int64_t most(int64_t bytes) {
         std::lock_guard lock(m_mutex);
@@ -150,8 +152,15 @@ public:
         }
     }
     void wake() override { m_ring->wake(); }
-    int addBuffer(std::span<std::byte> memory) override { return m_ring->addBuffer(memory); }
-    void removeBuffer(int index) override { m_ring->removeBuffer(index); }
+    int addBuffer(std::span<std::byte> memory) override {
+        const int index = m_ring->addBuffer(memory);
+        if (index >= 0) ++m_faults->m_registered;
+        return index;
+    }
+    void removeBuffer(int index) override {
+        m_ring->removeBuffer(index);
+        --m_faults->m_registered;
+    }
 
 private:
     const std::unique_ptr<Ring> m_ring;

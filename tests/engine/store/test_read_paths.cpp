@@ -232,6 +232,40 @@ private slots:
         }
         QCOMPARE(loads, 4);
     }
+
+    // Memory that is to be moved is not registered, nor at the reads of the meantime.
+    void movableMemoryIsNotRegistered() {
+        const ExpertFolder folder(1, 4, kBytes);
+        const auto faults = std::make_shared<Faults>();
+        const auto queue = faultyQueue(folder, true, faults);
+        if (queue == nullptr) QSKIP("no io_uring here");
+        const StoreShape shape = StoreFactory::shapeOf(folder.info);
+        ManualClock clock;
+        QVERIFY(queue->start(shape, clock, 4, [](uint32_t, const ReadOutcome&) {}).ok());
+        SlotMemory memory;
+        std::byte* const slot = memory.allocate(kBytes);
+        const auto read = [&](int64_t expert) {
+            const ReadOutcome outcome = queue->read({0, 0, expert, {slot, kBytes}});
+            return outcome.status.ok() && recordIs(slot, 0, expert, kBytes);
+        };
+        QVERIFY(read(0));
+        if (faults->m_registered == 0) QSKIP("the kernel registers no memory here");
+        QCOMPARE(faults->m_registered.load(), 1);
+        queue->keepMovable(slot, true);
+        QCOMPARE(faults->m_registered.load(), 0);
+        QVERIFY(read(1));
+        QCOMPARE(faults->m_registered.load(), 0);
+        queue->keepMovable(slot, false);
+        QVERIFY(read(2));
+        QCOMPARE(faults->m_registered.load(), 1);
+        queue->keepMovable(slot, true);
+        queue->forget(slot);
+        QVERIFY(read(3));
+        QCOMPARE(faults->m_registered.load(), 1);
+        queue->forget(slot);
+        queue->stop();
+        memory.free(slot, kBytes);
+    }
 };
 
 QTEST_GUILESS_MAIN(TestReadPaths)

@@ -19,11 +19,15 @@ class FakeNuma final : public Numa {
 public:
     int nodes() const override { return 4; }
     std::string refusal() const override { return m_refusal; }
-    Status place(std::span<std::byte> memory, NumaPlace place) override {
+    Result<bool> place(std::span<std::byte> memory, NumaPlace place) override {
         std::lock_guard lock(m_mutex);
-        if (m_fail) return {Code::Unsupported, "mbind: Operation not permitted"};
+        if (m_fail) return Status(Code::Unsupported, "mbind: Operation not permitted");
+        if (m_busy > 0) {
+            --m_busy;
+            return false;
+        }
         m_places[memory.data()] = place;
-        return {};
+        return true;
     }
     Result<NumaPlace> placeOf(const std::byte* memory) const override {
         std::lock_guard lock(m_mutex);
@@ -49,12 +53,18 @@ public:
         m_fail = fail;
         m_stuck = stuck;
     }
+    // So many calls will move nothing.
+    void busy(int calls) {
+        std::lock_guard lock(m_mutex);
+        m_busy = calls;
+    }
     std::string m_refusal;
 
 private:
     mutable std::mutex m_mutex;
     std::map<const std::byte*, NumaPlace> m_places;
     bool m_fail = false, m_stuck = false;
+    int m_busy = 0;
 };
 
 }  // namespace
@@ -128,6 +138,17 @@ private slots:
         for (const Ticket& t : tickets) QVERIFY(rig.store->wait(t).ok());
     }
 
+    void whatDoesNotMoveIsTriedAgain() {
+        FakeNuma* numa = nullptr;
+        Rig rig = rigOn(numa);
+        QVERIFY(fill(rig));
+        numa->busy(50);  // a whole round and a part of the next
+        rig.store->setNuma(NumaMode::Bind, 3);
+        QTRY_COMPARE(numa->on({NumaMode::Bind, 3}), size_t(32));
+        QTRY_VERIFY(rig.store->numaModeState().reason.empty());
+        QVERIFY(fill(rig));
+    }
+
     void refusalsAreTold() {
         FakeNuma* numa = nullptr;
         Rig without = rigOn(numa, "libnuma.so.1 is not installed");
@@ -171,8 +192,9 @@ private slots:
         SlotMemory memory;
         std::byte* const slot = memory.allocate(3 << 20);
         std::memset(slot, 1, 3 << 20);
-        const Status status = numa->place({slot, 3 << 20}, {NumaMode::Bind, 0});
-        if (!status.ok()) QSKIP(status.message().c_str());
+        const auto placed = numa->place({slot, 3 << 20}, {NumaMode::Bind, 0});
+        if (!placed.ok()) QSKIP(placed.status().message().c_str());
+        QVERIFY(*placed);
         QVERIFY(*numa->placeOf(slot) == (NumaPlace{NumaMode::Bind, 0}));
         QCOMPARE(numa->nodesOf(std::vector<std::byte*>{slot}), std::vector<int>{0});
         QVERIFY(numa->place({slot, 3 << 20}, {NumaMode::Interleave, 0}).ok());
