@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/convert/input.h"
 
-#include <sys/uio.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include <memory>
 #include <new>
 #include <utility>
+#include <vector>
 
 namespace colibri {
 
@@ -26,36 +27,45 @@ struct FreeWindow {
 
 }  // namespace
 
+void InputFile::Unmap::operator()(std::byte* start) const {
+    ::munmap(start, bytes);
+}
+
 Result<InputFile> InputFile::open(const std::filesystem::path& path) {
     Result<File> file = File::open(path, File::Mode::Read);
     if (!file) return file.status();
     Result<File> direct = File::open(path, File::Mode::ReadDirect);
     if (!direct) return direct.status();
-    return InputFile(std::move(*file), std::move(*direct));
+    Result<int64_t> size = file->size();
+    if (!size) return size.status();
+    InputFile input(std::move(*file), std::move(*direct), *size);
+    if (*size == 0 || !input.m_direct.direct()) return input;
+    void* map = ::mmap(nullptr, size_t(*size), PROT_READ, MAP_SHARED, input.m_file.fd(), 0);
+    if (map != MAP_FAILED) {
+        input.m_map =
+            std::unique_ptr<std::byte[], Unmap>(static_cast<std::byte*>(map), Unmap{size_t(*size)});
+    }
+    return input;
 }
 
 Status InputFile::readAt(int64_t offset, std::span<std::byte> out) const {
-    if (m_direct.direct() && out.size() >= kLong) {
-        size_t done = readCached(offset, out);
-        if (out.size() - done >= kLong) {
-            done += readDirect(offset + int64_t(done), out.subspan(done));
-        }
+    const bool within = offset + int64_t(out.size()) <= m_size;
+    if (within && out.size() >= kLong && !cached(offset, out.size())) {
+        const size_t done = readDirect(offset, out);
         offset += int64_t(done);
         out = out.subspan(done);
     }
     return m_file.readAt(offset, out);  // also says what is wrong with the rest
 }
 
-// How many bytes from the beginning the page cache had.
-size_t InputFile::readCached(int64_t offset, std::span<std::byte> out) const {
-    size_t done = 0;
-    while (done < out.size()) {
-        const iovec rest = {out.data() + done, out.size() - done};
-        const ssize_t n = ::preadv2(m_file.fd(), &rest, 1, offset + int64_t(done), RWF_NOWAIT);
-        if (n <= 0) break;
-        done += size_t(n);
-    }
-    return done;
+// The kernel tells of a mapping which pages it holds; nothing is read through it. (Asking by a read
+// that may not wait makes it read ahead.)
+bool InputFile::cached(int64_t offset, size_t bytes) const {
+    const int64_t start = offset / kPageBytes * kPageBytes;
+    const auto length = size_t(offset + int64_t(bytes) - start);
+    std::vector<unsigned char> held((length + kPageBytes - 1) / kPageBytes);
+    if (!m_map || ::mincore(m_map.get() + start, length, held.data()) != 0) return true;
+    return std::all_of(held.begin(), held.end(), [](unsigned char page) { return page & 1; });
 }
 
 // How many bytes from the beginning could be read past the cache: all, unless something is wrong.

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <span>
 
 #include "engine/base/file.h"
@@ -22,11 +23,19 @@ public:
     Status readAt(int64_t offset, std::span<std::byte> out) const;
 
 private:
-    InputFile(File file, File direct) : m_file(std::move(file)), m_direct(std::move(direct)) {}
-    size_t readCached(int64_t offset, std::span<std::byte> out) const;
+    InputFile(File file, File direct, int64_t size)
+        : m_file(std::move(file)), m_direct(std::move(direct)), m_size(size) {}
+    bool cached(int64_t offset, size_t bytes) const;  // all of it; also when that is not known
     size_t readDirect(int64_t offset, std::span<std::byte> out) const;
 
+    struct Unmap {
+        size_t bytes;
+        void operator()(std::byte* start) const;
+    };
+
     File m_file, m_direct;
+    int64_t m_size;  // when it was opened
+    std::unique_ptr<std::byte[], Unmap> m_map;
 };
 
 }  // namespace colibri

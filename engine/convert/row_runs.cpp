@@ -19,7 +19,7 @@ namespace {
 constexpr int64_t kRunBytes = 1 << 20;  // as f32: it stays in a core's cache until it is encoded
 constexpr int kMostThreads = 32;
 // More than cores, so that some encode while others wait for the disk.
-constexpr int kReaders = 2;
+constexpr int kReaders = 4;
 
 constexpr uint32_t kInfinityBits = 0x7f800000u;
 

@@ -331,13 +331,14 @@ Status Checkpoint::readFloats(const RowView& view, int64_t row, int64_t n,
 }
 
 Result<std::string> Checkpoint::fingerprint(const std::string& extra) const {
-    std::string text = extra;
+    Fingerprinter all;
+    all.update(extra);
     std::vector<const SourceTensor*> sorted;
     for (const SourceTensor& t : m_tensors) sorted.push_back(&t);
     std::sort(sorted.begin(), sorted.end(),
               [](auto* a, auto* b) { return a->name < b->name; });
     for (const SourceTensor* t : sorted) {
-        text += "\n" + t->name + " " + t->typeName + " " + shapeText(t->shape);
+        all.update("\n" + t->name + " " + t->typeName + " " + shapeText(t->shape));
     }
     // Each is a wait for the disk: several at a time.
     COLIBRI_TRY(makeInOrder<std::string>(
@@ -353,10 +354,10 @@ Result<std::string> Checkpoint::fingerprint(const std::string& extra) const {
             return Status();
         },
         [&](int64_t, std::string& samples) {
-            text += samples;
+            all.update(samples);
             return Status();
         }));
-    return fingerprintOf(text);
+    return all.hex();
 }
 
 }  // namespace colibri

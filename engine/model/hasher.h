@@ -27,10 +27,28 @@ private:
     std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> m_state;
 };
 
-// 32 hex digits of the xxh3-128 of a text.
+// 32 hex digits of the xxh3-128 of a text, whole or in pieces.
+class Fingerprinter {
+public:
+    Fingerprinter() : m_state(XXH3_createState(), &XXH3_freeState) {
+        XXH3_128bits_reset(m_state.get());
+    }
+
+    void update(std::string_view text) {
+        XXH3_128bits_update(m_state.get(), text.data(), text.size());
+    }
+    std::string hex() const {
+        const XXH128_hash_t hash = XXH3_128bits_digest(m_state.get());
+        return hexHash(hash.high64) + hexHash(hash.low64);
+    }
+
+private:
+    std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> m_state;
+};
 inline std::string fingerprintOf(std::string_view text) {
-    XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
-    return hexHash(hash.high64) + hexHash(hash.low64);
+    Fingerprinter all;
+    all.update(text);
+    return all.hex();
 }
 
 }  // namespace colibri
