@@ -17,17 +17,21 @@ namespace {
 // Prepared activations that pass over a panel together: a share of the second-level cache.
 constexpr int64_t kPortionBytes = int64_t(128) << 10;
 
-// How far ahead of its use a weight is asked for when one row passes over it. The arithmetic keeps
-// the core from running far enough ahead by itself, and the hardware's prefetcher stops at pages:
-// q4_0 streams 1.4 times as fast so; 1 KiB brings half of that, more than 4 KiB no more.
-constexpr int64_t kAhead = 4096;
+// How far ahead of its use a weight is asked for when one row passes over it: into the second-level
+// cache, and once more into the first. The arithmetic keeps the core from running far enough ahead
+// by itself, and the hardware's prefetcher stops at pages: q4_0 streams at 0.5 of plain reads
+// without, at 0.87 with the second level alone, at 0.97 with both.
+constexpr int64_t kFarAhead = 8192, kNearAhead = 4096;
 
 template <int R, size_t Bytes>
 inline void askAhead(const void* at) {
     if constexpr (R == 1) {
-        const char* p = static_cast<const char*>(at) + kAhead;
+        const char* p = static_cast<const char*>(at);
 #pragma GCC unroll 16
-        for (size_t i = 0; i < Bytes; i += 64) __builtin_prefetch(p + i, 0, 2);
+        for (size_t i = 0; i < Bytes; i += 64) {
+            __builtin_prefetch(p + kFarAhead + i, 0, 2);
+            __builtin_prefetch(p + kNearAhead + i, 0, 3);
+        }
     }
 }
 

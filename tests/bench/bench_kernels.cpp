@@ -197,8 +197,9 @@ void benchAttention(const Set& set) {
         std::vector<float> scratch(heads * kPositions);
         const double seconds = secondsOf([&] {
             for (int g = 0; g < kKvHeads; ++g) {
-                set.kernels->attention({q.data(), heads, kDim, pages.data() + g * kPages, true, 0,
-                                        kPositions, 0.09f, nullptr, scratch.data(), out.data()});
+                set.kernels->attention({q.data(), heads, kDim, 0, pages.data() + g * kPages,
+                                        KvType::F16, 0, kPositions, 0.09f, nullptr, scratch.data(),
+                                        out.data()});
             }
         });
         std::printf("  %d heads per KV head: %.1f GB/s of KV, %.1f GMAC/s", heads,
