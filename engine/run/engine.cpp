@@ -161,7 +161,7 @@ void Engine::Impl::startThreads() {
     note(store->warning());
     scheduler = std::make_unique<Scheduler>(Scheduler::Setup{&info, tokenizer.get(), store.get(),
                                                              forward.get(), ring, contextLength,
-                                                             [this] { applyKnobs(); }});
+                                                             [this] { applyKnobs(); }, kernels});
     scheduler->runAlone([this] {
         for (const KnobId id : {KnobId::PrefillChunk, KnobId::BatchTimeout, KnobId::MaxBatch}) {
             setBatching(id, knobs->effective(id));

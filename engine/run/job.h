@@ -10,10 +10,10 @@
 namespace colibri {
 
 struct Scheduler::Job {
-    Job(Request r, RequestCallbacks c)
+    Job(Request r, RequestCallbacks c, const KernelSet& kernels)
         : request(std::move(r)),
           callbacks(std::move(c)),
-          sampler(request.sampling, request.prompt),
+          sampler(request.sampling, request.prompt, kernels),
           text(request.stops) {}
 
     // Tokens of the prompt that are not computed yet.

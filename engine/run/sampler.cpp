@@ -3,8 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace colibri {
+
+namespace {
+constexpr float kMost = std::numeric_limits<float>::max();
+}
 
 double uniformDraw(uint64_t seed, uint64_t index) {
     uint64_t z = seed + (index + 1) * 0x9e3779b97f4a7c15ull;
@@ -14,7 +19,9 @@ double uniformDraw(uint64_t seed, uint64_t index) {
     return double(z >> 11) * 0x1.0p-53;
 }
 
-Sampler::Sampler(const Sampling& sampling, std::span<const int32_t> prompt) : m_sampling(sampling) {
+Sampler::Sampler(const Sampling& sampling, std::span<const int32_t> prompt,
+                 const KernelSet& kernels)
+    : m_sampling(sampling), m_kernels(&kernels) {
     if (sampling.repetitionPenalty != 1) m_seen.insert(prompt.begin(), prompt.end());
 }
 
@@ -37,14 +44,61 @@ std::optional<int32_t> Sampler::greedy() const {
     return best;
 }
 
-// The `count` best candidates in front, in order.
-void Sampler::sortBest(size_t count) {
-    const auto better = [](const Candidate& a, const Candidate& b) {
-        return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
-    };
-    count = std::min(count, m_candidates.size());
-    std::partial_sort(m_candidates.begin(), m_candidates.begin() + std::ptrdiff_t(count),
-                      m_candidates.end(), better);
+bool Sampler::better(const Candidate& a, const Candidate& b) {
+    return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
+}
+
+// Leaves the candidates that are not worse than one of them, in their order.
+void Sampler::keepTo(const Candidate& last) {
+    std::erase_if(m_candidates, [&](const Candidate& c) { return better(last, c); });
+}
+
+void Sampler::keepTopK() {
+    m_ranked = m_candidates;
+    const auto last = m_ranked.begin() + (m_sampling.topK - 1);
+    std::nth_element(m_ranked.begin(), last, m_ranked.end(), better);
+    keepTo(*last);
+}
+
+// Softmax over the candidates.
+void Sampler::weigh() {
+    m_weights.resize(m_candidates.size());
+    for (size_t i = 0; i < m_weights.size(); ++i) m_weights[i] = m_candidates[i].logit;
+    m_kernels->softmax(m_weights.data(), int64_t(m_weights.size()));
+    for (size_t i = 0; i < m_weights.size(); ++i) m_candidates[i].weight = m_weights[i];
+}
+
+double Sampler::total() const {
+    double sum = 0;
+    for (const Candidate& c : m_candidates) sum += double(c.weight);
+    return sum;
+}
+
+// The smallest leading set whose share reaches topP; at least one. Sorting a vocabulary would take
+// longer than many a model: the end of the set is searched for by halves.
+void Sampler::keepTopP() {
+    const double all = total(), enough = double(m_sampling.topP) * all;
+    // So light that all of them together are not needed.
+    const double light = (all - enough) / double(m_candidates.size()) / 2;
+    m_ranked.clear();
+    for (const Candidate& c : m_candidates) {
+        if (double(c.weight) >= light) m_ranked.push_back(c);
+    }
+    auto first = m_ranked.begin(), last = m_ranked.end();
+    double before = 0;  // weight of what is better than *first
+    while (last - first > 1) {
+        const auto middle = first + (last - first) / 2;
+        std::nth_element(first, middle, last, better);
+        double half = 0;
+        for (auto c = first; c != middle; ++c) half += double(c->weight);
+        if (before + half >= enough) {
+            last = middle;
+        } else {
+            before += half;
+            first = middle;
+        }
+    }
+    keepTo(*first);
 }
 
 // One draw from what temperature, top-k, top-p and min-p leave.
@@ -52,47 +106,26 @@ std::optional<int32_t> Sampler::draw() {
     m_candidates.clear();
     for (size_t i = 0; i < m_logits.size(); ++i) {
         if (std::isfinite(m_logits[i])) {
-            m_candidates.push_back({m_logits[i] / m_sampling.temperature, int32_t(i)});
+            const float scaled = m_logits[i] / m_sampling.temperature;
+            m_candidates.push_back({std::clamp(scaled, -kMost, kMost), 0, int32_t(i)});
         }
     }
     if (m_candidates.empty()) return std::nullopt;
-    float best = m_candidates[0].logit;
-    for (const Candidate& c : m_candidates) best = std::max(best, c.logit);
-    if (m_sampling.topK > 0 && size_t(m_sampling.topK) < m_candidates.size()) {
-        sortBest(size_t(m_sampling.topK));
-        m_candidates.resize(size_t(m_sampling.topK));
-    } else if (m_sampling.topP < 1) {
-        sortBest(m_candidates.size());
-    }
-    m_weights.resize(m_candidates.size());
-    double total = 0;
-    for (size_t i = 0; i < m_weights.size(); ++i) {
-        m_weights[i] = std::exp(double(m_candidates[i].logit) - double(best));
-        total += m_weights[i];
-    }
-    if (m_sampling.topP < 1) {
-        // The smallest leading set whose share reaches topP; at least one.
-        double sum = 0;
-        size_t kept = 0;
-        while (kept < m_weights.size() && (kept == 0 || sum < double(m_sampling.topP) * total)) {
-            sum += m_weights[kept++];
-        }
-        m_weights.resize(kept);
-        total = sum;
-    }
+    if (m_sampling.topK > 0 && size_t(m_sampling.topK) < m_candidates.size()) keepTopK();
+    weigh();
+    if (m_sampling.topP < 1) keepTopP();
     if (m_sampling.minP > 0) {
-        total = 0;  // weights are relative to the best one's, which is 1
-        for (double& w : m_weights) {
-            if (w < double(m_sampling.minP)) w = 0;
-            total += w;
-        }
+        float best = 0;
+        for (const Candidate& c : m_candidates) best = std::max(best, c.weight);
+        std::erase_if(m_candidates,
+                      [&](const Candidate& c) { return c.weight < m_sampling.minP * best; });
     }
-    double left = uniformDraw(m_sampling.seed, m_index) * total;
+    double left = uniformDraw(m_sampling.seed, m_index) * total();
     std::optional<int32_t> chosen;
-    for (size_t i = 0; i < m_weights.size(); ++i) {
-        if (m_weights[i] <= 0) continue;
-        chosen = m_candidates[i].id;  // the last one, should rounding leave a rest
-        left -= m_weights[i];
+    for (const Candidate& c : m_candidates) {
+        if (c.weight <= 0) continue;
+        chosen = c.id;  // the last one, should rounding leave a rest
+        left -= double(c.weight);
         if (left < 0) break;
     }
     return chosen;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "engine/run/engine.h"
+#include "kernels/kernels.h"
 
 namespace colibri {
 
@@ -22,29 +23,35 @@ double uniformDraw(uint64_t seed, uint64_t index);
 
 class Sampler {
 public:
-    // `prompt` counts for the repetition penalty.
-    Sampler(const Sampling& sampling, std::span<const int32_t> prompt);
+    // `prompt` counts for the repetition penalty. `kernels` must outlive this.
+    Sampler(const Sampling& sampling, std::span<const int32_t> prompt,
+            const KernelSet& kernels = bestKernels());
 
     // The next token; none when no logit is finite. Equal logits: the lowest id is first.
     std::optional<int32_t> next(std::span<const float> logits);
 
 private:
     struct Candidate {
-        float logit;
+        float logit, weight;
         int32_t id;
     };
 
     void penalise();
     std::optional<int32_t> greedy() const;
     std::optional<int32_t> draw();
-    void sortBest(size_t count);
+    static bool better(const Candidate& a, const Candidate& b);
+    void keepTo(const Candidate& last);
+    void keepTopK();
+    void weigh();
+    void keepTopP();
+    double total() const;
 
     Sampling m_sampling;
+    const KernelSet* m_kernels;
     std::unordered_set<int32_t> m_seen;
     uint64_t m_index = 0;
-    std::vector<float> m_logits;
-    std::vector<Candidate> m_candidates;
-    std::vector<double> m_weights;
+    std::vector<float> m_logits, m_weights;
+    std::vector<Candidate> m_candidates, m_ranked;  // by id; scratch
 };
 
 }  // namespace colibri

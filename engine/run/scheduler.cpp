@@ -74,7 +74,7 @@ Status Scheduler::check(const Request& request, bool scored) const {
 Result<uint64_t> Scheduler::submit(Request request, RequestCallbacks callbacks) {
     const bool scored = bool(callbacks.onLogits);
     if (Status status = check(request, scored); !status.ok()) return status;
-    auto job = std::make_unique<Job>(std::move(request), std::move(callbacks));
+    auto job = std::make_unique<Job>(std::move(request), std::move(callbacks), *m_setup.kernels);
     job->id = m_nextId.fetch_add(1);
     job->result.request = job->id;
     job->arrivedNs = monotonicNs();

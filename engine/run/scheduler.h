@@ -53,6 +53,7 @@ public:
         EventRing* ring;  // written by the scheduler thread only
         int64_t contextLength;
         std::function<void()> applyKnobs;  // called between steps
+        const KernelSet* kernels;
     };
     explicit Scheduler(const Setup& setup);
     ~Scheduler();  // cancels everything, joins

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numeric>
+#include <set>
 
 #include "engine/run/sampler.h"
 #include "engine/run/text_stream.h"
@@ -103,6 +105,37 @@ private slots:
         QCOMPARE(draws(s, m_logits, 2000).size(), size_t(2));
         s.topP = float(0.5 * p[1]);
         QCOMPARE(draws(s, m_logits, 2000).size(), size_t(1));
+    }
+    // Among as many tokens as a vocabulary has, and with sets of very different sizes.
+    void topPOfManyTokens() {
+        std::vector<float> logits(20000);
+        for (size_t i = 0; i < logits.size(); ++i) logits[i] = float(i * 7919 % 20011) / 2000;
+        std::vector<size_t> order(logits.size());
+        std::iota(order.begin(), order.end(), size_t(0));
+        std::sort(order.begin(), order.end(),
+                  [&](size_t a, size_t b) { return logits[a] > logits[b]; });
+        double total = 0;
+        for (const float x : logits) total += std::exp(double(x));
+        for (const float topP : {0.001f, 0.1f, 0.9f}) {
+            std::set<int32_t> kept;
+            double sum = 0;
+            for (const size_t i : order) {
+                if (!kept.empty() && sum >= double(topP) * total) break;
+                sum += std::exp(double(logits[i]));
+                kept.insert(int32_t(i));
+            }
+            Sampling s;
+            s.temperature = 1;
+            s.topP = topP;
+            const auto counts = draws(s, logits, 300);
+            QVERIFY(counts.size() > (topP < 0.01f ? 1 : 100));
+            for (const auto& [id, n] : counts) QVERIFY(kept.contains(id));
+        }
+    }
+    void aTinyTemperatureIsGreedy() {
+        Sampling s;
+        s.temperature = 1e-38f;
+        QCOMPARE(draws(s, {1, 2, -3}, 20), (std::map<int32_t, int>{{1, 20}}));
     }
     void minPIsRelativeToTheBest() {
         Sampling s;
