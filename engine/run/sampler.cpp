@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 namespace colibri {
 
@@ -44,53 +45,68 @@ std::optional<int32_t> Sampler::greedy() const {
     return best;
 }
 
-bool Sampler::better(const Candidate& a, const Candidate& b) {
-    return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
+// m_logits over the temperature into m_weights; what is not finite gets the least number there is.
+// Whether any is finite.
+bool Sampler::scale() {
+    m_weights.resize(m_logits.size());
+    const float temperature = m_sampling.temperature;
+    bool any = false;
+    for (size_t i = 0; i < m_logits.size(); ++i) {
+        const float x = m_logits[i];
+        const bool finite = std::fabs(x) <= kMost;
+        any |= finite;
+        m_weights[i] = finite ? std::clamp(x / temperature, -kMost, kMost) : -kMost;
+    }
+    return any;
 }
 
-// Leaves the candidates that are not worse than one of them, in their order.
-void Sampler::keepTo(const Candidate& last) {
-    std::erase_if(m_candidates, [&](const Candidate& c) { return better(last, c); });
+bool Sampler::better(const Ranked& a, const Ranked& b) {
+    return a.weight != b.weight ? a.weight > b.weight : a.id < b.id;
 }
 
+// Tokens of at least this weight into m_ranked.
+void Sampler::rank(float least) {
+    m_ranked.clear();
+    for (size_t i = 0; i < m_weights.size(); ++i) {
+        if (m_weights[i] >= least) m_ranked.push_back({m_weights[i], int32_t(i)});
+    }
+}
+
+// Gives all that are worse than `last` the weight `dropped`.
+void Sampler::keepTo(const Ranked& last, float dropped) {
+    for (size_t i = 0; i < m_weights.size(); ++i) {
+        if (better(last, {m_weights[i], int32_t(i)})) m_weights[i] = dropped;
+    }
+}
+
+// Before the softmax.
 void Sampler::keepTopK() {
-    m_ranked = m_candidates;
+    rank(-kMost);
+    if (m_ranked.size() <= size_t(m_sampling.topK)) return;
     const auto last = m_ranked.begin() + (m_sampling.topK - 1);
     std::nth_element(m_ranked.begin(), last, m_ranked.end(), better);
-    keepTo(*last);
-}
-
-// Softmax over the candidates.
-void Sampler::weigh() {
-    m_weights.resize(m_candidates.size());
-    for (size_t i = 0; i < m_weights.size(); ++i) m_weights[i] = m_candidates[i].logit;
-    m_kernels->softmax(m_weights.data(), int64_t(m_weights.size()));
-    for (size_t i = 0; i < m_weights.size(); ++i) m_candidates[i].weight = m_weights[i];
+    keepTo(*last, -kMost);
 }
 
 double Sampler::total() const {
-    double sum = 0;
-    for (const Candidate& c : m_candidates) sum += double(c.weight);
-    return sum;
+    double parts[8] = {};  // for the processor to add side by side
+    for (size_t i = 0; i < m_weights.size(); ++i) parts[i % 8] += double(m_weights[i]);
+    return std::accumulate(std::begin(parts), std::end(parts), 0.0);
 }
 
 // The smallest leading set whose share reaches topP; at least one. Sorting a vocabulary would take
 // longer than many a model: the end of the set is searched for by halves.
 void Sampler::keepTopP() {
     const double all = total(), enough = double(m_sampling.topP) * all;
-    // So light that all of them together are not needed.
-    const double light = (all - enough) / double(m_candidates.size()) / 2;
-    m_ranked.clear();
-    for (const Candidate& c : m_candidates) {
-        if (double(c.weight) >= light) m_ranked.push_back(c);
-    }
+    // Those so light that all of them together are not needed stay out.
+    rank(float((all - enough) / double(m_weights.size()) / 2));
     auto first = m_ranked.begin(), last = m_ranked.end();
     double before = 0;  // weight of what is better than *first
     while (last - first > 1) {
         const auto middle = first + (last - first) / 2;
         std::nth_element(first, middle, last, better);
         double half = 0;
-        for (auto c = first; c != middle; ++c) half += double(c->weight);
+        for (auto r = first; r != middle; ++r) half += double(r->weight);
         if (before + half >= enough) {
             last = middle;
         } else {
@@ -98,34 +114,27 @@ void Sampler::keepTopP() {
             first = middle;
         }
     }
-    keepTo(*first);
+    keepTo(*first, 0);
+}
+
+void Sampler::keepMinP() {
+    const float least = m_sampling.minP * *std::max_element(m_weights.begin(), m_weights.end());
+    for (float& w : m_weights) w = w < least ? 0 : w;
 }
 
 // One draw from what temperature, top-k, top-p and min-p leave.
 std::optional<int32_t> Sampler::draw() {
-    m_candidates.clear();
-    for (size_t i = 0; i < m_logits.size(); ++i) {
-        if (std::isfinite(m_logits[i])) {
-            const float scaled = m_logits[i] / m_sampling.temperature;
-            m_candidates.push_back({std::clamp(scaled, -kMost, kMost), 0, int32_t(i)});
-        }
-    }
-    if (m_candidates.empty()) return std::nullopt;
-    if (m_sampling.topK > 0 && size_t(m_sampling.topK) < m_candidates.size()) keepTopK();
-    weigh();
+    if (!scale()) return std::nullopt;
+    if (m_sampling.topK > 0) keepTopK();
+    m_kernels->softmax(m_weights.data(), int64_t(m_weights.size()));
     if (m_sampling.topP < 1) keepTopP();
-    if (m_sampling.minP > 0) {
-        float best = 0;
-        for (const Candidate& c : m_candidates) best = std::max(best, c.weight);
-        std::erase_if(m_candidates,
-                      [&](const Candidate& c) { return c.weight < m_sampling.minP * best; });
-    }
+    if (m_sampling.minP > 0) keepMinP();
     double left = uniformDraw(m_sampling.seed, m_index) * total();
     std::optional<int32_t> chosen;
-    for (const Candidate& c : m_candidates) {
-        if (c.weight <= 0) continue;
-        chosen = c.id;  // the last one, should rounding leave a rest
-        left -= double(c.weight);
+    for (size_t i = 0; i < m_weights.size(); ++i) {
+        if (m_weights[i] <= 0) continue;
+        chosen = int32_t(i);  // the last one, should rounding leave a rest
+        left -= double(m_weights[i]);
         if (left < 0) break;
     }
     return chosen;

@@ -31,19 +31,21 @@ public:
     std::optional<int32_t> next(std::span<const float> logits);
 
 private:
-    struct Candidate {
-        float logit, weight;
+    struct Ranked {
+        float weight;
         int32_t id;
     };
 
     void penalise();
     std::optional<int32_t> greedy() const;
     std::optional<int32_t> draw();
-    static bool better(const Candidate& a, const Candidate& b);
-    void keepTo(const Candidate& last);
+    bool scale();
     void keepTopK();
-    void weigh();
     void keepTopP();
+    void keepMinP();
+    static bool better(const Ranked& a, const Ranked& b);
+    void rank(float least);
+    void keepTo(const Ranked& last, float dropped);
     double total() const;
 
     Sampling m_sampling;
@@ -51,7 +53,7 @@ private:
     std::unordered_set<int32_t> m_seen;
     uint64_t m_index = 0;
     std::vector<float> m_logits, m_weights;
-    std::vector<Candidate> m_candidates, m_ranked;  // by id; scratch
+    std::vector<Ranked> m_ranked;
 };
 
 }  // namespace colibri
