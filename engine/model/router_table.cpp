@@ -38,8 +38,8 @@ Result<std::shared_ptr<const RouterTable>> RouterTable::load(const std::filesyst
     std::shared_ptr<RouterTable> table(new RouterTable);
     COLIBRI_TRY(table->readHeader(*file, *size, config));
     const int64_t values = table->m_layers * table->m_vocab * table->m_topK;
-    table->m_data.resize(size_t(values) + 1);
-    const std::span<uint16_t> data(table->m_data.data(), size_t(values));
+    const std::span<uint16_t> data(table->m_data.as<uint16_t>(values + 1), size_t(values));
+    data.data()[values] = 0;
     COLIBRI_TRY(file->readAt(table->m_offset, std::as_writable_bytes(data)));
     if (table->m_hashed) {
         Hasher hasher;
@@ -104,7 +104,7 @@ Status RouterTable::readHeader(const File& file, int64_t size, const ModelConfig
 
 Status RouterTable::checkEntries(const std::filesystem::path& path, int64_t experts) const {
     for (int64_t i = 0; i < m_layers * m_vocab; ++i) {
-        const uint16_t* entry = m_data.data() + i * m_topK;
+        const uint16_t* entry = entries() + i * m_topK;
         for (int64_t j = 0; j < m_topK; ++j) {
             const bool twice = std::find(entry, entry + j, entry[j]) != entry + j;
             if (entry[j] < experts && !twice) continue;
@@ -120,7 +120,7 @@ Status RouterTable::checkEntries(const std::filesystem::path& path, int64_t expe
 void RouterTable::lookup(const KernelSet& kernels, int64_t moeLayer,
                          std::span<const int32_t> tokens, int32_t* experts) const {
     const int64_t layer = std::min(moeLayer, m_layers - 1);
-    kernels.tableLookup(m_data.data() + layer * m_vocab * m_topK, m_topK, tokens.data(),
+    kernels.tableLookup(entries() + layer * m_vocab * m_topK, m_topK, tokens.data(),
                         int64_t(tokens.size()), experts);
 }
 

@@ -18,6 +18,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/base/buffer.h"
 #include "engine/base/file.h"
 #include "engine/base/status.h"
 #include "engine/model/config.h"
@@ -41,18 +42,21 @@ public:
                 int32_t* experts) const;
 
     int64_t layers() const { return m_layers; }  // 1: the same for every layer
-    int64_t bytes() const { return int64_t(m_data.size() * sizeof(uint16_t)); }
+    int64_t bytes() const { return m_data.bytes(); }
 
 private:
     RouterTable() = default;
     Status readHeader(const File& file, int64_t size, const ModelConfig& config);
     Status checkEntries(const std::filesystem::path& path, int64_t experts) const;
+    const uint16_t* entries() const { return static_cast<const uint16_t*>(m_data.data()); }
 
     int64_t m_vocab = 0, m_layers = 0, m_topK = 0;
     int64_t m_offset = 0;  // of the data in the file
     bool m_hashed = false;
     uint64_t m_hash = 0;
-    std::vector<uint16_t> m_data;  // and one value that a gather may read
+    // And one value that a gather may read. In huge pages: a token's entries lie far apart, and one
+    // token alone would wait for a page table in every layer.
+    ScratchBuffer m_data;
 };
 
 // Writes a table layer by layer; the header comes last, so that a half-written file is refused.

@@ -6,7 +6,7 @@
 #include <functional>
 #include <span>
 
-#include "engine/run/buffer.h"
+#include "engine/base/buffer.h"
 #include "engine/run/thread_pool.h"
 #include "engine/run/weights.h"
 #include "kernels/kernels.h"

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/buffer.h"
 #include "engine/base/status.h"
 #include "engine/model/container.h"
-#include "engine/run/buffer.h"
 #include "kernels/packed.h"
 
 namespace colibri {

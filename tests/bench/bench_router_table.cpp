@@ -2,11 +2,13 @@
 // Nanoseconds per token and layer of a look-up in the token -> experts table, for the shapes of
 // real models, by instruction set: a prompt of random tokens layer by layer, and one token at a
 // time through all layers (decoding).
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <random>
 #include <vector>
 
+#include "engine/base/buffer.h"
 #include "kernels/kernels.h"
 
 using namespace colibri;
@@ -44,7 +46,10 @@ double nsPerLookup(int64_t lookups, const Body& body) {
 
 int main() {
     for (const Shape& s : kShapes) {
-        std::vector<uint16_t> table(size_t(s.vocab * s.layers * s.topK) + 1, 3);
+        const int64_t entries = s.vocab * s.layers * s.topK + 1;
+        ScratchBuffer memory;
+        uint16_t* table = memory.as<uint16_t>(entries);
+        std::fill(table, table + entries, uint16_t(3));
         std::mt19937 random(1);
         std::vector<int32_t> tokens(4096);
         for (int32_t& t : tokens) t = int32_t(random() % uint32_t(s.vocab));
@@ -53,7 +58,7 @@ int main() {
                     double(s.vocab * s.topK * 2) / double(1 << 20));
         for (const Isa isa : availableIsas()) {
             const KernelSet& k = kernelsFor(isa);
-            const auto layer = [&](int64_t l) { return table.data() + l * s.vocab * s.topK; };
+            const auto layer = [&](int64_t l) { return table + l * s.vocab * s.topK; };
             const double prompt = nsPerLookup(int64_t(tokens.size()) * s.layers, [&] {
                 for (int64_t l = 0; l < s.layers; ++l) {
                     k.tableLookup(layer(l), s.topK, tokens.data(), int64_t(tokens.size()),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scratch memory that only grows: aligned, uninitialised, reused from step to step. Large buffers
-// lie in huge pages where the system has them.
+// Memory that only grows: aligned, uninitialised, reused. Large buffers lie in huge pages where the
+// system has them.
 #pragma once
 
 #include <sys/mman.h>
