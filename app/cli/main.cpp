@@ -78,9 +78,10 @@ int main(int argc, char** argv) {
     try {
         return run(argc, argv);
     } catch (const std::bad_alloc&) {
-        return colibri::cli::fail({colibri::Code::OutOfMemory, "out of memory",
-                                   "Close other programs, or choose a smaller --expert-cache-size "
-                                   "or --context-length"});
+        return colibri::cli::fail(
+            {colibri::Code::OutOfMemory, "out of memory",
+             "Close other programs or raise the limit; a model needs less with "
+             "a smaller --expert-cache-size or --context-length"});
     } catch (const std::exception& error) {
         colibri::cli::message(std::string("colibri: ") + error.what());
         return colibri::cli::kFailed;

@@ -214,7 +214,7 @@ private:
         }
         const bool inReasoning = endsInReasoning(*m_engine.tokenizer(), *prompt);
         Request request = m_args.sampling.request(std::move(*prompt));
-        request.specialText = repliesInChannels(*m_engine.tokenizer());
+        request.specialText = marksAreSpecial(*m_engine.tokenizer());
         const double from = m_loaded.recorder->sessionTime(monotonicNs());
         Result<RequestResult> result = runRequest(
             m_engine, std::move(request),

@@ -235,7 +235,7 @@ Result<ApiRequest> parseChatRequest(const Engine& engine, std::string_view body,
     if (!prompt.ok()) return prompt.status();
     if (const Tokenizer* tokenizer = engine.tokenizer()) {
         out.inReasoning = endsInReasoning(*tokenizer, *prompt);
-        out.request.specialText = repliesInChannels(*tokenizer);
+        out.request.specialText = marksAreSpecial(*tokenizer);
     }
     out.request.prompt = std::move(*prompt);
     return out;

@@ -193,6 +193,7 @@ Result<ContainerInfo> convertModel(const ConvertOptions& options, const Progress
         }
         if (status.ok()) status = writeTexts();
         if (status.ok()) status = finish(partial, target, *source, *journal, hooks);
+        keep = status.code() == Code::NoSpace && !fresh;
         return withSpace(status, partial, total - writer.bytesDone(), hooks);
     };
     Status status;

@@ -70,9 +70,14 @@ Status makeInOrder(int64_t count, int threads, const Make& make, const Take& tak
         try {
             workers.emplace_back(work);
         } catch (const std::system_error&) {  // the system has no more: fewer do it too
-            if (workers.empty()) throw;
+            break;
         }
     }
+    for (int64_t i = 0; workers.empty() && i < count; ++i) {
+        COLIBRI_TRY(make(i, ring[0].thing));
+        COLIBRI_TRY(take(i, ring[0].thing));
+    }
+    if (workers.empty()) return {};
 
     for (int64_t i = 0; i < count; ++i) {
         Slot& slot = ring[size_t(i % ahead)];

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 #include <new>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -127,10 +128,14 @@ Status OutputFile::append(std::span<const std::byte> data) {
         if (m_fill < kBlockBytes) break;
         COLIBRI_TRY(settle());
         m_block.swap(m_written);
-        m_writing = std::async(std::launch::async,
-                               [target = m_target, block = m_written.get(), at = m_start] {
-                                   return target->write(block, kBlockBytes, at);
-                               });
+        const auto write = [target = m_target, block = m_written.get(), at = m_start] {
+            return target->write(block, kBlockBytes, at);
+        };
+        try {
+            m_writing = std::async(std::launch::async, write);
+        } catch (const std::system_error&) {  // the system has no thread to spare
+            COLIBRI_TRY(write());
+        }
         m_start += kBlockBytes;
         m_fill = 0;
     }

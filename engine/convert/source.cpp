@@ -16,7 +16,7 @@ namespace colibri {
 
 namespace {
 
-constexpr int kOpenFiles = 128;          // shards held open at once
+constexpr int kOpenFiles = 100;  // shards held open at once, with two descriptors each
 constexpr int kSamplesPerFile = 16;
 constexpr int64_t kSampleBytes = 4096;
 constexpr int kSamplers = 8;  // threads

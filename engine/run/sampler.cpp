@@ -45,17 +45,22 @@ std::optional<int32_t> Sampler::greedy() const {
     return best;
 }
 
-// m_logits over the temperature into m_weights; what is not finite gets the least number there is.
-// Whether any is finite.
+// How far m_logits lie below the best one, over the temperature, into m_weights; what is not finite
+// gets the least number there is. Whether any is finite.
 bool Sampler::scale() {
     m_weights.resize(m_logits.size());
-    const float temperature = m_sampling.temperature;
+    float best = -kMost;
     bool any = false;
-    for (size_t i = 0; i < m_logits.size(); ++i) {
-        const float x = m_logits[i];
+    for (const float x : m_logits) {
         const bool finite = std::fabs(x) <= kMost;
         any |= finite;
-        m_weights[i] = finite ? std::clamp(x / temperature, -kMost, kMost) : -kMost;
+        best = finite && x > best ? x : best;
+    }
+    const float temperature = m_sampling.temperature;
+    for (size_t i = 0; i < m_logits.size(); ++i) {
+        const float x = m_logits[i];
+        const float below = (x - best) / temperature;
+        m_weights[i] = std::fabs(x) <= kMost && below >= -kMost ? below : -kMost;
     }
     return any;
 }

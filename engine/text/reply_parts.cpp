@@ -14,7 +14,8 @@ namespace {
 constexpr std::string_view kTags[][2] = {
     {"<think>", "</think>"}, {"<thinking>", "</thinking>"}, {"[THINK]", "[/THINK]"}};
 constexpr std::string_view kChannel = "<|channel|>", kMessage = "<|message|>", kEnd = "<|end|>";
-constexpr std::string_view kFinal = "<|channel|>final<|message|>";
+constexpr std::string_view kStart = "<|start|>";
+constexpr std::string_view kFinal = "<|channel|>final";
 
 template <typename Text>
 bool isSpaceAt(Text text, size_t at) {
@@ -40,20 +41,35 @@ bool hasAt(Text text, size_t at, std::string_view tag) {
            std::equal(tag.begin(), tag.end(), text.begin() + std::ptrdiff_t(at));
 }
 
-// In channels (harmony) all before the final one is reasoning.
+template <typename Text>
+size_t findLast(Text text, std::string_view tag) {
+    const auto found = std::find_end(text.begin(), text.end(), tag.begin(), tag.end());
+    return found == text.end() ? text.npos : size_t(found - text.begin());
+}
+
+// In channels (harmony) all before the final one is reasoning, with the marks between several.
 template <typename Text>
 ReplyParts splitChannels(Text text) {
-    ReplyParts parts;
-    const size_t answer = findTag(text, kFinal), message = findTag(text, kMessage);
+    const size_t message = findTag(text, kMessage);
     const size_t from = message == text.npos ? text.size() : message + kMessage.size();
+    const size_t final = findTag(text, kFinal);
+    const size_t answer = final == text.npos ? final : findTag(text, kMessage, final);
+    ReplyParts parts;
     parts.open = answer == text.npos;
-    if (answer == 0) {  // at once
-        parts.answerFrom = int64_t(from);
-        return parts;
+    parts.answerFrom = int64_t(parts.open ? text.size() : answer + kMessage.size());
+    if (final == 0) return parts;  // at once
+    const Text reasoning = text.substr(0, final);
+    size_t to = reasoning.size();
+    // Without the head of a next message that has no text yet.
+    if (const size_t end = findLast(reasoning, kEnd); end != text.npos) {
+        const Text rest = reasoning.substr(end + kEnd.size());
+        const size_t n = std::min(rest.size(), kStart.size());
+        const bool head =
+            std::equal(kStart.begin(), kStart.begin() + std::ptrdiff_t(n), rest.begin());
+        if (head && findTag(rest, kMessage) == text.npos) to = end;
     }
     parts.reasoningFrom = int64_t(from);
-    parts.reasoningTo = int64_t(std::min(findTag(text, kEnd, from), text.size()));
-    parts.answerFrom = int64_t(parts.open ? text.size() : answer + kFinal.size());
+    parts.reasoningTo = int64_t(std::max(from, to));
     return parts;
 }
 
@@ -76,12 +92,12 @@ ReplyParts split(Text text, bool begun) {
     for (const auto& [open, close] : kTags) {
         if (hasAt(text, start, open)) return splitAt(text, start + open.size(), close);
     }
-    // Begun by the prompt: which tag closes it is seen when it comes.
-    for (const auto& [open, close] : kTags) {
+    if (!begun) return {};
+    for (const auto& [open, close] : kTags) {  // which tag ends it is seen when it comes
         const ReplyParts parts = splitAt(text, start, close);
         if (!parts.open) return parts;
     }
-    return begun ? splitAt(text, start, kTags[0][1]) : ReplyParts{};
+    return splitAt(text, start, kTags[0][1]);
 }
 
 bool isBeginningOf(std::string_view text, std::string_view tag) {
@@ -130,8 +146,13 @@ bool endsInReasoning(const Tokenizer& tokenizer, const std::vector<int32_t>& pro
         tokenizer.decode({prompt.end() - std::min(kTokens, std::ssize(prompt)), prompt.end()}));
 }
 
-bool repliesInChannels(const Tokenizer& tokenizer) {
-    return tokenizer.tokenToId(std::string(kChannel)).has_value();
+bool marksAreSpecial(const Tokenizer& tokenizer) {
+    const auto special = [&](std::string_view mark) {
+        const std::optional<int32_t> id = tokenizer.tokenToId(std::string(mark));
+        return id && tokenizer.isSpecial(*id);
+    };
+    return special(kChannel) || std::any_of(std::begin(kTags), std::end(kTags),
+                                            [&](const auto& tag) { return special(tag[1]); });
 }
 
 ReplySplitter::Piece ReplySplitter::upTo(const ReplyParts& parts, size_t reasoningEnd,

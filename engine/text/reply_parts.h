@@ -27,8 +27,8 @@ ReplyParts splitReply(std::u16string_view text, bool begun = false);
 bool endsInReasoning(std::string_view prompt);
 bool endsInReasoning(const Tokenizer& tokenizer, const std::vector<int32_t>& prompt);
 
-// Channels can only be told apart by the tokens between them, which then belong to the text.
-bool repliesInChannels(const Tokenizer& tokenizer);
+// Whether the marks are special tokens: the text must have those, or its parts cannot be told.
+bool marksAreSpecial(const Tokenizer& tokenizer);
 
 // The parts of a reply that is still growing. What may be the beginning of a tag is held back, and
 // what was given out stays what it was.

@@ -366,7 +366,7 @@ std::shared_ptr<ChatRun> EngineHost::startChat(ChatRequest request) {
         r.maxTokens = request.maxTokens;
         r.stops = request.stops;
         const Tokenizer& tokenizer = *loaded->engine->tokenizer();
-        r.specialText = repliesInChannels(tokenizer);
+        r.specialText = marksAreSpecial(tokenizer);
         if (endsInReasoning(tokenizer, r.prompt)) run->beginInReasoning();
         RequestCallbacks callbacks;
         const auto shared = std::make_shared<std::atomic<bool>>(false);

@@ -208,6 +208,31 @@ private slots:
         }
     }
 
+    // What an earlier run has finished waits for room.
+    void aDiskThatFillsWhileResumedKeepsWhatWasDone() {
+        const fs::path target = fresh();
+        CancelFlag cancel{false};
+        int left = m_writes * 3 / 4;
+        DiskHooks hooks;
+        hooks.beforeWrite = [&](const fs::path&, int64_t) {
+            if (--left == 0) cancel = true;
+            return 0;
+        };
+        QCOMPARE(int(run(target, hooks, &cancel).status().code()), int(Code::Cancelled));
+        left = 3;
+        hooks.beforeWrite = [&](const fs::path&, int64_t) { return --left == 0 ? ENOSPC : 0; };
+        QCOMPARE(int(run(target, hooks).status().code()), int(Code::NoSpace));
+        QVERIFY(fs::exists(partialOf(target)));
+        left = 0;
+        hooks.beforeWrite = [&](const fs::path&, int64_t) {
+            ++left;
+            return 0;
+        };
+        QVERIFY(run(target, hooks).ok());
+        QVERIFY(left < m_writes / 2);
+        QVERIFY(folderContent(target) == m_expected);
+    }
+
     void tooLittleSpaceIsSeenBefore() {
         const fs::path target = fresh();
         int writes = 0;

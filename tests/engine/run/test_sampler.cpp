@@ -134,8 +134,14 @@ private slots:
     }
     void aTinyTemperatureIsGreedy() {
         Sampling s;
-        s.temperature = 1e-38f;
-        QCOMPARE(draws(s, {1, 2, -3}, 20), (std::map<int32_t, int>{{1, 20}}));
+        for (const float temperature : {1e-38f, 1e-45f}) {
+            for (const int topK : {0, 1, 2}) {
+                s.temperature = temperature;
+                s.topK = topK;
+                QCOMPARE(draws(s, {10, 20, kNan, -3}, 20), (std::map<int32_t, int>{{1, 20}}));
+                QCOMPARE(draws(s, {-10, -9, -30}, 20), (std::map<int32_t, int>{{1, 20}}));
+            }
+        }
     }
     void minPIsRelativeToTheBest() {
         Sampling s;

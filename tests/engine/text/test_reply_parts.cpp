@@ -47,6 +47,15 @@ void TestReplyParts::partsAreTold_data() {
     row("channels, unfinished", "<|channel|>analysis<|message|>I s", "I s", "");
     row("channels, between", "<|channel|>analysis<|message|>I see.<|end|><|start|>assistant",
         "I see.", "");
+    row("channels, several",
+        "<|channel|>analysis<|message|>One.<|end|><|start|>assistant<|channel|>commentary<|message|"
+        ">"
+        "Two.<|end|><|start|>assistant<|channel|>final <|constrain|>json<|message|>{}",
+        "One.<|end|><|start|>assistant<|channel|>commentary<|message|>Two.", "{}");
+    row("channels, never the final one",
+        "<|channel|>analysis<|message|>One.<|end|> and more without a head",
+        "One.<|end|> and more without a head", "");
+    row("a tag that ends what never began", "Write </think> here.", "", "Write </think> here.");
     row("the final channel at once", "<|channel|>final<|message|>Hello.", "", "Hello.");
 }
 
