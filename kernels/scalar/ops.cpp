@@ -111,6 +111,8 @@ float dot(const float* a, const float* b, int64_t n) {
     return sum;
 }
 
+}  // namespace
+
 void tableLookup(const uint16_t* table, int64_t k, const int32_t* tokens, int64_t n,
                  int32_t* out) {
     for (int64_t r = 0; r < n; ++r) {
@@ -118,6 +120,8 @@ void tableLookup(const uint16_t* table, int64_t k, const int32_t* tokens, int64_
         for (int64_t i = 0; i < k; ++i) out[r * k + i] = entry[i];
     }
 }
+
+namespace {
 
 void toF16(const float* x, int64_t n, uint16_t* out) {
     for (int64_t i = 0; i < n; ++i) out[i] = f32ToF16(x[i]);

@@ -18,6 +18,7 @@ void gateUp(DType type1, const std::byte* w1, DType type3, const std::byte* w3, 
             int64_t cols, int64_t first, int64_t last, const std::byte* x, int64_t rows, float* h,
             int64_t ldh);
 void encode(DType type, const WeightTile& tile, std::byte* out);
+void tableLookup(const uint16_t* table, int64_t k, const int32_t* tokens, int64_t n, int32_t* out);
 
 // The search for the scale of a q4_0 block: added and taken off again, the one rounds to a whole
 // number; the others are multiples of ggml's inverse scale, step -4 to 4.

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Private: entries of a token -> experts table. Narrow entries (k = 1, 2, 4) of several tokens come
-// by one gather; wider ones lie in a row and are loaded. AVX2, which every vector set has.
+// by one gather; wider ones lie in a row, where vectors gain nothing over the plain loop, which is
+// the fastest for one token. AVX2, which every vector set has.
 #pragma once
 
 #include <immintrin.h>
 
 #include <cstdint>
+
+#include "kernels/scalar/scalar.h"
 
 namespace colibri {
 namespace {
@@ -62,19 +65,6 @@ inline void lookup4(const uint16_t* table, const int32_t* tokens, int64_t n, int
     lookupTail(table, 4, tokens, r, n, out);
 }
 
-inline void lookupWide(const uint16_t* table, int64_t k, const int32_t* tokens, int64_t n,
-                       int32_t* out) {
-    for (int64_t r = 0; r < n; ++r) {
-        const uint16_t* entry = table + int64_t(tokens[r]) * k;
-        int64_t i = 0;
-        for (; i + 8 <= k; i += 8) {
-            const __m128i words = _mm_loadu_si128(reinterpret_cast<const __m128i*>(entry + i));
-            store8(out + r * k + i, _mm256_cvtepu16_epi32(words));
-        }
-        for (; i < k; ++i) out[r * k + i] = entry[i];
-    }
-}
-
 inline void tableLookup(const uint16_t* table, int64_t k, const int32_t* tokens, int64_t n,
                         int32_t* out) {
     switch (k) {
@@ -85,7 +75,7 @@ inline void tableLookup(const uint16_t* table, int64_t k, const int32_t* tokens,
         case 4:
             return lookup4(table, tokens, n, out);
         default:
-            return lookupWide(table, k, tokens, n, out);
+            return scalar::tableLookup(table, k, tokens, n, out);
     }
 }
 
