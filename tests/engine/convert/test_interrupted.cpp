@@ -48,6 +48,17 @@ class TestInterrupted : public QObject {
         return convertModel({m_source, target, dtype, "tiny"}, {}, cancel, hooks);
     }
 
+    // Cancelled at this write, counted from 1.
+    Result<ContainerInfo> runUntil(int write, const fs::path& target) {
+        CancelFlag cancel{false};
+        DiskHooks hooks;
+        hooks.beforeWrite = [&](const fs::path&, int64_t) {
+            if (--write == 0) cancel = true;
+            return 0;
+        };
+        return run(target, hooks, &cancel);
+    }
+
 private slots:
     void init() {
         TinyOptions o;
@@ -109,14 +120,7 @@ private slots:
     void cancelledAndResumed() {
         for (int point = 1; point <= m_writes; point += 5) {
             const fs::path target = fresh();
-            CancelFlag cancel{false};
-            int left = point;
-            DiskHooks hooks;
-            hooks.beforeWrite = [&](const fs::path&, int64_t) {
-                if (--left == 0) cancel = true;
-                return 0;
-            };
-            Result<ContainerInfo> stopped = run(target, hooks, &cancel);
+            Result<ContainerInfo> stopped = runUntil(point, target);
             if (stopped.ok()) continue;  // nothing is asked after the last matrix
             QCOMPARE(int(stopped.status().code()), int(Code::Cancelled));
             QVERIFY(!fs::exists(target) && fs::exists(partialOf(target)));
@@ -135,14 +139,7 @@ private slots:
 
     void otherOptionsOrSourceStartOver() {
         const fs::path target = fresh();
-        CancelFlag cancel{false};
-        int left = m_writes / 2;
-        DiskHooks hooks;
-        hooks.beforeWrite = [&](const fs::path&, int64_t) {
-            if (--left == 0) cancel = true;
-            return 0;
-        };
-        QCOMPARE(int(run(target, hooks, &cancel).status().code()), int(Code::Cancelled));
+        QCOMPARE(int(runUntil(m_writes / 2, target).status().code()), int(Code::Cancelled));
         // The source changes by one value.
         TinyOptions o;
         o.layers = 3;
@@ -159,9 +156,7 @@ private slots:
         QVERIFY(folderContent(target) != m_expected);
 
         const fs::path other = fresh();
-        cancel = false;
-        left = m_writes / 2;
-        QVERIFY(!run(other, hooks, &cancel).ok());
+        QVERIFY(!runUntil(m_writes / 2, other).ok());
         QVERIFY(run(other, {}, nullptr, DType::F16).ok());
         const fs::path half = fresh();
         QVERIFY(run(half, {}, nullptr, DType::F16).ok());
@@ -170,14 +165,7 @@ private slots:
 
     void aTornJournalIsNoHarm() {
         const fs::path target = fresh();
-        CancelFlag cancel{false};
-        int left = m_writes * 3 / 4;
-        DiskHooks hooks;
-        hooks.beforeWrite = [&](const fs::path&, int64_t) {
-            if (--left == 0) cancel = true;
-            return 0;
-        };
-        QVERIFY(!run(target, hooks, &cancel).ok());
+        QVERIFY(!runUntil(m_writes * 3 / 4, target).ok());
         const std::string journal = readFile(partialOf(target) / "convert.journal");
         const auto kept = folderContent(partialOf(target));
         for (size_t length = 0; length <= journal.size(); length += 61) {
@@ -211,15 +199,9 @@ private slots:
     // What an earlier run has finished waits for room.
     void aDiskThatFillsWhileResumedKeepsWhatWasDone() {
         const fs::path target = fresh();
-        CancelFlag cancel{false};
-        int left = m_writes * 3 / 4;
+        QCOMPARE(int(runUntil(m_writes * 3 / 4, target).status().code()), int(Code::Cancelled));
+        int left = 3;
         DiskHooks hooks;
-        hooks.beforeWrite = [&](const fs::path&, int64_t) {
-            if (--left == 0) cancel = true;
-            return 0;
-        };
-        QCOMPARE(int(run(target, hooks, &cancel).status().code()), int(Code::Cancelled));
-        left = 3;
         hooks.beforeWrite = [&](const fs::path&, int64_t) { return --left == 0 ? ENOSPC : 0; };
         QCOMPARE(int(run(target, hooks).status().code()), int(Code::NoSpace));
         QVERIFY(fs::exists(partialOf(target)));
