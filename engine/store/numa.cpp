@@ -57,7 +57,7 @@ public:
 
     Result<bool> place(std::span<std::byte> memory, NumaPlace place) override {
         if (!m_refusal.empty()) return Status(Code::Unsupported, m_refusal);
-        const bool taken = ask({memory.data()})[0] >= 0;
+        const bool taken = anyTaken(memory);
         NodeMask mask{};
         int mode = MPOL_DEFAULT;
         if (place.mode == NumaMode::Bind) {
@@ -115,11 +115,23 @@ private:
         return nodes;
     }
 
+    static Pages pagesOf(std::span<std::byte> memory, size_t step) {
+        Pages pages;
+        for (size_t at = 0; at < memory.size(); at += step) pages.push_back(memory.data() + at);
+        return pages;
+    }
+
+    // One page does not tell of all: while the kernel works on it, it reads as not taken.
+    bool anyTaken(std::span<std::byte> memory) const {
+        const std::vector<int> nodes = ask(pagesOf(memory, kPage));
+        return std::any_of(nodes.begin(), nodes.end(), [](int node) { return node != -ENOENT; });
+    }
+
     // Those pages, one in every `step` bytes, that are taken and not on target(page).
     template <typename Target>
     Pages misplaced(std::span<std::byte> memory, size_t step, const Target& target) const {
-        Pages pages, elsewhere;
-        for (size_t at = 0; at < memory.size(); at += step) pages.push_back(memory.data() + at);
+        const Pages pages = pagesOf(memory, step);
+        Pages elsewhere;
         const std::vector<int> nodes = ask(pages);
         for (size_t i = 0; i < pages.size(); ++i)
             if (nodes[i] >= 0 && nodes[i] != target(pages[i])) elsewhere.push_back(pages[i]);
