@@ -124,7 +124,7 @@ private:
     // One page does not tell of all: while the kernel works on it, it reads as not taken.
     bool anyTaken(std::span<std::byte> memory) const {
         const std::vector<int> nodes = ask(pagesOf(memory, kPage));
-        return std::any_of(nodes.begin(), nodes.end(), [](int node) { return node != -ENOENT; });
+        return std::any_of(nodes.begin(), nodes.end(), [](int node) { return node >= 0; });
     }
 
     // Those pages, one in every `step` bytes, that are taken and not on target(page).
