@@ -2,6 +2,7 @@
 #include "profiler/record/effect.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <random>
 
@@ -28,10 +29,21 @@ double resampledMean(const std::vector<double>& v, std::mt19937& random) {
     return sum / double(count);
 }
 
+// "a change of 1,087 %" is hard to read: from twice as fast on, a factor.
+bool isFactor(const Marker& marker) {
+    return marker.change >= 1;
+}
+
+// 0.182 -> "18.2", 1.5 -> "150", -0.06 -> "−6.0".
+std::string percentText(double share) {
+    const double percent = 100 * std::abs(share);
+    const std::string text = formatFixed(percent, percent < 99.95 ? 1 : 0);
+    return (share < 0 && text != "0.0" ? "\u2212" : "") + text;
+}
+
 }  // namespace
 
-EffectEstimate estimateEffect(const std::vector<double>& before,
-                              const std::vector<double>& after) {
+EffectEstimate estimateEffect(const std::vector<double>& before, const std::vector<double>& after) {
     EffectEstimate effect;
     effect.change = mean(before) / mean(after) - 1;
     std::mt19937 random(20260);
@@ -53,11 +65,22 @@ std::string knobChangeText(KnobId knob, int64_t from, int64_t to) {
     return value(from) + " \u2192 " + value(to);
 }
 
+std::string effectFigure(const Marker& marker) {
+    if (isFactor(marker)) return formatSig(1 + marker.change) + " \u00d7";
+    const std::string text = percentText(marker.change);
+    return (text.starts_with("\u2212") || text == "0.0" ? "" : "+") + text + " %";
+}
+
+std::string effectInterval(const Marker& marker) {
+    if (isFactor(marker)) return formatSig(1 + marker.low) + ".." + formatSig(1 + marker.high);
+    const std::string high = percentText(marker.high);
+    const bool signedHigh = marker.low < 0 && marker.high > 0 && high != "0.0";
+    return percentText(marker.low) + ".." + (signedHigh ? "+" : "") + high;
+}
+
 std::string effectText(const Marker& marker) {
     if (marker.effect == Marker::Effect::NotMeasured) return "not measured: " + marker.reason;
-    const auto percent = [](double share) { return formatFixed(100 * share, 1); };
-    return (marker.change > 0 ? "+" : "") + percent(marker.change) + " % tok/s (95 %: " +
-           percent(marker.low) + ".." + percent(marker.high) + ")";
+    return effectFigure(marker) + " tok/s (95 %: " + effectInterval(marker) + ")";
 }
 
 }  // namespace colibri

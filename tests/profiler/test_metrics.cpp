@@ -282,7 +282,7 @@ private slots:
         QCOMPARE(snapshot.markers[0].change, 1.0);
         const auto decided = metrics.takeDecided();
         QCOMPARE(decided.size(), 1);
-        QCOMPARE(effectText(decided[0]), "+100.0 % tok/s (95 %: 100.0..100.0)");
+        QCOMPARE(effectText(decided[0]), "2.00 × tok/s (95 %: 2.00..2.00)");
         QCOMPARE(metrics.takeDecided().size(), 0);
         // So is the next drag, and what comes after it.
         metrics.hold(KnobId::ExpertCacheSize);

@@ -10,21 +10,9 @@
 
 #include "app/workbench/plots/plot_margins.h"
 #include "app/workbench/plots/plot_data.h"
+#include "profiler/record/effect.h"
 
 namespace colibri::ui {
-namespace {
-
-QString signedPercent(double share, bool sign) {
-    const double percent = share * 100;
-    const int decimals = std::abs(percent) < 10 && std::abs(percent - std::round(percent)) > 0.05 &&
-                         std::abs(percent) < 3 ? 1 : 0;
-    QString text = QString::number(std::abs(percent), 'f', decimals);
-    const bool zero = text.toDouble() == 0;
-    if (percent < 0 && !zero) return "−" + text;
-    return sign && !zero ? "+" + text : text;
-}
-
-}  // namespace
 
 EffectLook effectLook(const Marker& marker) {
     EffectLook look;
@@ -38,14 +26,13 @@ EffectLook effectLook(const Marker& marker) {
         return look;
     }
     if (marker.effect != Marker::Effect::Known) return look;
-    look.interval = QString("95 %: %1..%2").arg(signedPercent(marker.low, false),
-        signedPercent(marker.high, marker.low < 0 && marker.high > 0));
+    look.interval = "95 %: " + QString::fromStdString(effectInterval(marker));
     if (marker.low <= 0 && marker.high >= 0) {
         look.text = "no effect";
         return look;
     }
     const bool better = marker.change > 0;
-    look.text = signedPercent(marker.change, true) + " % tok/s";
+    look.text = QString::fromStdString(effectFigure(marker)) + " tok/s";
     look.ink = look.border = better ? Tone::Ok : Tone::Error;
     look.ground = better ? Tone::OkBg : Tone::ErrorBg;
     look.figure = true;

@@ -15,7 +15,7 @@ namespace colibri::ui {
 
 // The second plate of a knob marker: words, colours, and the interval apart.
 struct EffectLook {
-    QString text, interval;      // "+18 % tok/s", "95 %: 15..21"
+    QString text, interval;      // "+18.2 % tok/s", "95 %: 15.1..21.4"
     Tone ink = Tone::Text2, ground = Tone::Bg3, border = Tone::Line2;
     bool figure = false;         // text is a figure, in mono
 };

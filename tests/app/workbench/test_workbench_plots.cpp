@@ -101,7 +101,7 @@ private slots:
     void figuresAndLegendShowTheSnapshot() {
         show();
         QCOMPARE(m_panel->figures()->cards()[0].value, QString("36.4"));
-        QCOMPARE(spansText(m_panel->figures()->cards()[0].detail), QString("+18 % since 00:44"));
+        QCOMPARE(spansText(m_panel->figures()->cards()[0].detail), QString("+18.0 % since 00:44"));
         QCOMPARE(spansText(m_panel->figures()->cards()[1].detail), QString("SLO 40 ms, met"));
         const PlotHeader::Content& hit = m_panel->plot("hit")->header()->content();
         QCOMPARE(hit.entries[0].last, QString("71.3"));
@@ -375,7 +375,7 @@ private slots:
         QCOMPARE(flags.front().name, QString("auto"));
         QCOMPARE(int(flags.front().detail.count("backed off: 80 % late or wasted")), 2);
         for (size_t i = 0; i < users.size(); ++i) QCOMPARE(flags[i + 1].effect, users[i].effect);
-        QCOMPARE(spansText(m_panel->figures()->cards()[0].detail), QString("+18 % since 00:44"));
+        QCOMPARE(spansText(m_panel->figures()->cards()[0].detail), QString("+18.0 % since 00:44"));
     }
 
     void flagsNameTheirEffect() {
@@ -384,7 +384,7 @@ private slots:
         QCOMPARE(flags.size(), size_t(2));
         QCOMPARE(flags[0].name, QString("threads 1 → 4"));
         QCOMPARE(flags[0].effect, QString("no effect"));
-        QCOMPARE(flags[1].effect, QString("+18 % tok/s (95 %: 15..21)"));
+        QCOMPARE(flags[1].effect, QString("+18.0 % tok/s (95 %: 15.0..21.0)"));
         QVERIFY(flags[0].rect.right() <= flags[1].rect.left());
     }
 
@@ -416,13 +416,18 @@ private slots:
         marker.change = -0.06;
         marker.low = -0.09;
         marker.high = -0.03;
-        QCOMPARE(effectLook(marker).text, QString("−6 % tok/s"));
-        QCOMPARE(effectLook(marker).interval, QString("95 %: −9..−3"));
+        QCOMPARE(effectLook(marker).text, QString("−6.0 % tok/s"));
+        QCOMPARE(effectLook(marker).interval, QString("95 %: −9.0..−3.0"));
         QCOMPARE(effectLook(marker).ink, Tone::Error);
         marker.low = -0.02;
         marker.high = 0.03;
         QCOMPARE(effectLook(marker).text, QString("no effect"));
-        QCOMPARE(effectLook(marker).interval, QString("95 %: −2..+3"));
+        QCOMPARE(effectLook(marker).interval, QString("95 %: −2.0..+3.0"));
+        marker.change = 10.87;           // a percentage of four digits is hard to read
+        marker.low = 9.63;
+        marker.high = 12.55;
+        QCOMPARE(effectLook(marker).text, QString("11.9 × tok/s"));
+        QCOMPARE(effectLook(marker).interval, QString("95 %: 10.6..13.6"));
         marker.effect = Marker::Effect::Measuring;
         marker.measured = 212;
         marker.needed = 400;
