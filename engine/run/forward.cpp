@@ -32,13 +32,13 @@ bool Forward::run(std::span<BatchRow> rows, const std::atomic<bool>* abort,
         row.logits = nullptr;
     }
     m_attention.beginStep(rows);
-    m_moe.beginStep(rows);
+    m_moe.beginStep(rows, abort);
     for (int64_t l = 0; l < m_info.config.numLayers; ++l) {
         if (abort && abort->load(std::memory_order_relaxed)) return false;
         const LayerWeights& w = m_weights.layer(l);
         m_attention.run(w, l, rows, x);
         if (w.moeIndex >= 0) {
-            m_moe.run(l, rows, x, capture);
+            if (!m_moe.run(l, rows, x, capture)) return false;
         } else {
             denseFfn(w, n);
         }

@@ -33,8 +33,9 @@ MoeStage::MoeStage(const ContainerInfo& info, const ModelWeights& weights, Exper
       m_topK(info.config.topK),
       m_moeLayers(weights.moeLayers()) {}
 
-void MoeStage::beginStep(std::span<const BatchRow> rows) {
+void MoeStage::beginStep(std::span<const BatchRow> rows, const std::atomic<bool>* abort) {
     m_stallNs = 0;
+    m_abort = abort;
     const StoreStats s = m_store.stats();
     // With everything in memory, or all that is in use, a hint can only cost. The first read that
     // happens all the same turns the hints on again.
@@ -51,7 +52,7 @@ void MoeStage::beginStep(std::span<const BatchRow> rows) {
     }
 }
 
-void MoeStage::run(int64_t layer, std::span<BatchRow> rows, float* residual, RoutingCapture* sink) {
+bool MoeStage::run(int64_t layer, std::span<BatchRow> rows, float* residual, RoutingCapture* sink) {
     const LayerWeights& w = m_weights.layer(layer);
     const auto n = int64_t(rows.size());
     const uint64_t start = monotonicNs();
@@ -77,13 +78,14 @@ void MoeStage::run(int64_t layer, std::span<BatchRow> rows, float* residual, Rou
 
     const uint64_t computeStart = monotonicNs();
     if (w.shared) shared(w, n);
-    computeAll(w, layer, rows);
+    if (!computeAll(w, layer, rows)) return false;
     warmNextLayer(layer);
     combine(w, rows, residual);
     m_computeNs = monotonicNs() - computeStart - m_waitNs;
     m_stallNs += m_waitNs;
     remember(w.moeIndex, rows);
     if (!sink) report(layer, rows);
+    return true;
 }
 
 // The layer's router applied to a residual stream: normed (rows, H) and logits (rows, E).
@@ -256,29 +258,46 @@ void MoeStage::refill(int64_t moeLayer, size_t window) {
     m_nextRequest += n;
 }
 
-void MoeStage::computeAll(const LayerWeights& w, int64_t layer, std::span<BatchRow> rows) {
+// False: the step was aborted.
+bool MoeStage::computeAll(const LayerWeights& w, int64_t layer, std::span<BatchRow> rows) {
     m_h.as<float>(int64_t(m_rowOf.size()) * m_expertSize);
     m_y.as<float>(int64_t(m_rowOf.size()) * m_hidden);
     bool gathered = false;
     while (!m_waiting.empty() || m_nextRequest < m_work.size()) {
         collect(layer, rows);
-        if (m_group.empty()) continue;
-        if (!gathered) gather(w, int64_t(rows.size()));
-        gathered = true;
-        computeGroup(w);
-        for (Work* work : m_group) work->pin.release();
+        if (aborted()) {
+            giveUp();
+            return false;
+        }
+        if (!m_group.empty()) {
+            if (!gathered) gather(w, int64_t(rows.size()));
+            gathered = true;
+            computeGroup(w);
+            for (Work* work : m_group) work->pin.release();
+        }
+        // Also when every read of the group has failed: the other experts have yet to be asked for.
         refill(w.moeIndex, size_t(m_window));
     }
+    return true;
+}
+
+// Lets go of every expert of the layer in work.
+void MoeStage::giveUp() {
+    for (Work* work : m_waiting) m_store.drop(work->ticket);
+    m_waiting.clear();
+    m_group.clear();
+    m_work.clear();
 }
 
 // Waits for one expert and puts it into the group; a failed read fails the rows that need it.
 void MoeStage::take(Work& work, int64_t layer, std::span<BatchRow> rows) {
-    Result<Pin> pin = m_store.wait(work.ticket);
+    Result<Pin> pin = m_store.wait(work.ticket, m_abort);
     if (pin.ok()) {
         work.pin = std::move(*pin);
         m_group.push_back(&work);
         return;
     }
+    if (aborted()) return;
     work.failed = true;
     const Status status = pin.status().in("layer " + std::to_string(layer) + ", expert " +
                                           std::to_string(work.expert));

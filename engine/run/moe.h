@@ -39,10 +39,11 @@ public:
 
     void setPrefetch(const PrefetchPlan& plan) { m_plan = plan; }
     void setRouter(RouterPlan plan) { m_routerPlan = std::move(plan); }
-    // Once per forward pass, before its first layer.
-    void beginStep(std::span<const BatchRow> rows);
-    // residual (rows, H) += experts(norm(residual)).
-    void run(int64_t layer, std::span<BatchRow> rows, float* residual, RoutingCapture* capture);
+    // Once per forward pass, before its first layer. `abort`, where not nullptr, ends the pass
+    // early; whoever sets it then calls ExpertStore::wakeWaiters().
+    void beginStep(std::span<const BatchRow> rows, const std::atomic<bool>* abort);
+    // residual (rows, H) += experts(norm(residual)). False: the pass was aborted.
+    bool run(int64_t layer, std::span<BatchRow> rows, float* residual, RoutingCapture* capture);
 
     uint64_t stallNs() const { return m_stallNs; }  // of the current step
     int64_t scratchBytes() const;
@@ -67,7 +68,9 @@ private:
     void plan(std::span<BatchRow> rows);
     void residentFirst(int64_t moeLayer);
     void gather(const LayerWeights& w, int64_t rows);
-    void computeAll(const LayerWeights& w, int64_t layer, std::span<BatchRow> rows);
+    bool computeAll(const LayerWeights& w, int64_t layer, std::span<BatchRow> rows);
+    bool aborted() const { return m_abort && m_abort->load(std::memory_order_relaxed); }
+    void giveUp();
     void refill(int64_t moeLayer, size_t window);
     void take(Work& work, int64_t layer, std::span<BatchRow> rows);
     void collect(int64_t layer, std::span<BatchRow> rows);
@@ -119,6 +122,7 @@ private:
     ScratchBuffer m_sharedOut, m_scaled;  // (rows, H), (entries, H)
     FfnScratch m_sharedScratch;
     ScratchBuffer m_hintNormed, m_hintIn, m_hintLogits;
+    const std::atomic<bool>* m_abort = nullptr;  // of the step
     bool m_hintsUseful = true;
     uint64_t m_reads = 0;      // of the store so far
     int64_t m_quietSteps = 0;  // in a row without a read

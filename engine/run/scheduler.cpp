@@ -30,6 +30,7 @@ Scheduler::~Scheduler() {
         m_abort.store(true);
     }
     m_wake.notify_all();
+    m_setup.store->wakeWaiters();
     m_thread.join();
 }
 
@@ -97,11 +98,10 @@ void Scheduler::cancel(uint64_t request) {
     {
         std::lock_guard lock(m_mutex);
         m_cancelled.insert(request);
-        if (std::count(m_prefillingIds.begin(), m_prefillingIds.end(), request)) {
-            m_abort.store(true);
-        }
+        if (unwanted()) m_abort.store(true);
     }
     m_wake.notify_all();
+    m_setup.store->wakeWaiters();
 }
 
 void Scheduler::wake() {

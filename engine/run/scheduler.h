@@ -74,6 +74,10 @@ public:
 
 private:
     struct Job;  // one request from arrival to its end
+    struct StepPart {
+        uint64_t request;
+        bool prefill;
+    };
     using Jobs = std::list<std::unique_ptr<Job>>;
 
     Status check(const Request& request, bool scored) const;
@@ -88,6 +92,7 @@ private:
     void formBatch();
     void addRows(Job& job, size_t count);
     void startStep();
+    bool unwanted() const;  // REQUIRES m_mutex: the running step
     void rotate();
     bool growFor(Job& job, int64_t positions);
     void afterForward();
@@ -113,13 +118,13 @@ private:
     std::deque<std::unique_ptr<Job>> m_arrived;
     std::unordered_set<uint64_t> m_cancelled;
     size_t m_queued = 0;                    // arrived or waiting, not admitted
-    std::vector<uint64_t> m_prefillingIds;  // whose prompt rows are in the running step
+    std::vector<StepPart> m_stepParts;      // who has rows in the running step
     bool m_stop = false, m_woken = false;
 
     std::mutex m_stepMutex;
     std::condition_variable m_stepFree;
     std::atomic<int> m_aloneWaiting{0};
-    std::atomic<bool> m_abort{false};  // a prompt of the running forward is not wanted
+    std::atomic<bool> m_abort{false};  // the running step is not wanted
     std::atomic<int> m_count{0};
     std::atomic<int> m_activeCount{0};
     std::atomic<uint64_t> m_steps{0}, m_stepRequests{0}, m_stepRows{0};

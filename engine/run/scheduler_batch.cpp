@@ -101,7 +101,19 @@ void Scheduler::addRows(Job& job, size_t count) {
     }
 }
 
-// Counts and tells the batch, and lets cancellations of its prompts reach the forward pass.
+// A cancelled prompt ends its step at once, as it may take long. A step that only decodes ends when
+// nobody is left who wants its tokens: then it may wait for a slow disk in vain.
+bool Scheduler::unwanted() const {
+    bool all = !m_stepParts.empty();
+    for (const StepPart& part : m_stepParts) {
+        const bool cancelled = m_cancelled.count(part.request) > 0;
+        if (cancelled && part.prefill) return true;
+        all = all && cancelled;
+    }
+    return all;
+}
+
+// Counts and tells the batch, and lets cancellations reach the forward pass.
 void Scheduler::startStep() {
     Event event{};
     event.type = EventType::BatchFormed;
@@ -112,12 +124,11 @@ void Scheduler::startStep() {
     for (const std::unique_ptr<Job>& job : m_active) {
         if (job->rowCount == 0) continue;
         ++event.batch.requests;
-        if (!m_rows[job->firstRow].prefill) continue;
-        event.batch.prefillRows += uint16_t(job->rowCount);
-        m_prefillingIds.push_back(job->id);
-        // A cancellation that came while the batch was formed.
-        if (m_cancelled.count(job->id)) m_abort.store(true);
+        const bool prefill = m_rows[job->firstRow].prefill;
+        if (prefill) event.batch.prefillRows += uint16_t(job->rowCount);
+        m_stepParts.push_back({job->id, prefill});
     }
+    if (unwanted()) m_abort.store(true);  // cancelled while the batch was formed
     m_setup.ring->write(event);
     m_steps.fetch_add(1, std::memory_order_relaxed);
     m_stepRequests.fetch_add(event.batch.requests, std::memory_order_relaxed);
@@ -132,7 +143,7 @@ void Scheduler::step() {
     m_stepStartNs = monotonicNs();
     if (!m_setup.forward->run(m_rows, &m_abort)) m_rows.clear();
     std::lock_guard lock(m_mutex);
-    m_prefillingIds.clear();
+    m_stepParts.clear();
 }
 
 // Whoever had rows in this step goes behind those who had none.

@@ -263,13 +263,17 @@ bool ExpertStore::ready(const Ticket& ticket) const {
     return m_core->ready(ticket);
 }
 
-Result<Pin> ExpertStore::wait(const Ticket& ticket) {
+Result<Pin> ExpertStore::wait(const Ticket& ticket, const std::atomic<bool>* abort) {
     Pin pin;
-    auto record = m_core->wait(ticket, pin.m_key);
+    auto record = m_core->wait(ticket, pin.m_key, abort);
     if (!record) return record.status();
     pin.m_store = this;
     pin.m_record = *record;
     return pin;
+}
+
+void ExpertStore::wakeWaiters() {
+    m_core->wakeWaiters();
 }
 
 void ExpertStore::drop(const Ticket& ticket) {

@@ -34,6 +34,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -127,7 +128,10 @@ public:
     void request(int64_t moeLayer, std::span<const uint16_t> experts, std::vector<Ticket>& out);
     bool ready(const Ticket& ticket) const;  // wait() would not block
     // Blocks until usable. The pin holds the slot. Each ticket is waited for or dropped, once.
-    Result<Pin> wait(const Ticket& ticket);
+    // `abort`, where not nullptr, ends the wait with Cancelled and drops the ticket once it is
+    // true; whoever sets it then calls wakeWaiters(). A record that is there is given all the same.
+    Result<Pin> wait(const Ticket& ticket, const std::atomic<bool>* abort = nullptr);
+    void wakeWaiters();
     // Gives a ticket up (a step that ends early). A read under way is finished for the cache.
     void drop(const Ticket& ticket);
 

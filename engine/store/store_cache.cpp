@@ -145,7 +145,8 @@ bool StoreCore::ready(const Ticket& ticket) {
     return usable(m_entries[keyOf(ticket.moeLayer, ticket.expert)]);
 }
 
-Result<const std::byte*> StoreCore::wait(const Ticket& ticket, uint32_t& key) {
+Result<const std::byte*> StoreCore::wait(const Ticket& ticket, uint32_t& key,
+                                         const std::atomic<bool>* abort) {
     if (!valid(ticket))
         return Status(Code::InvalidArgument, "The store has no expert " +
                                                  formatCount(ticket.expert) + " of MoE layer " +
@@ -162,15 +163,17 @@ Result<const std::byte*> StoreCore::wait(const Ticket& ticket, uint32_t& key) {
         ++m_doneWaiters;
         for (;;) {
             if (e.state == State::NeedsSlot) forceSlot(key);
-            if (usable(e)) break;
+            if (usable(e) || (abort != nullptr && abort->load())) break;
             m_doneCv.wait(lock);
         }
         --m_doneWaiters;
         --e.waiting;
         m_stats.stallNs += m_parts.clock->now() - from;
     }
-    if (e.state == State::Failed) {
-        Status status = m_errors[key];
+    if (e.state != State::Resident) {
+        Status status = e.state == State::Failed
+                            ? m_errors[key]
+                            : Status(Code::Cancelled, "the wait for an expert was cancelled");
         endTicket(key);
         unlockAndFree(lock);
         return status;
@@ -178,6 +181,11 @@ Result<const std::byte*> StoreCore::wait(const Ticket& ticket, uint32_t& key) {
     --e.tickets;
     ++e.pins;
     return static_cast<const std::byte*>(e.memory);
+}
+
+void StoreCore::wakeWaiters() {
+    Lock lock(m_mutex);
+    if (m_doneWaiters > 0) m_doneCv.notify_all();
 }
 
 void StoreCore::drop(const Ticket& ticket) {

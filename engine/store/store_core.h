@@ -41,7 +41,9 @@ public:
     void request(int64_t moeLayer, std::span<const uint16_t> experts, std::vector<Ticket>& out);
     bool ready(const Ticket& ticket);
     // Returns the record's memory and pins it.
-    Result<const std::byte*> wait(const Ticket& ticket, uint32_t& key);
+    Result<const std::byte*> wait(const Ticket& ticket, uint32_t& key,
+                                  const std::atomic<bool>* abort);
+    void wakeWaiters();
     void drop(const Ticket& ticket);
     void unpin(uint32_t key);
     void hint(int64_t moeLayer, std::span<const uint16_t> experts);
