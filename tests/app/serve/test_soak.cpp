@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Mixed load with knobs changed at random: no growth of memory, no request that never ends, no text
-// that differs. Ten minutes, or COLIBRI_SOAK_MINUTES.
+// Mixed load on the demo model: users of the engine and of the server, four conversations in turns,
+// knobs changed and requests cancelled at random, expert files cut short and restored. No growth of
+// memory, no request that never ends, no text that differs from that of a lone run, no error but of
+// reads that failed. Three minutes, or COLIBRI_SOAK_MINUTES; COLIBRI_SOAK_SEED repeats a run.
 #include <malloc.h>
 #include <QtTest>
 #include <atomic>
-#include <fstream>
+#include <filesystem>
 #include <mutex>
 #include <random>
 #include <thread>
@@ -27,21 +29,42 @@ constexpr KnobId kTurned[] = {
 };
 
 std::chrono::duration<double> length() {
-    const double minutes = qEnvironmentVariable("COLIBRI_SOAK_MINUTES", "10").toDouble();
+    const double minutes = qEnvironmentVariable("COLIBRI_SOAK_MINUTES", "3").toDouble();
     return std::chrono::duration<double>(60 * minutes);
+}
+
+uint32_t seed() {
+    bool given = false;
+    const uint32_t value = qEnvironmentVariable("COLIBRI_SOAK_SEED").toUInt(&given);
+    return given ? value : std::random_device{}();
 }
 
 struct Count {
     std::atomic<uint64_t> finished{0}, cancelled{0}, http{0}, hungUp{0}, turns{0};
+    std::atomic<uint64_t> talked{0}, reused{0};  // turns of conversations, their cached tokens
+    std::atomic<uint64_t> cuts{0}, mends{0}, hurt{0};  // of files; requests that met them
 };
+
+// One turn of a conversation, and what the model says to it alone.
+struct Turn {
+    std::vector<int32_t> prompt, reply;
+};
+
+constexpr const char* kSayings[] = {
+    "Tell me about the fox.", "Why is that so?",    "And then?",
+    "Who was there?",         "What did she find?", "Say it in one line."};
+constexpr size_t kConversations = 4, kTurns = 6;
 
 }  // namespace
 
 class TestSoak : public QObject {
     Q_OBJECT
 
+    std::filesystem::path m_model;
     std::unique_ptr<Served> m_served;
     std::vector<std::vector<int32_t>> m_prompts, m_alone;
+    std::vector<std::vector<Turn>> m_conversations;
+    const uint32_t m_seed = seed();
     Count m_count;
     std::atomic<bool> m_stop{false};
     std::mutex m_mutex;
@@ -50,6 +73,15 @@ class TestSoak : public QObject {
     void wrong(const QString& what) {
         std::lock_guard lock(m_mutex);
         if (m_wrong.isEmpty()) m_wrong = what;
+    }
+
+    // A request ended with an error: right when a file was cut short meanwhile and is named.
+    void judgeError(const std::string& text, uint64_t mendsBefore) {
+        if (m_count.cuts <= mendsBefore || text.find("experts/layer_") == text.npos ||
+            text.find("byte") == text.npos) {
+            wrong("failed: " + QString::fromStdString(text));
+        }
+        ++m_count.hurt;
     }
 
     // Requests to the engine itself; half of those that are not greedy are cancelled.
@@ -63,6 +95,7 @@ class TestSoak : public QObject {
                 request.sampling = {1.0f, 20, 0.9f, 0, 1.1f, random()};
                 request.maxTokens = 1 + int(random() % 300);
             }
+            const uint64_t mends = m_count.mends;
             Pending pending(*m_served->engine, std::move(request));
             if (!pending.submitted().ok()) {
                 wrong("refused: " + QString::fromStdString(pending.submitted().text()));
@@ -75,11 +108,32 @@ class TestSoak : public QObject {
             }
             const RequestResult& result = pending.wait();
             if (!result.status.ok()) {
-                wrong("failed: " + QString::fromStdString(result.status.text()));
+                judgeError(result.status.text(), mends);
             } else if (greedy && result.tokens != m_alone[i]) {
                 wrong(QString("prompt %1 got another text").arg(i));
             }
             ++m_count.finished;
+        }
+    }
+
+    // One of the conversations, turn by turn, again and again. A turn that met a fault is repeated.
+    void converse(const std::vector<Turn>& turns) {
+        for (size_t t = 0; !m_stop; t = (t + 1) % turns.size()) {
+            const Turn& turn = turns[t];
+            for (bool whole = false; !whole && !m_stop;) {
+                const uint64_t mends = m_count.mends;
+                Pending pending(*m_served->engine,
+                                greedyRequest(turn.prompt, int(turn.reply.size())));
+                const RequestResult& result = pending.wait();
+                whole = result.status.ok();
+                if (!whole) {
+                    judgeError(result.status.text(), mends);
+                } else if (result.tokens != turn.reply) {
+                    wrong(QString("turn %1 of a conversation got another text").arg(t));
+                }
+                m_count.reused += result.cachedTokens;
+                ++m_count.talked;
+            }
         }
     }
 
@@ -97,12 +151,39 @@ class TestSoak : public QObject {
                 ++m_count.hungUp;
                 continue;
             }
+            const uint64_t mends = m_count.mends;
             httplib::Client client = m_served->client();
             const auto reply = client.Post("/v1/chat/completions", body.dump(), "application/json");
-            if (!reply || reply->status != 200) {
-                wrong(QString("HTTP: %1").arg(reply ? reply->status : 0));
+            if (!reply) {
+                wrong("HTTP: no answer");
+            } else if (reply->status != 200 || reply->body.find("\"error\"") != std::string::npos) {
+                judgeError(reply->body, mends);
             }
             ++m_count.http;
+        }
+    }
+
+    // Cuts an expert file short for a moment. It is restored from its end on: a read finds right
+    // bytes or the end of the file.
+    void cutFiles(uint32_t seed) {
+        std::mt19937 random(seed);
+        std::vector<std::filesystem::path> files;
+        for (const auto& entry : std::filesystem::directory_iterator(m_model / "experts"))
+            files.push_back(entry.path());
+        while (!m_stop) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(200 + random() % 2000));
+            const auto& path = files[random() % files.size()];
+            QFile file(QString::fromStdString(path.string()));
+            if (!file.open(QIODevice::ReadWrite)) return wrong("cannot open " + file.fileName());
+            const QByteArray content = file.readAll();
+            const qint64 left = random() % 4 == 0 ? 0 : qint64(random() % uint32_t(content.size()));
+            ++m_count.cuts;
+            if (!file.resize(left)) return wrong("cannot cut " + file.fileName());
+            std::this_thread::sleep_for(std::chrono::milliseconds(random() % 100));
+            if (!file.seek(left) || file.write(content.mid(left)) != content.size() - left ||
+                !file.flush())
+                return wrong("cannot restore " + file.fileName());
+            ++m_count.mends;
         }
     }
 
@@ -129,14 +210,17 @@ class TestSoak : public QObject {
         return m_served->engine->memory().processRss;
     }
 
-    // False: a request is stuck.
-    bool run(std::chrono::duration<double> time, uint32_t seed) {
+    // False: a request is stuck. `most` becomes the most memory seen while it ran, in bytes.
+    bool run(std::chrono::duration<double> time, uint32_t seed, int64_t& most) {
         m_stop = false;
         std::vector<std::thread> threads;
         for (uint32_t i = 0; i < 3; ++i) {
             threads.emplace_back([this, s = seed + i] { ask(s); });
             threads.emplace_back([this, s = seed + 10 + i] { talk(s); });
         }
+        for (const std::vector<Turn>& turns : m_conversations)
+            threads.emplace_back([this, &turns] { converse(turns); });
+        threads.emplace_back([this, s = seed + 30] { cutFiles(s); });
         threads.emplace_back([this, s = seed + 20] { turnKnobs(s); });
         const auto end = Clock::now() + time;
         uint64_t seen = 0;
@@ -144,7 +228,8 @@ class TestSoak : public QObject {
         bool stuck = false;
         while (Clock::now() < end && !stuck) {
             std::this_thread::sleep_for(200ms);
-            const uint64_t now = m_count.finished + m_count.http;
+            const uint64_t now = m_count.finished + m_count.http + m_count.talked;
+            most = std::max(most, m_served->engine->memory().processRss);
             if (now != seen) changed = Clock::now();
             seen = now;
             stuck = Clock::now() - changed > 120s;
@@ -156,35 +241,70 @@ class TestSoak : public QObject {
 
 private slots:
     void initTestCase() {
-        m_served = std::make_unique<Served>(Knobs{{KnobId::MaxBatch, 8}});
-        const int64_t vocab = m_served->engine->config().vocabSize;
+        qInfo("seed %u", m_seed);
+        m_model = scratchFolder() / "demo";
+        std::filesystem::copy(COLIBRI_SOURCE_DIR "/resources/demo-model/container", m_model,
+                              std::filesystem::copy_options::recursive);
+        m_served =
+            std::make_unique<Served>(Knobs{{KnobId::MaxBatch, 8}}, serve::ApiOptions{}, m_model);
+        Engine& engine = *m_served->engine;
+        const int64_t vocab = engine.config().vocabSize;
         std::mt19937 random(3);
         for (uint32_t i = 0; i < 20; ++i) {
             m_prompts.push_back(somePrompt(1 + int(random() % 200), vocab, i));
-            m_alone.push_back(
-                test::generate(*m_served->engine, m_prompts.back(), 1 + int(random() % 60)));
+            m_alone.push_back(test::generate(engine, m_prompts.back(), 1 + int(random() % 60)));
+        }
+        // From an empty context each, on an engine of its own.
+        const auto alone = load(m_model);
+        for (size_t c = 0; c < kConversations; ++c) {
+            std::vector<Turn> turns;
+            nlohmann::ordered_json messages = nlohmann::ordered_json::array();
+            for (size_t t = 0; t < kTurns; ++t) {
+                messages.push_back({{"role", "user"}, {"content", kSayings[(c + t) % kTurns]}});
+                const auto prompt = alone->encodeChat(messages);
+                QVERIFY(prompt.ok());
+                Turn turn{*prompt, test::generate(*alone, *prompt, 10 + int(random() % 40))};
+                messages.push_back(
+                    {{"role", "assistant"}, {"content", engine.tokenizer()->decode(turn.reply)}});
+                turns.push_back(std::move(turn));
+            }
+            m_conversations.push_back(std::move(turns));
         }
     }
 
     void hours() {
         const auto recorder = Recorder::start(*m_served->engine, {});
         QVERIFY(recorder.ok());
-        QVERIFY(run(length() / 5, 100));  // buffers, threads' heaps: grown to what they need
+        int64_t most[3] = {};                         // warm-up, first half, second half
+        QVERIFY(run(length() / 5, m_seed, most[0]));  // buffers, threads' heaps: as large as needed
         QTRY_COMPARE_WITH_TIMEOUT(m_served->engine->activeRequests(), 0, 60'000);
         const int64_t before = restingMemory();
-        QVERIFY(run(length() * 4 / 5, 200));
+        QVERIFY(run(length() * 2 / 5, m_seed + 100, most[1]));
+        QVERIFY(run(length() * 2 / 5, m_seed + 200, most[2]));
         QTRY_COMPARE_WITH_TIMEOUT(m_served->engine->activeRequests(), 0, 60'000);
         const int64_t after = restingMemory();
+        const auto number = [](const std::atomic<uint64_t>& n) {
+            return (unsigned long long)(n.load());
+        };
+        const auto mib = [](int64_t bytes) { return double(bytes) / (1 << 20); };
         qInfo(
-            "%llu requests, %llu cancelled, %llu over HTTP, %llu hung up, %llu turns of knobs; "
-            "memory %.1f -> %.1f MiB",
-            (unsigned long long)m_count.finished, (unsigned long long)m_count.cancelled,
-            (unsigned long long)m_count.http, (unsigned long long)m_count.hungUp,
-            (unsigned long long)m_count.turns, double(before) / (1 << 20),
-            double(after) / (1 << 20));
+            "seed %u: %llu requests, %llu cancelled, %llu turns of conversations (%llu tokens "
+            "reused), %llu over HTTP, %llu hung up, %llu turns of knobs, %llu files cut, %llu "
+            "requests ended by it; memory at rest %.1f -> %.1f MiB, at most %.1f, %.1f, %.1f MiB",
+            m_seed, number(m_count.finished), number(m_count.cancelled), number(m_count.talked),
+            number(m_count.reused), number(m_count.http), number(m_count.hungUp),
+            number(m_count.turns), number(m_count.cuts), number(m_count.hurt), mib(before),
+            mib(after), mib(most[0]), mib(most[1]), mib(most[2]));
         QVERIFY2(m_wrong.isEmpty(), qPrintable(m_wrong));
-        QVERIFY(m_count.finished > 50 && m_count.http > 50 && m_count.cancelled && m_count.turns);
+        QVERIFY(m_count.finished > 50 && m_count.http > 50 && m_count.talked > 50);
+        QVERIFY(m_count.cancelled && m_count.turns && m_count.cuts && m_count.hurt);
         QVERIFY(after - before <= int64_t(16) << 20);
+        QVERIFY(most[2] - std::max(most[0], most[1]) <= int64_t(24) << 20);
+        // What was told was not only errors: a last lone run of each prompt.
+        for (size_t i = 0; i < m_prompts.size(); ++i) {
+            QCOMPARE(test::generate(*m_served->engine, m_prompts[i], int(m_alone[i].size())),
+                     m_alone[i]);
+        }
     }
 };
 
