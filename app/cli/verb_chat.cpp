@@ -197,10 +197,7 @@ private:
             if (m.kind != Marker::Kind::Knob || m.automatic) continue;
             const bool decided = m.effect != Marker::Effect::Measuring;
             if (!all && (!decided || m.t <= m_toldTo)) continue;
-            message(m.label + ": " +
-                    (decided ? effectText(m)
-                             : "measuring, " + formatCount(m.measured) + " of " +
-                                   formatCount(m.needed) + " tokens"));
+            message(m.label + ": " + effectText(m));
             if (decided) m_toldTo = std::max(m_toldTo, m.t);
         }
     }

@@ -14,10 +14,32 @@ struct EffectEstimate {
     double low = 0, high = 0;  // 95 % interval
 };
 
-// `before` and `after`: inter-token gaps in ns. tok/s is tokens over time, so the ratio of mean
-// gaps. The interval is a moving-block bootstrap (blocks of 8 gaps, since neighbouring tokens
-// resemble each other), 600 resamples, fixed seed. REQUIRES: both hold at least 8 gaps.
-EffectEstimate estimateEffect(const std::vector<double>& before, const std::vector<double>& after);
+// Decode steps under one setting, in order, all at the same number of requests.
+struct DecodeSteps {
+    std::vector<double> gapNs;  // inter-token gap
+    // Misses that the step's expert lookups would cost a settled LRU cache of this setting's size:
+    // what the step's text asks of the cache, whatever the cache really held.
+    std::vector<double> misses;
+};
+
+// The long-run change of decode speed between two settings, for the mixture of text in `pool`.
+//
+// Text differs before and after a change, and steps with many misses are slow. Each side's gaps are
+// therefore fitted to its misses (least squares), and both fits are read at the mean misses of the
+// same steps: `pool` holds, for every step of the recent past, the misses at the size before and at
+// the size after (a regression estimator as of survey sampling). The variance is that of the
+// residuals of both sides and of the mixture, each taken from the means of blocks of steps at the
+// block length that gives most, since neighbouring steps resemble each other; plus that of a drift
+// of the machine which two stretches of time cannot show (kDrift). Student's t with Welch's degrees
+// of freedom. REQUIRES: 16 steps or more on each side; pool's lists are equally long.
+struct PooledMisses {
+    std::vector<double> before, after;
+};
+EffectEstimate estimateEffect(const DecodeSteps& before, const DecodeSteps& after,
+                              const PooledMisses& pool);
+// Whether the speed of one side changes from its first half to its second by more than chance and
+// its misses explain: it had not settled.
+bool drifts(const DecodeSteps& steps);
 
 // "8 → 16", "25 → none": how a change of this knob is written everywhere.
 std::string knobChangeText(KnobId knob, int64_t from, int64_t to);
@@ -25,7 +47,8 @@ std::string knobChangeText(KnobId knob, int64_t from, int64_t to);
 // "11.9 ×". The interval carries no unit of its own: "15.1..21.4" or "10.6..13.6", as the figure.
 std::string effectFigure(const Marker& marker);
 std::string effectInterval(const Marker& marker);
-// "+18.2 % tok/s (95 %: 15.1..21.4)", "not measured: ...": the outcome as the session file has it.
+// "+18.2 % tok/s (95 %: 15.1..21.4), from 92 tokens before, ...", "not measured: ...", "settling":
+// the outcome so far, in one line. The session file has the last.
 std::string effectText(const Marker& marker);
 
 }  // namespace colibri

@@ -4,11 +4,8 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <utility>
-
-#include "profiler/record/effect.h"
 
 namespace colibri {
 namespace {
@@ -16,13 +13,6 @@ namespace {
 constexpr double kNoValue = std::numeric_limits<double>::quiet_NaN();
 constexpr double kBucketSeconds = 0.05;
 constexpr size_t kRawValues = 1 << 18;   // newest raw gaps and loads kept for pooled percentiles
-constexpr size_t kMarkers = 2000;
-constexpr int kEffectTokens = 64;        // on each side of a knob change, at one load
-constexpr size_t kRecentGaps = 4 * kEffectTokens;
-constexpr int kElsewhere = 2 * kEffectTokens;  // tokens at other loads before it is given up
-constexpr int kEffectMinimum = 24;       // tokens before a change, or it is not measured
-constexpr int kEffectSkip = 8;           // tokens right after it, while the cache settles
-constexpr double kSameChangeSeconds = 1; // steps of one knob closer than this are one change
 constexpr double kLongestHole = 1;       // seconds between ticks
 constexpr double kHeatHalfLife = 5;      // seconds
 
@@ -52,10 +42,6 @@ Histogram between(const std::deque<std::pair<double, uint64_t>>& values, double 
                                [](const auto& v, double t) { return v.first < t; });
     for (; it != values.end() && it->first <= t1; ++it) histogram.add(it->second);
     return histogram;
-}
-
-std::string knobLabel(const KnobRow& row, int64_t from, int64_t to) {
-    return knobTitle(row) + " " + knobChangeText(row.id, from, to);
 }
 
 }  // namespace
@@ -95,9 +81,10 @@ void WindowedSums::expire(double before) {
 }
 
 Metrics::Metrics(int64_t moeLayers, int64_t experts, const std::vector<int64_t>& moeLayerIndices)
-    : m_experts(experts), m_heat(size_t(moeLayers * experts)), m_figures(figuresNow()) {
-    m_knobValue.fill(-1);
-    m_knobRequested.fill(-1);
+    : m_experts(experts),
+      m_changes(m_markers, moeLayers, experts),
+      m_heat(size_t(moeLayers * experts)),
+      m_figures(figuresNow()) {
     for (size_t i = 0; i < moeLayerIndices.size(); ++i) {
         const size_t layer = size_t(moeLayerIndices[i]);
         if (layer >= m_moeOfLayer.size()) m_moeOfLayer.resize(layer + 1, -1);
@@ -123,13 +110,13 @@ void Metrics::add(const Event& event, double t) {
             addLoad(event.load, t);
             break;
         case EventType::KnobChanged:
-            addKnob(event.knob, t);
+            m_changes.add(event.knob, t);
             break;
         case EventType::Note:
-            addMarker({.t = t, .label = event.note.text, .kind = Marker::Kind::Note});
+            m_markers.add({.t = t, .label = event.note.text, .kind = Marker::Kind::Note});
             break;
         case EventType::BatchFormed:
-            m_load = event.batch.requests;
+            m_changes.addStep(event.batch.requests);
             m_batches.add(t, {1, double(event.batch.requests), 0, 0});
             break;
         case EventType::PrefetchOutcome:
@@ -141,7 +128,7 @@ void Metrics::add(const Event& event, double t) {
 }
 
 void Metrics::note(double t, const std::string& text) {
-    addMarker({.t = t, .label = text, .kind = Marker::Kind::Note});
+    m_markers.add({.t = t, .label = text, .kind = Marker::Kind::Note});
 }
 
 void Metrics::addRequest(const Event& event, double t) {
@@ -151,26 +138,26 @@ void Metrics::addRequest(const Event& event, double t) {
     } else if (event.type == EventType::RequestAdmitted) {
         m_waiting = std::max(0, m_waiting - 1);
         ++m_active;
-        addMarker({.t = t,
+        m_markers.add({.t = t,
                    .label = "turn " + std::to_string(++m_turns),
                    .kind = Marker::Kind::TurnStart,
                    .request = request.request});
     } else if (event.type == EventType::RequestDone) {
-        const auto started = std::find_if(m_markers.rbegin(), m_markers.rend(), [&](auto& m) {
+        const auto started = std::find_if(m_markers.all().rbegin(), m_markers.all().rend(), [&](auto& m) {
             return m.kind == Marker::Kind::TurnStart && m.request == request.request;
         });
-        if (started == m_markers.rend()) {  // never admitted: cancelled or refused in the queue
+        if (started == m_markers.all().rend()) {  // never admitted: cancelled or refused in the queue
             m_waiting = std::max(0, m_waiting - 1);
             return;
         }
         m_active = std::max(0, m_active - 1);
         const std::string label = started->label;
-        addMarker({.t = t,
+        m_markers.add({.t = t,
                    .label = label,
                    .kind = Marker::Kind::TurnEnd,
                    .request = request.request});
         if (request.stop == StopReason::Error) {
-            addMarker({.t = t, .label = label + " failed", .kind = Marker::Kind::Error});
+            m_markers.add({.t = t, .label = label + " failed", .kind = Marker::Kind::Error});
         }
     }
 }
@@ -182,7 +169,7 @@ void Metrics::addToken(const TokenEvent& token, double t) {
     m_tokens.add(t, {1, double(token.gapNs), 0, 0});
     m_rawItl.emplace_back(t, token.gapNs);
     if (m_rawItl.size() > kRawValues) m_rawItl.pop_front();
-    measureEffects(double(token.gapNs));
+    m_changes.addToken(double(token.gapNs));
 }
 
 void Metrics::addLayerStep(const LayerStepEvent& step, double t) {
@@ -191,6 +178,7 @@ void Metrics::addLayerStep(const LayerStepEvent& step, double t) {
                       double(std::popcount(first & step.hitBits & step.prefetchBits)), 0});
     const int moe = step.layer < m_moeOfLayer.size() ? m_moeOfLayer[step.layer] : -1;
     if (moe < 0) return;
+    m_changes.addLookups(moe, step);
     for (int i = 0; i < std::min<int>(step.count, kEventExperts); ++i) {
         const size_t cell = size_t(moe) * size_t(m_experts) + step.experts[i];
         if (step.experts[i] < m_experts && cell < m_heat.size()) m_heat[cell] += 1;
@@ -215,7 +203,7 @@ void Metrics::addPrefetch(const PrefetchEvent& counts, double t) {
 // Of the source in force; while it backs off it is still the one asked for, and reads nothing.
 void Metrics::tickPrefetch(double now) {
     for (WindowedSums& sums : m_prefetch) sums.expire(now - kRateWindowSeconds);
-    const int64_t source = m_knobRequested[size_t(KnobId::PrefetchSource)];
+    const int64_t source = m_changes.requested(KnobId::PrefetchSource);
     const bool on = m_active > 0 && source > int64_t(PrefetchSource::Off) &&
                     source < int64_t(m_prefetch.size());
     for (size_t i = 0; i < WindowedSums::kFields; ++i) {
@@ -223,203 +211,6 @@ void Metrics::tickPrefetch(double now) {
             on ? m_prefetch[size_t(source)].sums()[i] / kRateWindowSeconds : kNoValue;
         m_series[size_t(SeriesId::PrefetchIssued) + i].add(now, rate);
     }
-}
-
-void Metrics::hold(KnobId knob) {
-    Held& held = m_held[size_t(knob)];
-    if (!held.on) {             // what came before this drag is a change of its own
-        settleNewest();
-        m_newest.reset();
-    }
-    held = {.on = true};
-}
-
-void Metrics::release(KnobId knob, int64_t requested) {
-    Held& held = m_held[size_t(knob)];
-    if (!held.on) return;
-    if (m_knobRequested[size_t(knob)] == requested) {
-        held = {};
-    } else {
-        held.until = requested;
-    }
-}
-
-bool Metrics::isHeld(const Marker& marker) const {
-    return marker.kind == Marker::Kind::Knob && marker.knob != KnobId::Count &&
-           m_held[size_t(marker.knob)].on && m_newest && &m_markers[*m_newest] == &marker;
-}
-
-bool Metrics::joins(const KnobEvent& knob, double t) const {
-    if (!m_newest || m_markers[*m_newest].knob != KnobId(knob.knob)) return false;
-    return isHeld(m_markers[*m_newest]) || t - m_newestStep < kSameChangeSeconds;
-}
-
-void Metrics::decide(Marker& marker, Marker::Effect effect, std::string reason) {
-    marker.effect = effect;
-    marker.reason = std::move(reason);
-    if (marker.from != marker.to) m_decided.push_back(marker);   // else put back: no change at all
-}
-
-// A change too soon after the session's start is written when no further step can join it.
-void Metrics::settleNewest() {
-    if (std::exchange(m_undecided, false) && m_newest)
-        decide(m_markers[*m_newest], Marker::Effect::NotMeasured, m_markers[*m_newest].reason);
-}
-
-std::vector<Marker> Metrics::takeDecided() { return std::exchange(m_decided, {}); }
-
-void Metrics::finish() {
-    settleNewest();
-    for (const Change& change : m_changes) {
-        Marker& marker = m_markers[change.marker];
-        decide(marker, Marker::Effect::NotMeasured, endedEarly(change, "the session ended"));
-    }
-    m_changes.clear();
-}
-
-void Metrics::addKnob(const KnobEvent& knob, double t) {
-    if (knob.knob >= kKnobCount) return;
-    int64_t& value = m_knobValue[knob.knob];
-    int64_t& requested = m_knobRequested[knob.knob];
-    const int64_t valueBefore = std::exchange(value, knob.effective);
-    const int64_t before = std::exchange(requested, knob.requested);
-    const bool automatic = before == knob.requested && valueBefore != knob.effective;
-    if (automatic && valueBefore >= 0) {
-        m_ownDoing[knob.knob] = knob.effective != knob.requested;
-        return addAutomatic(knob, valueBefore, t);
-    }
-    // From a knob that the engine had moved by itself the user goes on from what was asked for.
-    const int64_t from = std::exchange(m_ownDoing[knob.knob], false) ? before : valueBefore;
-    if (from >= 0 && from != knob.effective) {  // else the initial value of a load, or no change
-        if (joins(knob, t)) {
-            joinChange(knob);
-        } else {
-            beginChange(knob, from, before, t);
-        }
-        m_newestStep = t;
-    }
-    Held& held = m_held[knob.knob];
-    if (held.on && held.until == knob.requested) held = {};
-}
-
-void Metrics::addAutomatic(const KnobEvent& knob, int64_t from, double t) {
-    const KnobRow& row = knobRow(KnobId(knob.knob));
-    addMarker({.t = t, .label = knobLabel(row, from, knob.effective), .kind = Marker::Kind::Knob,
-               .knob = row.id, .from = from, .to = knob.effective, .undoTo = knob.requested,
-               .automatic = true,
-               .reason = std::string(knob.reason, strnlen(knob.reason, sizeof knob.reason))});
-}
-
-Metrics::GapsByLoad Metrics::recentByLoad() const {
-    GapsByLoad gaps;
-    for (const Gap& gap : m_recentGaps) gaps[gap.load].push_back(gap.ns);
-    for (auto& [load, values] : gaps)
-        if (values.size() > kEffectTokens) values.erase(values.begin(), values.end() - kEffectTokens);
-    return gaps;
-}
-
-// Why a change was not measured to its end: most tokens came at another load, or `why`.
-std::string Metrics::endedEarly(const Change& change, const std::string& why) const {
-    const Marker& marker = m_markers[change.marker];
-    if (change.elsewhere <= marker.measured)
-        return why + " after " + std::to_string(marker.measured) + " of " +
-               std::to_string(marker.needed) + " tokens";
-    const auto most = [](const GapsByLoad& gaps, const GapsByLoad& without) {
-        std::pair<int, size_t> best{};
-        for (const auto& [load, values] : gaps)
-            if (!without.contains(load) && values.size() > best.second) best = {load, values.size()};
-        return best.first;
-    };
-    const int before = most(change.before, {}), after = most(change.after, change.before);
-    return "load changed (" + std::to_string(before) + (before == 1 ? " request" : " requests") +
-           " before, " + std::to_string(after) + " after)";
-}
-
-void Metrics::beginChange(const KnobEvent& knob, int64_t from, int64_t requestedBefore, double t) {
-    const KnobRow& row = knobRow(KnobId(knob.knob));
-    Marker marker{.t = t, .label = knobLabel(row, from, knob.effective), .kind = Marker::Kind::Knob,
-                  .knob = row.id, .from = from, .to = knob.effective, .undoTo = requestedBefore};
-    settleNewest();
-    // Tokens that come under this change no longer tell of the one being measured.
-    for (const Change& change : m_changes) {
-        decide(m_markers[change.marker], Marker::Effect::NotMeasured,
-               endedEarly(change, "a further change came"));
-    }
-    m_changes.clear();
-    GapsByLoad before = recentByLoad();
-    std::erase_if(before, [](const auto& gaps) { return gaps.second.size() < kEffectMinimum; });
-    const bool measurable = !before.empty();
-    if (measurable) {
-        marker.effect = Marker::Effect::Measuring;
-        marker.needed = kEffectTokens;
-    } else {
-        marker.effect = Marker::Effect::NotMeasured;
-        const std::string needed = std::to_string(kEffectMinimum) + " are needed";
-        marker.reason = m_recentGaps.size() < kEffectMinimum
-                            ? std::to_string(m_recentGaps.size()) + " tokens before it, " + needed
-                            : "load changed: tokens before it came at changing numbers of requests, " +
-                                  needed + " at one";
-    }
-    addMarker(marker);
-    m_undecided = !measurable;
-    m_newest = m_markers.size() - 1;
-    if (measurable) m_changes.push_back({*m_newest, std::move(before), {}});
-    m_recentGaps.clear();
-}
-
-// A further step of the newest change: it is measured from here, against what was before its first.
-void Metrics::joinChange(const KnobEvent& knob) {
-    Marker& marker = m_markers[*m_newest];
-    marker.to = knob.effective;
-    marker.label = knobLabel(knobRow(marker.knob), marker.from, marker.to);
-    for (Change& change : m_changes) {
-        if (change.marker != *m_newest) continue;
-        change.after.clear();
-        change.skipped = change.elsewhere = 0;
-        marker.measured = 0;
-    }
-    m_recentGaps.clear();
-}
-
-void Metrics::measureEffects(double gapNs) {
-    m_recentGaps.push_back({gapNs, m_load});
-    if (m_recentGaps.size() > kRecentGaps) m_recentGaps.pop_front();
-    std::erase_if(m_changes, [&](Change& change) {
-        Marker& marker = m_markers[change.marker];
-        if (isHeld(marker)) return false;
-        if (change.skipped < kEffectSkip) {
-            ++change.skipped;
-            return false;
-        }
-        std::vector<double>& after = change.after[m_load];
-        after.push_back(gapNs);
-        const auto before = change.before.find(m_load);   // like with like
-        if (before == change.before.end()) {
-            if (++change.elsewhere < kElsewhere) return false;
-            decide(marker, Marker::Effect::NotMeasured, endedEarly(change, {}));
-            return true;
-        }
-        marker.measured = std::max(marker.measured, int(after.size()));
-        if (marker.measured < kEffectTokens) return false;
-        const EffectEstimate estimate = estimateEffect(before->second, after);
-        marker.change = estimate.change;
-        marker.low = estimate.low;
-        marker.high = estimate.high;
-        decide(marker, Marker::Effect::Known);
-        return true;
-    });
-}
-
-void Metrics::addMarker(Marker marker) {
-    if (m_markers.size() >= kMarkers) {
-        const size_t drop = kMarkers / 4;
-        m_markers.erase(m_markers.begin(), m_markers.begin() + std::ptrdiff_t(drop));
-        std::erase_if(m_changes, [&](const Change& c) { return c.marker < drop; });
-        for (Change& change : m_changes) change.marker -= drop;
-        if (m_newest) m_newest = *m_newest >= drop ? std::optional(*m_newest - drop) : std::nullopt;
-        m_undecided = m_undecided && m_newest;
-    }
-    m_markers.push_back(std::move(marker));
 }
 
 void Metrics::tick(double now, double memoryBytes, double smPercent, const std::string& smReason) {
@@ -466,8 +257,7 @@ void Metrics::tick(double now, double memoryBytes, double smPercent, const std::
         m_figures = figuresNow();
         m_figuresAt = now;
     }
-    if (m_undecided && !isHeld(m_markers[*m_newest]) && now - m_newestStep >= kSameChangeSeconds)
-        settleNewest();
+    m_changes.tick(now);
     const float decay = float(std::exp2(-(now - m_heatTime) / kHeatHalfLife));
     for (float& heat : m_heat) heat *= decay;
     m_heatTime = now;
@@ -479,10 +269,9 @@ void Metrics::fill(Snapshot& snapshot) const {
     for (size_t i = 0; i < kSeriesCount; ++i) snapshot.series[i] = m_series[i].data();
     snapshot.itlCount = m_itlCount.data();
     snapshot.markers.clear();
-    snapshot.markers.reserve(m_markers.size());
-    for (const Marker& marker : m_markers)
-        if (!isHeld(marker) && (marker.kind != Marker::Kind::Knob || marker.from != marker.to))
-            snapshot.markers.push_back(marker);
+    snapshot.markers.reserve(m_markers.all().size());
+    for (const Marker& marker : m_markers.all())
+        if (m_changes.shows(marker)) snapshot.markers.push_back(marker);
     const float hottest = m_heat.empty() ? 0 : *std::max_element(m_heat.begin(), m_heat.end());
     snapshot.heat = m_heat;
     if (hottest > 0) {

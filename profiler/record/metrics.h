@@ -13,6 +13,8 @@
 
 #include "engine/telemetry/events.h"
 #include "profiler/record/histogram.h"
+#include "profiler/record/knob_changes.h"
+#include "profiler/record/marker_list.h"
 #include "profiler/record/series.h"
 #include "profiler/record/snapshot.h"
 
@@ -58,12 +60,12 @@ public:
     void note(double t, const std::string& text);
     // From the start of a drag to its end the steps of a knob are one change, seen and measured
     // from its end on. release(): the last value asked for; the change ends when it is in force.
-    void hold(KnobId knob);
-    void release(KnobId knob, int64_t requested);
-    bool held(KnobId knob) const { return m_held[size_t(knob)].on; }
+    void hold(KnobId knob) { m_changes.hold(knob); }
+    void release(KnobId knob, int64_t requested) { m_changes.release(knob, requested); }
+    bool held(KnobId knob) const { return m_changes.held(knob); }
     // Changes whose effect was decided since the last call: known, or never to be.
-    std::vector<Marker> takeDecided();
-    void finish();                         // the session ends: what is being measured is decided
+    std::vector<Marker> takeDecided() { return m_changes.takeDecided(); }
+    void finish() { m_changes.finish(); }  // the session ends: what is being measured is decided
     // Appends one point to every series and refreshes markers. queueDepth and memory are sampled
     // by the caller; smPercent NaN with a reason when there is no GPU.
     void tick(double now, double memoryBytes, double smPercent, const std::string& smReason);
@@ -76,33 +78,13 @@ public:
     Histogram loadsBetween(double t0, double t1) const;
 
 private:
-    using GapsByLoad = std::map<int, std::vector<double>>;   // ns, by requests in the step
-    struct Change {              // a knob change whose effect is being measured
-        size_t marker;
-        GapsByLoad before;       // only loads with enough tokens to compare with
-        GapsByLoad after;
-        int skipped = 0;         // tokens right after the change, left out while it settles
-        int elsewhere = 0;       // tokens after it at loads that were not there before
-    };
     void addToken(const TokenEvent& token, double t);
     void addLayerStep(const LayerStepEvent& step, double t);
     void addLoad(const ExpertLoadEvent& load, double t);
     void addRequest(const Event& event, double t);
     void addPrefetch(const PrefetchEvent& counts, double t);
     void tickPrefetch(double now);
-    void addKnob(const KnobEvent& knob, double t);
-    void addAutomatic(const KnobEvent& knob, int64_t from, double t);
-    GapsByLoad recentByLoad() const;
-    std::string endedEarly(const Change& change, const std::string& why) const;
-    void addMarker(Marker marker);
     Figures figuresNow() const;
-    void measureEffects(double gapNs);
-    bool isHeld(const Marker& marker) const;
-    bool joins(const KnobEvent& knob, double t) const;
-    void beginChange(const KnobEvent& knob, int64_t from, int64_t requestedBefore, double t);
-    void joinChange(const KnobEvent& knob);
-    void settleNewest();
-    void decide(Marker& marker, Marker::Effect effect, std::string reason = {});
 
     int64_t m_experts;
     std::vector<int> m_moeOfLayer;         // model layer -> MoE index, -1: dense
@@ -116,27 +98,13 @@ private:
     WindowedSums m_batches;                // steps, requests in them
     std::array<WindowedSums, kPrefetchSources> m_prefetch;  // issued, useful, late, wasted
     std::deque<std::pair<double, uint64_t>> m_rawItl, m_rawLoads;
-    std::vector<Marker> m_markers;
-    std::vector<Change> m_changes;         // at most one: a further change ends it
-    struct Held {
-        bool on = false;
-        std::optional<int64_t> until;      // released, and this value is still to come
-    };
-    std::array<Held, kKnobCount> m_held;
-    std::optional<size_t> m_newest;        // marker of the newest knob change
-    double m_newestStep = 0;               // seconds of its latest step
-    bool m_undecided = false;              // the newest change is not to be measured, not yet told
-    std::vector<Marker> m_decided;
-    struct Gap { double ns; int load; };
-    std::deque<Gap> m_recentGaps;          // since the last knob change, newest last
-    int m_load = 0;                        // requests in the step whose tokens come next
+    MarkerList m_markers;
+    KnobChanges m_changes;
     std::vector<float> m_heat;
     double m_heatTime = 0;
     double m_lastTick = 0;
     Figures m_figures;                     // of the newest tick in which a request ran
     double m_figuresAt = 0;
-    std::array<int64_t, kKnobCount> m_knobValue, m_knobRequested;
-    std::array<bool, kKnobCount> m_ownDoing{};   // in force is what the engine chose by itself
     int m_turns = 0;
     int m_active = 0;                      // requests admitted and not done
     int m_waiting = 0;                     // requests arrived and not admitted

@@ -58,13 +58,16 @@ struct Marker {
     // measured and ends no measurement; `reason` says why it came.
     bool automatic = false;
     uint64_t request = 0;     // turns
-    // Measured effect on decode tok/s of a knob change, once enough tokens have passed on both
-    // sides at the same number of requests in a step: relative change and its 95 % interval.
-    // Steps of one drag, and steps of one knob within a second, are one change.
+    // Measured effect on decode tok/s of a knob change: relative change and its 95 % interval, from
+    // tokens on both sides at the same number of requests in a step (see EffectMeter). Steps of one
+    // drag, and steps of one knob within a second, are one change.
     enum class Effect : uint8_t { None, Measuring, Known, NotMeasured } effect = Effect::None;
-    int measured = 0, needed = 0;          // tokens so far and needed, while Measuring
+    bool settling = false;                 // Measuring, but what the cache held still shows
+    bool refining = false;                 // Known, and more tokens make it narrower
+    int measured = 0, needed = 0;          // tokens so far, and needed for a first estimate
     std::string reason;                    // why it was not and will not be measured
     double change = 0, low = 0, high = 0;  // 0.18, 0.15, 0.21
+    std::string validity;                  // "92 tokens before, 160 after, at 1 request at a time"
 };
 
 // The figures over the plots: latest windowed values in the units of the series, NaN = n/a.

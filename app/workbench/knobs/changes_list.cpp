@@ -65,7 +65,10 @@ void ChangesList::setSnapshot(const Snapshot* snapshot) {
     } else {
         for (size_t i = 0; i < newest.size(); ++i) {
             const Marker& before = m_rows[i].marker;
-            changed = changed || before.effect != newest[i].effect || before.measured != newest[i].measured;
+            changed = changed || before.effect != newest[i].effect ||
+                      before.measured != newest[i].measured ||
+                      before.settling != newest[i].settling || before.low != newest[i].low ||
+                      before.high != newest[i].high || before.refining != newest[i].refining;
             m_rows[i].marker = newest[i];
         }
     }
@@ -111,7 +114,7 @@ void ChangesList::paintEvent(QPaintEvent*) {
     drawText(p, QRectF(x, 1, 100, kListHead), Qt::AlignVCenter, "Changes", type::denseBold(),
              tone(Tone::Text1));
     x += textWidth(type::denseBold(), "Changes") + 8;
-    drawText(p, QRectF(x, 1, 220, kListHead), Qt::AlignVCenter, "64 tokens before and after",
+    drawText(p, QRectF(x, 1, 220, kListHead), Qt::AlignVCenter, "effect on decode speed",
              type::caption(), tone(Tone::Text3));
     for (size_t i = 0; i < m_rows.size(); ++i) {
         const Marker& marker = m_rows[i].marker;

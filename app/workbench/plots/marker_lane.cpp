@@ -17,7 +17,9 @@ namespace colibri::ui {
 EffectLook effectLook(const Marker& marker) {
     EffectLook look;
     if (marker.effect == Marker::Effect::Measuring) {
-        look.text = QString("measuring, %1 of %2 tokens").arg(marker.measured).arg(marker.needed);
+        look.text = marker.settling ? "settling"
+                                    : QString("measuring, %1 of %2 tokens").arg(marker.measured)
+                                          .arg(marker.needed);
         return look;
     }
     if (marker.effect == Marker::Effect::NotMeasured) {
@@ -103,6 +105,10 @@ std::vector<MarkerLane::Flag> MarkerLane::flags() const {
         flag.detail = clockText(marker.t, 1) + "  " + flag.name;
         if (!flag.effect.isEmpty()) flag.detail += "\n" + flag.effect;
         if (!flag.look.interval.isEmpty()) flag.detail += ", " + flag.look.interval;
+        if (!marker.validity.empty()) {
+            flag.detail += "\nfrom " + QString::fromStdString(marker.validity);
+            if (marker.refining) flag.detail += "; more tokens make it narrower";
+        }
         if (m_short) {
             flag.effect = flag.look.figure ? flag.look.text.section(" tok/s", 0, 0) : QString();
         } else if (flag.look.figure) {

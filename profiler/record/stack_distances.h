@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace colibri {
+
+// LRU stack distances (Mattson et al., 1970): how many distinct other keys were used since the last
+// use of a key. A settled LRU cache of n slots holds a key exactly when its distance is below n, so
+// one pass over the uses tells the misses at every cache size. O(log keys) per use.
+class StackDistances {
+public:
+    static constexpr uint32_t kNever = UINT32_MAX;  // the distance of a first use
+
+    explicit StackDistances(size_t keys);
+    // Records a use and returns the key's distance before it. REQUIRES: key < keys.
+    uint32_t use(size_t key);
+
+private:
+    void mark(size_t time, int by);
+    uint32_t markedUpTo(size_t time) const;  // marks at times 1..time
+    void renumber();
+
+    // Each key is marked at the time of its last use; the marks after that time are its distance.
+    // Times start at 1; 0 is "never". A Fenwick tree counts the marks.
+    std::vector<size_t> m_lastUse;  // by key
+    std::vector<int> m_tree;        // by time
+    size_t m_now = 0;
+    uint32_t m_marks = 0;
+};
+
+}  // namespace colibri
