@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Whether the measured effect of a knob change holds on the demo model: seeded changes of several
+// knobs in the middle of replies, each interval against the long-run speeds of both settings.
+// Usage: bench_effects MODEL [CHANGES] [SEED]
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "profiler/load/load_run.h"
+#include "profiler/record/effect.h"
+#include "profiler/record/recorder.h"
+
+using namespace colibri;
+
+namespace {
+
+constexpr int kLongRunTokens = 1500, kReplyTokens = 400, kMostTokens = 1200;
+
+using Setting = std::map<KnobId, int64_t>;
+struct Change {
+    KnobId knob;
+    int64_t from, to;
+    Setting rest;
+    bool null;  // has no effect
+};
+
+Setting with(Setting setting, KnobId knob, int64_t value) {
+    setting[knob] = value;
+    return setting;
+}
+
+// Answers the shipped prompts one after the other on this thread, from the `first`.
+class Talk {
+public:
+    Talk(Engine& engine, unsigned first, uint64_t seed)
+        : m_engine(engine), m_next(first), m_seed(seed) {}
+    // Until onToken(tokens so far) says false. Gaps in ms are appended to `gaps`.
+    void run(const std::function<bool(int)>& onToken, std::vector<double>* gaps = nullptr) {
+        bool goOn = true;
+        while (goOn) {
+            Request request;
+            request.prompt = *m_engine.encodeChat(m_prompts[m_next++ % m_prompts.size()].messages);
+            request.maxTokens = kReplyTokens;
+            request.sampling.temperature = 0.7f;
+            request.sampling.seed = m_seed;
+            std::mutex mutex;
+            std::condition_variable ended;
+            bool done = false;
+            RequestCallbacks callbacks;
+            callbacks.onToken = [&](const GeneratedToken& token) {
+                if (gaps && token.gapNs) gaps->push_back(double(token.gapNs) / 1e6);
+                return goOn = onToken(++m_tokens);
+            };
+            callbacks.onDone = [&](RequestResult result) {
+                if (!result.status.ok()) std::fprintf(stderr, "%s\n", result.status.text().c_str());
+                const std::lock_guard lock(mutex);
+                done = true;
+                ended.notify_all();
+            };
+            if (auto id = m_engine.submit(std::move(request), std::move(callbacks)); !id) {
+                std::fprintf(stderr, "%s\n", id.status().text().c_str());
+                std::exit(1);
+            }
+            std::unique_lock lock(mutex);
+            ended.wait(lock, [&] { return done; });
+        }
+    }
+
+private:
+    Engine& m_engine;
+    std::vector<LoadPrompt> m_prompts = shippedLoadPrompts();
+    unsigned m_next;
+    uint64_t m_seed;
+    int m_tokens = 0;
+};
+
+void setAll(Engine& engine, const Setting& setting) {
+    for (const auto& [knob, value] : setting) engine.applyKnob(knob, value);
+}
+
+// Seconds per token once settled; the same replies at every setting.
+double longRun(Engine& engine, const Setting& setting) {
+    setAll(engine, setting);
+    Talk(engine, 0, 1).run([](int tokens) { return tokens < 60; });
+    std::vector<double> gaps;
+    Talk(engine, 0, 2).run([](int tokens) { return tokens < kLongRunTokens; }, &gaps);
+    double sum = 0;
+    for (const double gap : gaps) sum += gap;
+    return sum / double(gaps.size()) / 1000;
+}
+
+Marker measured(Engine& engine, const Change& change, std::mt19937& random) {
+    setAll(engine, with(change.rest, change.knob, change.from));
+    auto recorder = Recorder::start(engine, {});
+    const int at = int(60 + random() % 240);
+    Marker last;
+    Talk(engine, unsigned(random() % 64), random()).run([&](int tokens) {
+        if (tokens == at) engine.setKnob(change.knob, change.to);
+        if (tokens <= at || tokens % 8) return true;
+        for (const Marker& marker : (*recorder)->snapshot()->markers)
+            if (marker.kind == Marker::Kind::Knob && !marker.automatic) last = marker;
+        const bool final = last.effect == Marker::Effect::NotMeasured ||
+                           (last.effect == Marker::Effect::Known && !last.refining);
+        return !final && tokens < kMostTokens;
+    });
+    return last;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    if (argc < 2) {
+        std::fprintf(stderr, "usage: bench_effects MODEL [CHANGES] [SEED]\n");
+        return 2;
+    }
+    const int count = argc > 2 ? std::atoi(argv[2]) : 100;
+    std::mt19937 random(argc > 3 ? unsigned(std::atoi(argv[3])) : 1u);
+    EngineOptions options;
+    options.model = argv[1];
+    auto loaded = Engine::load(options, {}, nullptr);
+    if (!loaded) {
+        std::fprintf(stderr, "%s\n", loaded.status().text().c_str());
+        return 3;
+    }
+    Engine& engine = **loaded;
+    const Setting base{{KnobId::ExpertCacheSize, 12}, {KnobId::LinkLimit, 40},
+                       {KnobId::CachePolicy, 0},      {KnobId::PrefetchSource, 3},
+                       {KnobId::IoDepth, 8},          {KnobId::BatchTimeout, 10}};
+    const Setting slow = with(with(base, KnobId::LinkLimit, 25), KnobId::ExpertCacheSize, 8);
+    const std::vector<Change> changes{
+        {KnobId::ExpertCacheSize, 8, 16, slow, false},
+        {KnobId::ExpertCacheSize, 16, 8, slow, false},
+        {KnobId::ExpertCacheSize, 12, 20, base, false},
+        {KnobId::ExpertCacheSize, 12, 13, base, false},
+        {KnobId::LinkLimit, 40, 60, base, false},
+        {KnobId::LinkLimit, 40, 25, base, false},
+        {KnobId::PrefetchSource, 3, 0, base, false},
+        {KnobId::CachePolicy, 0, 2, base, false},
+        {KnobId::IoDepth, 8, 12, base, true},
+        {KnobId::BatchTimeout, 10, 40, base, true},
+    };
+    std::map<Setting, double> speeds;
+    const auto speed = [&](const Setting& setting) {
+        if (!speeds.contains(setting)) speeds.emplace(setting, longRun(engine, setting));
+        return speeds.at(setting);
+    };
+    int held = 0, known = 0, none = 0, nulls = 0;
+    for (int i = 0; i < count; ++i) {
+        const Change& change = changes[size_t(i) % changes.size()];
+        // A knob without an effect changes nothing by definition: its truth needs no measuring.
+        const double truth = change.null
+                                 ? 0
+                                 : speed(with(change.rest, change.knob, change.from)) /
+                                           speed(with(change.rest, change.knob, change.to)) -
+                                       1;
+        const Marker marker = measured(engine, change, random);
+        setAll(engine, base);
+        const bool hit = marker.low <= truth && truth <= marker.high;
+        if (marker.effect == Marker::Effect::Known) {
+            ++known;
+            held += hit;
+            nulls += change.null;
+            none += change.null && marker.low <= 0 && marker.high >= 0;
+        }
+        std::printf("%3d %s %s: truth %+.1f %%, %s%s\n", i, knobRow(change.knob).name,
+                    knobChangeText(change.knob, change.from, change.to).c_str(), 100 * truth,
+                    effectText(marker).c_str(), hit ? "" : "   MISSED");
+        std::fflush(stdout);
+    }
+    std::printf(
+        "%d of %d measured; the interval holds the long-run change in %d (%.1f %%); "
+        "without effect %d, called so %d\n",
+        known, count, held, 100.0 * held / std::max(1, known), nulls, none);
+}
