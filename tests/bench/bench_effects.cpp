@@ -100,6 +100,8 @@ double longRun(Engine& engine, const Setting& setting) {
 
 Marker measured(Engine& engine, const Change& change, std::mt19937& random) {
     setAll(engine, with(change.rest, change.knob, change.from));
+    std::vector<Event> earlier;   // of what ran without a recorder
+    engine.telemetry().drain(earlier);
     auto recorder = Recorder::start(engine, {});
     const int at = int(60 + random() % 240);
     Marker last;
