@@ -185,7 +185,7 @@ void AttentionStage::store(const float* from, int64_t slot, std::byte* rows) con
 // v is nullptr where values are part of the keys.
 void AttentionStage::append(int64_t layer, const BatchRow& row, const float* k,
                             const float* v) const {
-    std::byte* block = row.sequence->blocks[size_t(row.position / kPageTokens)];
+    std::byte* block = row.sequence->blocks[size_t(row.position / kPageTokens)]->data;
     const int64_t slot = row.position % kPageTokens, d = m_kv.headDim;
     for (int64_t h = 0; h < m_kv.kvHeads; ++h) {
         std::byte* page = block + (layer * m_kv.kvHeads + h) * m_kv.pageBytes();
@@ -227,8 +227,9 @@ void AttentionStage::attend(const LayerWeights& w, int64_t layer, const BatchRow
                             ThreadScratch& scratch) const {
     if (scratch.sequence != row.sequence || scratch.kvHead != kvHead) {
         scratch.pages.clear();
-        for (const std::byte* block : row.sequence->blocks) {
-            scratch.pages.push_back(block + (layer * m_kv.kvHeads + kvHead) * m_kv.pageBytes());
+        for (const KvBlock* block : row.sequence->blocks) {
+            scratch.pages.push_back(block->data +
+                                    (layer * m_kv.kvHeads + kvHead) * m_kv.pageBytes());
         }
         scratch.sequence = row.sequence;
         scratch.kvHead = kvHead;

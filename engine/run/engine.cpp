@@ -441,6 +441,9 @@ int Engine::activeRequests() const {
 BatchStats Engine::batchStats() const {
     return m_impl->scheduler->stats();
 }
+KvStats Engine::kvStats() const {
+    return m_impl->scheduler->kvStats();
+}
 
 Result<Engine::LogitsResult> Engine::logits(const std::vector<int32_t>& tokens) {
     Result<LogitsResult> result = LogitsResult{};
@@ -464,7 +467,7 @@ Result<Engine::LogitsResult> Engine::Impl::logits(const std::vector<int32_t>& to
                           formatCount(contextLength),
                       "Load the model with a larger context length");
     }
-    KvPool memory(forward->kvShape(), kvBlocksFor(contextLength));
+    KvCache memory(forward->kvShape(), kvBlocksFor(contextLength));
     KvSequence sequence;
     if (!memory.grow(sequence, int64_t(tokens.size()))) {
         return Status(Code::OutOfMemory, "no memory for the KV cache");

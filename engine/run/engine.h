@@ -73,7 +73,8 @@ struct GeneratedToken {
     std::string text;  // whole UTF-8 that became complete with this token
     uint64_t timeNs;   // monotonic, when sampled
     uint64_t gapNs;    // ITL; 0 for the first token
-    uint64_t stallNs;
+    uint64_t stallNs;      // part of its step in which compute waited for experts
+    uint64_t preemptedNs;  // part of the gap since the request was preempted; 0: it was not
     uint32_t lookups, hits;
     // The longest wait of the token: MoE layer's model index, expert and time (0: none).
     uint16_t worstLayer, worstExpert;
@@ -88,7 +89,12 @@ struct RequestResult {
     StopReason stop = StopReason::Error;
     std::vector<int32_t> tokens;
     std::string text;
-    uint32_t promptTokens = 0, cachedTokens = 0;
+    uint32_t promptTokens = 0;
+    uint32_t cachedTokens = 0;  // of the prompt, found in the KV cache instead of computed
+    // How often it left the batch because KV blocks or its place were needed, the tokens computed
+    // again for that, and the time it took, which is part of the gaps or of TTFT.
+    uint32_t preemptions = 0, recomputedTokens = 0;
+    double preemptedMs = 0;
     double queueMs = 0, ttftMs = 0, promptTokS = 0, decodeTokS = 0;
     std::vector<double> gapsMs;  // every inter-token gap
     std::vector<std::vector<Logprob>> logprobs;  // (tokens) as of GeneratedToken, when asked for
@@ -105,9 +111,20 @@ struct RequestCallbacks {
     std::function<void(uint32_t position, std::span<const float> logits)> onLogits;
 };
 
+// The KV cache: blocks now, tokens since the engine was loaded.
+struct KvStats {
+    int64_t heldBlocks = 0;   // by running requests; one that several share counts once
+    int64_t keptBlocks = 0;   // of ended ones, for reuse; given up when memory is needed
+    int64_t blocks = 0;       // the most there can be
+    int64_t blockTokens = 0;  // positions per block
+    uint64_t promptTokens = 0, reusedTokens = 0;  // of admitted requests
+    uint64_t preemptions = 0, recomputedTokens = 0;
+};
+
 // The queue now, and the batches since the engine was loaded.
 struct BatchStats {
     int queued = 0, active = 0;  // requests waiting and in the batch
+    int preempted = 0;           // waiting to come back into the batch; not in `queued`
     uint64_t steps = 0;          // forward passes
     uint64_t requests = 0;       // in them, summed: requests / steps is the mean batch
     uint64_t rows = 0;           // tokens that went through them
@@ -158,6 +175,7 @@ public:
     void cancel(uint64_t request);  // takes effect within one token
     int activeRequests() const;     // queued and running
     BatchStats batchStats() const;
+    KvStats kvStats() const;
 
     // Knobs. Live ones are applied between two steps (at once when idle); the effective value
     // comes back by knobState and as a KnobChanged event. Others answer with the reason.

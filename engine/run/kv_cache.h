@@ -1,12 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-// Paged key/value memory. A block holds kPageTokens positions of one sequence for all layers and
-// KV heads; inside it lie the pages of kernels.h, one per (layer, KV head). Blocks are allocated
-// when first needed and kept for reuse. Owned and used by one thread; allocatedBytes() by any.
+// Paged key/value memory that sequences share by content.
+//
+// A block holds kPageTokens positions for all layers and KV heads; inside it lie the pages of
+// kernels.h, one per (layer, KV head). The keys and values of a position depend only on the tokens
+// up to it, so sequences that begin with the same tokens can use the same blocks.
+//
+// A block is in one of four states:
+//   free    nobody uses it
+//   own     one sequence holds it and may write to it
+//   shared  its contents are complete and stand in the tree; one or more sequences hold it
+//   kept    stands in the tree, but no sequence holds it; its memory may be taken at any time
+// In the tree, a block is the child of the block before it, and the path from the root spells the
+// tokens. Full blocks enter the tree as soon as they are complete (share), so that sequences that
+// run at the same time share them too. A last block that is only partly filled enters when its
+// sequence ends (keep). Blocks in the tree are never written to: a sequence that needs only the
+// first positions of one gets a copy (find).
+//
+// When memory is needed, the kept block that was used least recently goes first. A sequence lets
+// its last block go before the ones in front of it, so a child always goes before its parent.
+//
+// Owned and used by one thread; only allocatedBytes() may be called by any.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <list>
+#include <memory>
+#include <span>
 #include <vector>
 
 #include "kernels/kernels.h"
@@ -28,61 +49,95 @@ constexpr int64_t kvBlocksFor(int64_t positions) {
     return (positions + kPageTokens - 1) / kPageTokens;
 }
 
-// The stored part of one conversation: tokens whose keys and values are in the blocks.
+struct KvBlock {
+    std::byte* data = nullptr;
+    int64_t holders = 0;          // sequences that hold it
+    std::vector<int32_t> tokens;  // of its positions; empty: not in the tree
+    KvBlock* parent = nullptr;
+    std::vector<KvBlock*> children;
+    std::list<KvBlock*>::iterator place;  // in the order of use, while it is kept
+
+    bool inTree() const { return !tokens.empty(); }
+};
+
+// The tokens whose keys and values are stored, and the blocks they are in. Blocks behind those of
+// the tokens have room for what comes next.
 struct KvSequence {
     std::vector<int32_t> tokens;
-    std::vector<std::byte*> blocks;
+    std::vector<KvBlock*> blocks;
+    int64_t shared = 0;                 // leading blocks that are in the tree
+    uint64_t generation = 0;            // of the cache when the sequence began
     std::vector<uint16_t> lastExperts;  // (MoE layers, k) of the newest token; empty at first
 
     int64_t length() const { return int64_t(tokens.size()); }
 };
 
-class KvPool {
+// Blocks by state; free ones that were never allocated count as free.
+struct KvCounts {
+    int64_t held = 0;  // own and shared
+    int64_t kept = 0;
+    int64_t all = 0;
+};
+
+class KvCache {
 public:
-    KvPool(const KvShape& shape, int64_t maxBlocks);
-    ~KvPool();
-    KvPool(const KvPool&) = delete;
-    KvPool& operator=(const KvPool&) = delete;
+    KvCache(const KvShape& shape, int64_t maxBlocks);
+    ~KvCache();
+    KvCache(const KvCache&) = delete;
+    KvCache& operator=(const KvCache&) = delete;
 
     const KvShape& shape() const { return m_shape; }
-    int64_t maxBlocks() const { return m_maxBlocks; }
 
-    // Gives the sequence blocks for `positions` positions. False: the system has no memory.
+    // Appends to the sequence what the tree has of `tokens` behind the sequence's own, and returns
+    // how many tokens that were. The last few may lie in a copied block; without a free block for
+    // the copy they are left out. Finds nothing unless all of the sequence's blocks are shared.
+    // REQUIRES: tokens begins with the sequence's tokens.
+    int64_t find(KvSequence& sequence, std::span<const int32_t> tokens);
+    // How many further blocks would have to be free for a new sequence to find(tokens) and then
+    // grow to `positions`, taking kept blocks. 0: there is room.
+    int64_t missing(std::span<const int32_t> tokens, int64_t positions) const;
+    // Gives the sequence blocks for `positions` positions, taking kept blocks where there is no
+    // free one. False: every block is held, or the system has no memory.
     bool grow(KvSequence& sequence, int64_t positions);
-    // Keeps the first `length` tokens and the blocks they need.
-    void truncate(KvSequence& sequence, int64_t length);
-    void release(KvSequence& sequence) { truncate(sequence, 0); }
+    // Others can find the sequence's full blocks from now on. REQUIRES: their contents are right.
+    void share(KvSequence& sequence);
+    // Ends a sequence. All of it can be found until its memory is needed.
+    void keep(KvSequence& sequence);
+    // Ends a sequence. Blocks that are not shared are free.
+    void release(KvSequence& sequence);
+    // Blocks that only this sequence holds: what its end would make available.
+    int64_t heldAlone(const KvSequence& sequence) const;
+    // Nothing stored so far can be found any more; running sequences go on, but are never shared.
+    void forget();
 
+    KvCounts counts() const;
     int64_t allocatedBytes() const { return m_allocated.load(std::memory_order_relaxed); }
 
 private:
-    std::byte* allocate();
+    struct Match {
+        KvBlock* block = nullptr;
+        int64_t tokens = 0;  // leading ones that are the same
+    };
+    static Match bestChild(const KvBlock& parent, std::span<const int32_t> tokens);
+    KvBlock* blockBefore(const KvSequence& sequence, int64_t index);
+    int64_t available() const;
+    KvBlock* allocate();
+    KvBlock* take();
+    void insert(KvBlock& parent, KvBlock& block, std::span<const int32_t> tokens);
+    void remove(KvBlock& block);
+    void hold(KvBlock& block);
+    void drop(KvBlock& block);
+    bool copyInto(KvSequence& sequence, const Match& match);
 
     KvShape m_shape;
     int64_t m_maxBlocks;
     int64_t m_blockBytes, m_alignment;
-    std::vector<std::byte*> m_free;
-    std::vector<std::byte*> m_all;
+    KvBlock m_root;
+    std::vector<std::unique_ptr<KvBlock>> m_all;
+    std::vector<KvBlock*> m_free;
+    std::list<KvBlock*> m_kept;  // least recently used first
+    uint64_t m_generation = 0;   // raised by forget()
     std::atomic<int64_t> m_allocated{0};
-};
-
-// Finished sequences kept for the next turn of their conversation, oldest first.
-class PrefixCache {
-public:
-    explicit PrefixCache(KvPool& pool) : m_pool(pool) {}
-    ~PrefixCache() { clear(); }
-
-    // Removes and returns the sequence that shares the most leading tokens with `prompt`, cut to
-    // that part and to at most prompt - 1 tokens (the last one must be computed for its logits).
-    KvSequence take(const std::vector<int32_t>& prompt);
-    void put(KvSequence&& sequence);
-    bool evictOldest();  // false: empty
-    void clear();
-    int64_t blocks() const;
-
-private:
-    KvPool& m_pool;
-    std::vector<KvSequence> m_entries;
 };
 
 }  // namespace colibri

@@ -13,8 +13,7 @@ namespace colibri {
 
 Scheduler::Scheduler(const Setup& setup)
     : m_setup(setup),
-      m_pool(setup.forward->kvShape(), kvBlocksFor(setup.contextLength)),
-      m_prefixes(m_pool),
+      m_kv(setup.forward->kvShape(), kvBlocksFor(setup.contextLength)),
       m_scoreRows(std::max<int64_t>(
           kMinScoreRows, kScoreBytes / (setup.info->config.vocabSize * int64_t(sizeof(float))))) {
     m_thread = std::thread([this] {
@@ -130,6 +129,7 @@ void Scheduler::loop() {
             m_stepFree.wait(lock, [this] { return m_aloneWaiting.load() == 0; });
             m_setup.applyKnobs();
             dropCancelled();
+            growReplies();
             admit();
             if (!m_active.empty()) step();
         }
@@ -149,7 +149,23 @@ BatchStats Scheduler::stats() const {
     s.rows = m_stepRows.load(std::memory_order_relaxed);
     std::lock_guard lock(m_mutex);
     s.queued = int(m_queued);
+    s.preempted = m_preempted;
     return s;
+}
+
+KvStats Scheduler::kvStats() const {
+    std::lock_guard lock(m_mutex);
+    return m_kvTold;
+}
+
+// REQUIRES: m_mutex is held.
+void Scheduler::tellKv() {
+    const KvCounts blocks = m_kv.counts();
+    m_kvTold = m_kvStats;
+    m_kvTold.heldBlocks = blocks.held;
+    m_kvTold.keptBlocks = blocks.kept;
+    m_kvTold.blocks = blocks.all;
+    m_kvTold.blockTokens = kPageTokens;
 }
 
 // False: time to end.
@@ -205,14 +221,14 @@ void Scheduler::afterForward() {
             job.failure = last.status;
             continue;
         }
+        const int64_t before = job.reached;
+        countStored(job);
         if (last.prefill) {
-            job.prefilled += job.rowCount;
-            if (job.callbacks.onPrefill) {
-                job.callbacks.onPrefill(uint32_t(job.prefilled),
-                                        uint32_t(job.request.prompt.size()));
+            if (job.callbacks.onPrefill && job.reached > before && job.result.tokens.empty()) {
+                job.callbacks.onPrefill(uint32_t(job.reached), uint32_t(job.promptTokens()));
             }
             if (job.scored()) giveLogits(job);
-            if (job.promptLeft() > 0) continue;
+            if (job.reads()) continue;
             if (job.request.maxTokens == 0) job.stop = StopReason::MaxTokens;
         }
         if (last.logits && !job.stop) sample(job, last);
@@ -239,6 +255,7 @@ void Scheduler::removeFinished() {
 
 void Scheduler::finishAll() {
     takeArrivals();
+    m_activeCount.store(int(m_active.size()), std::memory_order_relaxed);
     for (Jobs* jobs : {&m_active, &m_waiting}) {
         for (const std::unique_ptr<Job>& job : *jobs) finish(*job, StopReason::Cancelled, {});
         jobs->clear();

@@ -1,101 +1,66 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who joins the batch, and what one step computes.
+// What one step computes.
 #include <algorithm>
 
-#include "engine/base/format.h"
 #include "engine/run/job.h"
 #include "engine/run/scheduler.h"
 
 namespace colibri {
 
-// Blocks for the longest the request can become, so that an admitted one never runs dry. Earlier
-// turns in the cache give way, oldest first.
-bool Scheduler::reserve(Job& job) {
-    const int64_t longest =
-        std::min(m_setup.contextLength, int64_t(job.request.prompt.size()) + job.request.maxTokens);
-    const int64_t need = kvBlocksFor(longest);
-    if (m_reservedBlocks + need > m_pool.maxBlocks()) return false;
-    if (!job.scored()) job.sequence = m_prefixes.take(job.request.prompt);
-    while (m_reservedBlocks + m_prefixes.blocks() + need > m_pool.maxBlocks()) {
-        m_prefixes.evictOldest();
-    }
-    job.reservedBlocks = need;
-    m_reservedBlocks += need;
-    return true;
-}
-
-// When the waiting requests join, on the clock of monotonicNs. REQUIRES: one waits.
-uint64_t Scheduler::admissionDueNs() const {
-    if (m_active.size() + m_waiting.size() >= m_limits.requests) return 0;
-    return m_waiting.front()->arrivedNs + m_limits.timeoutNs;
-}
-
-// First come, first served: the head of the queue is never overtaken. Cancelled requests pass
-// through to their end at once.
-void Scheduler::admit() {
-    if (m_waiting.empty()) return;
-    bool blocked = monotonicNs() < admissionDueNs();
-    for (auto it = m_waiting.begin(); it != m_waiting.end();) {
-        Job& job = **it;
-        if (!job.cancelled) {
-            blocked = blocked || m_active.size() >= m_limits.requests || !reserve(job);
-            if (blocked) {
-                ++it;
-                continue;
-            }
-        }
-        job.admittedNs = monotonicNs();
-        job.prefilled = size_t(job.sequence.length());
-        job.result.cachedTokens = uint32_t(job.prefilled);
-        job.result.queueMs = double(job.admittedNs - job.arrivedNs) * 1e-6;
-        job.storeBefore = m_setup.store->stats();
-        writeRequestEvent(EventType::RequestAdmitted, job, job.admittedNs);
-        m_active.push_back(std::move(*it));
-        it = m_waiting.erase(it);
-        std::lock_guard lock(m_mutex);
-        --m_queued;
-    }
-    m_activeCount.store(int(m_active.size()), std::memory_order_relaxed);
-}
-
-bool Scheduler::growFor(Job& job, int64_t positions) {
-    if (m_pool.grow(job.sequence, positions)) return true;
-    job.failure = Status(Code::OutOfMemory,
-                         "no memory for the KV cache of " + formatCount(positions) + " tokens",
-                         "Load the model with a smaller context length or expert cache");
-    return false;
-}
-
 void Scheduler::formBatch() {
     m_rows.clear();
     size_t requests = 0;
     int64_t promptRows = m_limits.prefillRows, scoreRows = m_scoreRows;
+    for (const std::unique_ptr<Job>& owned : m_active) owned->rowCount = 0;
     for (const std::unique_ptr<Job>& owned : m_active) {
         Job& job = *owned;
-        job.rowCount = 0;
-        if (job.cancelled || requests == m_limits.requests) continue;
-        const size_t left = job.promptLeft();
-        const int64_t most = job.scored() ? std::min(promptRows, scoreRows) : promptRows;
-        const size_t count = left > 0 ? std::min(left, size_t(most)) : 1;
-        if (count == 0 || !growFor(job, job.sequence.length() + int64_t(count))) continue;
-        if (left > 0) promptRows -= int64_t(count);
-        if (left > 0 && job.scored()) scoreRows -= int64_t(count);
+        if (job.cancelled || !job.failure.ok() || requests == m_limits.requests) continue;
+        if (job.reads()) reuse(job);
+        int64_t count = 1;
+        if (job.reads()) {
+            if (waitsForBlock(job)) continue;
+            count =
+                std::min(job.left(), job.scored() ? std::min(promptRows, scoreRows) : promptRows);
+            promptRows -= count;
+            if (job.scored()) scoreRows -= count;
+        }
+        if (count == 0) continue;
         ++requests;
-        addRows(job, count);
+        addRows(job, size_t(count));
     }
 }
 
+// Whether another request is about to complete the prompt's next block, which can be shared then:
+// it is computed in this step, or a part of it already was. REQUIRES: what the cache has of the
+// prompt was taken.
+bool Scheduler::waitsForBlock(const Job& job) const {
+    const int64_t at = job.sequence.length(), end = at + kPageTokens;
+    if (at % kPageTokens != 0 || end > int64_t(job.reusable().size())) return false;
+    const auto same = [&](const std::unique_ptr<Job>& other) {
+        const int64_t reached = other->sequence.length();
+        if (other->cancelled || !other->failure.ok() || other->scored()) return false;
+        if (!other->reads() || other->readTo < end) return false;
+        if (reached < at || reached >= end || (reached == at && other->rowCount == 0)) return false;
+        // The same block in front means the same tokens up to it.
+        const auto before = size_t(at / kPageTokens);
+        return (at == 0 || other->sequence.blocks[before - 1] == job.sequence.blocks[before - 1]) &&
+               std::equal(job.input.begin() + at, job.input.begin() + end,
+                          other->input.begin() + at);
+    };
+    return std::any_of(m_active.begin(), m_active.end(), same);
+}
+
 void Scheduler::addRows(Job& job, size_t count) {
-    const size_t left = job.promptLeft();
     job.firstRow = m_rows.size();
     job.rowCount = count;
     for (size_t i = 0; i < count; ++i) {
         BatchRow row;
         row.sequence = &job.sequence;
-        row.token = left > 0 ? job.request.prompt[job.prefilled + i] : job.result.tokens.back();
         row.position = job.sequence.length() + int64_t(i);
-        row.prefill = left > 0;
-        row.wantLogits = left == 0 || i + 1 == left || job.scored();
+        row.token = job.input[size_t(row.position)];
+        row.prefill = job.reads();
+        row.wantLogits = row.position + 1 == int64_t(job.input.size()) ||
+                         (job.scored() && row.position >= job.reached);
         row.request = job.id;
         m_rows.push_back(std::move(row));
     }
@@ -121,6 +86,10 @@ void Scheduler::startStep() {
     event.batch.rows = uint16_t(m_rows.size());
     event.batch.queued = uint32_t(m_waiting.size());
     std::lock_guard lock(m_mutex);
+    tellKv();
+    event.batch.kvHeld = uint32_t(m_kvTold.heldBlocks);
+    event.batch.kvKept = uint32_t(m_kvTold.keptBlocks);
+    event.batch.kvBlocks = uint32_t(m_kvTold.blocks);
     for (const std::unique_ptr<Job>& job : m_active) {
         if (job->rowCount == 0) continue;
         ++event.batch.requests;
@@ -144,6 +113,16 @@ void Scheduler::step() {
     if (!m_setup.forward->run(m_rows, &m_abort)) m_rows.clear();
     std::lock_guard lock(m_mutex);
     m_stepParts.clear();
+}
+
+// After a forward pass that succeeded for the job: what it computed can be found by others.
+void Scheduler::countStored(Job& job) {
+    const int64_t to = job.sequence.length(), from = to - int64_t(job.rowCount);
+    const int64_t again = std::max<int64_t>(0, std::min(to, job.reached) - from);
+    job.result.recomputedTokens += uint32_t(again);
+    m_kvStats.recomputedTokens += uint64_t(again);
+    job.reached = std::max(job.reached, to);
+    if (!job.scored()) m_kv.share(job.sequence);
 }
 
 // Whoever had rows in this step goes behind those who had none.

@@ -35,16 +35,20 @@ void Scheduler::writeRequestEvent(EventType type, const Job& job, uint64_t timeN
     event.type = type;
     event.request = {};
     event.request.request = job.id;
-    event.request.promptTokens = uint32_t(job.request.prompt.size());
+    event.request.promptTokens = uint32_t(job.promptTokens());
     event.request.cachedTokens = job.result.cachedTokens;
     event.request.generated = uint32_t(job.result.tokens.size());
     event.request.stop = job.result.stop;
+    event.request.preemptions = job.result.preemptions;
+    event.request.recomputed = job.result.recomputedTokens;
+    event.request.preemptedNs = job.preemptedNs;
     m_setup.ring->write(event);
 }
 
 void Scheduler::giveLogits(Job& job) {
     const auto vocab = size_t(m_setup.info->config.vocabSize);
     for (size_t i = job.firstRow; i < job.firstRow + job.rowCount; ++i) {
+        if (!m_rows[i].logits) continue;  // given before a preemption
         job.callbacks.onLogits(uint32_t(m_rows[i].position), {m_rows[i].logits, vocab});
     }
 }
@@ -67,6 +71,9 @@ void Scheduler::sample(Job& job, const BatchRow& row) {
     token.timeNs = monotonicNs();
     token.gapNs = job.lastTokenNs ? token.timeNs - job.lastTokenNs : 0;
     token.stallNs = m_setup.forward->stallNs();
+    if (job.preemptedAtNs) token.preemptedNs = token.timeNs - job.preemptedAtNs;
+    job.preemptedNs += token.preemptedNs;
+    job.preemptedAtNs = 0;
     token.lookups = row.lookups;
     token.hits = row.hits;
     token.worstLayer = row.worstLayer;
@@ -84,12 +91,14 @@ void Scheduler::sample(Job& job, const BatchRow& row) {
     }
     job.lastTokenNs = token.timeNs;
     result.tokens.push_back(*id);
+    job.input.push_back(*id);
 
     Event event{};
     event.timeNs = token.timeNs;
     event.type = EventType::Token;
-    event.token = {job.id,      token.index,   *id,           token.timeNs - m_stepStartNs,
-                   token.gapNs, token.stallNs, token.lookups, token.hits};
+    event.token = {job.id,           token.index,   *id,           token.timeNs - m_stepStartNs,
+                   token.gapNs,      token.stallNs, token.lookups, token.hits,
+                   token.preemptedNs};
     m_setup.ring->write(event);
 
     const bool eos = !job.request.ignoreEos && std::find(config.eosIds.begin(), config.eosIds.end(),
@@ -97,14 +106,13 @@ void Scheduler::sample(Job& job, const BatchRow& row) {
     if (m_setup.tokenizer && !eos) {
         token.text = job.text.push(m_setup.tokenizer->tokenBytes(*id, !job.request.specialText));
     }
-    const auto total = int64_t(job.request.prompt.size() + result.tokens.size());
     if (eos) {
         job.stop = StopReason::Eos;
     } else if (job.text.stopped()) {
         job.stop = StopReason::StopString;
     } else if (result.tokens.size() >= size_t(job.request.maxTokens)) {
         job.stop = StopReason::MaxTokens;
-    } else if (total >= m_setup.contextLength) {
+    } else if (int64_t(job.input.size()) >= m_setup.contextLength) {
         job.stop = StopReason::ContextFull;
     }
     if (job.stop) token.text += job.text.finish();
@@ -118,7 +126,8 @@ void Scheduler::finish(Job& job, StopReason stop, Status status) {
     const uint64_t now = monotonicNs();
     result.stop = stop;
     result.status = std::move(status);
-    result.promptTokens = uint32_t(job.request.prompt.size());
+    result.promptTokens = uint32_t(job.promptTokens());
+    result.preemptedMs = double(job.preemptedNs) * 1e-6;
     job.text.finish();
     result.text = job.text.text();
     if (job.admittedNs) result.experts = difference(m_setup.store->stats(), job.storeBefore);
@@ -131,20 +140,21 @@ void Scheduler::finish(Job& job, StopReason stop, Status status) {
         const double decodeS = double(job.lastTokenNs - job.firstTokenNs) * 1e-9;
         if (decodeS > 0) result.decodeTokS = double(result.tokens.size() - 1) / decodeS;
     }
-    m_reservedBlocks -= job.reservedBlocks;
     if (stop == StopReason::Error || job.scored()) {
-        m_pool.release(job.sequence);
+        m_kv.release(job.sequence);
     } else {
-        m_prefixes.put(std::move(job.sequence));
+        m_kv.keep(job.sequence);
     }
     writeRequestEvent(EventType::RequestDone, job, now);
     {
         std::lock_guard lock(m_mutex);
         if (!job.admittedNs) --m_queued;
+        if (job.admittedNs && !job.admission) --m_preempted;
         m_cancelled.erase(job.id);
+        tellKv();
     }
     m_count.fetch_sub(1);
-    if (job.admittedNs) m_activeCount.fetch_sub(1);  // whoever waits for the end finds it so
+    if (job.admission) m_activeCount.fetch_sub(1);  // whoever waits for the end finds it so
     if (job.callbacks.onDone) job.callbacks.onDone(std::move(result));
 }
 

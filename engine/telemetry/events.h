@@ -10,6 +10,8 @@ namespace colibri {
 enum class EventType : uint8_t {
     RequestArrived, RequestAdmitted, RequestFirstToken, RequestDone,
     Token, LayerStep, ExpertLoad, Eviction, BatchFormed, KnobChanged, Note, PrefetchOutcome,
+    // An admitted request left the batch because KV blocks or its place were needed, and came back.
+    RequestPreempted, RequestResumed,
 };
 
 enum class LoadReason : uint8_t { Demand, Prefetch, WarmStart };
@@ -18,12 +20,15 @@ const char* stopReasonName(StopReason reason);   // "eos", "length", "stop", "ca
 
 constexpr int kEventExperts = 16;   // experts per LayerStep event; a larger k takes several events
 
-struct RequestEvent {        // all four Request* types
+struct RequestEvent {        // all Request* types
     uint64_t request;
     uint32_t promptTokens;
-    uint32_t cachedTokens;   // prompt tokens found in the KV cache (prefix reuse)
-    uint32_t generated;      // RequestDone
+    uint32_t cachedTokens;   // prompt tokens found in the KV cache so far (prefix reuse)
+    uint32_t generated;      // so far
     StopReason stop;         // RequestDone
+    uint32_t preemptions;    // so far
+    uint32_t recomputed;     // tokens computed again after preemptions, so far
+    uint64_t preemptedNs;    // RequestDone: sum over its tokens
 };
 struct TokenEvent {          // one generated token, after sampling
     uint64_t request;
@@ -33,6 +38,8 @@ struct TokenEvent {          // one generated token, after sampling
     uint64_t gapNs;          // since the previous token of the request (ITL); 0 for the first
     uint64_t stallNs;        // part of the step in which compute waited for expert reads
     uint32_t lookups, hits;  // expert lookups of this step's row
+    uint64_t preemptedNs;    // part of the gap after the request was preempted: it waited to be
+                             // admitted again, and its tokens were computed again
 };
 // Routing of one row in one MoE layer. A step touches each distinct expert of the layer once, so
 // lookups = popcount(firstBits) and hits = popcount(firstBits & hitBits), summed over its rows:
@@ -62,7 +69,12 @@ struct ExpertLoadEvent {     // a finished read
     uint64_t needNs;         // from need to usable by compute; 0 for a prefetch that was in time
 };
 struct EvictionEvent { uint16_t layer, expert; uint64_t residentNs; uint32_t uses; };
-struct BatchEvent { uint16_t rows, requests, prefillRows; uint32_t queued; };
+struct BatchEvent {
+    uint16_t rows, requests, prefillRows;
+    uint32_t queued;         // requests that wait, preempted ones too
+    // KV blocks: held by running requests, kept for reuse, and the most there can be.
+    uint32_t kvHeld, kvKept, kvBlocks;
+};
 struct KnobEvent { uint8_t knob; int64_t requested, effective; char reason[80]; };
 struct NoteEvent { char text[104]; };
 struct PrefetchEvent {       // counts since the previous one

@@ -34,6 +34,10 @@ const SeriesInfo kInfos[kSeriesCount] = {
     {"Prefetch wasted", "reads/s", "read ahead and gone before use, 2 s window"},
     {"Memory", "GiB", "resident memory of this process"},
     {"SM utilisation", "%", "share of time in which the GPU ran a kernel"},
+    {"KV cache in use", "%", "blocks of the KV cache that running requests hold"},
+    {"KV cache kept", "%", "blocks of the KV cache kept for reuse; they give way to requests"},
+    {"Prompt reuse", "%", "prompt tokens found in the KV cache, 60 s window"},
+    {"Preempted", "%", "of the time between tokens, in which requests were preempted, 10 s window"},
 };
 
 Histogram between(const std::deque<std::pair<double, uint64_t>>& values, double t0, double t1) {
@@ -98,6 +102,8 @@ void Metrics::add(const Event& event, double t) {
         case EventType::RequestAdmitted:
         case EventType::RequestFirstToken:
         case EventType::RequestDone:
+        case EventType::RequestPreempted:
+        case EventType::RequestResumed:
             addRequest(event, t);
             break;
         case EventType::Token:
@@ -118,6 +124,10 @@ void Metrics::add(const Event& event, double t) {
         case EventType::BatchFormed:
             m_changes.addStep(event.batch.requests);
             m_batches.add(t, {1, double(event.batch.requests), 0, 0});
+            if (const uint32_t all = event.batch.kvBlocks) {
+                m_kvHeld = 100.0 * event.batch.kvHeld / all;
+                m_kvKept = 100.0 * event.batch.kvKept / all;
+            }
             break;
         case EventType::PrefetchOutcome:
             addPrefetch(event.prefetch, t);
@@ -142,6 +152,14 @@ void Metrics::addRequest(const Event& event, double t) {
                    .label = "turn " + std::to_string(++m_turns),
                    .kind = Marker::Kind::TurnStart,
                    .request = request.request});
+    } else if (event.type == EventType::RequestFirstToken) {
+        m_prompts.add(t, {double(request.promptTokens), double(request.cachedTokens), 0, 0});
+    } else if (event.type == EventType::RequestPreempted) {
+        m_active = std::max(0, m_active - 1);
+        ++m_waiting;
+    } else if (event.type == EventType::RequestResumed) {
+        m_waiting = std::max(0, m_waiting - 1);
+        ++m_active;
     } else if (event.type == EventType::RequestDone) {
         const auto started = std::find_if(m_markers.all().rbegin(), m_markers.all().rend(), [&](auto& m) {
             return m.kind == Marker::Kind::TurnStart && m.request == request.request;
@@ -165,6 +183,7 @@ void Metrics::addRequest(const Event& event, double t) {
 void Metrics::addToken(const TokenEvent& token, double t) {
     m_decode.add(t, {1, double(token.stepNs), double(token.stallNs), 0});
     if (token.gapNs == 0) return;  // the first token of a request has no gap before it
+    m_pauses.add(t, {double(token.gapNs), double(token.preemptedNs), 0, 0});
     m_itl.add(t, token.gapNs);
     m_tokens.add(t, {1, double(token.gapNs), 0, 0});
     m_rawItl.emplace_back(t, token.gapNs);
@@ -224,6 +243,8 @@ void Metrics::tick(double now, double memoryBytes, double smPercent, const std::
     m_reads.expire(now - kReadWindowSeconds);
     m_tokens.expire(now - kRateWindowSeconds);
     m_batches.expire(now - kRateWindowSeconds);
+    m_pauses.expire(now - kWindowSeconds);
+    m_prompts.expire(now - kPromptWindowSeconds);
 
     const auto add = [&](SeriesId id, double y) { m_series[size_t(id)].add(now, y); };
     // A quantity of the engine's work is a gap while no request runs, never a stale figure.
@@ -247,6 +268,12 @@ void Metrics::tick(double now, double memoryBytes, double smPercent, const std::
     const auto& batches = m_batches.sums();
     add(SeriesId::MeanBatch, working(batches[0] > 0 ? batches[1] / batches[0] : kNoValue));
     tickPrefetch(now);
+    add(SeriesId::KvHeld, working(m_batches.empty() ? kNoValue : m_kvHeld));
+    add(SeriesId::KvKept, working(m_batches.empty() ? kNoValue : m_kvKept));
+    const auto& prompts = m_prompts.sums();
+    add(SeriesId::PromptReuse, prompts[0] > 0 ? 100 * prompts[1] / prompts[0] : kNoValue);
+    const auto& pauses = m_pauses.sums();
+    add(SeriesId::PreemptedShare, working(pauses[0] > 0 ? 100 * pauses[1] / pauses[0] : kNoValue));
     add(SeriesId::MemoryGiB, memoryBytes / double(1 << 30));
     Series& sm = m_series[size_t(SeriesId::SmUtilisation)];
     sm.setUnavailable(smReason);

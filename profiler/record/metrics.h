@@ -23,6 +23,7 @@ namespace colibri {
 constexpr double kWindowSeconds = 10;      // hit rate, loads, ITL, stall
 constexpr double kRateWindowSeconds = 2;   // tok/s, batches, prefetch
 constexpr double kReadWindowSeconds = 1;   // read rate
+constexpr double kPromptWindowSeconds = 60;  // prompt reuse
 
 // Values with their times, and the histogram of those inside the window.
 class WindowedValues {
@@ -96,6 +97,9 @@ private:
     WindowedSums m_reads;                  // bytes
     WindowedSums m_tokens;                 // tokens and gaps, short window
     WindowedSums m_batches;                // steps, requests in them
+    WindowedSums m_pauses;                 // gaps ns, of them preempted
+    WindowedSums m_prompts;                // prompt tokens of requests that were read, of them reused
+    double m_kvHeld = 0, m_kvKept = 0;     // %, as of the newest step
     std::array<WindowedSums, kPrefetchSources> m_prefetch;  // issued, useful, late, wasted
     std::deque<std::pair<double, uint64_t>> m_rawItl, m_rawLoads;
     MarkerList m_markers;

@@ -30,6 +30,9 @@ enum class SeriesId : uint8_t {
     PrefetchIssued, PrefetchUseful, PrefetchLate, PrefetchWasted,
     MemoryGiB,        // of this process
     SmUtilisation,    // %, n/a without a GPU
+    KvHeld, KvKept,   // %, of the KV blocks: held by running requests, and kept for reuse
+    PromptReuse,      // %, prompt tokens found in the KV cache / prompt tokens read, 60 s window
+    PreemptedShare,   // %, of the time between tokens in which requests were preempted, 10 s window
     Count
 };
 constexpr int kSeriesCount = int(SeriesId::Count);

@@ -19,9 +19,10 @@ constexpr const char* kSchemaSql = R"sql(
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT);
 CREATE TABLE knobs(t REAL, name TEXT, requested TEXT, effective TEXT, reason TEXT);
 CREATE TABLE requests(id INTEGER PRIMARY KEY, arrived REAL, admitted REAL, first_token REAL,
-  done REAL, prompt_tokens INTEGER, cached_tokens INTEGER, generated INTEGER, stop TEXT);
+  done REAL, prompt_tokens INTEGER, cached_tokens INTEGER, generated INTEGER, stop TEXT,
+  preemptions INTEGER, recomputed_tokens INTEGER, preempted_ns INTEGER);
 CREATE TABLE tokens(t REAL, request INTEGER, idx INTEGER, token INTEGER, step_ns INTEGER,
-  gap_ns INTEGER, stall_ns INTEGER, lookups INTEGER, hits INTEGER);
+  gap_ns INTEGER, stall_ns INTEGER, lookups INTEGER, hits INTEGER, preempted_ns INTEGER);
 CREATE TABLE layer_steps(t REAL, layer INTEGER, rows INTEGER, prefill INTEGER, router_ns INTEGER,
   wait_ns INTEGER, compute_ns INTEGER, lookups INTEGER, hits INTEGER, prefetched INTEGER,
   routing BLOB);
@@ -55,7 +56,7 @@ std::string wallClock() {
 struct SessionWriter::Impl {
     SqliteDb db;
     std::string path;
-    SqliteStatement meta, knob, arrived, admitted, firstToken, done, token, layerStep, load, sample,
+    SqliteStatement meta, knob, arrived, admitted, firstToken, preempted, done, token, layerStep, load, sample,
         mark;
     // The layer step that is being gathered: its rows arrive as one event each.
     struct Pending {
@@ -100,8 +101,13 @@ struct SessionWriter::Impl {
         COLIBRI_TRY(prepare(admitted,
                             "UPDATE requests SET admitted=?, cached_tokens=? WHERE id=?"));
         COLIBRI_TRY(prepare(firstToken, "UPDATE requests SET first_token=? WHERE id=?"));
-        COLIBRI_TRY(prepare(done, "UPDATE requests SET done=?, generated=?, stop=? WHERE id=?"));
-        COLIBRI_TRY(prepare(token, "INSERT INTO tokens VALUES(?,?,?,?,?,?,?,?,?)"));
+        COLIBRI_TRY(prepare(preempted, "UPDATE requests SET preemptions=? WHERE id=?"));
+        // What is cached can grow after the admission; it stays unknown for one never admitted.
+        COLIBRI_TRY(prepare(done,
+                            "UPDATE requests SET done=?, generated=?, stop=?, "
+                            "cached_tokens=max(cached_tokens, ?), preemptions=?, "
+                            "recomputed_tokens=?, preempted_ns=? WHERE id=?"));
+        COLIBRI_TRY(prepare(token, "INSERT INTO tokens VALUES(?,?,?,?,?,?,?,?,?,?)"));
         COLIBRI_TRY(prepare(layerStep, "INSERT INTO layer_steps VALUES(?,?,?,?,?,?,?,?,?,?,?)"));
         COLIBRI_TRY(prepare(load, "INSERT INTO loads VALUES(?,?,?,?,?,?,?,?,?)"));
         COLIBRI_TRY(prepare(sample, "INSERT INTO samples VALUES(?,?,?)"));
@@ -160,9 +166,16 @@ struct SessionWriter::Impl {
                 return admitted.bind(t).bind(int64_t(request.cachedTokens)).bind(id).run();
             case EventType::RequestFirstToken:
                 return firstToken.bind(t).bind(id).run();
+            case EventType::RequestPreempted:
+                return preempted.bind(int64_t(request.preemptions)).bind(id).run();
+            case EventType::RequestResumed:
+                return {};
             default:
                 return done.bind(t).bind(int64_t(request.generated))
-                    .bind(std::string_view(stopReasonName(request.stop))).bind(id).run();
+                    .bind(std::string_view(stopReasonName(request.stop)))
+                    .bind(int64_t(request.cachedTokens)).bind(int64_t(request.preemptions))
+                    .bind(int64_t(request.recomputed)).bind(int64_t(request.preemptedNs))
+                    .bind(id).run();
         }
     }
 
@@ -212,7 +225,7 @@ SessionWriter::~SessionWriter() {
     (void)m_impl->setMeta("ended", wallClock());
     (void)m_impl->exec("COMMIT");
     for (auto* statement : {&m_impl->meta, &m_impl->knob, &m_impl->arrived, &m_impl->admitted,
-                            &m_impl->firstToken, &m_impl->done, &m_impl->token,
+                            &m_impl->firstToken, &m_impl->preempted, &m_impl->done, &m_impl->token,
                             &m_impl->layerStep, &m_impl->load, &m_impl->sample, &m_impl->mark}) {
         *statement = SqliteStatement();
     }
@@ -225,13 +238,15 @@ Status SessionWriter::write(const Event& event, double t) {
         case EventType::RequestAdmitted:
         case EventType::RequestFirstToken:
         case EventType::RequestDone:
+        case EventType::RequestPreempted:
+        case EventType::RequestResumed:
             return impl.addRequest(event, t);
         case EventType::Token: {
             const TokenEvent& token = event.token;
             return impl.token.bind(t).bind(int64_t(token.request)).bind(int64_t(token.index))
                 .bind(int64_t(token.token)).bind(int64_t(token.stepNs)).bind(int64_t(token.gapNs))
                 .bind(int64_t(token.stallNs)).bind(int64_t(token.lookups))
-                .bind(int64_t(token.hits)).run();
+                .bind(int64_t(token.hits)).bind(int64_t(token.preemptedNs)).run();
         }
         case EventType::LayerStep:
             return impl.addLayerStep(event.layerStep, t);

@@ -138,6 +138,44 @@ private slots:
         QVERIFY(std::isnan(last(snapshot, SeriesId::MeanBatch)));
         QCOMPARE(last(snapshot, SeriesId::QueueDepth), 2.0);
     }
+    // What a request lost to a preemption is not a wait for experts, and while it is out of the
+    // batch it waits.
+    void preemptionsAndReuseAreTold()
+    {
+        Metrics metrics(1, 8, {0});
+        Snapshot snapshot;
+        Event request = requestEvent(EventType::RequestArrived, 1);
+        metrics.add(request, 0);
+        request.type = EventType::RequestAdmitted;
+        metrics.add(request, 0.1);
+        request.type = EventType::RequestFirstToken;
+        request.request.promptTokens = 200;
+        request.request.cachedTokens = 150;
+        metrics.add(request, 0.2);
+        Event step = stepEvent(1);
+        step.batch.kvHeld = 3;
+        step.batch.kvKept = 5;
+        step.batch.kvBlocks = 16;
+        metrics.add(step, 0.3);
+        request.type = EventType::RequestPreempted;
+        metrics.add(request, 0.4);
+        metrics.tick(0.5, 0, NAN, "none");
+        metrics.fill(snapshot);
+        QCOMPARE(last(snapshot, SeriesId::QueueDepth), 1.0);
+        QCOMPARE(last(snapshot, SeriesId::PromptReuse), 75.0);
+        request.type = EventType::RequestResumed;
+        metrics.add(request, 0.6);
+        Event token = tokenEvent(400'000'000);
+        token.token.preemptedNs = 300'000'000;
+        metrics.add(token, 0.7);
+        metrics.tick(0.8, 0, NAN, "none");
+        metrics.fill(snapshot);
+        QCOMPARE(last(snapshot, SeriesId::QueueDepth), 0.0);
+        QCOMPARE(last(snapshot, SeriesId::KvHeld), 18.75);
+        QCOMPARE(last(snapshot, SeriesId::KvKept), 31.25);
+        QCOMPARE(last(snapshot, SeriesId::PreemptedShare), 75.0);
+        QCOMPARE(last(snapshot, SeriesId::StallShare), 25.0);
+    }
     void prefetchRatesAreThoseOfTheSourceInForce()
     {
         Metrics metrics(1, 4, {0});

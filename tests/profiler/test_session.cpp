@@ -101,6 +101,41 @@ private slots:
         QCOMPARE(summary->hits, 20);
         QCOMPARE(summary->meta.at("model"), "tiny");
     }
+    void preemptionsAndReuseAreInTheFile()
+    {
+        const fs::path path = file("preempted.colibri-session");
+        {
+            auto writer = SessionWriter::create(path, {});
+            QVERIFY(writer.ok());
+            Event request{};
+            request.request = {.request = 1, .promptTokens = 90, .cachedTokens = 32};
+            for (const EventType type : {EventType::RequestArrived, EventType::RequestAdmitted,
+                                         EventType::RequestPreempted, EventType::RequestResumed}) {
+                request.type = type;
+                QVERIFY((*writer)->write(request, 1).ok());
+            }
+            Event late = token(3);
+            late.token.preemptedNs = 4'000'000;
+            QVERIFY((*writer)->write(late, 2).ok());
+            request.type = EventType::RequestDone;
+            request.request.cachedTokens = 64;  // a block that another request completed meanwhile
+            request.request.preemptions = 1;
+            request.request.recomputed = 40;
+            request.request.preemptedNs = 4'000'000;
+            QVERIFY((*writer)->write(request, 3).ok());
+        }
+        sqlite3* handle = nullptr;
+        QCOMPARE(sqlite3_open(path.c_str(), &handle), SQLITE_OK);
+        SqliteDb db(handle);
+        SqliteStatement query;
+        QVERIFY(query.prepare(handle, "SELECT admitted, cached_tokens, preemptions, recomputed_tokens, "
+                                      "r.preempted_ns, t.preempted_ns FROM requests r "
+                                      "JOIN tokens t ON t.request = r.id", "").ok());
+        QVERIFY(*query.step());
+        QCOMPARE(query.real(0), 1.0);
+        const int64_t want[] = {64, 1, 40, 4'000'000, 4'000'000};
+        for (int i = 0; i < 5; ++i) QCOMPARE(query.integer(i + 1), want[i]);
+    }
     // Six steps of a slider are one change: one row, where it ended.
     void aDragIsOneRowOfKnobs()
     {

@@ -106,7 +106,7 @@ struct Pass {
             std::lock_guard lock(plan->mutex);
             plan->order.clear();
         }
-        KvPool pool(kv, 2);
+        KvCache pool(kv, 2);
         KvSequence sequences[2];
         std::vector<BatchRow> rows(12);
         for (int s = 0; s < 2; ++s) {
