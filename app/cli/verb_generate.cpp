@@ -96,6 +96,9 @@ Json statsJson(const RequestResult& r, const Histogram& loads, const Engine& eng
     return {{"prompt_tokens", r.promptTokens},
             {"cached_tokens", r.cachedTokens},
             {"generated_tokens", r.tokens.size()},
+            {"preemptions", r.preemptions},
+            {"recomputed_tokens", r.recomputedTokens},
+            {"preempted_ms", r.preemptedMs},
             {"ttft_ms", r.ttftMs},
             {"prompt_tok_s", jsonNumber(r.promptTokS)},
             {"decode_tok_s", r.gapsMs.empty() ? Json(nullptr) : jsonNumber(r.decodeTokS)},
@@ -119,7 +122,10 @@ std::string statsLine(const RequestResult& r) {
            formatSig(r.tokens.empty() ? nan : r.promptTokS) + " tok/s  decode " +
            formatSig(r.gapsMs.empty() ? nan : r.decodeTokS) + " tok/s  hit rate " +
            formatPercent(e.lookups ? double(e.hits) / double(e.lookups) : nan) + "  read " +
-           formatGiB(double(e.bytesLoaded)) + "  stall " + formatMs(double(e.stallNs) * 1e-6);
+           formatGiB(double(e.bytesLoaded)) + "  stall " + formatMs(double(e.stallNs) * 1e-6) +
+           (r.preemptions ? "  preempted " + formatCount(r.preemptions) + " times, " +
+                                formatMs(r.preemptedMs)
+                          : "");
 }
 
 void SamplingArgs::addTo(CLI::App& verb) {

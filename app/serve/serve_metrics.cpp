@@ -76,6 +76,7 @@ void ServeMetrics::addResult(const RequestResult& r) {
     m_stats.promptTokens += r.promptTokens;
     m_stats.cachedTokens += r.cachedTokens;
     m_stats.generatedTokens += r.tokens.size();
+    m_stats.preemptedS += r.preemptedMs * 1e-3;
     if (!r.tokens.empty()) m_stats.ttft.add(uint64_t(r.ttftMs * 1e6));
     for (const double ms : r.gapsMs) m_stats.itl.add(uint64_t(ms * 1e6));
 }
@@ -103,6 +104,8 @@ std::string prometheusText(const ApiStats& s, const Engine& engine, int connecti
     const BatchStats batch = engine.batchStats();
     page.gauge("queue_depth", "Requests that wait.", batch.queued);
     page.gauge("active_requests", "Requests in the batch.", batch.active);
+    page.gauge("preempted_requests", "Requests that were taken out of the batch and wait to return.",
+               batch.preempted);
     page.gauge("connections", "Open connections.", connections);
     page.counter("steps_total", "Forward passes.", double(batch.steps));
     page.counter("step_requests_total",
@@ -110,6 +113,18 @@ std::string prometheusText(const ApiStats& s, const Engine& engine, int connecti
                  "this is the mean batch.",
                  double(batch.requests));
     page.counter("step_rows_total", "Tokens of each forward pass, summed.", double(batch.rows));
+    const KvStats kv = engine.kvStats();
+    page.head("kv_blocks", "gauge", "Blocks of the KV cache by state.");
+    page.line("kv_blocks{state=\"held\"}", double(kv.heldBlocks));
+    page.line("kv_blocks{state=\"kept\"}", double(kv.keptBlocks));
+    page.line("kv_blocks{state=\"free\"}", double(kv.blocks - kv.heldBlocks - kv.keptBlocks));
+    page.counter("preemptions_total",
+                 "Times a request left the batch because KV blocks or its place were needed.",
+                 double(kv.preemptions));
+    page.counter("recomputed_tokens_total", "Tokens computed again after a preemption.",
+                 double(kv.recomputedTokens));
+    page.counter("preempted_seconds_total",
+                 "Time ended requests spent preempted, until their next token.", s.preemptedS);
     const StoreStats e = engine.storeStats();
     page.counter("expert_lookups_total", "Experts asked for.", double(e.lookups));
     page.counter("expert_hits_total", "Experts found resident.", double(e.hits));

@@ -16,6 +16,7 @@ struct ApiStats {
     uint64_t started = 0;                                 // requests that reached the engine
     uint64_t completions = 0, cancelled = 0, failed = 0;  // those of them that have ended
     uint64_t promptTokens = 0, cachedTokens = 0, generatedTokens = 0;
+    double preemptedS = 0;
     Histogram ttft, itl;  // ns
 
     uint64_t inFlight() const { return started - completions - cancelled - failed; }

@@ -273,6 +273,38 @@ private slots:
         }
     }
 
+    // Two chats in turns: the second one does not cost the first one what was kept of it.
+    void whatWasReusedIsTold() {
+        const Served served;
+        httplib::Client client = served.client();
+        const auto ask = [&](const Json& messages) {
+            Json body = chatBody("", 4);
+            body["messages"] = messages;
+            const auto reply =
+                client.Post("/v1/chat/completions", body.dump(), "application/json");
+            return Json::parse(reply->body);
+        };
+        const auto cached = [](const Json& reply) {
+            return reply["usage"]["prompt_tokens_details"]["cached_tokens"].get<int>();
+        };
+        Json a = Json::array({{{"role", "user"}, {"content", std::string(50, 'a')}}});
+        const Json b = Json::array({{{"role", "user"}, {"content", std::string(50, 'b')}}});
+        const Json first = ask(a);
+        QVERIFY(cached(ask(b)) < 32);
+        a.push_back(first["choices"][0]["message"]);
+        a.push_back({{"role", "user"}, {"content", "go on"}});
+        const int prompt = first["usage"]["prompt_tokens"];
+        const int reused = cached(ask(a));
+        QVERIFY2(reused >= prompt - 32, qPrintable(QString("%1 of %2").arg(reused).arg(prompt)));
+        const std::string page = client.Get("/metrics")->body;
+        for (const char* line :
+             {"colibri_kv_blocks{state=\"held\"} 0\n", "colibri_kv_blocks{state=\"kept\"} ",
+              "colibri_preemptions_total 0\n", "colibri_recomputed_tokens_total 0\n",
+              "colibri_preempted_requests 0\n", "colibri_preempted_seconds_total 0\n"}) {
+            QVERIFY2(page.find(line) != std::string::npos, line);
+        }
+    }
+
     void keys() {
         const auto engine = load(goldenModel("qwen3moe"));
         serve::ApiOptions options;
