@@ -179,7 +179,7 @@ class TestSoak : public QObject {
             const qint64 left = random() % 4 == 0 ? 0 : qint64(random() % uint32_t(content.size()));
             ++m_count.cuts;
             if (!file.resize(left)) return wrong("cannot cut " + file.fileName());
-            std::this_thread::sleep_for(std::chrono::milliseconds(random() % 100));
+            std::this_thread::sleep_for(std::chrono::milliseconds(random() % 30));
             if (!file.seek(left) || file.write(content.mid(left)) != content.size() - left ||
                 !file.flush())
                 return wrong("cannot restore " + file.fileName());
@@ -201,13 +201,15 @@ class TestSoak : public QObject {
         }
     }
 
-    // Resident bytes when idle, with the knobs at their defaults.
+    // Resident bytes when idle, with the knobs at their defaults, without the experts' slots: how
+    // many of those there are depends on the sizes that the cache had.
     int64_t restingMemory() {
         for (const KnobId id : kTurned) {
             m_served->engine->applyKnob(id, m_served->engine->knobLimits(id).defaultValue);
         }
         malloc_trim(0);
-        return m_served->engine->memory().processRss;
+        const EngineMemory memory = m_served->engine->memory();
+        return memory.processRss - memory.parts.expertCache;
     }
 
     // False: a request is stuck. `most` becomes the most memory seen while it ran, in bytes.
@@ -248,6 +250,9 @@ private slots:
         m_served =
             std::make_unique<Served>(Knobs{{KnobId::MaxBatch, 8}}, serve::ApiOptions{}, m_model);
         Engine& engine = *m_served->engine;
+        // A thread or a read in flight has a buffer for events of its own, which stays.
+        for (const KnobId id : {KnobId::IoDepth, KnobId::PrefetchThreads})
+            engine.applyKnob(id, engine.knobLimits(id).max);
         const int64_t vocab = engine.config().vocabSize;
         std::mt19937 random(3);
         for (uint32_t i = 0; i < 20; ++i) {
@@ -273,33 +278,41 @@ private slots:
     }
 
     void hours() {
-        const auto recorder = Recorder::start(*m_served->engine, {});
-        QVERIFY(recorder.ok());
-        int64_t most[3] = {};                         // warm-up, first half, second half
-        QVERIFY(run(length() / 5, m_seed, most[0]));  // buffers, threads' heaps: as large as needed
-        QTRY_COMPARE_WITH_TIMEOUT(m_served->engine->activeRequests(), 0, 60'000);
-        const int64_t before = restingMemory();
-        QVERIFY(run(length() * 2 / 5, m_seed + 100, most[1]));
-        QVERIFY(run(length() * 2 / 5, m_seed + 200, most[2]));
-        QTRY_COMPARE_WITH_TIMEOUT(m_served->engine->activeRequests(), 0, 60'000);
-        const int64_t after = restingMemory();
+        const auto mib = [](int64_t bytes) { return double(bytes) / (1 << 20); };
+        // The first stretch lets buffers and threads' heaps grow to what they need.
+        constexpr int kStretches = 6;
+        std::vector<int64_t> most(kStretches), resting, heap;
+        for (int i = 0; i < kStretches; ++i) {
+            // One of its own for each: what a recorder keeps is bounded, but takes long to fill.
+            auto recorder = Recorder::start(*m_served->engine, {});
+            QVERIFY(recorder.ok());
+            QVERIFY(run(length() / kStretches, m_seed + 100 * uint32_t(i), most[size_t(i)]));
+            QTRY_COMPARE_WITH_TIMEOUT(m_served->engine->activeRequests(), 0, 60'000);
+            recorder->reset();
+            resting.push_back(restingMemory());
+            const auto blocks = mallinfo2();  // zeros under a sanitizer
+            heap.push_back(int64_t(blocks.uordblks + blocks.hblkhd));
+            qInfo("memory at most %.1f MiB, at rest %.1f MiB, of that allocated %.1f MiB",
+                  mib(most[size_t(i)]), mib(resting.back()), mib(heap.back()));
+        }
         const auto number = [](const std::atomic<uint64_t>& n) {
             return (unsigned long long)(n.load());
         };
-        const auto mib = [](int64_t bytes) { return double(bytes) / (1 << 20); };
         qInfo(
             "seed %u: %llu requests, %llu cancelled, %llu turns of conversations (%llu tokens "
             "reused), %llu over HTTP, %llu hung up, %llu turns of knobs, %llu files cut, %llu "
-            "requests ended by it; memory at rest %.1f -> %.1f MiB, at most %.1f, %.1f, %.1f MiB",
+            "requests ended by it",
             m_seed, number(m_count.finished), number(m_count.cancelled), number(m_count.talked),
             number(m_count.reused), number(m_count.http), number(m_count.hungUp),
-            number(m_count.turns), number(m_count.cuts), number(m_count.hurt), mib(before),
-            mib(after), mib(most[0]), mib(most[1]), mib(most[2]));
+            number(m_count.turns), number(m_count.cuts), number(m_count.hurt));
         QVERIFY2(m_wrong.isEmpty(), qPrintable(m_wrong));
         QVERIFY(m_count.finished > 50 && m_count.http > 50 && m_count.talked > 50);
         QVERIFY(m_count.cancelled && m_count.turns && m_count.cuts && m_count.hurt);
-        QVERIFY(after - before <= int64_t(16) << 20);
-        QVERIFY(most[2] - std::max(most[0], most[1]) <= int64_t(24) << 20);
+        // What is allocated stays the same. The system's share may grow a little longer: each of
+        // the many threads leaves gaps in its part of the heap, up to a limit.
+        QVERIFY(heap.back() - heap.front() <= int64_t(4) << 20);
+        QVERIFY(resting.back() - resting.front() <= int64_t(64) << 20);
+        QVERIFY(most.back() - most.front() <= int64_t(64) << 20);
         // What was told was not only errors: a last lone run of each prompt.
         for (size_t i = 0; i < m_prompts.size(); ++i) {
             QCOMPARE(test::generate(*m_served->engine, m_prompts[i], int(m_alone[i].size())),
