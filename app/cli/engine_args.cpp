@@ -248,6 +248,8 @@ Json expertsJson(const StoreStats& s, const Histogram& loads) {
             {"evictions", s.evictions},
             {"bytes_loaded", s.bytesLoaded},
             {"stall_ms", double(s.stallNs) * 1e-6},
+            {"memory_stall_ms", double(s.freshStallNs) * 1e-6},
+            {"fresh_loads", s.freshLoads},
             {"load_ms",
              {{"p50", jsonNumber(loads.quantile(0.5) * 1e-6)},
               {"p99", jsonNumber(loads.quantile(0.99) * 1e-6)},

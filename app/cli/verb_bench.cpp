@@ -59,6 +59,8 @@ void add(StoreStats& to, const StoreStats& s) {
     to.prefetchLate += s.prefetchLate;
     to.prefetchWasted += s.prefetchWasted;
     to.stallNs += s.stallNs;
+    to.freshLoads += s.freshLoads;
+    to.freshStallNs += s.freshStallNs;
 }
 
 class Bench {

@@ -183,7 +183,11 @@ private:
                 formatPercent(s.lookups ? double(s.hits) / double(s.lookups) : 0.0 / 0.0) +
                 ", read " + formatGiB(double(s.bytesLoaded)) + ", slots " +
                 formatCount(s.slotsUsed) + " of " + formatCount(s.slotCount) + " (" +
-                formatGiB(double(s.slotBytes)) + "), memory " +
+                formatGiB(double(s.slotBytes)) + "), " +
+                (s.slotsToPrepare > 0
+                     ? "memory of " + formatCount(s.slotsToPrepare) + " being prepared, "
+                     : "") +
+                "memory " +
                 formatGiB(double(m_engine.memory().processRss)));
         if (const std::string line = routerLine(m_engine); !line.empty()) message(line);
         (void)m_loaded.recorder->flush();

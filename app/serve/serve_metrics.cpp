@@ -132,6 +132,14 @@ std::string prometheusText(const ApiStats& s, const Engine& engine, int connecti
     page.counter("expert_read_bytes_total", "Bytes of experts read.", double(e.bytesLoaded));
     page.counter("stall_seconds_total", "Time compute waited for experts.",
                  double(e.stallNs) * 1e-9);
+    page.counter("stall_memory_seconds_total",
+                 "Part of that for reads into memory that the system had yet to give.",
+                 double(e.freshStallNs) * 1e-9);
+    page.gauge("expert_slots", "Experts the cache may hold.", double(e.slotCount));
+    page.gauge("expert_slots_used", "Slots that hold an expert.", double(e.slotsUsed));
+    page.gauge("expert_slots_ready", "Free slots whose memory is prepared.", double(e.slotsReady));
+    page.gauge("expert_slots_to_prepare", "Slots whose memory is yet to be prepared.",
+               double(e.slotsToPrepare));
     page.histogram("ttft_seconds", "Arrival to first token.", s.ttft, kTtftBounds);
     page.histogram("itl_seconds", "Gaps between the tokens of a request.", s.itl, kItlBounds);
     return page.take();

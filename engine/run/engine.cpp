@@ -119,6 +119,7 @@ Status Engine::Impl::openStore() {
     o.ioMode = IoMode(knobs->effective(KnobId::IoMode));
     o.ioDepth = knobs->effective(KnobId::IoDepth);
     o.linkLimit = knobs->effective(KnobId::LinkLimit);
+    o.prepareMemory = true;
     Result<std::unique_ptr<ExpertStore>> opened = ExpertStore::open(info, o, &telemetry);
     if (!opened.ok()) return opened.status();
     store = std::move(*opened);

@@ -246,6 +246,9 @@ void MoeStage::gather(const LayerWeights& w, int64_t rows) {
 void MoeStage::refill(int64_t moeLayer, size_t window) {
     if (m_nextRequest == m_work.size() || m_waiting.size() >= window) return;
     const size_t n = std::min(m_work.size() - m_nextRequest, window - m_waiting.size());
+    // Whatever fails for want of memory: giveUp() knows of every ticket.
+    m_waiting.reserve(m_work.size());
+    m_tickets.reserve(n);
     m_ids.clear();
     for (size_t i = 0; i < n; ++i) m_ids.push_back(m_work[m_nextRequest + i].expert);
     m_tickets.clear();
@@ -255,6 +258,7 @@ void MoeStage::refill(int64_t moeLayer, size_t window) {
         w.ticket = m_tickets[i];
         m_waiting.push_back(&w);
     }
+    m_tickets.clear();
     m_nextRequest += n;
 }
 
@@ -281,9 +285,10 @@ bool MoeStage::computeAll(const LayerWeights& w, int64_t layer, std::span<BatchR
     return true;
 }
 
-// Lets go of every expert of the layer in work.
 void MoeStage::giveUp() {
     for (Work* work : m_waiting) m_store.drop(work->ticket);
+    for (const Ticket& ticket : m_tickets) m_store.drop(ticket);
+    m_tickets.clear();
     m_waiting.clear();
     m_group.clear();
     m_work.clear();

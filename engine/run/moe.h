@@ -45,6 +45,9 @@ public:
     // residual (rows, H) += experts(norm(residual)). False: the pass was aborted.
     bool run(int64_t layer, std::span<BatchRow> rows, float* residual, RoutingCapture* capture);
 
+    // Lets go of every expert of the layer in work: after a step that ended early.
+    void giveUp();
+
     uint64_t stallNs() const { return m_stallNs; }  // of the current step
     int64_t scratchBytes() const;
     // Choices of the gate that were compared with the table, and those that the table names too.
@@ -70,7 +73,6 @@ private:
     void gather(const LayerWeights& w, int64_t rows);
     bool computeAll(const LayerWeights& w, int64_t layer, std::span<BatchRow> rows);
     bool aborted() const { return m_abort && m_abort->load(std::memory_order_relaxed); }
-    void giveUp();
     void refill(int64_t moeLayer, size_t window);
     void take(Work& work, int64_t layer, std::span<BatchRow> rows);
     void collect(int64_t layer, std::span<BatchRow> rows);

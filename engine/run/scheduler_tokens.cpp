@@ -24,6 +24,8 @@ StoreStats difference(const StoreStats& after, const StoreStats& before) {
     d.prefetchLate -= before.prefetchLate;
     d.prefetchWasted -= before.prefetchWasted;
     d.stallNs -= before.stallNs;
+    d.freshLoads -= before.freshLoads;
+    d.freshStallNs -= before.freshStallNs;
     return d;
 }
 

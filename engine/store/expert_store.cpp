@@ -19,6 +19,7 @@ StoreCore::StoreCore(StoreShape shape, const StoreOptions& options, Telemetry* t
       m_entries(size_t(moeLayers() * experts())),
       m_residency(new std::atomic<uint8_t>[m_entries.size()]()),
       m_policyKind(options.policy),
+      m_prepares(options.prepareMemory),
       m_epochs(size_t(moeLayers())),
       m_hints(size_t(moeLayers())),
       m_hintNs(size_t(moeLayers())),
@@ -59,6 +60,7 @@ Status StoreCore::start() {
     }
     std::lock_guard start(m_startMutex);
     COLIBRI_TRY(openLanes(m_ioDepth));
+    if (m_prepares) COLIBRI_TRY(startMemoryThread());
     return startWorkers(m_prefetchThreads);
 }
 
@@ -70,16 +72,19 @@ StoreCore::~StoreCore() {
         m_prefetchCv.notify_all();
         m_linkCv.notify_all();
         m_moverCv.notify_all();
+        m_memoryCv.notify_all();
         m_doneCv.notify_all();
     }
     for (Worker& worker : m_workers)
         if (worker.thread.joinable()) worker.thread.join();
     if (m_linkThread.joinable()) m_linkThread.join();
+    if (m_memoryThread.joinable()) m_memoryThread.join();
     if (m_moverThread.joinable()) m_moverThread.join();
     if (m_warmThread.joinable()) m_warmThread.join();
     m_parts.queue->stop();
     for (Entry& e : m_entries)
         if (e.memory != nullptr) m_parts.memory->free(e.memory, m_slotBytes);
+    for (std::byte* memory : m_ready) m_parts.memory->free(memory, m_slotBytes);
     for (std::byte* memory : m_freed) m_parts.memory->free(memory, m_slotBytes);
 }
 
@@ -165,7 +170,9 @@ StoreStats StoreCore::stats() {
     }
     stats.slotCount = m_capacity;
     stats.slotsUsed = m_used;
-    stats.slotBytes = m_used * m_slotBytes;
+    stats.slotsReady = int64_t(m_ready.size());
+    stats.slotsToPrepare = m_prepares && !m_memoryFull ? slotsToPrepare() : 0;
+    stats.slotBytes = (m_used + stats.slotsReady + m_preparing) * m_slotBytes;
     return stats;
 }
 

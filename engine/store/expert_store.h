@@ -88,6 +88,9 @@ struct StoreOptions {
     IoMode ioMode = IoMode::Direct;
     int64_t ioDepth = 8;    // demand reads in flight, 1..64
     int64_t linkLimit = 0;  // MB/s (10^6), 0 = none
+    // Has the system give the memory of all slots ahead of need, in the background: at once while
+    // nothing is asked for, else little by little.
+    bool prepareMemory = false;
 };
 
 // Where every expert is, for the experts map: one byte per (MoE layer, expert).
@@ -111,7 +114,13 @@ struct StoreStats {
     std::array<PrefetchCounts, kPrefetchSources> bySource;
     uint64_t stallNs = 0;                  // wait() blocked
     int64_t slotCount = 0, slotsUsed = 0;  // now; more are used while pins delay a shrink
-    int64_t slotBytes = 0;                 // memory of all slots now
+    // Memory prepared ahead of need: slots ready now, those still to be prepared, and the sum so
+    // far with its time. A fresh load is a demand read into memory that was not: it had to wait for
+    // the system's pages as well; freshStallNs of stallNs was for such.
+    int64_t slotsReady = 0, slotsToPrepare = 0;
+    uint64_t slotsPrepared = 0, prepareNs = 0;
+    uint64_t freshLoads = 0, freshStallNs = 0;
+    int64_t slotBytes = 0;  // memory of all slots now, those that are ready included
 };
 
 class ExpertStore {

@@ -3,6 +3,9 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
+#include <cerrno>
+
 #include "engine/base/machine.h"
 
 namespace colibri {
@@ -43,6 +46,21 @@ std::byte* SlotMemory::allocate(int64_t bytes) {
     // stays in small pages, so that a slot never takes more than its record.
     madvise(slot, size, MADV_HUGEPAGE);
     return slot;
+}
+
+bool SlotMemory::populate(std::byte* memory, int64_t bytes, const std::function<bool()>& goOn) {
+    const size_t size = roundUp(size_t(bytes), kPage);
+    // In steps: each holds the lock of the process's memory map, which other threads may want.
+    for (size_t at = 0; at < size; at += kHugePage) {
+        if (!goOn()) return false;
+        const size_t step = std::min(kHugePage, size - at);
+        if (madvise(memory + at, step, MADV_POPULATE_WRITE) == 0) continue;
+        if (errno != EINVAL) return false;  // else a kernel before 5.14, which has no such advice
+        for (size_t page = at; page < at + step; page += kPage) {
+            *const_cast<volatile std::byte*>(memory + page) = std::byte{0};
+        }
+    }
+    return true;
 }
 
 void SlotMemory::free(std::byte* memory, int64_t bytes) {

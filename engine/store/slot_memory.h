@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 
 namespace colibri {
 
@@ -16,6 +17,9 @@ public:
     // none. Pages are taken from the system at first use. Large slots begin at addresses that
     // take turns in the nodes over which the kernel interleaves huge pages.
     virtual std::byte* allocate(int64_t bytes);
+    // Has the system give all pages of fresh memory now, step by step while `goOn` says so. False:
+    // it was stopped, or there is not enough. Any thread.
+    virtual bool populate(std::byte* memory, int64_t bytes, const std::function<bool()>& goOn);
     virtual void free(std::byte* memory, int64_t bytes);
     // Bytes this process may still take; 0: not known.
     virtual int64_t freeBytes();

@@ -26,6 +26,7 @@ void StoreCore::request(int64_t moeLayer, std::span<const uint16_t> experts,
     out.clear();
     const uint64_t now = m_parts.clock->now();
     Lock lock(m_mutex);
+    m_requestNs = now;
     const bool known = moeLayer >= 0 && moeLayer < moeLayers();
     if (known) passLayers(moeLayer);
     passPause();
@@ -67,6 +68,7 @@ void StoreCore::lookUp(uint32_t key, uint64_t now, Ticket& ticket) {
     ++m_stats.lookups;
     ++m_lookups[key];
     ++e.uses;
+    e.usedEpoch = m_epochs[size_t(layerOf(key))];
     if (e.tickets++ == 0) e.order = ++m_tickets;
     switch (e.state) {
         case State::Resident:
@@ -168,7 +170,9 @@ Result<const std::byte*> StoreCore::wait(const Ticket& ticket, uint32_t& key,
         }
         --m_doneWaiters;
         --e.waiting;
-        m_stats.stallNs += m_parts.clock->now() - from;
+        const uint64_t waited = m_parts.clock->now() - from;
+        m_stats.stallNs += waited;
+        if (e.fresh) m_stats.freshStallNs += waited;
     }
     if (e.state != State::Resident) {
         Status status = e.state == State::Failed
@@ -226,12 +230,13 @@ void StoreCore::letGo(uint32_t key) {
 
 // ---- slots ----
 
-std::byte* StoreCore::newSlot() {
+StoreCore::Slot StoreCore::newSlot() {
+    if (std::byte* const memory = readySlot()) return {memory, false};
     std::byte* const memory = m_parts.memory->allocate(m_slotBytes);
     if (memory != nullptr) {
         ++m_used;
         placeNew(memory);
-        return memory;
+        return {memory, true};
     }
     const int64_t wanted = m_capacity / std::max<int64_t>(1, moeLayers());
     if (m_used < m_capacity) {
@@ -239,17 +244,24 @@ std::byte* StoreCore::newSlot() {
         m_policy->setSlots(m_capacity);
         m_sizeReason = "memory for " + formatCount(wanted) + " could not be allocated";
     }
-    return nullptr;
+    return {};
 }
 
-std::byte* StoreCore::slotForDemand() {
+StoreCore::Slot StoreCore::slotForDemand() {
     if (m_used > m_capacity) trim(m_used - m_capacity);
-    if (m_used < m_capacity)
-        if (std::byte* const memory = newSlot()) return memory;
-    if (m_used > m_capacity) return nullptr;
-    int64_t victim = m_policy->coldest(m_policy->size(), [&](uint32_t k) { return evictable(k); });
-    if (victim < 0 && !m_pending.empty()) victim = m_pending.front();
-    return victim < 0 ? nullptr : evict(uint32_t(victim), State::OnDisk);
+    if (m_used > m_capacity) return {};
+    const int64_t victim = coldestSlot();
+    const bool reuse = m_ready.empty() && victim >= 0 && reuseFirst(uint32_t(victim));
+    if (m_used < m_capacity && !reuse)
+        if (const Slot slot = newSlot(); slot.memory != nullptr) return slot;
+    if (m_used > m_capacity || victim < 0) return {};
+    return {evict(uint32_t(victim), State::OnDisk), false};
+}
+
+int64_t StoreCore::coldestSlot() const {
+    const int64_t victim =
+        m_policy->coldest(m_policy->size(), [&](uint32_t k) { return evictable(k); });
+    return victim < 0 && !m_pending.empty() ? int64_t(m_pending.front()) : victim;
 }
 
 int64_t StoreCore::ahead(int64_t moeLayer) const {
@@ -258,10 +270,11 @@ int64_t StoreCore::ahead(int64_t moeLayer) const {
     return distance == 0 ? layers : distance;
 }
 
-std::byte* StoreCore::slotForPrefetch(uint32_t key) {
-    if (m_used > m_capacity) return nullptr;
-    if (m_used < m_capacity)
-        if (std::byte* const memory = newSlot()) return memory;
+StoreCore::Slot StoreCore::slotForPrefetch(uint32_t key) {
+    if (m_used > m_capacity) return {};
+    // Nobody waits for a prefetch: new memory for it is left to the thread, where that has begun.
+    if (m_used < m_capacity && !(m_ready.empty() && m_touchNs > 0 && slotsToPrepare() > 0))
+        if (const Slot slot = newSlot(); slot.memory != nullptr) return slot;
     const int64_t target = ahead(layerOf(key));
     const int64_t colder = m_policy->size() - (m_capacity + 1) / 2;
     const int64_t victim = m_policy->coldest(colder, [&](uint32_t other) {
@@ -270,12 +283,14 @@ std::byte* StoreCore::slotForPrefetch(uint32_t key) {
         const int64_t layer = layerOf(other);
         return layer != m_layer && ahead(layer) > target;
     });
-    return victim < 0 ? nullptr : evict(uint32_t(victim), State::OnDisk);
+    if (victim < 0) return {};
+    return {evict(uint32_t(victim), State::OnDisk), false};
 }
 
-void StoreCore::queueRead(uint32_t key, std::byte* memory) {
+void StoreCore::queueRead(uint32_t key, Slot slot) {
     Entry& e = m_entries[key];
-    e.memory = memory;
+    e.memory = slot.memory;
+    e.fresh = slot.fresh;
     e.retried = false;
     e.place = Place::Policy;
     m_policy->insert(key);
@@ -320,8 +335,8 @@ void StoreCore::dropSlot(uint32_t key) {
 
 void StoreCore::feedWaiting() {
     while (!m_needSlot.empty()) {
-        std::byte* const memory = slotForDemand();
-        if (memory == nullptr && m_used > 0) return;
+        const Slot slot = slotForDemand();
+        if (slot.memory == nullptr && m_used > 0) return;
         // Whoever is waited for now goes first.
         auto next = std::find_if(m_needSlot.begin(), m_needSlot.end(),
                                  [&](uint32_t key) { return m_entries[key].waiting > 0; });
@@ -329,8 +344,8 @@ void StoreCore::feedWaiting() {
         const uint32_t key = *next;
         m_needSlot.erase(next);
         m_entries[key].lined = false;
-        if (memory != nullptr)
-            queueRead(key, memory);
+        if (slot.memory != nullptr)
+            queueRead(key, slot);
         else
             fail(key, {Code::OutOfMemory,
                        "No memory for one expert of " + formatGiB(double(m_slotBytes))});
@@ -361,21 +376,21 @@ int64_t StoreCore::stealable(uint32_t key) const {
 void StoreCore::forceSlot(uint32_t key) {
     const int64_t victim = stealable(key);
     const bool reading = !m_demand.empty() || m_demandReading + m_prefetchReading > 0;
-    std::byte* memory = nullptr;
+    Slot slot;
     if (victim >= 0) {
-        memory = evict(uint32_t(victim), State::NeedsSlot);
+        slot.memory = evict(uint32_t(victim), State::NeedsSlot);
         m_entries[size_t(victim)].askedNs = m_parts.clock->now();
         m_entries[size_t(victim)].lined = true;
         m_needSlot.push_back(uint32_t(victim));
     } else if (reading) {
         return;  // what ends next can be evicted or taken
     } else {
-        memory = newSlot();  // every slot is pinned: rather grow than wait for ever
+        slot = newSlot();  // every slot is pinned: rather grow than wait for ever
     }
     std::erase(m_needSlot, key);
     m_entries[key].lined = false;
-    if (memory != nullptr)
-        queueRead(key, memory);
+    if (slot.memory != nullptr)
+        queueRead(key, slot);
     else
         fail(key, {Code::OutOfMemory,
                    "No memory for one more expert of " + formatGiB(double(m_slotBytes))});
@@ -389,9 +404,7 @@ void StoreCore::fail(uint32_t key, Status status) {
 
 void StoreCore::trim(int64_t most) {
     for (; most > 0 && m_used > m_capacity; --most) {
-        int64_t victim =
-            m_policy->coldest(m_policy->size(), [&](uint32_t key) { return evictable(key); });
-        if (victim < 0 && !m_pending.empty()) victim = m_pending.front();
+        const int64_t victim = coldestSlot();
         if (victim < 0) return;
         giveBack(evict(uint32_t(victim), State::OnDisk));
     }
@@ -449,13 +462,17 @@ KnobState StoreCore::setCacheSize(int64_t expertsPerLayer) {
     if (size != expertsPerLayer)
         m_sizeReason = "the range is 1 to " + formatCount(experts()) + " experts per layer";
     int64_t slots = size * layers;
-    const int64_t fit = m_used + free / std::max<int64_t>(1, m_slotBytes);
+    const int64_t fit =
+        m_used + int64_t(m_ready.size()) + m_preparing + free / std::max<int64_t>(1, m_slotBytes);
     if (free > 0 && slots > m_capacity && slots > fit) {
         slots = std::max(m_capacity, fit / std::max<int64_t>(1, layers) * layers);
         m_sizeReason = "memory for " + formatCount(size) + " could not be allocated";
     }
     m_capacity = slots;
     m_policy->setSlots(slots);
+    m_memoryFull = false;
+    m_memoryCv.notify_all();
+    dropReady(std::max<int64_t>(0, m_capacity - m_used));
     // In small steps: unmapping gigabytes at once would hold a token up.
     for (;;) {
         trim(kTrimBatch);

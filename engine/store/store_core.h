@@ -94,6 +94,7 @@ private:
         bool joined = false;                          // a prefetch being read that was asked for
         bool demanded = false;                        // being read, and asked for
         bool retried = false;
+        bool fresh = false;              // read last into memory that had not been touched
         bool lined = false;              // in m_needSlot
         bool onDisk = false;             // a prefetch nobody has asked for, not read yet
         bool leads = false;              // a demand read begun when no other was under way
@@ -101,6 +102,7 @@ private:
         uint32_t waiting = 0;            // threads in wait()
         uint32_t uses = 0;               // lookups since it became resident
         uint32_t epoch = 0;              // of its layer when the prefetch began
+        uint32_t usedEpoch = 0;          // ... when it was last asked for
         uint8_t lane = 0;                // of a demand read under way
         LinkLimiter::Transfer transfer = 0;
         std::byte* memory = nullptr;  // its slot
@@ -109,6 +111,10 @@ private:
         uint64_t submittedNs = 0;     // the read under way began
         uint64_t prefetchNs = 0;      // m_prefetchDisk when a demand read began
         uint64_t residentNs = 0;
+    };
+    struct Slot {
+        std::byte* memory = nullptr;
+        bool fresh = false;  // never touched: the system gives its pages while they are filled
     };
     struct Worker {  // a prefetch thread
         std::thread thread;
@@ -145,10 +151,10 @@ private:
         return e.state == State::Resident || e.state == State::Failed;
     }
     int64_t ahead(int64_t moeLayer) const;  // layers from the current one, 1..M
-    std::byte* newSlot();                   // nullptr: at capacity or no memory
-    std::byte* slotForDemand();             // new or evicted; nullptr: all held
-    std::byte* slotForPrefetch(uint32_t key);
-    void queueRead(uint32_t key, std::byte* memory);
+    Slot newSlot();                         // no memory: at capacity or there is none
+    Slot slotForDemand();                   // new or evicted; no memory: all held
+    Slot slotForPrefetch(uint32_t key);
+    void queueRead(uint32_t key, Slot slot);
     std::byte* evict(uint32_t key, State next);  // returns its slot
     std::byte* takeSlot(uint32_t key);           // out of policy, pending list and entry
     void dropSlot(uint32_t key);                 // after a failed read
@@ -162,6 +168,19 @@ private:
     void giveBack(std::byte* memory);  // a slot, to be unmapped after unlocking
     void unlockAndFree(Lock& lock);    // unmaps what trim() let go
     KnobState sizeState() const;
+
+    // store_memory.cpp. REQUIRES the lock, but startMemoryThread().
+    Status startMemoryThread();
+    void memoryLoop();
+    void prepareSlot(Lock& lock);
+    int64_t slotsToPrepare() const;
+    bool computing(uint64_t now) const;
+    void tellPrepared();
+    void dropReady(int64_t keep);
+    std::byte* readySlot();  // now in use; nullptr: none is ready
+    bool reuseFirst(uint32_t coldest) const;
+    int64_t coldestSlot() const;  // whose slot may be taken; -1: none
+    void measureRead(const Entry& e, uint64_t now);  // a demand read has ended
 
     // store_placement.cpp
     void placeNew(std::byte* memory);
@@ -219,9 +238,19 @@ private:
     std::vector<std::byte*> m_freed;  // to unmap after unlocking
 
     int64_t m_capacity = 0;       // slots allowed
-    int64_t m_used = 0;           // slots taken, = slots allocated
+    int64_t m_used = 0;           // slots taken; those in m_ready come on top
     int64_t m_requestedSize = 0;  // experts per layer
     std::string m_sizeReason;     // why the capacity is less than requested
+    const bool m_prepares;        // slots ahead of need
+    std::vector<std::byte*> m_ready;  // prepared and not in use
+    int64_t m_preparing = 0;          // 1: one is being prepared
+    bool m_memoryFull = false;        // no more can be prepared
+    uint64_t m_requestNs = 0;         // of the last request()
+    uint64_t m_restUntilNs = 0;       // of the memory thread, while tokens are computed
+    uint64_t m_prepareFromNs = 0;     // start of the phase; 0: nothing is prepared
+    int64_t m_preparedNow = 0;        // slots in the phase
+    int64_t m_touchNs = 0;            // mean time that preparing a slot takes
+    int64_t m_readNs = 0;             // ... and a demand read into touched memory
     uint64_t m_tickets = 0;       // given out, to order them
 
     int64_t m_layer = -1;                        // requested last
@@ -274,9 +303,10 @@ private:
     std::condition_variable m_doneCv;      // wait(), settle(): a read ended or a slot moved
     int64_t m_doneWaiters = 0;
 
+    std::condition_variable m_memoryCv;  // slots are to be prepared
     std::condition_variable m_moverCv;  // the slots' place changed
     cpu_set_t m_allowedCores{};         // of this process
-    std::thread m_linkThread, m_moverThread, m_warmThread;
+    std::thread m_linkThread, m_memoryThread, m_moverThread, m_warmThread;
     EventRing* m_warmRing = nullptr;
     std::vector<Worker> m_workers;  // (kMaxPrefetchThreads)
     uint64_t m_wakes = 0;           // times prefetch threads were told to look

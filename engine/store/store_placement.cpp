@@ -42,8 +42,11 @@ void StoreCore::setNuma(NumaMode mode, int64_t node) {
         if (wanted == m_place) return;
         m_place = wanted;
         ++m_placeSerial;
+        dropReady(0);  // to be prepared anew, where they belong
+        m_memoryCv.notify_all();
         m_misplaced = int64_t(m_placed.size());
         m_moverCv.notify_all();
+        unlockAndFree(lock);
     }
     if (m_moverThread.joinable() || m_entries.empty()) return;
     try {

@@ -110,13 +110,14 @@ int64_t StoreCore::nextPrefetch() {
             hints.pop_back();
             --m_hinted;
             if (!absent) continue;
-            std::byte* const memory = slotForPrefetch(key);  // may end in a pause: no hints left
-            if (memory == nullptr) {
+            const Slot slot = slotForPrefetch(key);  // may end in a pause: no hints left
+            if (slot.memory == nullptr) {
                 hints.push_back(key);
                 ++m_hinted;
                 return -1;
             }
-            e.memory = memory;
+            e.memory = slot.memory;
+            e.fresh = slot.fresh;
             e.reason = LoadReason::Prefetch;
             e.unused = true;
             e.source = m_source;
@@ -354,9 +355,10 @@ void StoreCore::warmLoop() {
         m_warm.pop_back();
         Entry& e = m_entries[key];
         if (e.state != State::OnDisk) continue;
-        std::byte* const memory = newSlot();
-        if (memory == nullptr) break;
-        e.memory = memory;
+        const Slot slot = newSlot();
+        if (slot.memory == nullptr) break;
+        e.memory = slot.memory;
+        e.fresh = slot.fresh;
         e.reason = LoadReason::WarmStart;
         e.unused = e.retried = e.demanded = false;
         e.uses = 0;

@@ -62,7 +62,7 @@ void StoreCore::landed(uint32_t key, const ReadOutcome& outcome) {
     Entry& e = m_entries[key];
     e.submittedNs = outcome.submittedNs;
     const uint64_t now = m_parts.clock->now();
-    if (outcome.status.ok()) measureDelay(e, now);
+    if (outcome.status.ok() && !e.fresh) measureDelay(e, now);
     if (outcome.status.ok() && !m_link.done(e.transfer, now)) {
         m_landed.push_back(key);
         m_linkCv.notify_all();
@@ -100,6 +100,7 @@ void StoreCore::endDemand(Lock& lock, uint32_t key, const Status& status) {
     const uint64_t now = m_parts.clock->now();
     const uint8_t lane = m_entries[key].lane;
     report(key, status, now, m_laneRings[lane]);
+    if (status.ok()) measureRead(m_entries[key], now);
     m_lanes &= ~(uint64_t(1) << lane);
     finishRead(key, status, now);
     startReads();
@@ -119,6 +120,7 @@ void StoreCore::report(uint32_t key, const Status& status, uint64_t now, EventRi
     event.load.expert = uint16_t(key % m_shape.experts);
     event.load.reason = e.reason;
     event.load.failed = !status.ok();
+    event.load.fresh = e.fresh;
     event.load.bytes = uint32_t(m_shape.recordBytes[size_t(layer)]);
     event.load.queueNs = e.submittedNs - std::min(e.submittedNs, e.askedNs);
     event.load.readNs = now - std::min(now, e.submittedNs);

@@ -63,6 +63,7 @@ struct ExpertLoadEvent {     // a finished read
     LoadReason reason;
     uint8_t tier;            // 0 disk
     uint8_t failed;
+    uint8_t fresh;           // into memory never touched before: readNs holds the system's part too
     uint32_t bytes;
     uint64_t queueNs;        // request to start of the read
     uint64_t readNs;         // the read itself, link pacing included

@@ -291,6 +291,9 @@ void KnobsPanel::updateHints(const Snapshot& snapshot) {
             hint += QString(" %1 of %2 slots filled or being filled.").arg(
                 QString::fromStdString(formatCount(snapshot.store.slotsUsed)),
                 QString::fromStdString(formatCount(snapshot.store.slotCount)));
+        if (snapshot.store.slotsToPrepare > 0)
+            hint += QString(" Preparing memory: %1 slots left.").arg(
+                QString::fromStdString(formatCount(snapshot.store.slotsToPrepare)));
         cache->setHint(hint);
     }
     if (KnobControl* source = control(KnobId::PrefetchSource)) {

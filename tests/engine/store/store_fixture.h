@@ -13,6 +13,7 @@
 #include <map>
 #include <mutex>
 #include <set>
+#include <thread>
 
 #include "engine/store/store_parts.h"
 
@@ -147,8 +148,19 @@ public:
         SlotMemory::free(memory, bytes);
     }
     int64_t freeBytes() override { return m_freeBytes; }
+    bool populate(std::byte* memory, int64_t bytes, const std::function<bool()>& goOn) override {
+        ++m_populating;
+        while (m_hold && goOn()) std::this_thread::yield();
+        if (m_onPopulate) m_onPopulate();
+        const bool done = SlotMemory::populate(memory, bytes, goOn);
+        m_populated += done;
+        return done;
+    }
 
     std::atomic<int64_t> m_slots{1 << 30};
+    std::atomic<int64_t> m_populating{0}, m_populated{0};  // begun, done
+    std::atomic<bool> m_hold{false};                       // populating gets no further
+    std::function<void()> m_onPopulate;                    // set before the store is made
     std::atomic<int64_t> m_freeBytes{0};
 };
 
@@ -196,6 +208,8 @@ struct RigOptions {
     PrefetchSource source = PrefetchSource::Off;
     int64_t depth = 1, prefetchThreads = 0, linkLimit = 0, recordBytes = kRecord;
     int ioDepth = 4, topK = 0;
+    bool prepareMemory = false, holdMemory = false;
+    uint64_t populateNs = 0;  // of the manual clock, per slot
     bool manualClock = false;
     bool uring = false;  // real files; no store when this machine has no io_uring
     std::function<std::unique_ptr<Numa>()> numa;  // makes one; none: this machine's
@@ -228,11 +242,13 @@ inline Rig makeRig(const RigOptions& o) {
         rig.reader = reader.get();
         parts.queue = makeReadQueue(std::move(reader));
     }
+    memory->m_hold = o.holdMemory;
     parts.memory = std::move(memory);
     if (o.numa) parts.numa = o.numa();
     if (o.manualClock) {
         auto clock = std::make_unique<ManualClock>();
         rig.clock = clock.get();
+        rig.memory->m_onPopulate = [at = rig.clock, ns = o.populateNs] { at->advance(ns); };
         parts.clock = std::move(clock);
     }
     StoreOptions options;
@@ -243,6 +259,7 @@ inline Rig makeRig(const RigOptions& o) {
     options.prefetchThreads = o.prefetchThreads;
     options.ioDepth = o.ioDepth;
     options.linkLimit = o.linkLimit;
+    options.prepareMemory = o.prepareMemory;
     auto store = StoreFactory::open(std::move(shape), options, o.telemetry, std::move(parts));
     if (store) rig.store = std::move(*store);
     return rig;
