@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/serve/serve_metrics.h"
 
+#include <array>
+#include <charconv>
 #include <cmath>
-#include <cstdio>
 
 namespace colibri::serve {
 
@@ -13,9 +14,10 @@ constexpr double kItlBounds[] = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
                                  0.1,   0.25,   0.5,   1,    2.5,   5};
 
 std::string number(double value) {
-    char text[32];
-    std::snprintf(text, sizeof(text), "%.9g", value);
-    return text;
+    std::array<char, 32> text;
+    const char* end = std::to_chars(text.data(), text.data() + text.size(), value,
+                                    std::chars_format::general, 9).ptr;
+    return std::string(text.data(), size_t(end - text.data()));
 }
 
 class Page {

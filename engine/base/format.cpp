@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 
 namespace colibri {
 namespace {
@@ -35,11 +37,14 @@ std::string formatCount(int64_t n) { return withCommas(std::to_string(n)); }
 
 std::string formatFixed(double v, int decimals) {
     if (!std::isfinite(v)) return "n/a";
-    std::array<char, 64> text;
+    // std::to_chars knows no locale. Room for the digits of the largest double and its decimals.
+    std::array<char, 2 * std::numeric_limits<double>::max_exponent10> text;
+    decimals = std::clamp(decimals, 0, 100);
     const double scale = std::pow(10.0, decimals);
     if (std::abs(v) < 0.5 / scale) v = 0;  // no "-0.0"
-    const int n = std::snprintf(text.data(), text.size(), "%.*f", decimals, v);
-    return withCommas(std::string(text.data(), std::clamp(n, 0, int(text.size()) - 1)));
+    const char* end = std::to_chars(text.data(), text.data() + text.size(), v,
+                                    std::chars_format::fixed, decimals).ptr;
+    return withCommas(std::string(text.data(), size_t(end - text.data())));
 }
 
 std::string formatSig(double v, int digits) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/text/chat_template.h"
 
+#include "engine/base/locale.h"
 #include "engine/text/jinja/machine.h"
 #include "engine/text/jinja/parser.h"
 #include "engine/text/unicode.h"
@@ -98,6 +99,7 @@ Result<std::unique_ptr<ChatTemplate>> ChatTemplate::parse(std::string_view sourc
                                                           const std::string& name) {
     auto impl = std::make_unique<Impl>();
     impl->name = name;
+    const NeutralLocale neutral;   // numbers as templates write them
     try {
         impl->tree = parseTemplate(text::toValidUtf8(source));
     } catch (const SyntaxError& error) {
@@ -116,6 +118,7 @@ Result<std::string> ChatTemplate::render(const ordered_json& context,
         return Status(Code::BadInput,
                       m_impl->name + ": the input is not a JSON object with \"messages\"");
     }
+    const NeutralLocale neutral;
     Runtime runtime(m_impl->tree, Limits(), options.now);
     try {
         return runtime.render(rootScope(context));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <charconv>
 #include <cmath>
-#include <cstdio>
 
 #include "profiler/load/load_run.h"
 
@@ -22,9 +23,10 @@ Json milliseconds(const Histogram& h) {
 
 std::string field(double value) {
     if (!std::isfinite(value)) return {};
-    char text[32];
-    std::snprintf(text, sizeof(text), "%.6f", value);
-    return text;
+    std::array<char, 400> text;
+    const char* end = std::to_chars(text.data(), text.data() + text.size(), value,
+                                    std::chars_format::fixed, 6).ptr;
+    return std::string(text.data(), size_t(end - text.data()));
 }
 
 std::string quoted(const std::string& text) {
