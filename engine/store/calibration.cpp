@@ -6,6 +6,7 @@
 
 #include <condition_variable>
 #include <ctime>
+#include <functional>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <random>
@@ -167,7 +168,10 @@ std::optional<Calibration> keptCalibration(const ContainerInfo& info) {
     return it == all.end() ? std::nullopt : parseKept(*it);
 }
 
-std::optional<Calibration> newestCalibration() {
+namespace {
+
+// The newest of this machine of which `counts` holds.
+std::optional<Calibration> newestKept(const std::function<bool(const Calibration&)>& counts) {
     if (keptPath().empty()) return std::nullopt;
     std::optional<Calibration> newest;
     const std::string machine = machineFingerprint() + ", ";
@@ -175,9 +179,25 @@ std::optional<Calibration> newestCalibration() {
     for (const auto& [key, entry] : all.items()) {
         if (!key.starts_with(machine)) continue;
         const std::optional<Calibration> kept = parseKept(entry);
-        if (kept && (!newest || kept->measuredAt >= newest->measuredAt)) newest = kept;
+        if (!kept || !counts(*kept)) continue;
+        if (!newest || kept->measuredAt >= newest->measuredAt) newest = kept;
     }
     return newest;
+}
+
+}  // namespace
+
+std::optional<Calibration> newestCalibration() {
+    return newestKept([](const Calibration&) { return true; });
+}
+
+Calibration machineCalibration() {
+    constexpr int64_t kLargeRead = 1 << 20;
+    const auto disk = newestKept([](const Calibration& c) { return c.recordBytes >= kLargeRead; });
+    const auto memory = newestKept([](const Calibration& c) { return c.memoryBytesPerSecond > 0; });
+    Calibration machine = disk.value_or(Calibration());
+    if (memory) machine.memoryBytesPerSecond = memory->memoryBytesPerSecond;
+    return machine;
 }
 
 Status keepCalibration(const ContainerInfo& info, const Calibration& c) {

@@ -33,5 +33,9 @@ std::optional<Calibration> keptCalibration(const ContainerInfo& info);
 Status keepCalibration(const ContainerInfo& info, const Calibration& calibration);
 // What was measured last on this machine, of whatever disk and record size.
 std::optional<Calibration> newestCalibration();
+// What the machine can do, whatever model was measured last: the newest disk rate of large reads
+// (1 MiB or more; small ones measure the latency of the disk, and so the size of the experts), the
+// newest rate of the memory. A rate that nobody measured is 0.
+Calibration machineCalibration();
 
 }  // namespace colibri

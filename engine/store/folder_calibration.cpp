@@ -85,6 +85,11 @@ Result<Calibration> calibrateFolder(const fs::path& folder, const CancelFlag& ca
     if (const Result<ContainerInfo> model = openContainer(folder); model.ok()) {
         return measureAndKeep(*model, cancel);
     }
+    return calibrateDisk(folder, cancel);
+}
+
+Result<Calibration> calibrateDisk(const fs::path& folder, const CancelFlag& cancel) {
+    std::error_code error;
     if (const fs::path found = largestFile(folder); !found.empty()) {
         return measureFile(found, cancel);
     }

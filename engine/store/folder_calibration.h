@@ -14,4 +14,7 @@ namespace colibri {
 // first and removed. Takes under a second. What was measured is kept (keepCalibration). Errors: BadInput, those of measureCalibration.
 Result<Calibration> calibrateFolder(const std::filesystem::path& folder, const CancelFlag& cancel);
 
+// The same of the disk under `folder`, in reads of 4 MiB whatever lies there.
+Result<Calibration> calibrateDisk(const std::filesystem::path& folder, const CancelFlag& cancel);
+
 }  // namespace colibri
