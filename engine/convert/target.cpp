@@ -44,6 +44,28 @@ fs::path partialFolderOf(const fs::path& target) {
     return partial;
 }
 
+int64_t partialBytes(const fs::path& target) {
+    const fs::path partial = partialFolderOf(target);
+    std::error_code error, ignored;
+    int64_t bytes = 0;
+    if (!Journal::existsIn(partial)) return 0;
+    for (fs::recursive_directory_iterator it(partial, error), end; !error && it != end;
+         it.increment(error)) {
+        if (it->is_regular_file(ignored)) bytes += int64_t(it->file_size(ignored));
+    }
+    return bytes;
+}
+
+Status discardPartial(const fs::path& target) {
+    const fs::path partial = partialFolderOf(target);
+    if (!Journal::existsIn(partial)) return {};
+    Result<Journal> journal = Journal::open(partial);  // Busy while someone writes there
+    if (!journal) return journal.status();
+    std::error_code error;
+    fs::remove_all(partial, error);
+    return error ? systemError("cannot remove", partial, error.value()) : Status();
+}
+
 Result<Journal> enterPartial(const fs::path& partial, const std::string& key) {
     std::error_code error;
     if (fs::exists(fs::symlink_status(partial, error)) && !Journal::existsIn(partial) &&

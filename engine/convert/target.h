@@ -21,6 +21,11 @@ std::filesystem::path partialFolderOf(const std::filesystem::path& target);
 // touches a folder that something else made. Errors: InvalidArgument, Busy, IoError.
 Result<Journal> enterPartial(const std::filesystem::path& partial, const std::string& key);
 
+// What an interrupted conversion into `target` has left on the disk: its bytes, 0 when there is
+// nothing; and its removal. Errors: Busy while another process writes it, IoError.
+int64_t partialBytes(const std::filesystem::path& target);
+Status discardPartial(const std::filesystem::path& target);
+
 // NoSpace when `needed` bytes and some spare do not fit; both numbers are told.
 Status checkSpace(const std::filesystem::path& folder, int64_t needed, const DiskHooks& hooks);
 
