@@ -22,6 +22,8 @@
 namespace colibri {
 namespace {
 
+// With nothing happening for a while, snapshots and samples come slowly: they say the same.
+constexpr double kIdleSeconds = 0.25, kQuietSeconds = 2;
 constexpr double kCommitSeconds = 0.4;   // a killed process loses at most this and one drain
 constexpr double kSampleSeconds = 0.1;   // series points in the session file
 
@@ -151,13 +153,16 @@ struct Recorder::Impl {
     void run() {
         pthread_setname_np(pthread_self(), "recorder");
         std::unique_lock lock(wakeMutex);
-        const auto period = std::chrono::duration<double>(1 / options.rate);
-        while (!wake.wait_for(lock, period, [this] { return stopping; })) {
+        const std::chrono::duration<double> busy(1 / options.rate);
+        const auto idle = std::max(busy, std::chrono::duration<double>(kIdleSeconds));
+        double quietFor = 0;
+        while (!wake.wait_for(lock, quietFor < kQuietSeconds ? busy : idle, [this] { return stopping; })) {
             lock.unlock();
             {
                 std::lock_guard guard(work);
                 drain();
                 cpuNs = threadCpuNs();
+                quietFor = events.empty() ? quietFor + busy.count() : 0;
             }
             lock.lock();
         }
