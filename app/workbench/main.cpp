@@ -32,6 +32,7 @@ int main(int argc, char** argv) {
         qEnvironmentVariableIsEmpty("DISPLAY") && qEnvironmentVariableIsEmpty("WAYLAND_DISPLAY"))
         qputenv("QT_QPA_PLATFORM", "offscreen");
     QApplication app(argc, argv);
+    prepareApplication();
     if (const colibri::Status status = options->checkKnobs(); !status.ok()) {
         std::fprintf(stderr, "%s\nSee --help.\n", status.text().c_str());
         return exitCodeOf(status);

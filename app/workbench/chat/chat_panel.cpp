@@ -159,11 +159,18 @@ void ChatPanel::beginSession(const QString& model) {
 
 void ChatPanel::refreshAvailability() {
     const ModelFacts* model = m_source ? m_source->model() : nullptr;
-    const QString reason = !model ? QString("Load a model to chat") : model->chatProblem;
-    m_composer->setAvailable(reason.isEmpty(), reason);
-    m_view->setEmptyText(model ? "Ask " + model->name : QString("No model is loaded"),
-                         !model ? QString("Open one to chat and to see where its time goes.")
-                         : reason.isEmpty() ? QString("The plots fill as it answers.") : reason);
+    const bool continues = model && model->continues;
+    const QString reason = !model      ? QString("Load a model to chat")
+                           : continues ? QString("The beginning of a text, which the model continues")
+                                       : model->chatProblem;
+    m_composer->setAvailable(model && (continues || reason.isEmpty()), reason);
+    m_view->setEmptyText(!model      ? QString("No model is loaded")
+                         : continues ? model->name + " continues a text"
+                                     : "Ask " + model->name,
+                         !model      ? QString("Open one to chat and to see where its time goes.")
+                         : continues ? QString("It has no chat template: what you write is not a question, but how the text begins.")
+                         : reason.isEmpty() ? QString("The plots fill as it answers.") : reason,
+                         model ? QString() : QString("Open a model"));
 }
 
 void ChatPanel::setDensity(Density density) {

@@ -8,6 +8,7 @@
 #include <QScrollBar>
 #include <algorithm>
 
+#include "app/workbench/widgets/focus.h"
 #include "engine/base/format.h"
 
 namespace colibri::ui {
@@ -15,16 +16,30 @@ namespace {
 
 constexpr int kTextWidth = 720, kUserGap = 12, kModelGap = 14, kLastGap = 2, kFoldHeight = 26;
 
+// The action of this name of another turn; at the last branch the way back.
+void focusAction(const TurnWidget* turn, const QString& name) {
+    QWidget* other = nullptr;
+    for (auto* button : turn->findChildren<IconButton*>()) {
+        if (!isTabStop(button)) continue;
+        if (button->accessibleName() == name) return button->setFocus();
+        if (button->accessibleName().endsWith("branch")) other = button;
+    }
+    if (other && name.endsWith("branch")) other->setFocus();
+}
+
 }  // namespace
 
 ChatView::ChatView(QWidget* parent)
-    : QScrollArea(parent), m_content(new QWidget), m_system(new SystemFold(m_content)) {
+    : QScrollArea(parent), m_content(new QWidget), m_system(new SystemFold(m_content)),
+      m_emptyAction(new Button("", Button::Kind::Default, Button::Size::Normal, viewport())) {
     setWidget(m_content);
     setWidgetResizable(false);
     setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
     setFocusPolicy(Qt::NoFocus);
     verticalScrollBar()->setSingleStep(21);
     m_system->hide();
+    m_emptyAction->hide();
+    connect(m_emptyAction, &QAbstractButton::clicked, this, &ChatView::emptyActionWanted);
     connect(m_system, &SystemFold::changed, this, &ChatView::systemChanged);
     connect(m_system, &SystemFold::heightChanged, this, &ChatView::layoutTurns);
     connect(verticalScrollBar(), &QScrollBar::valueChanged, this, [this] {
@@ -95,7 +110,11 @@ void ChatView::show(const Conversation& conversation, int running) {
     while (same < m_turns.size() && same < size_t(path.size()) &&
            m_turns[same]->turnIndex() == path[qsizetype(same)])
         ++same;
+    QWidget* const focus = window()->focusWidget();
+    QString action;                               // of a turn that is made anew: it keeps the focus
     for (size_t i = same; i < m_turns.size(); ++i) {
+        if (m_turns[i]->isAncestorOf(focus) && qobject_cast<IconButton*>(focus))
+            action = focus->accessibleName();
         m_turns[i]->hide();
         m_turns[i]->deleteLater();
     }
@@ -110,6 +129,7 @@ void ChatView::show(const Conversation& conversation, int running) {
         m_turns[i]->setLast(i + 1 == m_turns.size());
         m_turns[i]->setBranches(int(siblings.indexOf(index)), int(siblings.size()));
     }
+    if (!action.isEmpty() && same < m_turns.size()) focusAction(m_turns[same], action);
     m_system->setText(conversation.system);
     m_following = true;
     layoutTurns();
@@ -169,6 +189,7 @@ void ChatView::layoutTurns() {
     if (stick) verticalScrollBar()->setValue(verticalScrollBar()->maximum());
     else verticalScrollBar()->setValue(scroll);
     m_laying = false;
+    placeEmptyAction();
 }
 
 bool ChatView::atBottom() const {
@@ -208,7 +229,16 @@ void ChatView::showMatch(int index) {
     }
 }
 
-void ChatView::setEmptyText(const QString& title, const QString& line) {
+void ChatView::placeEmptyAction() {
+    m_emptyAction->setVisible(m_turns.empty() && !m_emptyAction->text().isEmpty());
+    const QSize size = m_emptyAction->sizeHint();
+    m_emptyAction->setGeometry((viewport()->width() - size.width()) / 2, viewport()->height() / 2 + 40,
+                               size.width(), size.height());
+}
+
+void ChatView::setEmptyText(const QString& title, const QString& line, const QString& action) {
+    m_emptyAction->setText(action);
+    placeEmptyAction();
     m_emptyTitle = title;
     m_emptyLine = line;
     viewport()->update();

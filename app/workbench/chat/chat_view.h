@@ -35,9 +35,11 @@ public:
     void scrollToBottom();
     int find(const QString& needle);     // number of matches
     void showMatch(int index);
-    void setEmptyText(const QString& title, const QString& line);
+    // `action`: the label of a button under it; "" none.
+    void setEmptyText(const QString& title, const QString& line, const QString& action = {});
 
 signals:
+    void emptyActionWanted();
     void editWanted(int turn, const QString& text);
     void regenerateWanted(int turn);
     void newChatWanted();
@@ -64,7 +66,10 @@ private:
     int m_left = 16, m_top = 12;
     double m_slowMs = 40;
     QString m_shownId;                            // of the conversation shown
+    void placeEmptyAction();
+
     QString m_emptyTitle, m_emptyLine;
+    Button* m_emptyAction;
 };
 
 // "System prompt  41 tokens", folded; open: the text, editable.

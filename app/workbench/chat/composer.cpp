@@ -74,6 +74,10 @@ protected:
     }
     // Pasted text keeps no formats.
     void insertFromMimeData(const QMimeData* source) override { insertPlainText(source->text()); }
+    // A file that is dragged here is the window's, which knows what kinds there are.
+    bool canInsertFromMimeData(const QMimeData* source) const override {
+        return !source->hasUrls() && QPlainTextEdit::canInsertFromMimeData(source);
+    }
 };
 
 Composer::Composer(QWidget* parent)
@@ -146,7 +150,7 @@ void Composer::setText(const QString& text) {
 
 void Composer::refresh() {
     auto* edit = static_cast<Edit*>(m_edit);
-    edit->hint = !m_available && !m_reason.isEmpty() ? m_reason
+    edit->hint = !m_reason.isEmpty() ? m_reason
                  : m_compact ? QString("Message (Enter to send)") : "Message " + m_model;
     m_sampling->setVisible(!m_compact);
     m_send->setVisible(!m_generating);

@@ -35,7 +35,8 @@ public:
     void setModelName(const QString& name);
     void setCompact(bool on);
     void setGenerating(bool on);
-    void setAvailable(bool on, const QString& reason);   // can a message be sent
+    // Can a message be sent; `reason`: why not, or what will be done with it.
+    void setAvailable(bool on, const QString& reason);
     void setSummary(const QString& text);
     void setContext(int used, int limit);         // of the model's context, in tokens
     QString text() const { return m_edit->toPlainText(); }

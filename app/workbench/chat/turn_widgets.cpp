@@ -49,6 +49,7 @@ bool TurnWidget::actionsShown() const {
 
 IconButton* TurnWidget::smallButton(const QString& icon, const QString& name) {
     auto* button = new IconButton(icon, name, 24, this);
+    button->setFocusPolicy(Qt::TabFocus);        // a click leaves the caret where one writes
     if (icon == "left" || icon == "right") {
         button->setIconSize(12);
         button->setHitWidth(18);

@@ -173,6 +173,7 @@ void ServePanel::refresh() {
 
 void ServePanel::tick() {
     const ServeFigures f = m_server->figures();
+    m_figures->setColumnTitle(0, m_server->state() == State::Off ? "When it last ran" : "Since it was started");
     const auto row = [](const QString& name, const QString& value, Tone ink = Tone::Count) {
         return QVector<TableCell>{{name}, {value, Tone::Count, ink}};
     };

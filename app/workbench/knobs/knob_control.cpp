@@ -6,6 +6,7 @@
 #include <QStandardItemModel>
 #include <QVBoxLayout>
 
+#include "app/workbench/widgets/typed_number.h"
 #include "engine/base/format.h"
 
 namespace colibri::ui {
@@ -51,7 +52,7 @@ KnobControl::KnobControl(const KnobRow& row, QWidget* parent) : QWidget(parent),
         if (row.id == KnobId::LinkLimit) m_slider->setZeroText("none");
         m_slider->setParser([this](const QString& text, QString* error) -> std::optional<int64_t> {
             QString plain = text.trimmed();
-            plain.remove(',');
+            if (const auto whole = typedWhole(plain)) plain = QString::number(*whole);
             if (m_row.id == KnobId::LinkLimit && plain == "none") plain = "0";
             const auto value = parseKnobValue(m_row, plain.toStdString(), m_limits);
             if (value.ok()) return *value;

@@ -367,11 +367,6 @@ void KnobsPanel::resetAll() {
     }
 }
 
-QString KnobsPanel::defaultText(KnobId id) const {
-    if (!m_source) return {};
-    return QString::fromStdString(knobValueText(knobRow(id), m_source->knobLimits(id).defaultValue));
-}
-
 KnobValues KnobsPanel::requestedValues() const {
     KnobValues values;
     if (!m_source) return values;

@@ -36,7 +36,6 @@ public:
     void undo();
     void redo();
     void resetAll();
-    QString defaultText(KnobId id) const;
 
     KnobValues requestedValues() const;
     QString configJson() const;

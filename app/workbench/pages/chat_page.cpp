@@ -242,10 +242,21 @@ void ChatPage::saveSizes() {
     settings().setValue(QString("layout/chat_") + modeName(m_mode), stored);
 }
 
+QVector<QWidget*> ChatPage::panes() const {
+    QVector<QWidget*> panes;
+    for (QWidget* pane : std::initializer_list<QWidget*>{m_mode == Mode::Large ? m_list : nullptr, m_chat,
+                                                         m_mode == Mode::Small ? static_cast<QWidget*>(m_pane) : m_plots, m_side})
+        if (pane && pane->isVisibleTo(this)) panes << pane;
+    return panes;
+}
+
 void ChatPage::resetLayout() {
     for (const Mode mode : {Mode::Small, Mode::Compact, Mode::Normal, Mode::Large})
         settings().remove(QString("layout/chat_") + modeName(mode));
     m_plots->resetShown();
+    m_side->showDock("knobs");
+    m_pane->stack->setCurrentIndex(0);
+    m_drawer->hide();
     restoreSizes();
 }
 

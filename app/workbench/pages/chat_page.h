@@ -43,6 +43,7 @@ public:
     void showDock(const QString& key);   // as showKnobs, of another one
     void showPane(const QString& name);  // narrow window: "plots", "knobs", "experts"
     void toggleList(QWidget* anchor);
+    QVector<QWidget*> panes() const;     // those that are shown, from left to right
     void resetLayout();
 
 protected:

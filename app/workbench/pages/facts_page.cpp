@@ -23,7 +23,7 @@ QString localTime(const QString& iso) {
 }  // namespace
 
 FactsPage::FactsPage(QWidget* parent) : QWidget(parent) {
-    setFocusPolicy(Qt::StrongFocus);
+    setFocusPolicy(Qt::ClickFocus);
     auto* page = new QVBoxLayout(this);
     page->setContentsMargins(0, 0, 0, 0);
     page->setSpacing(0);

@@ -18,7 +18,7 @@ constexpr int kStackJobBelow = 1000, kPageHead = 56;
 }  // namespace
 
 JobPage::JobPage(const QString& action, QWidget* parent) : QWidget(parent) {
-    setFocusPolicy(Qt::StrongFocus);
+    setFocusPolicy(Qt::ClickFocus);              // no stop of Tab: there is nothing to see on it
     auto* page = plainColumn(this);
     page->addWidget(buildHead());
     m_strip = new MessageStrip;

@@ -16,6 +16,7 @@
 #include "app/workbench/pages/page_parts.h"
 #include "app/workbench/pages/progress_panel.h"
 #include "engine/base/format.h"
+#include "engine/convert/target.h"
 
 namespace colibri::ui {
 namespace {
@@ -51,6 +52,7 @@ LoadPage::LoadPage(EngineHost& host, QWidget* parent) : JobPage("Load", parent),
     connect(&m_host, &EngineHost::stateChanged, this, &LoadPage::onHostState);
     connect(&m_host, &EngineHost::loadFailed, this, [this](const Status& status) {
         strip()->showError(title() + " could not be loaded.", status);
+        offerFormerModel({});
     });
 }
 
@@ -237,6 +239,18 @@ void LoadPage::refreshState() {
 void LoadPage::start() {
     if (!mainButton()->isEnabled()) return;
     if (converting()) return convert();
+    if (!m_host.container() || !m_ask) return load();
+    const auto dir = m_inspection.container.dir;
+    m_ask(isLoadedModel() ? "Reload " + title() + "?" : "Load " + title() + "?",
+          isLoadedModel() ? "Reload it" : "Load it", [this, dir] {
+              if (!converting() && !busy() && m_inspection.container.dir == dir) load();
+          });
+}
+
+void LoadPage::load() {
+    m_former = {};
+    if (const ContainerInfo* running = m_host.container())
+        m_former = {m_host.model()->name, running->dir, m_host.requestedKnobs()};
     m_loading = true;
     beginProgress("Loading");
     m_memory->setActual(std::nullopt);
@@ -248,9 +262,42 @@ void LoadPage::onHostState() {
         m_loading = false;
         endProgress();
         if (m_host.state() == SessionSource::State::Ready) emit loaded();
+        else offerFormerModel("Loading " + title() + " was cancelled.");
     }
     m_memory->setActual(isLoadedModel() ? m_host.engineMemory() : std::nullopt);
     refreshState();
+}
+
+// The memory of two models would not fit, so the one that ran is closed before the next is read.
+// `what`: said anew; "" where the strip tells the rest already.
+void LoadPage::offerFormerModel(const QString& what) {
+    if (!what.isEmpty()) {
+        strip()->showMessage(MessageStrip::Kind::Info, what,
+                             m_former.name.isEmpty() ? QString()
+                                                     : m_former.name + " was closed to make room for it.");
+    }
+    if (!m_former.name.isEmpty()) {
+        connect(strip()->addAction("Load " + m_former.name + " again"), &QAbstractButton::clicked, this,
+                [this, former = m_former] { emit formerWanted(QString::fromStdString(former.dir.string()), former.knobs); });
+    }
+    strip()->addClose();
+}
+
+// After a conversion that was stopped or failed: what it has written can be taken up again or go.
+void LoadPage::offerDiscard(const std::filesystem::path& target) {
+    if (const int64_t bytes = partialBytes(target); bytes > 0) {
+        auto* discard = strip()->addAction("Discard " + sizeText(double(bytes)), true);
+        connect(discard, &QAbstractButton::clicked, this, [this, target] {
+            run("Discarding", [target](const ProgressFn&, const CancelFlag*) { return discardPartial(target); },
+                [this](const Status& status) {
+                    if (!status.ok()) return strip()->showError("It could not be discarded.", status);
+                    strip()->showMessage(MessageStrip::Kind::Info, "The stopped conversion was discarded.",
+                                         "The original is as it was.");
+                    strip()->addClose();
+                });
+        });
+    }
+    strip()->addClose();
 }
 
 void LoadPage::verify() {
@@ -279,9 +326,10 @@ void LoadPage::convert() {
             } else if (status.code() == Code::Cancelled) {
                 strip()->showMessage(MessageStrip::Kind::Info, "The conversion was stopped.",
                                      "Convert into the same folder to go on where it stopped.");
-                strip()->addClose();
+                offerDiscard(options.target);
             } else {
                 strip()->showError("The conversion failed.", status);
+                offerDiscard(options.target);
             }
         });
 }

@@ -39,10 +39,15 @@ public:
     ConvertPanel* convertPanel() const { return m_convert; }
     QCheckBox* overLimit() const { return m_override; }
     TagRow* badges() const { return m_badges; }
+    // Asks before a model is loaded in place of one in use: does the action at once, or when the
+    // question is answered. At once where nobody sets it.
+    using Ask = std::function<void(const QString& question, const QString& answer, std::function<void()>)>;
+    void setAsk(Ask ask) { m_ask = std::move(ask); }
 
 signals:
     void loaded();                               // the model runs
     void converted(const QString& folder);
+    void formerWanted(const QString& folder, const colibri::KnobValues& knobs);   // load it again
 
 public slots:
     void start() override;                       // load or convert
@@ -63,13 +68,23 @@ private:
     void showFacts();
     void showBadges();
     void refreshState() override;
+    void load();
     void convert();
+    void offerFormerModel(const QString& what);
+    void offerDiscard(const std::filesystem::path& target);
     void onHostState();
 
     EngineHost& m_host;
     Inspection m_inspection;
     bool m_loading = false;                      // the host loads this page's model
     bool m_verified = false;
+    Ask m_ask;
+    // What was closed to make room for the load; name "" where no model ran.
+    struct Former {
+        QString name;
+        std::filesystem::path dir;
+        KnobValues knobs;
+    } m_former;
 
     TagRow* m_badges;
     Button* m_verify;

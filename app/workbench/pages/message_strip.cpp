@@ -69,14 +69,17 @@ Button* MessageStrip::addAction(const QString& text, bool quiet) {
     return button;
 }
 
-void MessageStrip::addClose() {
+IconButton* MessageStrip::addClose() {
+    if (m_close) return m_close;
     auto* close = new IconButton("close", "Close message", 24, this);
     connect(close, &QAbstractButton::clicked, this, &QWidget::hide);
     put(close);
+    return m_close = close;
 }
 
 void MessageStrip::put(QAbstractButton* action) {
-    m_actions.push_back(action);
+    // Close stands at the end, whatever is added after it.
+    m_actions.insert(m_actions.size() - (m_close ? 1 : 0), action);
     action->show();
     placeActions();
 }
@@ -87,6 +90,7 @@ void MessageStrip::clearActions() {
         action->deleteLater();  // may be the one whose click is being handled
     }
     m_actions.clear();
+    m_close = nullptr;
     updateGeometry();
 }
 

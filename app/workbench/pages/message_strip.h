@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A message over the page: ground by kind, icon, a sentence, its detail, actions at the right.
+// A message above the page: ground by kind, icon, a sentence, its detail, actions at the right.
 // Never modal; it stays until an action or its close button takes it away.
 #pragma once
 
@@ -23,7 +23,7 @@ public:
     void showError(const QString& what, const Status& status);
     Button* addAction(const QString& text, bool quiet = false);
     void clearActions();
-    void addClose();
+    IconButton* addClose();
     QString text() const { return m_text; }
     QString detail() const { return m_detail; }
     bool hasHeightForWidth() const override { return true; }
@@ -43,6 +43,7 @@ private:
 
     Kind m_kind = Kind::Info;
     QString m_text, m_detail;
+    IconButton* m_close = nullptr;
     QVector<QAbstractButton*> m_actions;   // left to right, at the right edge. No layout: the height
                                            // of the strip follows from its text
 };

@@ -3,13 +3,10 @@
 
 #include <QCoreApplication>
 #include <QDir>
-#include <QDragEnterEvent>
 #include <QFileInfo>
 #include <QKeyEvent>
 #include <QMenu>
-#include <QMimeData>
 #include <QStackedLayout>
-#include <QUrl>
 #include <QVBoxLayout>
 #include <algorithm>
 
@@ -21,6 +18,7 @@
 #include "app/workbench/pages/shape_page.h"
 #include "app/workbench/pages/welcome_page.h"
 #include "app/workbench/session/ask_file.h"
+#include "app/workbench/widgets/focus.h"
 #include "engine/base/format.h"
 #include "engine/store/folder_calibration.h"
 
@@ -28,11 +26,11 @@ namespace colibri::ui {
 namespace {
 
 constexpr int kShowProgressAfterMs = 300;
+constexpr const char* kInterrupted = "The last session ended unexpectedly.";
 
 }  // namespace
 
 StartPages::StartPages(EngineHost& host, QWidget* parent) : QWidget(parent), m_host(host) {
-    setAcceptDrops(true);
     auto* column = new QVBoxLayout(this);
     column->setContentsMargins(0, 0, 0, 0);
     column->setSpacing(0);
@@ -63,11 +61,11 @@ StartPages::StartPages(EngineHost& host, QWidget* parent) : QWidget(parent), m_h
     m_openingDelay.setSingleShot(true);
     m_openingDelay.setInterval(kShowProgressAfterMs);
 
-    connect(&m_openingDelay, &QTimer::timeout, this, [this] { setPage(m_openingPage); });
-    connect(m_openingPanel, &ProgressPanel::cancelled, this, [this] {
-        stopOpening();
-        showWelcome();
+    connect(&m_openingDelay, &QTimer::timeout, this, [this] {
+        setPage(m_openingPage);
+        emit wanted();
     });
+    connect(m_openingPanel, &ProgressPanel::cancelled, this, &StartPages::cancelOpening);
     connect(m_welcome, &WelcomePage::openModelRequested, this, &StartPages::openModel);
     connect(m_welcome, &WelcomePage::demoRequested, this, [this] { openDemo(); });
     connect(m_welcome, &WelcomePage::openSessionRequested, this, &StartPages::openSession);
@@ -79,10 +77,11 @@ StartPages::StartPages(EngineHost& host, QWidget* parent) : QWidget(parent), m_h
     connect(m_welcome, &WelcomePage::keyboardSheetRequested, this,
             &StartPages::keyboardSheetWanted);
     connect(m_welcome, &WelcomePage::guideRequested, this,
-            [this] { emit guideWanted(guidePath()); });
+            &StartPages::guideWanted);
     connect(m_welcome->machine(), &MachineStrip::measureRequested, this, &StartPages::measure);
     connect(m_load, &LoadPage::back, this, &StartPages::goBack);
     connect(m_load, &LoadPage::loaded, this, &StartPages::modelReady);
+    connect(m_load, &LoadPage::formerWanted, this, &StartPages::loadPath);
     connect(m_load, &LoadPage::converted, this,
             [this](const QString& folder) { openPath(folder); });
     connect(m_shape, &ShapePage::back, this, &StartPages::goBack);
@@ -95,12 +94,8 @@ StartPages::StartPages(EngineHost& host, QWidget* parent) : QWidget(parent), m_h
     connect(m_diagnose, &DiagnosePage::refreshRequested, this, &StartPages::refreshMachine);
     // A load measures what it has not measured before.
     connect(&m_host, &SessionSource::stateChanged, this, [this] {
-        const Calibration now = m_host.calibration();
-        if (now.diskBytesPerSecond <= 0 && now.memoryBytesPerSecond <= 0) return;
-        m_rates = now;
-        showRates({});
+        if (m_host.state() == SessionSource::State::Ready) refreshMachine();
     });
-    m_welcome->setGuideAvailable(!guidePath().isEmpty());
     m_host.recent().checkFiles();
     refreshMachine();
 }
@@ -112,6 +107,7 @@ QWidget* StartPages::current() const {
 void StartPages::setPage(QWidget* page) {
     if (m_stack->currentWidget() == page) return;
     m_stack->setCurrentWidget(page);
+    setFocusHome(this, page);
     page->setFocus();
 }
 
@@ -150,17 +146,17 @@ void StartPages::openModel() {
     // A model is a folder or one file, and no dialog of the system offers both.
     QMenu menu(this);
     QAction* folder = menu.addAction("Folder: a container, or safetensors with config.json");
-    QAction* file = menu.addAction("File: .gguf, .safetensors or model.json");
-    const QPoint at = isVisible() && current() == m_welcome
-                          ? m_welcome->tile(0)->mapToGlobal(QPoint(16, 60))
-                          : mapToGlobal(QPoint(16, 8));
+    QAction* file = menu.addAction("File: .gguf, .safetensors, model.json or config.json");
+    // Under what was pressed, or under the name of the model, which the choice replaces.
+    const QWidget* anchor = isVisible() && current() == m_welcome ? m_welcome->tile(0) : m_modelAnchor.data();
+    const QPoint at = anchor ? anchor->mapToGlobal(QPoint(0, anchor->height() + 2)) : mapToGlobal(QPoint(16, 8));
     menu.setActiveAction(folder);
     const QAction* chosen = menu.exec(at);
     QString path;
     if (chosen == folder) {
-        path = askFolder(window(), "Open a model");
+        path = askModelFolder(window());
     } else if (chosen == file) {
-        path = askOpenFile(window(), "Open a model", "Models (*.gguf *.safetensors model.json)");
+        path = askModelFile(window());
     }
     if (!path.isEmpty()) openPath(path);
 }
@@ -179,7 +175,7 @@ void StartPages::openDemo(const KnobValues& knobs) {
                             "No resources/demo-model/container beside the program or above it",
                             "Set COLIBRI_DEMO_MODEL to its folder, or open a model of your own");
         m_strip->showError("The demo model is not installed.", status);
-        emit openFailed(status);
+        emit openFailed("The demo model is not installed.", status, false);
         return;
     }
     KnobValues all = demoKnobs();
@@ -210,6 +206,8 @@ bool StartPages::refuseWhileBusy() {
 void StartPages::open(const QString& path, const KnobValues& knobs, bool loadNow) {
     if (refuseWhileBusy()) return;
     stopOpening();
+    m_before = current();
+    m_fromElsewhere = !isVisibleTo(window());   // also before the window is shown
     m_strip->hide();
     const auto result = std::make_shared<Result<Inspection>>(Status(Code::Cancelled, ""));
     m_opening = new Job(
@@ -226,7 +224,7 @@ void StartPages::open(const QString& path, const KnobValues& knobs, bool loadNow
         if (generation != m_generation) return;
         m_opening = nullptr;
         m_openingDelay.stop();
-        opened(*result, knobs, loadNow);
+        opened(path, *result, knobs, loadNow);
     });
     m_openingPanel->begin("Opening " + QFileInfo(path).fileName());
     m_openingDelay.start();
@@ -240,15 +238,29 @@ void StartPages::stopOpening() {
     m_opening = nullptr;
 }
 
-void StartPages::opened(const Result<Inspection>& result, const KnobValues& knobs, bool loadNow) {
-    emit wanted();
+// Where one was when it began, page and all.
+void StartPages::returnFromOpening() {
+    if (current() == m_openingPage) setPage(m_before ? m_before.data() : m_welcome);
+    if (m_fromElsewhere && isVisible()) emit leave();
+}
+
+void StartPages::cancelOpening() {
+    stopOpening();
+    returnFromOpening();
+}
+
+void StartPages::opened(const QString& path, const Result<Inspection>& result, const KnobValues& knobs,
+                        bool loadNow) {
     if (!result) {
-        if (m_stack->currentWidget() == m_openingPage) setPage(m_welcome);
-        m_strip->showError("It could not be opened.", result.status());
-        emit openFailed(result.status());
+        returnFromOpening();
+        // The name goes first, with its folder: the page below may be another model's of that name.
+        const QString what = shortPath(path) + " could not be opened.";
+        if (!m_fromElsewhere) m_strip->showError(what, result.status());
+        emit openFailed(what, result.status(), m_fromElsewhere);
         m_host.recent().checkFiles();
         return;
     }
+    emit wanted();
     if (result->kind == Inspection::Kind::Session) {
         m_session->showSession(result->session);
         RecentEntry entry;
@@ -281,17 +293,17 @@ void StartPages::showLoaded() {
 
 void StartPages::refreshMachine() {
     const auto facts = std::make_shared<MachineFacts>();
-    const auto rates = std::make_shared<std::optional<Calibration>>();
+    const auto rates = std::make_shared<Calibration>();
     auto* job = new Job(
         [facts, rates](const ProgressFn&, const CancelFlag*) {
             *facts = gatherMachineFacts();
-            *rates = newestCalibration();
+            *rates = machineCalibration();
             return Status();
         },
         this);
     connect(job, &Job::finished, this, [this, facts, rates] {
         m_facts = *facts;
-        if (*rates) m_rates = **rates;
+        m_rates = *rates;
         emit machineKnown();
         showRates({});
         m_load->setGpuReason(m_facts.gpuReason.isEmpty() ? "this build computes on the CPU"
@@ -330,10 +342,13 @@ void StartPages::measure() {
         }
     }
     const auto rates = std::make_shared<Calibration>();
-    const QString folder = model.isEmpty() ? QFileInfo(m_host.sessions().dir()).path() : model;
+    const QString own = QFileInfo(m_host.sessions().dir()).path();
     m_measuring = new Job(
-        [folder, rates](const ProgressFn&, const CancelFlag* cancel) {
-            auto measured = calibrateFolder(folder.toStdString(), *cancel);
+        [model, own, rates](const ProgressFn&, const CancelFlag* cancel) {
+            auto measured = calibrateDisk((model.isEmpty() ? own : model).toStdString(), *cancel);
+            // A folder in which nothing can be written, and no file is large enough to be read.
+            if (!measured && measured.status().code() != Code::Cancelled && !model.isEmpty())
+                measured = calibrateDisk(own.toStdString(), *cancel);
             if (measured) *rates = *measured;
             return measured.status();
         },
@@ -378,11 +393,13 @@ void StartPages::checkLastSession() {
         m_interrupted = std::move(*found);
         // An error that is being shown goes first; the offer comes with the welcome page.
         if (m_interrupted && !m_strip->isVisibleTo(this)) offerRecovery();
+        if (m_interrupted) emit interruptedFound();
     });
     job->start();
 }
 
-void StartPages::offerRecovery() {
+QString StartPages::interruptedText() const {
+    if (!m_interrupted) return {};
     const SessionSummary& summary = *m_interrupted;
     const QString path = QString::fromStdString(summary.path.string());
     // The last record's time of day; the file's own time where the start is not noted.
@@ -395,10 +412,17 @@ void StartPages::offerRecovery() {
                                 ? started.toLocalTime().addMSecs(qint64(summary.lastTime * 1000))
                                 : QFileInfo(path).lastModified();
     const bool today = whole.date() == QDate::currentDate();
-    m_strip->showMessage(MessageStrip::Kind::Warning, "The last session ended unexpectedly.",
-                         "Its journal is whole up to " +
-                             whole.toString(today ? "HH:mm:ss" : "yyyy-MM-dd HH:mm:ss") +
-                             "; at most 1 s is missing.");
+    return "Its journal is whole up to " + whole.toString(today ? "HH:mm:ss" : "yyyy-MM-dd HH:mm:ss") +
+           "; at most 1 s is missing.";
+}
+
+void StartPages::recoverInterrupted() {
+    if (m_interrupted) recover(QString::fromStdString(m_interrupted->path.string()));
+}
+
+void StartPages::offerRecovery() {
+    const QString path = QString::fromStdString(m_interrupted->path.string());
+    m_strip->showMessage(MessageStrip::Kind::Warning, kInterrupted, interruptedText());
     connect(m_strip->addAction("Recover session"), &QAbstractButton::clicked, this,
             [this, path] { recover(path); });
     connect(m_strip->addAction("Discard", true), &QAbstractButton::clicked, this,
@@ -440,41 +464,13 @@ void StartPages::discard(const QString& path) {
 // ---- events
 
 void StartPages::keyPressEvent(QKeyEvent* event) {
-    if (event->key() == Qt::Key_Escape && m_opening) {
-        stopOpening();
-        return showWelcome();
-    }
+    if (event->key() == Qt::Key_Escape && m_opening) return cancelOpening();
     QWidget::keyPressEvent(event);
-}
-
-void StartPages::dragEnterEvent(QDragEnterEvent* event) {
-    const auto urls = event->mimeData()->urls();
-    if (urls.size() != 1 || !urls.front().isLocalFile()) return;
-    event->acceptProposedAction();
-}
-
-void StartPages::dropEvent(QDropEvent* event) {
-    const auto urls = event->mimeData()->urls();
-    if (urls.isEmpty() || !urls.front().isLocalFile()) return;
-    event->acceptProposedAction();
-    openPath(urls.front().toLocalFile());
 }
 
 void StartPages::paintEvent(QPaintEvent*) {
     QPainter p(this);
     p.fillRect(rect(), tone(Tone::Bg1));
-}
-
-QString guidePath() {
-    QDir dir(QCoreApplication::applicationDirPath());
-    const QString installed = dir.filePath("../share/colibri-workbench/help/index.md");
-    if (QFileInfo::exists(installed)) return QDir::cleanPath(installed);
-    for (int up = 0; up < 6; ++up) {
-        const QString path = dir.filePath("resources/help/index.md");
-        if (QFileInfo::exists(path)) return path;
-        if (!dir.cdUp()) break;
-    }
-    return {};
 }
 
 }  // namespace colibri::ui

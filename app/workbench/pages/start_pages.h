@@ -41,6 +41,12 @@ public:
     const MachineFacts& facts() const { return m_facts; }
     void tick();                         // while shown: what changes by the second
 
+    // A session that a killed program left, until it is answered: what is left of it; "" none.
+    QString interruptedText() const;
+    void recoverInterrupted();
+
+    // What the choice of folder or file hangs under while another page than this is shown.
+    void setModelAnchor(QWidget* anchor) { m_modelAnchor = anchor; }
     bool opening() const { return m_opening != nullptr; }
 
 public slots:
@@ -61,24 +67,26 @@ public slots:
 signals:
     void wanted();                           // show these pages: something of them was opened
     void modelReady();                       // show the chat
-    void openFailed(const colibri::Status& status);
+    // `what` names what was to be opened; `elsewhere`: these pages were not shown, and are not now.
+    void openFailed(const QString& what, const colibri::Status& status, bool elsewhere);
     void leave();                            // Back, while a model runs
+    void interruptedFound();
     void machineKnown();                     // facts() are there
     void keyboardSheetWanted();
-    void guideWanted(const QString& path);
+    void guideWanted();
 
 protected:
     void paintEvent(QPaintEvent*) override;
     void keyPressEvent(QKeyEvent*) override;
-    void dragEnterEvent(QDragEnterEvent*) override;
-    void dropEvent(QDropEvent*) override;
 
 private:
     void setPage(QWidget* page);
     void goBack();
-    void opened(const Result<Inspection>& result, const KnobValues& knobs, bool loadNow);
+    void opened(const QString& path, const Result<Inspection>& result, const KnobValues& knobs, bool loadNow);
     void open(const QString& path, const KnobValues& knobs, bool loadNow);
     void stopOpening();
+    void cancelOpening();
+    void returnFromOpening();
     void refreshMachine();
     void showRates(const QString& stage);
     void offerRecovery();
@@ -92,6 +100,9 @@ private:
     Calibration m_rates;                 // of disk and memory: the newest known
     QPointer<Job> m_opening, m_measuring;
     std::optional<SessionSummary> m_interrupted;   // offered until it is answered
+    QPointer<QWidget> m_modelAnchor;
+    QPointer<QWidget> m_before;          // the page before something is being opened
+    bool m_fromElsewhere = false;        // another page of the window was shown then
     uint64_t m_generation = 0;               // of opening: what comes late is dropped
 
     MessageStrip* m_strip;
@@ -105,7 +116,5 @@ private:
     ProgressPanel* m_openingPanel;
     QTimer m_openingDelay;
 };
-
-QString guidePath();                         // the user guide's first page; "" when not installed
 
 }  // namespace colibri::ui

@@ -259,7 +259,6 @@ WelcomePage::WelcomePage(RecentList& recent, QWidget* parent)
     m_sheetKey = new KeyPlate("F1", m_content);
     m_recent = new RecentTable(recent, m_content);
     m_machine = new MachineStrip(m_content);
-    setGuideAvailable(false);
     setFocusProxy(m_tiles[1]);  // the shortest way to something to see
 
     connect(m_tiles[0], &QAbstractButton::clicked, this, &WelcomePage::openModelRequested);
@@ -271,11 +270,6 @@ WelcomePage::WelcomePage(RecentList& recent, QWidget* parent)
     connect(m_sheet, &QAbstractButton::clicked, this, &WelcomePage::keyboardSheetRequested);
     connect(m_recent, &RecentTable::openRequested, this, &WelcomePage::openRequested);
     connect(m_recent, &RecentTable::removeRequested, this, &WelcomePage::removeRequested);
-}
-
-void WelcomePage::setGuideAvailable(bool on) {
-    m_guide->setVisible(on);
-    arrange();
 }
 
 void WelcomePage::resizeEvent(QResizeEvent*) {
@@ -305,7 +299,6 @@ void WelcomePage::arrange() {
     }
     int linkX = x;
     for (LinkButton* link : {m_guide, m_sheet}) {
-        if (link->isHidden()) continue;
         const QSize size = link->sizeHint();
         link->setGeometry(linkX - 1, tileY + 1, size.width(), size.height());
         linkX += size.width() + 12;

@@ -77,7 +77,6 @@ public:
     RecentTable* recent() const { return m_recent; }
     ActionTile* tile(int index) const { return m_tiles[index]; }   // in the order drawn
     // A link is there only when what it leads to is.
-    void setGuideAvailable(bool on);
 
 signals:
     void openModelRequested();

@@ -4,6 +4,8 @@
 #include <QDir>
 #include <QFileDialog>
 #include <QFileInfo>
+#include <QHeaderView>
+#include <QTreeView>
 
 #include "app/workbench/session/settings.h"
 
@@ -11,37 +13,102 @@ namespace colibri::ui {
 namespace {
 
 constexpr const char* kKey = "last_folder";
+constexpr const char* kModels = "last_model_folder";
 
-QString remembered(const QString& chosen) {
-    rememberFolder(chosen);
+// The desktop's own dialog where it has one; else Qt's, with columns that show what is in them. A
+// file whose path is typed where a folder is asked for is taken too: what it means is the caller's.
+class Dialog : public QFileDialog {
+public:
+    Dialog(QWidget* parent, const QString& title, const QString& from)
+        : QFileDialog(parent, title, from) {
+        setViewMode(Detail);
+        if (auto* list = findChild<QTreeView*>("treeView")) {
+            list->header()->setSectionResizeMode(QHeaderView::ResizeToContents);
+            list->header()->setSectionResizeMode(0, QHeaderView::Stretch);
+            resize(860, 520);
+        }
+    }
+    QString ask() { return exec() == Accepted ? selectedFiles().value(0) : QString(); }
+
+protected:
+    void accept() override {
+        if (fileMode() == Directory && QFileInfo(selectedFiles().value(0)).isFile())
+            return done(Accepted);
+        QFileDialog::accept();
+    }
+};
+
+QString folderOf(const char* key) {
+    const QString folder = settings().value(key).toString();
+    return QFileInfo(folder).isDir() ? folder : QString();
+}
+
+void remember(const char* key, const QString& chosen) {
+    if (chosen.isEmpty()) return;
+    const QFileInfo info(chosen);
+    settings().setValue(key, info.isDir() ? info.absoluteFilePath() : info.absolutePath());
+}
+
+QString openedIn(const char* key, QWidget* parent, const QString& title, const QString& filter,
+                 const QString& from) {
+    Dialog dialog(parent, title, from);
+    dialog.setAcceptMode(QFileDialog::AcceptOpen);
+    dialog.setFileMode(QFileDialog::ExistingFile);
+    dialog.setNameFilters(filter.split(";;"));
+    const QString chosen = dialog.ask();
+    remember(key, chosen);
+    return chosen;
+}
+
+QString folderIn(const char* key, QWidget* parent, const QString& title, const QString& from) {
+    Dialog dialog(parent, title, from);
+    dialog.setFileMode(QFileDialog::Directory);
+    const QString chosen = dialog.ask();
+    remember(key, chosen);
     return chosen;
 }
 
 }  // namespace
 
 QString inLastFolder(const QString& name) {
-    const QString folder = settings().value(kKey).toString();
-    return folder.isEmpty() || !QFileInfo(folder).isDir() ? name : QDir(folder).filePath(name);
+    const QString folder = folderOf(kKey);
+    return folder.isEmpty() ? name : QDir(folder).filePath(name);
 }
 
 void rememberFolder(const QString& chosen) {
-    if (chosen.isEmpty()) return;
-    const QFileInfo info(chosen);
-    settings().setValue(kKey, info.isDir() ? info.absoluteFilePath() : info.absolutePath());
+    remember(kKey, chosen);
 }
 
-QString askOpenFile(QWidget* parent, const QString& title, const QString& filter, const QString& from) {
-    return remembered(
-        QFileDialog::getOpenFileName(parent, title, from.isEmpty() ? inLastFolder({}) : from, filter));
+QString askOpenFile(QWidget* parent, const QString& title, const QString& filter,
+                    const QString& from) {
+    return openedIn(kKey, parent, title, filter, from.isEmpty() ? inLastFolder({}) : from);
 }
 
-QString askSaveFile(QWidget* parent, const QString& title, const QString& name, const QString& filter) {
-    return remembered(QFileDialog::getSaveFileName(parent, title, inLastFolder(name), filter));
+QString askSaveFile(QWidget* parent, const QString& title, const QString& name,
+                    const QString& filter) {
+    const QFileInfo start(inLastFolder(name));
+    Dialog dialog(parent, title, start.path());
+    dialog.setAcceptMode(QFileDialog::AcceptSave);
+    dialog.setFileMode(QFileDialog::AnyFile);
+    dialog.setNameFilters(filter.split(";;"));
+    dialog.selectFile(start.fileName());
+    const QString chosen = dialog.ask();
+    rememberFolder(chosen);
+    return chosen;
 }
 
 QString askFolder(QWidget* parent, const QString& title, const QString& from) {
-    return remembered(
-        QFileDialog::getExistingDirectory(parent, title, from.isEmpty() ? inLastFolder({}) : from));
+    return folderIn(kKey, parent, title, from.isEmpty() ? inLastFolder({}) : from);
+}
+
+QString askModelFile(QWidget* parent) {
+    return openedIn(kModels, parent, "Open a model",
+                    "Models (*.gguf *.safetensors model.json config.json);;All files (*)",
+                    folderOf(kModels));
+}
+
+QString askModelFolder(QWidget* parent) {
+    return folderIn(kModels, parent, "Open a model", folderOf(kModels));
 }
 
 }  // namespace colibri::ui

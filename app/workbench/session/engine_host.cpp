@@ -40,6 +40,7 @@ ModelFacts factsOf(const Engine& engine) {
         facts.chatProblem = "This model has no tokenizer, so text cannot be given to it.";
     } else if (!engine.chatTemplate()) {
         facts.chatProblem = "This model has no chat template.";
+        facts.continues = true;
     }
     facts.contextLength = engine.contextLength();
     facts.experts = config.numExperts;
@@ -53,6 +54,23 @@ ModelFacts factsOf(const Engine& engine) {
     if (config.topP > 0) facts.sampling.topP = config.topP;
     if (config.topKSampling >= 0) facts.sampling.topK = config.topKSampling;
     return facts;
+}
+
+// What a base model continues: the texts one after the other, each of the user's on a new line. A
+// reply stands right behind the text it continued.
+std::string textToContinue(const nlohmann::ordered_json& messages) {
+    std::string text;
+    for (const auto& message : messages) {
+        const bool reply = message.value("role", "") == "assistant";
+        if (!text.empty() && !reply) text += "\n";
+        text += message.value("content", "");
+    }
+    return text;
+}
+
+Result<std::vector<int32_t>> promptOf(const Engine& engine, const nlohmann::ordered_json& messages) {
+    if (engine.chatTemplate() || !engine.tokenizer()) return engine.encodeChat(messages);
+    return engine.tokenizer()->encode(textToContinue(messages), {.special = false, .bos = true});
 }
 
 }  // namespace
@@ -252,7 +270,7 @@ QString EngineHost::knobSummary(const Loaded& loaded) const {
     text += ", " + QString::fromStdString(
                        knobValueText(knobRow(KnobId::CachePolicy), effective(KnobId::CachePolicy)));
     if (const int64_t limit = effective(KnobId::LinkLimit))
-        text += QString(", link limit %1 MB/s").arg(limit);
+        text += ", link limit " + QString::fromStdString(formatCount(limit)) + " MB/s";
     return text;
 }
 
@@ -357,7 +375,7 @@ std::shared_ptr<ChatRun> EngineHost::startChat(ChatRequest request) {
         if (run->cancelled()) {
             return run->fail(Status(Code::Cancelled, "The request was cancelled"));
         }
-        auto prompt = loaded->engine->encodeChat(request.messages);
+        auto prompt = promptOf(*loaded->engine, request.messages);
         if (!prompt) return run->fail(prompt.status());
         const bool full = int64_t(prompt->size()) >= loaded->engine->contextLength();
         Request r;

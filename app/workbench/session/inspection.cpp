@@ -125,8 +125,8 @@ Result<Inspection> inspectPath(const fs::path& given, const CancelFlag* cancel) 
         result.session = std::move(*summary);
         return result;
     }
-    // A model.json chosen in a file dialog, or dropped, means its folder.
-    if (given.filename() == "model.json") result.path = given.parent_path();
+    // A model.json or config.json chosen in a file dialog, or dropped, means its folder.
+    if (given.filename() == "model.json" || given.filename() == "config.json") result.path = given.parent_path();
     const auto kind = sourceKindOf(result.path);
     if (!kind) {
         return Status(Code::BadInput, result.path.string() + ": this is no model",

@@ -63,7 +63,19 @@ QString LoadPlan::words() const {
 LoadTest::LoadTest(SessionSource* source, QObject* parent) : QObject(parent), m_source(source) {
     connect(source, &SessionSource::stateChanged, this, [this] {
         if (m_job && m_source->engine() != m_engine.lock()) stop();
+        forgetFormer();
     });
+}
+
+// Figures of one model say nothing beside another.
+void LoadTest::forgetFormer() {
+    const auto engine = m_source->engine();
+    if (m_job || !m_counts || !engine || engine == m_engine.lock()) return;
+    if (m_report) emit leaving();
+    m_report.reset();
+    m_error = {};
+    m_counts.reset();
+    emit changed();
 }
 
 LoadTest::~LoadTest() {
@@ -75,6 +87,7 @@ void LoadTest::start(const LoadPlan& plan) {
     if (m_job || !engine) return;
     m_plan = plan;
     m_model = m_source->model()->folder;
+    m_modelName = m_source->model()->name;
     m_engine = engine;
     m_report.reset();
     m_stopped = false;
@@ -127,6 +140,7 @@ void LoadTest::ended(const Status& status,
                                    : QString("Load ended"));
     }
     emit changed();
+    forgetFormer();
 }
 
 LoadNow LoadTest::now() const {
@@ -160,18 +174,20 @@ JobProgress LoadTest::progress() const {
     return shown;
 }
 
-Status LoadTest::save(const QString& path) const {
-    if (path.endsWith(".csv", Qt::CaseInsensitive))
-        return saveFile(path, QByteArray::fromStdString(loadCsv(*m_report)));
-    nlohmann::ordered_json json = {{"target", m_model.toStdString()}};
-    if (m_plan.load.rate > 0) {
-        json["rate"] = m_plan.load.rate;
-        json["seed"] = m_plan.load.seed;
-    } else {
-        json["users"] = m_plan.load.users;
-    }
-    json.update(loadJson(*m_report));
-    return saveFile(path, QByteArray::fromStdString(json.dump(2)) + "\n");
+std::function<Status(const QString& path)> LoadTest::saver() const {
+    return [report = *m_report, model = m_model, load = m_plan.load](const QString& path) {
+        if (path.endsWith(".csv", Qt::CaseInsensitive))
+            return saveFile(path, QByteArray::fromStdString(loadCsv(report)));
+        nlohmann::ordered_json json = {{"target", model.toStdString()}};
+        if (load.rate > 0) {
+            json["rate"] = load.rate;
+            json["seed"] = load.seed;
+        } else {
+            json["users"] = load.users;
+        }
+        json.update(loadJson(report));
+        return saveFile(path, QByteArray::fromStdString(json.dump(2)) + "\n");
+    };
 }
 
 }  // namespace colibri::ui

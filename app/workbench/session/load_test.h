@@ -52,23 +52,29 @@ public:
 
     const LoadPlan& plan() const { return m_plan; }
     const std::optional<LoadReport>& report() const { return m_report; }
+    const QString& model() const { return m_modelName; }   // the report's
     bool stopped() const { return m_stopped; }   // the report is of a load that was stopped
     const Status& error() const { return m_error; }
     // JSON as `colibri load --json`, or CSV with a line per request where the name ends so.
     // REQUIRES: report().
-    Status save(const QString& path) const;
+    Status save(const QString& path) const { return saver()(path); }
+    // The same for later, when the report is gone. REQUIRES: report().
+    std::function<Status(const QString& path)> saver() const;
 
 signals:
     void changed();                      // began, is being stopped, ended
+    // Another model was loaded: what is reported is not of it, and goes. report() is still there.
+    void leaving();
 
 private:
     struct Counts;
 
+    void forgetFormer();
     void ended(const Status& status, const std::shared_ptr<std::optional<LoadReport>>& report);
 
     SessionSource* m_source;
     LoadPlan m_plan;
-    QString m_model;                     // folder of the model the report is of
+    QString m_model, m_modelName;        // folder and name of the model the report is of
     QElapsedTimer m_clock;
     double m_seconds = 0;                // of the load that ran last
     std::shared_ptr<Counts> m_counts;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/workbench/session/model_server.h"
 
+#include <utility>
+
 #include "app/serve/api_server.h"
 
 namespace colibri::ui {
@@ -109,7 +111,7 @@ void ModelServer::stop() {
         this);
     connect(m_job, &Job::finished, this, [this, last] {
         m_job = nullptr;
-        m_last = *last;
+        m_last = std::exchange(m_forget, false) ? ServeFigures() : *last;
         setState(State::Off);
     });
     m_last = figures();
@@ -121,7 +123,15 @@ void ModelServer::stop() {
 
 void ModelServer::sourceChanged() {
     const bool on = m_state == State::Starting || m_state == State::On;
-    if (on && m_source->engine() != m_engine.lock()) stop();
+    const auto engine = m_source->engine();
+    if (on && engine != m_engine.lock()) stop();
+    // What the former model answered says nothing of this one.
+    if (!engine || engine == m_engine.lock()) return;
+    if (m_state == State::Off && m_last.answered + m_last.refused.size() > 0) {
+        m_last = {};
+        emit changed();
+    }
+    m_forget = m_state == State::Stopping;
 }
 
 bool ModelServer::local() const {

@@ -69,6 +69,7 @@ private:
     QString m_address;
     int m_port = 0;
     ServeFigures m_last;
+    bool m_forget = false;               // another model came while it was stopping
     std::shared_ptr<Running> m_running;  // On
     std::weak_ptr<Engine> m_engine;      // the one that is served, or about to be
     QPointer<Job> m_job;                 // Starting, Stopping

@@ -26,6 +26,7 @@ struct ModelFacts {
     QString folder;
     QString device;               // "AVX2"
     QString chatProblem;          // why it cannot chat; "" when it can
+    bool continues = false;       // a base model: no chat, but it continues a text
     int64_t contextLength = 0;
     int64_t experts = 0, moeLayers = 0, topK = 0;
     int64_t expertBytes = 0;      // of one expert

@@ -87,7 +87,7 @@ void ViewState::setCursor(double t) {
 }
 
 void ViewState::setSlo(double ms) {
-    ms = std::clamp(ms, 1.0, 10000.0);
+    ms = std::clamp(ms, kLeastSlo, kMostSlo);
     if (ms == m_sloMs) return;
     m_sloMs = ms;
     emit sloChanged();

@@ -44,6 +44,7 @@ public:
     void reset();                                          // default span, following
 
     static constexpr double kDefaultSpan = 90;
+    static constexpr double kLeastSlo = 1, kMostSlo = 10000;   // ms
 
 signals:
     void rangeChanged();

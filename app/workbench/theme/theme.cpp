@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/workbench/theme/theme.h"
+#include "app/workbench/theme/style.h"
 
 #include <QApplication>
 #include <QEvent>
 #include <QFile>
-#include <QStyleFactory>
 #include <QToolTip>
 #include <algorithm>
 #include <array>
@@ -16,6 +16,7 @@
 
 // Resources of a static library are registered by hand; the macro works outside namespaces only.
 static void registerResources() {
+    Q_INIT_RESOURCE(help);
     Q_INIT_RESOURCE(icons);
     Q_INIT_RESOURCE(themes);
 }
@@ -121,7 +122,7 @@ void Theme::install() {
     m_installed = true;
     registerResources();
     plainStems();
-    QApplication::setStyle(QStyleFactory::create("Fusion"));
+    QApplication::setStyle(new ThemedStyle);
     QApplication::setFont(type::body());
     QToolTip::setFont(type::dense());
     qApp->installEventFilter(this);

@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "app/workbench/widgets/controls.h"
+#include "app/workbench/widgets/typed_number.h"
 #include "engine/base/format.h"
 
 namespace colibri::ui {
@@ -223,18 +224,18 @@ void SliderRow::applyText(const QString& text) {
     if (m_parser) {
         value = m_parser(text, &error);
     } else {
-        bool ok = false;
-        QString plain = text.trimmed();
-        plain.remove(',');
-        const double number = plain.toDouble(&ok);
         const SliderRange& range = m_slider->range();
-        const int64_t scaled = std::llround(number * m_scale);
-        if (!m_zeroText.isEmpty() && plain == m_zeroText) {
+        const auto number = typedNumber(text);
+        // A fraction of what is counted in whole numbers is a slip, not a wish to round.
+        const bool countable = m_scale > 1 || typedWhole(text);
+        const double scaled = number ? std::round(*number * m_scale) : 0;
+        if (!m_zeroText.isEmpty() && text.trimmed() == m_zeroText) {
             value = 0;
-        } else if (ok && scaled >= range.min && scaled <= range.max) {
-            value = scaled;
+        } else if (number && countable && scaled >= double(range.min) && scaled <= double(range.max)) {
+            value = int64_t(scaled);
         } else {
-            error = QString("Use %1..%2.").arg(valueText(range.min), valueText(range.max));
+            error = QString("Use %1%2..%3.").arg(number && !countable ? "a whole number, " : "",
+                                                 valueText(range.min), valueText(range.max));
         }
     }
     if (!value) {

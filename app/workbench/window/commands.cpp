@@ -3,6 +3,7 @@
 
 #include <QMenu>
 #include <QWidget>
+#include <algorithm>
 
 namespace colibri::ui {
 
@@ -42,9 +43,13 @@ bool Commands::run(const QString& id) {
 }
 
 QStringList Commands::groups() const {
+    static const QStringList kOrder{"Model", "Chat", "Plots", "Knobs", "Engine", "Session", "View", "Help"};
     QStringList out;
     for (const Command& command : m_commands)
         if (!out.contains(command.group)) out << command.group;
+    std::stable_sort(out.begin(), out.end(), [](const QString& a, const QString& b) {
+        return kOrder.indexOf(a) < kOrder.indexOf(b);
+    });
     return out;
 }
 

@@ -22,6 +22,8 @@ struct Command {
     std::function<void()> run;
     std::function<QString()> detail;     // muted text at the right in the palette; may be empty
     std::function<bool()> enabled;       // may be empty: always
+    QString also = {};                   // further words that find it in the palette
+    QString needs = {};                  // why it may be greyed: "needs a reply"
 };
 
 class Commands : public QObject {
@@ -39,7 +41,7 @@ public:
     // Keys and menus do nothing while this holds: something covers what they would act on.
     std::function<bool()> blocked;
     void fillMenu(QMenu* menu, const QString& group);
-    QStringList groups() const;
+    QStringList groups() const;          // as menus stand: Model first, Help last
 
 private:
     QWidget* m_window;

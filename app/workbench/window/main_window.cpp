@@ -4,6 +4,7 @@
 #include <QApplication>
 #include <QCloseEvent>
 #include <QDragEnterEvent>
+#include <QFileInfo>
 #include <QKeyEvent>
 #include <QMenu>
 #include <QMenuBar>
@@ -11,13 +12,19 @@
 #include <QUrl>
 #include <QVBoxLayout>
 #include <limits>
+#include <utility>
 
+#include "app/workbench/session/ask_file.h"
 #include "app/workbench/session/settings.h"
 
 namespace colibri::ui {
 namespace {
 
 constexpr int kTickMs = 33;
+// With nothing going on only clocks move; out of sight only what is saved and watched matters.
+constexpr int kIdleTickMs = 250, kHiddenTickMs = 1000;
+constexpr int kTouchedMs = 1500;          // what a key or a click set going is shown smoothly
+constexpr QSize kDrawnSize(1440, 900);
 
 }  // namespace
 
@@ -27,13 +34,16 @@ MainWindow::MainWindow(SessionSource* source, const QString& chatFolder)
       m_commands(new Commands(this)), m_messages(new MessageCenter(this)) {
     setWindowTitle("Colibri Workbench");
     setMinimumSize(800, 500);
+    resize(kDrawnSize);
+    new FocusKeeper(this);
     setAcceptDrops(true);
     m_view->setSlo(settings().value("slo_ms", 40).toDouble());
     build();
     m_chatPage = new ChatPage(m_chats, m_view, this);
     addDocks();
     addPage({"chat", "chat", "Chat", m_chatPage, true,
-             [this](const std::shared_ptr<const Snapshot>& s) { m_chatPage->tick(s); }});
+             [this](const std::shared_ptr<const Snapshot>& s) { m_chatPage->tick(s); },
+             [this] { return m_chatPage->chat()->composer()->editor(); }});
     connectChat();
     addCommands();
     rebuildMenus();
@@ -41,12 +51,11 @@ MainWindow::MainWindow(SessionSource* source, const QString& chatFolder)
     connect(m_source, &SessionSource::stateChanged, this, &MainWindow::sourceChanged);
     connect(&m_timer, &QTimer::timeout, this, &MainWindow::tick);
     m_timer.start(kTickMs);
+    m_touched.start();
+    qApp->installEventFilter(this);
     m_chats->list();
-    m_chatPage->chat()->composer()->focusEditor();
     showPage("chat");
     sourceChanged();
-    const QByteArray geometry = settings().value("layout/window").toByteArray();
-    if (geometry.isEmpty() || !restoreGeometry(geometry)) resize(1440, 900);
 }
 
 MainWindow::~MainWindow() { m_timer.stop(); }
@@ -57,10 +66,11 @@ void MainWindow::build() {
     column->setContentsMargins(0, 0, 0, 0);
     column->setSpacing(0);
     m_top = new TopBar(m_view);
-    m_messageBar = new MessageBar(m_messages, body);
+    m_messageBar = new MessageBar(m_messages);
     m_stack = new QStackedWidget;
     m_status = new StatusBar;
     column->addWidget(m_top);
+    column->addWidget(m_messageBar);
     column->addWidget(m_stack, 1);
     column->addWidget(m_status);
     setCentralWidget(body);
@@ -68,6 +78,7 @@ void MainWindow::build() {
     m_palette = new CommandPalette(m_commands, this);
     m_sheet = new Sheet(this);
     m_messageList = new MessageList(m_messages, this);
+    m_dropHint = new DropHint(this);
     m_commands->blocked = [this] { return m_sheet->isOpen() || m_palette->isOpen(); };
 
     connect(m_top, &TopBar::tabChosen, this, &MainWindow::showPage);
@@ -98,7 +109,8 @@ void MainWindow::connectChat() {
     ChatPanel* chat = m_chatPage->chat();
     connect(chat, &ChatPanel::renameWanted, this, [this] { m_commands->run("chat.rename"); });
     connect(chat, &ChatPanel::exportWanted, this, &MainWindow::exportChat);
-    connect(chat, &ChatPanel::importWanted, this, &MainWindow::importChat);
+    connect(chat->view(), &ChatView::emptyActionWanted, this, [this] { m_commands->run("model.open"); });
+    connect(chat, &ChatPanel::importWanted, this, [this] { importChat({}); });
     connect(m_chatPage->list(), &ChatList::exportWanted, this, &MainWindow::exportChat);
     connect(m_chatPage->list(), &ChatList::renameWanted, this, [this, chat](const QString& id) {
         QString title;
@@ -126,6 +138,7 @@ void MainWindow::connectChat() {
         }
     });
     connect(chat, &ChatPanel::deleted, this, undoDelete);
+    connect(chat, &ChatPanel::generatingChanged, this, &MainWindow::wake);
     connect(chat, &ChatPanel::failed, m_messages, &MessageCenter::error);
     connect(m_chats, &ChatStore::failed, this, [this](const QString& reason) {
         // A reply saves every second: one message for one trouble.
@@ -142,7 +155,7 @@ void MainWindow::connectChat() {
     connect(knobs, &KnobsPanel::failed, m_messages, &MessageCenter::error);
     connect(knobs, &KnobsPanel::done, m_messages, &MessageCenter::ok);
     connect(knobs, &KnobsPanel::exportWanted, this, &MainWindow::exportConfig);
-    connect(knobs, &KnobsPanel::importWanted, this, &MainWindow::importConfig);
+    connect(knobs, &KnobsPanel::importWanted, this, [this] { importConfig({}); });
     connect(knobs, &KnobsPanel::saveProfileWanted, this, [this, knobs] {
         m_palette->ask("Name of the profile", "", [knobs](const QString& name) {
             knobs->saveProfile(name);
@@ -168,6 +181,16 @@ void MainWindow::addDocks() {
             m_messages->error("The model is not served.",
                               QString::fromStdString(m_server->error().text()));
     });
+    connect(m_loadTest, &LoadTest::leaving, this, [this] {
+        m_messages->post({Message::Kind::Info, "The load test of " + m_loadTest->model() + " has left the dock.",
+                          "Another model is loaded.", "Export", [this, save = m_loadTest->saver()] {
+            const QString path = askSaveFile(this, "Export the load", "load.json",
+                                             "JSON (*.json);;CSV, a line per request (*.csv)");
+            if (path.isEmpty()) return;
+            if (const Status status = save(path); status.ok()) m_messages->ok("Load exported.", path);
+            else m_messages->error("The load was not exported.", QString::fromStdString(status.text()));
+        }});
+    });
     connect(m_loadTestPanel, &LoadTestPanel::exported, this,
             [this](const QString& path) { m_messages->ok("Load exported.", path); });
     connect(m_loadTestPanel, &LoadTestPanel::failed, m_messages, &MessageCenter::error);
@@ -188,9 +211,13 @@ bool MainWindow::hasPage(const QString& key) const {
 void MainWindow::showPage(const QString& key) {
     for (const PageEntry& page : m_pages) {
         if (page.key != key) continue;
+        const bool other = std::exchange(m_current, key) != key;
         m_stack->setCurrentWidget(page.widget);
-        m_current = key;
         m_top->setCurrentTab(page.tab ? key : QString());
+        QWidget* home = page.home ? page.home() : page.widget;
+        setFocusHome(this, home);
+        // Under a sheet or the palette it waits: what closes it gives the focus back.
+        if (other && !m_commands->blocked()) home->setFocus();
         tick();
     }
 }
@@ -202,7 +229,8 @@ void MainWindow::tick() {
         if (page.key == m_current && page.tick) page.tick(snapshot);
     // A reply goes on while another page is shown.
     if (m_current != "chat" && m_chatPage->chat()->generating()) m_chatPage->chat()->tick(snapshot);
-    if (m_statusTicks++ % 8 == 0) {      // 4 times a second: figures that can be read
+    // 4 times a second: figures that can be read.
+    if (m_statusTicks++ % 8 == 0 || m_timer.interval() > kTickMs) {
         updateTopBar(snapshot.get());
         updateStatus(snapshot.get());
         m_chatPage->plots()->showFigures(snapshot);
@@ -212,6 +240,43 @@ void MainWindow::tick() {
         if (m_loadTestPanel->isVisible()) m_loadTestPanel->tick();
         if (snapshot) watchSession(*snapshot);
     }
+    pace();
+}
+
+// Something moves on the screen by itself.
+bool MainWindow::atWork() const {
+    const bool quiet = m_source->state() != SessionSource::State::Loading && m_source->activeRequests() == 0 &&
+                       !m_chatPage->chat()->generating() && !m_loadTest->running();
+    return !quiet;
+}
+
+void MainWindow::pace() {
+    const bool seen = isVisible() && !isMinimized();
+    const bool touched = m_touched.elapsed() < kTouchedMs;
+    const bool smooth = seen && (touched || (atWork() && !m_view->paused()));
+    const int interval = smooth ? kTickMs : seen ? kIdleTickMs : kHiddenTickMs;
+    if (m_timer.interval() != interval) m_timer.setInterval(interval);
+}
+
+void MainWindow::wake() {
+    m_touched.restart();
+    pace();
+}
+
+bool MainWindow::eventFilter(QObject* object, QEvent* event) {
+    switch (event->type()) {
+        case QEvent::KeyPress:
+        case QEvent::MouseButtonPress:
+        case QEvent::MouseButtonRelease:
+        case QEvent::Wheel: wake(); break;
+        default: break;
+    }
+    return QMainWindow::eventFilter(object, event);
+}
+
+void MainWindow::changeEvent(QEvent* event) {
+    QMainWindow::changeEvent(event);
+    if (event->type() == QEvent::WindowStateChange) wake();
 }
 
 void MainWindow::sourceChanged() {
@@ -229,6 +294,7 @@ void MainWindow::sourceChanged() {
         m_top->chip()->setModel({}, {});
     }
     m_statusTicks = 0;
+    wake();
     tick();
 }
 
@@ -259,9 +325,27 @@ void MainWindow::placeOverlays() {
     const int top = 40 + (menuBar()->isVisible() ? menuBar()->height() : 0);
     m_palette->setInsets(top, 24);
     m_sheet->setInsets(top, 24);
-    // Over the page, which so stays where it is.
-    m_messageBar->setGeometry(0, m_top->height(), width(), m_messageBar->height());
-    m_messageBar->raise();
+}
+
+// Top bar, the panes of the page, status bar; each as it was left, else at its first stop.
+void MainWindow::nextPane(int step) {
+    QVector<QWidget*> panes{m_top};
+    if (m_messageBar->isVisible()) panes << m_messageBar;
+    if (m_current == "chat") panes << m_chatPage->panes();
+    else panes << m_stack->currentWidget();
+    panes << m_status;
+    const QWidget* focus = QApplication::focusWidget();
+    qsizetype at = step > 0 ? -1 : panes.size();
+    for (qsizetype i = 0; i < panes.size(); ++i)
+        if (focus && panes[i]->isAncestorOf(focus)) at = i;
+    for (qsizetype n = 0; n < panes.size(); ++n) {
+        at = (at + step + panes.size()) % panes.size();
+        QWidget* last = panes[at]->focusWidget();
+        if (!last || !isTabStop(last)) last = readingOrder(panes[at]).value(0);
+        if (panes[at]->isAncestorOf(m_chatPage->chat()->composer()))
+            last = m_chatPage->chat()->composer()->editor();
+        if (last) return focusShown(last, Qt::ShortcutFocusReason);
+    }
 }
 
 void MainWindow::resizeEvent(QResizeEvent* event) {
@@ -296,11 +380,37 @@ void MainWindow::keyReleaseEvent(QKeyEvent* event) {
 
 void MainWindow::dragEnterEvent(QDragEnterEvent* event) {
     const QList<QUrl> urls = event->mimeData()->urls();
-    if (urls.size() == 1 && urls[0].isLocalFile()) event->acceptProposedAction();
+    if (urls.size() != 1 || !urls[0].isLocalFile()) return;
+    event->acceptProposedAction();
+    m_dropHint->showFor(urls[0].toLocalFile(), m_current == "chat");
 }
 
 void MainWindow::dropEvent(QDropEvent* event) {
-    emit fileDropped(event->mimeData()->urls().value(0).toLocalFile());
+    m_dropHint->hide();
+    const QString path = event->mimeData()->urls().value(0).toLocalFile();
+    if (path.isEmpty()) return;
+    event->acceptProposedAction();
+    switch (dropKindOf(path)) {
+        case DropKind::Open: return emit openWanted(path);
+        case DropKind::Config: return importConfig(path);
+        case DropKind::Chat: showPage("chat"); return importChat(path);
+        case DropKind::Text:
+            if (m_current == "chat") return dropText(path);
+            [[fallthrough]];
+        case DropKind::Unknown:
+            m_messages->error(QFileInfo(path).fileName() + " cannot be opened.",
+                              path + ": it is no model, session, config or chat. Nothing was changed.");
+    }
+}
+
+// After what is written already, as a paste would put it.
+void MainWindow::dropText(const QString& path) {
+    QString error;
+    const QString text = droppedText(path, &error);
+    if (!error.isEmpty()) return m_messages->error("The file was not put into the message.", error);
+    Composer* composer = m_chatPage->chat()->composer();
+    composer->editor()->insertPlainText(text);
+    composer->focusEditor();
 }
 
 void MainWindow::setMachine(const QString& device, const QString& gpu) {

@@ -3,6 +3,7 @@
 // and hands it to what is visible. Pages are a list: a page with a tab stands in the top bar.
 #pragma once
 
+#include <QElapsedTimer>
 #include <QMainWindow>
 #include <QStackedWidget>
 #include <QTimer>
@@ -15,9 +16,11 @@
 #include "app/workbench/pages/chat_page.h"
 #include "app/workbench/session/session_source.h"
 #include "app/workbench/window/commands.h"
+#include "app/workbench/window/file_drop.h"
 #include "app/workbench/window/messages.h"
 #include "app/workbench/window/palette.h"
 #include "app/workbench/window/status_bar.h"
+#include "app/workbench/widgets/focus.h"
 #include "app/workbench/window/top_bar.h"
 
 namespace colibri::ui {
@@ -27,6 +30,8 @@ struct PageEntry {
     QWidget* widget = nullptr;
     bool tab = true;                     // in the top bar
     std::function<void(const std::shared_ptr<const Snapshot>&)> tick;   // while it is shown
+    // Where the focus goes when the page comes up, or has lost it; the page itself where empty.
+    std::function<QWidget*()> home = {};
 };
 
 class MainWindow : public QMainWindow {
@@ -57,10 +62,13 @@ public:
     LoadTestPanel* loadTestPanel() { return m_loadTestPanel; }
 
     void tick();                         // as the timer does
+    int tickInterval() const { return m_timer.interval(); }   // ms to the next, as things stand
     void setTheme(Theme::Mode mode);     // kept in the settings
     // Does it at once, or asks first where a server or a load test would end with it.
     void whenUnused(const QString& question, const QString& answer, std::function<void()> action);
     void openKeyboardSheet();
+    void openSessionSheet();             // needs a model
+    void openAbout();
     void openDiagnostics();
     // Another page for the diagnosis than the built-in sheet.
     void setDiagnose(std::function<void()> diagnose) { m_diagnose = std::move(diagnose); }
@@ -71,15 +79,20 @@ public:
     void setModelMenu(std::function<void(QMenu*)> fill) { m_modelMenu = std::move(fill); }
 
 signals:
-    void fileDropped(const QString& path);
+    void openWanted(const QString& path);    // a model or a session that was dropped
+    void restartWanted();
 
 protected:
     void resizeEvent(QResizeEvent*) override;
     void closeEvent(QCloseEvent*) override;
+    void changeEvent(QEvent*) override;
+    bool eventFilter(QObject*, QEvent*) override;
     void keyPressEvent(QKeyEvent*) override;
     void keyReleaseEvent(QKeyEvent*) override;
     void dragEnterEvent(QDragEnterEvent*) override;
+    void dragLeaveEvent(QDragLeaveEvent*) override { m_dropHint->hide(); }
     void dropEvent(QDropEvent*) override;
+    bool focusNextPrevChild(bool next) override { return stepFocus(centralWidget(), next); }
 
 private:
     void build();
@@ -97,12 +110,18 @@ private:
     void updateServing();
     void updateTopBar(const Snapshot* snapshot);
     void watchSession(const Snapshot& snapshot);
+    bool atWork() const;
+    void wake();
+    void pace();
     void statusClicked(StatusBar::Cell cell);
+    void showKnob(KnobId id);
     void exportConfig();
-    void importConfig();
+    void importConfig(const QString& path);  // "": asks for one
     void exportChat();
-    void importChat();
+    void importChat(const QString& path);    // "": asks for one
+    void dropText(const QString& path);
     void placeOverlays();
+    void nextPane(int step);
     QString commandLine() const;
 
     SessionSource* m_source;
@@ -122,9 +141,11 @@ private:
     CommandPalette* m_palette;
     Sheet* m_sheet;
     MessageList* m_messageList;
+    DropHint* m_dropHint;
     std::vector<PageEntry> m_pages;
     QString m_current;
     QTimer m_timer;
+    QElapsedTimer m_touched;             // since the user did something
     uint64_t m_droppedSeen = 0;
     QString m_sessionErrorSeen, m_saveTrouble;
     std::function<void()> m_diagnose;

@@ -8,9 +8,29 @@
 #include "app/workbench/plots/plot_spec.h"
 #include "app/workbench/session/ask_file.h"
 #include "app/workbench/session/settings.h"
+#include "app/workbench/session/text.h"
+#include "app/workbench/widgets/typed_number.h"
 #include "app/workbench/window/main_window.h"
 
 namespace colibri::ui {
+namespace {
+
+// Why a command may be greyed.
+constexpr const char* kNeedsModel = "no model is loaded";
+constexpr const char* kNotServed = "the model is not served";
+constexpr const char* kNeedsTurns = "the chat is empty";
+constexpr const char* kNeedsIdle = "there is no reply yet, or one is being written";
+
+// A knob as one speaks of it: with its group where the label alone says little ("Policy").
+QString spokenName(const KnobRow& row) {
+    const QString label = row.label, group = row.group;
+    const bool clear = label.contains(' ') || label == group ||
+                       QString(row.name).startsWith(label.toLower());
+    const QString name = clear ? label : group + " " + label.toLower();
+    return name == name.toUpper() ? name : name.left(1).toLower() + name.mid(1);
+}
+
+}  // namespace
 
 void MainWindow::addCommands() {
     addChatCommands();
@@ -37,13 +57,16 @@ void MainWindow::addCommands() {
              [this, percent] {
                  settings().setValue("scale", percent);
                  m_messages->post({Message::Kind::Info, QString("Scale %1 %").arg(percent),
-                                   "from the next start"});
+                                   "from the next start on", "Restart now", [this] { emit restartWanted(); }});
              },
              [percent] {
                  return settings().value("scale", 100).toInt() == percent ? QString("in use") : QString();
              }, {}});
     }
     add({"view.reset_layout", "View", "Reset layout", "panel", {}, [this] { m_chatPage->resetLayout(); }, {}, {}});
+    add({"view.next_pane", "View", "Next pane", "panel", QKeySequence("F6"), [this] { nextPane(1); }, {}, {}});
+    add({"view.previous_pane", "View", "Previous pane", "panel", QKeySequence("Shift+F6"),
+         [this] { nextPane(-1); }, {}, {}});
     add({"view.full_screen", "View", "Full screen", "panel", QKeySequence("F11"),
          [this] { isFullScreen() ? showNormal() : showFullScreen(); }, {}, {}});
     add({"view.menu_bar", "View", "Menu bar", "menu", QKeySequence("F10"), [this] {
@@ -64,14 +87,18 @@ void MainWindow::addCommands() {
          }, [this] {
              const auto snapshot = m_source->snapshot();
              return snapshot && !snapshot->sessionFile.empty();
-         }});
+         }, "path", "nothing is recorded"});
+    add({"session.sheet", "Session", "This session", "info", QKeySequence("Ctrl+I"),
+         [this] { openSessionSheet(); }, {}, ready, "memory recording cost dropped state", kNeedsModel});
     add({"session.note", "Session", "Add a note at this moment", "flag", QKeySequence("Ctrl+M"), [this] {
              m_palette->ask("Note", "", [this](const QString& text) { m_source->note(text); });
-         }, {}, ready});
+         }, {}, ready, {}, kNeedsModel});
     add({"help.commands", "Help", "Commands", "search", QKeySequence("Ctrl+Shift+P"),
          [this] { m_palette->openCommands(); }, {}, {}});
     add({"help.keyboard", "Help", "Keyboard sheet", "help", QKeySequence("F1"),
          [this] { openKeyboardSheet(); }, {}, {}});
+    add({"help.about", "Help", "About", "info", {}, [this] { openAbout(); }, {}, {},
+         "version licence license copyright gpl"});
     add({"help.diagnose", "Help", "Diagnose this machine", "pulse", QKeySequence("Ctrl+Shift+D"),
          [this] { openDiagnostics(); }, {}, {}});
     add({"help.messages", "Help", "Messages", "bell", {}, [this] { m_top->bell()->click(); },
@@ -83,8 +110,10 @@ void MainWindow::addCommands() {
 void MainWindow::addChatCommands() {
     ChatPanel* chat = m_chatPage->chat();
     const auto add = [this](const char* id, const char* title, const char* icon, const char* key,
-                            std::function<void()> run, std::function<bool()> enabled = {}) {
-        m_commands->add({id, "Chat", title, icon, QKeySequence(key), std::move(run), {}, std::move(enabled)});
+                            std::function<void()> run, std::function<bool()> enabled = {},
+                            const char* needs = "") {
+        m_commands->add({id, "Chat", title, icon, QKeySequence(key), std::move(run), {}, std::move(enabled),
+                         {}, needs});
     };
     const auto toChat = [this] { if (m_current != "chat") showPage("chat"); };
     const auto idle = [chat] { return !chat->generating(); };
@@ -93,9 +122,9 @@ void MainWindow::addChatCommands() {
     add("chat.new", "New chat", "plus", "Ctrl+N", [=] { toChat(); chat->newChat(); });
     add("chat.focus", "Write a message", "edit", "Ctrl+L", [=] { toChat(); chat->composer()->focusEditor(); });
     add("chat.stop", "Stop the reply", "stop", "Ctrl+.", [=] { chat->stop(); },
-        [=] { return chat->generating(); });
-    add("chat.regenerate", "Regenerate the last reply", "reset", "Ctrl+R", [=] { toChat(); chat->regenerate(); }, idleSome);
-    add("chat.edit", "Edit the last message", "edit", "Ctrl+E", [=] { toChat(); chat->editLast(); }, idleSome);
+        [=] { return chat->generating(); }, "no reply is being written");
+    add("chat.regenerate", "Regenerate the last reply", "reset", "Ctrl+R", [=] { toChat(); chat->regenerate(); }, idleSome, kNeedsIdle);
+    add("chat.edit", "Edit the last message", "edit", "Ctrl+E", [=] { toChat(); chat->editLast(); }, idleSome, kNeedsIdle);
     add("chat.find", "Find in chat", "search", "Ctrl+F", [=] { toChat(); chat->openFind(); });
     add("chat.list", "Chats", "list", "Ctrl+H", [=, this] { toChat(); m_chatPage->toggleList(nullptr); });
     add("chat.system", "System prompt", "chat", "Ctrl+Shift+S", [=] { toChat(); chat->editSystemPrompt(); });
@@ -103,10 +132,10 @@ void MainWindow::addChatCommands() {
     add("chat.rename", "Rename chat", "edit", "", [=, this] {
         m_palette->ask("Rename chat", chat->conversation().title,
                        [chat](const QString& title) { chat->rename(title); });
-    }, some);
-    add("chat.delete", "Delete chat", "trash", "", [=] { chat->deleteCurrent(); }, some);
-    add("chat.export", "Export chat as Markdown or JSON", "save", "Ctrl+Shift+X", [this] { exportChat(); }, some);
-    add("chat.import", "Import chat from JSON", "folder", "", [this] { importChat(); });
+    }, some, kNeedsTurns);
+    add("chat.delete", "Delete chat", "trash", "", [=] { chat->deleteCurrent(); }, some, kNeedsTurns);
+    add("chat.export", "Export chat as Markdown or JSON", "save", "Ctrl+Shift+X", [this] { exportChat(); }, some, kNeedsTurns);
+    add("chat.import", "Import chat from JSON", "folder", "", [this] { importChat({}); });
 }
 
 void MainWindow::addPlotCommands() {
@@ -114,7 +143,8 @@ void MainWindow::addPlotCommands() {
     const auto add = [this, ready](const QString& id, const QString& title, const char* icon,
                                    const char* key, std::function<void()> run,
                                    std::function<QString()> detail = {}) {
-        m_commands->add({id, "Plots", title, icon, QKeySequence(key), std::move(run), std::move(detail), ready});
+        m_commands->add({id, "Plots", title, icon, QKeySequence(key), std::move(run), std::move(detail), ready,
+                         id.endsWith("_sm") || id.contains("_sm_") ? "gpu graphics" : "", kNeedsModel});
     };
     add("plots.follow", "Follow the newest data", "follow", "End", [this] { m_view->follow(); });
     add("plots.pause", "Pause or resume the plots", "pause", "Ctrl+P",
@@ -137,10 +167,11 @@ void MainWindow::addPlotCommands() {
     });
     add("plots.slo", "Set the limit on ITL P99", "flag", "", [this] {
         m_palette->ask("Limit on ITL P99, ms", QString::number(m_view->sloMs()), [this](const QString& text) {
-            bool ok = false;
-            const double ms = text.toDouble(&ok);
-            if (ok) m_view->setSlo(ms);
-            else m_messages->error("The limit was not set.", "\"" + text + "\" is not a number of ms.");
+            const auto ms = typedNumber(text);
+            if (ms && *ms >= ViewState::kLeastSlo && *ms <= ViewState::kMostSlo) return m_view->setSlo(*ms);
+            m_messages->error("The limit on ITL P99 was not set.",
+                              "\"" + text + "\" is not a number of ms from " + count(int64_t(ViewState::kLeastSlo)) +
+                                  " to " + count(int64_t(ViewState::kMostSlo)) + ".");
         });
     }, [this] { return QString::number(m_view->sloMs()) + " ms"; });
     for (const char* format : {"csv", "png", "svg"}) {
@@ -158,9 +189,9 @@ void MainWindow::addKnobCommands() {
     KnobsPanel* knobs = m_chatPage->knobs();
     const auto add = [this](const char* id, const char* title, const char* icon, const char* key,
                             std::function<void()> run, std::function<bool()> enabled,
-                            std::function<QString()> detail = {}) {
+                            std::function<QString()> detail = {}, const char* needs = kNeedsModel) {
         m_commands->add({id, "Knobs", title, icon, QKeySequence(key), std::move(run), std::move(detail),
-                         std::move(enabled)});
+                         std::move(enabled), {}, needs});
     };
     add("knobs.show", "Knobs", "knob", "Ctrl+K", [this] { showPage("chat"); m_chatPage->showKnobs(); }, ready);
     add("knobs.undo", "Undo knob change", "undo", "Ctrl+Z", [knobs] { knobs->undo(); },
@@ -169,19 +200,18 @@ void MainWindow::addKnobCommands() {
             return change ? QString("%1 %2 → %3").arg(knobRow(change->knob).label,
                 QString::fromStdString(knobValueText(knobRow(change->knob), change->from)),
                 QString::fromStdString(knobValueText(knobRow(change->knob), change->to))) : QString();
-        });
+        }, "no knob change to undo");
     add("knobs.redo", "Redo knob change", "redo", "Ctrl+Shift+Z", [knobs] { knobs->redo(); },
-        [knobs] { return knobs->history()->canRedo(); });
+        [knobs] { return knobs->history()->canRedo(); }, {}, "no knob change to redo");
     add("knobs.reset", "Reset all knobs to their defaults", "reset", "", [knobs] { knobs->resetAll(); }, ready);
     add("knobs.lift_limit", "Lift the link limit", "close", "",
         [knobs] { knobs->request(KnobId::LinkLimit, 0); },
         [this, ready] { return ready() && m_source->knobState(KnobId::LinkLimit).requested > 0; },
         [this, ready] {
-            return ready() ? QString("%1 MB/s").arg(m_source->knobState(KnobId::LinkLimit).requested)
-                           : QString();
-        });
+            return ready() ? count(m_source->knobState(KnobId::LinkLimit).requested) + " MB/s" : QString();
+        }, "no link limit is set");
     add("knobs.export", "Export config as JSON", "save", "Ctrl+S", [this] { exportConfig(); }, ready);
-    add("knobs.import", "Import config from JSON", "folder", "", [this] { importConfig(); }, ready);
+    add("knobs.import", "Import config from JSON", "folder", "", [this] { importConfig({}); }, ready);
     add("knobs.profile", "Save knobs as a profile", "save", "", [knobs] { emit knobs->saveProfileWanted(); }, ready);
     add("knobs.copy_command", "Copy this session as a command line", "term", "Ctrl+Shift+C", [this] {
         QApplication::clipboard()->setText(commandLine());
@@ -194,9 +224,9 @@ void MainWindow::addEngineCommands() {
     using State = ModelServer::State;
     const auto add = [this](const char* id, const char* title, const char* icon, const char* key,
                             std::function<void()> run, std::function<bool()> enabled = {},
-                            std::function<QString()> detail = {}) {
+                            std::function<QString()> detail = {}, const char* needs = "") {
         m_commands->add({id, "Engine", title, icon, QKeySequence(key), std::move(run), std::move(detail),
-                         std::move(enabled)});
+                         std::move(enabled), {}, needs});
     };
     const auto show = [this](const QString& dock) {
         showPage("chat");
@@ -209,22 +239,23 @@ void MainWindow::addEngineCommands() {
     add("engine.serve_start", "Serve the model over HTTP", "play", "", [this, show] {
         show("serve");
         m_servePanel->setOn(true);
-    }, [this] { return m_source->engine() && m_server->state() == State::Off; });
-    add("engine.serve_stop", "Stop serving", "stop", "", [this] { m_server->stop(); }, on);
+    }, [this] { return m_source->engine() && m_server->state() == State::Off; }, {},
+        "no model is loaded, or it is served already");
+    add("engine.serve_stop", "Stop serving", "stop", "", [this] { m_server->stop(); }, on, {}, kNotServed);
     add("engine.serve_copy", "Copy the server's address", "copy", "", [this] {
         m_servePanel->copyAddress();
         m_messages->ok("Address copied.", m_server->address());
-    }, on);
+    }, on, {}, kNotServed);
     add("engine.load", "Load test dock", "pulse", "Ctrl+Alt+L", [show] { show("load"); });
     add("engine.load_start", "Start the load test", "play", "", [this, show] {
         show("load");
         m_loadTestPanel->startTest();
     }, [this] { return m_loadTestPanel->startButton()->isEnabled() && !m_loadTest->running(); },
-        [this] { return m_loadTestPanel->plan().words(); });
+        [this] { return m_loadTestPanel->plan().words(); }, "no model that can chat is loaded, or a load test runs");
     add("engine.load_stop", "Stop the load test", "stop", "", [this] { m_loadTest->stop(); },
-        [this] { return m_loadTest->running(); });
+        [this] { return m_loadTest->running(); }, {}, "no load test is running");
     add("engine.load_export", "Export the load test as JSON or CSV", "save", "",
-        [this] { m_loadTestPanel->exportReport(); }, reported);
+        [this] { m_loadTestPanel->exportReport(); }, reported, {}, "no load test has run");
 }
 
 // Entries for every knob as it stands now.
@@ -235,15 +266,17 @@ std::vector<Command> MainWindow::knobCommands() {
     for (const KnobRow& row : knobTable()) {
         if (!row.live || !knobs->control(row.id)) continue;
         const KnobId id = row.id;
-        const QString group = QString(row.group).toLower(), label = QString(row.label).toLower();
-        const QString name = group.contains(label) || label.contains(group.section(' ', -1))
-                                 ? label : group + " " + label;
-        const QString now = QString::fromStdString(knobValueText(row, m_source->knobState(id).requested)) +
-                            (row.unit[0] ? QString(" ") + row.unit : QString());
+        const QString name = spokenName(row);
+        // As its field writes it: "none", "1,024".
+        const SliderRow* slider = knobs->control(id)->sliderRow();
+        const auto shown = [&](int64_t value) {
+            return slider ? slider->valueText(value) : str(knobValueText(row, value));
+        };
+        const int64_t requested = m_source->knobState(id).requested;
+        const QString unit = unitFor(row.unit, requested);
+        const QString now = shown(requested) + (unit.isEmpty() || shown(requested) == "none" ? "" : " " + unit);
         out.push_back({"", "Knobs", "Set " + name, "knob", {}, [this, id] {
-                           showPage("chat");
-                           m_chatPage->showKnobs();
-                           m_chatPage->knobs()->control(id)->focusControl();
+                           showKnob(id);
                        }, [now] { return now; }, {}});
         for (size_t i = 0; i < row.choices.size(); ++i) {
             if (!m_source->knobProblem(id, int64_t(i)).empty()) continue;   // the knob says why
@@ -251,7 +284,7 @@ std::vector<Command> MainWindow::knobCommands() {
                            [knobs, id, i] { knobs->request(id, int64_t(i)); }, {}, {}});
         }
         if (m_source->knobState(id).requested != m_source->knobLimits(id).defaultValue) {
-            const QString def = knobs->defaultText(id);
+            const QString def = shown(m_source->knobLimits(id).defaultValue);
             out.push_back({"", "Knobs", "Reset " + name + " to default", "reset", {},
                            [this, knobs, id] { knobs->request(id, m_source->knobLimits(id).defaultValue); },
                            [def] { return def; }, {}});
@@ -274,9 +307,11 @@ void MainWindow::exportConfig() {
     else m_messages->error("The config was not written.", error);
 }
 
-void MainWindow::importConfig() {
-    const QString path = askOpenFile(this, "Import config", "JSON (*.json)");
+void MainWindow::importConfig(const QString& from) {
+    const QString path = from.isEmpty() ? askOpenFile(this, "Import config", "JSON (*.json)") : from;
     if (path.isEmpty()) return;
+    if (!m_source->model())
+        return m_messages->error("The config was not applied.", "No model is loaded. Open one, then import the config.");
     QString error;
     if (m_chatPage->knobs()->loadConfig(path, &error)) m_messages->ok("Config applied.", path);
     else m_messages->error("The config was not applied.", error);
@@ -290,8 +325,8 @@ void MainWindow::exportChat() {
     else m_messages->error("The chat was not exported.", error);
 }
 
-void MainWindow::importChat() {
-    const QString path = askOpenFile(this, "Import chat", "JSON (*.json)");
+void MainWindow::importChat(const QString& from) {
+    const QString path = from.isEmpty() ? askOpenFile(this, "Import chat", "JSON (*.json)") : from;
     if (path.isEmpty()) return;
     QString error;
     if (!m_chatPage->chat()->importFrom(path, &error))

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // MainWindow: status bar, top bar figures, sheets.
-#include <QLocale>
 #include <QMenuBar>
 #include <cmath>
 
+#include "app/workbench/session/text.h"
 #include "app/workbench/window/main_window.h"
 #include "engine/base/format.h"
 #include "engine/base/machine.h"
@@ -75,7 +75,7 @@ void MainWindow::updateStatus(const Snapshot* snapshot) {
                           .value = QString("%1 MB/s").arg(QString::fromStdString(formatCount(limit))),
                           .badge = true, .briefLabel = false});
     m_status->cell(Cell::LinkBadge)->setToolTip(
-        "Reads of experts are paced to emulate a slower disk. Click to lift the limit.");
+        "Reads of experts are paced to emulate a slower disk. Leads to the knob.");
     m_status->setWanted(Cell::LinkBadge, limit > 0);
     m_status->setWanted(Cell::Gpu, width() >= 1000);
     const double cost = snapshot->figures.recordingCost;
@@ -110,12 +110,15 @@ void MainWindow::updateServing() {
 }
 
 void MainWindow::whenUnused(const QString& question, const QString& answer, std::function<void()> action) {
-    const bool served = m_server->state() == ModelServer::State::On;
-    if (!served && !m_loadTest->running()) return action();
-    m_messages->post({Message::Kind::Warn, question,
-                      served ? "It is served at " + m_server->address() + "; that ends with it."
-                             : QString("A load test is running; it ends with it."),
-                      answer, std::move(action)});
+    QStringList ends;
+    if (m_server->state() == ModelServer::State::On) ends << "serving at " + m_server->address();
+    if (m_loadTest->running()) ends << "the load test";
+    if (m_chatPage->chat()->generating()) ends << "the reply that is being written";
+    if (ends.isEmpty()) return action();
+    const QString last = ends.takeLast();
+    m_messages->post({.kind = Message::Kind::Warn, .text = question,
+                      .detail = "This ends " + (ends.isEmpty() ? last : ends.join(", ") + " and " + last) + ".",
+                      .actionText = answer, .action = std::move(action), .stays = true});
 }
 
 // What the window says by itself: lost events, a session file that cannot be written.
@@ -135,25 +138,35 @@ void MainWindow::watchSession(const Snapshot& snapshot) {
     }
 }
 
+// Each cell leads to what it is a figure of; none of them changes anything.
 void MainWindow::statusClicked(StatusBar::Cell cell) {
     switch (cell) {
         case StatusBar::Serving: m_commands->run("engine.serve"); break;
-        case StatusBar::LinkBadge: m_commands->run("knobs.lift_limit"); break;
-        case StatusBar::Session: m_commands->run("session.copy_path"); break;
+        case StatusBar::LinkBadge: showKnob(KnobId::LinkLimit); break;
         case StatusBar::Bell: m_top->bell()->click(); break;
         case StatusBar::Disk:
-        case StatusBar::State:
             showPage("chat");
             m_chatPage->plots()->setFocus();
             break;
+        case StatusBar::State:
         case StatusBar::Memory:
-        case StatusBar::Device:
-        case StatusBar::Gpu:
         case StatusBar::Cost:
         case StatusBar::Dropped:
+        case StatusBar::Session:
+            if (m_source->model()) openSessionSheet();
+            else openDiagnostics();
+            break;
+        case StatusBar::Device:
+        case StatusBar::Gpu:
         case StatusBar::Version:
         case StatusBar::CellCount: openDiagnostics(); break;
     }
+}
+
+void MainWindow::showKnob(KnobId id) {
+    showPage("chat");
+    m_chatPage->showKnobs();
+    if (KnobControl* control = m_chatPage->knobs()->control(id)) control->focusControl();
 }
 
 void MainWindow::openKeyboardSheet() {
@@ -180,6 +193,62 @@ void MainWindow::openKeyboardSheet() {
     m_sheet->openSheet("Keyboard", std::move(rows));
 }
 
+void MainWindow::openAbout() {
+    std::vector<PaletteList::Row> rows;
+    const auto row = [&](const char* group, const char* title, const QString& value) {
+        rows.push_back({group, "", title, value, ""});
+    };
+    const QString version = QCoreApplication::applicationVersion();
+    row("Program", "Colibri Workbench", version.isEmpty() ? QString("n/a: not built as a program") : version);
+    row("Program", "Copyright", "The Colibri Workbench authors");
+    row("Program", "Warranty", "none, to the extent permitted by law");
+    row("Licence", "Window, command line, server", "GNU General Public License 3 or later");
+    row("Licence", "Engine, kernels, profiler", "Apache License 2.0");
+    row("Made with", "Qt", qVersion());
+    row("Made with", "QCustomPlot", "GPL 3 or later");
+    row("Made with", "SQLite, nlohmann/json, CLI11, cpp-httplib", "their own free licences");
+    row("Made with", "PCRE2, utf8proc, xxHash, liburing, libnuma", "their own free licences");
+    row("Fonts where installed", "Inter, JetBrains Mono", "SIL Open Font License 1.1");
+    m_sheet->openSheet("About", std::move(rows));
+}
+
+// What the status bar is made of, in full.
+void MainWindow::openSessionSheet() {
+    const auto snapshot = m_source->snapshot();
+    const ModelFacts* model = m_source->model();
+    if (!snapshot || !model) return;
+    std::vector<PaletteList::Row> rows;
+    const auto row = [&](const char* group, const char* title, const QString& value) {
+        rows.push_back({group, "", title, value, ""});
+    };
+    const int active = m_source->activeRequests();
+    row("Engine", "State", active > 0 ? "generating, " + count(active) + " at once" : QString("idle"));
+    row("Engine", "Model, weights", model->name + ", " + model->weights);
+    row("Engine", "Experts", count(model->moeLayers) + " layers × " + count(model->experts) + ", top-" +
+                                 count(model->topK));
+    row("Engine", "Instruction set", model->device);
+    row("Engine", "Folder", model->folder);
+    const MemoryNow memory = m_source->memory();
+    row("Memory", "This process", str(formatGiB(double(memory.used))));
+    row("Memory", "It could use without swapping",
+        memory.limit > 0 ? str(formatGiB(double(memory.limit))) : QString("n/a: the system does not tell"));
+    row("Recording", "Session file", snapshot->sessionFile.empty() ? QString("none") : str(snapshot->sessionFile));
+    row("Recording", "Size", str(formatGiB(double(snapshot->sessionBytes))));
+    row("Recording", "Cost, of the time of all cores", str(formatPercent(snapshot->figures.recordingCost, 1)));
+    row("Recording", "Events recorded", count(int64_t(snapshot->eventsRecorded)));
+    row("Recording", "Events dropped", count(int64_t(snapshot->eventsDropped)) +
+            (snapshot->eventsDropped ? ": a ring was full; figures of those moments are low" : ""));
+    if (!snapshot->sessionError.empty()) row("Recording", "Stopped", str(snapshot->sessionError));
+    for (const KnobRow& knob : knobTable()) {
+        const KnobState state = m_source->knobState(knob.id);
+        if (state.requested == state.effective) continue;
+        row("Knobs not as requested", knob.label,
+            str(knobValueText(knob, state.requested)) + " → " + str(knobValueText(knob, state.effective)) + ": " +
+                str(state.reason));
+    }
+    m_sheet->openSheet("This session", std::move(rows));
+}
+
 void MainWindow::openDiagnostics() {
     if (m_diagnose) return m_diagnose();
     std::vector<PaletteList::Row> rows;
@@ -191,35 +260,6 @@ void MainWindow::openDiagnostics() {
         QString("%1, %2").arg(physicalCores()).arg(logicalCpus()));
     row("This machine", "NUMA nodes", QString::number(numaNodes()));
     row("This machine", "Memory", QString::fromStdString(formatGiB(double(memoryTotal()))));
-    const MemoryNow memory = m_source->memory();
-    row("This machine", "Memory of this process", QString::fromStdString(formatGiB(double(memory.used))));
-    const auto snapshot = m_source->snapshot();
-    if (snapshot) {
-        const std::string why = snapshot->series[size_t(SeriesId::SmUtilisation)].unavailable;
-        row("GPU", "SM utilisation", why.empty() ? QString("available")
-                                                 : "n/a: " + QString::fromStdString(why));
-        row("Recording", "Events recorded, dropped",
-            QString::fromStdString(formatCount(int64_t(snapshot->eventsRecorded)) + ", " +
-                                   formatCount(int64_t(snapshot->eventsDropped))));
-        row("Recording", "Cost", QString::fromStdString(formatPercent(snapshot->figures.recordingCost, 1)));
-        row("Recording", "Session file", snapshot->sessionFile.empty()
-                ? QString("none") : QString::fromStdString(snapshot->sessionFile));
-    }
-    if (const ModelFacts* model = m_source->model()) {
-        row("Model", "Name, weights", model->name + ", " + model->weights);
-        row("Model", "Folder", model->folder);
-        row("Model", "Experts", QString("%1 layers × %2, top-%3").arg(model->moeLayers).arg(model->experts)
-                                    .arg(model->topK));
-        row("Model", "Instruction set", model->device);
-        for (const KnobRow& knob : knobTable()) {
-            const KnobState state = m_source->knobState(knob.id);
-            if (state.requested == state.effective) continue;
-            row("Knobs not as requested", knob.label,
-                QString("%1 → %2: %3").arg(QString::fromStdString(knobValueText(knob, state.requested)),
-                    QString::fromStdString(knobValueText(knob, state.effective)),
-                    QString::fromStdString(state.reason)));
-        }
-    }
     row("Program", "Qt", qVersion());
     row("Program", "Platform", QGuiApplication::platformName());
     m_sheet->openSheet("Diagnose this machine", std::move(rows));

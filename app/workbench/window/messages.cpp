@@ -7,6 +7,7 @@
 #include <QScrollArea>
 #include <QVBoxLayout>
 #include <algorithm>
+#include <utility>
 
 namespace colibri::ui {
 namespace {
@@ -23,6 +24,16 @@ KindLook lookOf(Message::Kind kind) {
         case Message::Kind::Info: break;
     }
     return {"info", Tone::Text2, Tone::Bg2};
+}
+
+MessageStrip::Kind stripKind(Message::Kind kind) {
+    switch (kind) {
+        case Message::Kind::Ok: return MessageStrip::Kind::Ok;
+        case Message::Kind::Warn: return MessageStrip::Kind::Warning;
+        case Message::Kind::Error: return MessageStrip::Kind::Error;
+        case Message::Kind::Info: break;
+    }
+    return MessageStrip::Kind::Info;
 }
 
 // One message of the list: ground by kind, icon, sentence, detail, actions at the right.
@@ -96,10 +107,12 @@ int MessageCenter::post(Message message) {
     if (!message.time.isValid()) message.time = QDateTime::currentDateTime();
     const int id = message.id;
     if (message.inBar) {
-        m_barIds.push_back(id);
-        if (message.kind != Message::Kind::Error) {
+        // What stood there stays in the list; it does not come back when this one goes.
+        m_barId = id;
+        if (message.kind != Message::Kind::Error && !message.stays) {
             QTimer::singleShot(kBarMs, this, [this, id] {
-                std::erase(m_barIds, id);
+                if (m_barId != id) return;
+                m_barId = 0;
                 emit changed();
             });
         }
@@ -120,14 +133,14 @@ void MessageCenter::error(const QString& text, const QString& detail) {
 }
 
 void MessageCenter::close(int id) {
-    std::erase(m_barIds, id);
+    if (m_barId == id) m_barId = 0;
     std::erase_if(m_messages, [id](const Message& m) { return m.id == id; });
     m_unread = std::min(m_unread, int(m_messages.size()));
     emit changed();
 }
 
 void MessageCenter::closeAll() {
-    m_barIds.clear();
+    m_barId = 0;
     m_messages.clear();
     m_unread = 0;
     emit changed();
@@ -139,75 +152,40 @@ void MessageCenter::markRead() {
 }
 
 const Message* MessageCenter::inBar() const {
-    for (size_t i = m_barIds.size(); i-- > 0;)
-        for (const Message& message : m_messages)
-            if (message.id == m_barIds[i]) return &message;
+    for (const Message& message : m_messages)
+        if (message.id == m_barId) return &message;
     return nullptr;
 }
 
 // ---- MessageBar
 
 MessageBar::MessageBar(MessageCenter* center, QWidget* parent)
-    : QWidget(parent), m_center(center),
-      m_action(new Button("", Button::Kind::Default, Button::Size::Dense, this)),
-      m_copy(new Button("Copy", Button::Kind::Quiet, Button::Size::Dense, this)),
-      m_close(new IconButton("close", "Close message", 24, this)) {
-    setFixedHeight(40);
-    m_copy->setIconName("copy");
+    : MessageStrip(parent), m_center(center) {
     connect(center, &MessageCenter::changed, this, &MessageBar::refresh);
-    connect(m_close, &QAbstractButton::clicked, this, [this] { m_center->close(m_id); });
-    connect(m_copy, &QAbstractButton::clicked, this, [this] {
-        if (const Message* message = m_center->inBar())
-            QGuiApplication::clipboard()->setText(message->copyText());
-    });
-    connect(m_action, &QAbstractButton::clicked, this, [this] {
-        const Message* message = m_center->inBar();
-        if (!message || !message->action) return;
-        const auto action = message->action;
-        m_center->close(m_id);
-        action();
-    });
     refresh();
 }
 
 void MessageBar::refresh() {
     const Message* message = m_center->inBar();
-    setVisible(message != nullptr);
-    if (!message) return;
-    raise();
-    m_id = message->id;
-    m_action->setText(message->actionText);
-    m_action->setVisible(!message->actionText.isEmpty());
-    m_copy->setVisible(message->kind == Message::Kind::Error);
-    setAccessibleName(message->text);
-    place();
-    update();
-}
-
-void MessageBar::place() {
-    int x = width() - 12 - 24;
-    m_close->move(x, 8);
-    for (Button* button : {m_copy, m_action}) {
-        if (button->isHidden()) continue;
-        x -= button->sizeHint().width() + 6;
-        button->setGeometry(x, 8, button->sizeHint().width(), 24);
+    const int id = message ? message->id : 0;
+    if (std::exchange(m_id, id) == id) return;
+    if (!message) return hide();
+    showMessage(stripKind(message->kind), message->text, message->detail);
+    if (!message->actionText.isEmpty()) {
+        connect(addAction(message->actionText), &QAbstractButton::clicked, this,
+                [center = m_center, id, action = message->action] {
+                    center->close(id);
+                    action();
+                });
     }
-}
-
-void MessageBar::paintEvent(QPaintEvent*) {
-    const Message* message = m_center->inBar();
-    if (!message) return;
-    QPainter p(this);
-    const KindLook look = lookOf(message->kind);
-    p.fillRect(rect(), tone(look.ground));
-    p.fillRect(QRectF(0, height() - 1, width(), 1), tone(Tone::Line1));
-    paintIcon(p, look.icon, QRectF(16, 12, 16, 16), tone(look.ink));
-    double right = width() - 48;
-    for (const Button* button : {m_copy, m_action})
-        if (!button->isHidden()) right = std::min(right, double(button->x()));
-    drawSpans(p, QRectF(42, 0, right - 54, 39),
-              {{message->text + (message->detail.isEmpty() ? "" : " "), Tone::Text1, type::body()},
-               {QString(message->detail).replace('\n', ' '), Tone::Text2, type::body()}});
+    if (message->kind == Message::Kind::Error) {
+        Button* copy = addAction("Copy", true);
+        copy->setIconName("copy");
+        connect(copy, &QAbstractButton::clicked, this, [text = message->copyText()] {
+            QGuiApplication::clipboard()->setText(text);
+        });
+    }
+    connect(addClose(), &QAbstractButton::clicked, this, [center = m_center, id] { center->close(id); });
 }
 
 // ---- MessageList

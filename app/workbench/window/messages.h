@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Messages of the program: a bar under the top bar while one concerns the session, and the list of
-// the bell. Never modal. Errors stay until closed, others leave the bar after 8 s.
+// Messages of the program: the newest that concerns the session in a bar under the top bar, and all
+// of them in the list of the bell. Never modal. In the bar an error stays until it is closed or a
+// newer message takes its place, others leave after 8 s.
 #pragma once
 
 #include <QDateTime>
@@ -10,6 +11,7 @@
 #include <functional>
 #include <vector>
 
+#include "app/workbench/pages/message_strip.h"
 #include "app/workbench/widgets/controls.h"
 #include "app/workbench/window/overlay.h"
 
@@ -25,6 +27,7 @@ struct Message {
     QString actionText;
     std::function<void()> action;
     bool inBar = true;                   // concerns the session: also under the top bar
+    bool stays = false;                  // in the bar until it is answered, as an error does
     QDateTime time;
     int id = 0;
 
@@ -43,7 +46,7 @@ public:
     void closeAll();
     void markRead();
     const std::vector<Message>& all() const { return m_messages; }
-    const Message* inBar() const;        // newest that belongs in the bar
+    const Message* inBar() const;        // what the bar shows; nullptr: nothing
     int unread() const { return m_unread; }
 
 signals:
@@ -51,28 +54,22 @@ signals:
 
 private:
     std::vector<Message> m_messages;     // bounded; oldest first
-    std::vector<int> m_barIds;
+    int m_barId = 0;                     // 0: nothing is in the bar
     int m_next = 1, m_unread = 0;
 };
 
-class MessageBar : public QWidget {
+// Under the top bar, above the page: the page moves down to make room for it.
+class MessageBar : public MessageStrip {
     Q_OBJECT
 
 public:
     MessageBar(MessageCenter* center, QWidget* parent = nullptr);
 
-protected:
-    void paintEvent(QPaintEvent*) override;
-    void resizeEvent(QResizeEvent*) override { place(); }
-
 private:
     void refresh();
-    void place();
 
     MessageCenter* m_center;
-    Button *m_action, *m_copy;
-    IconButton* m_close;
-    int m_id = 0;
+    int m_id = 0;                        // of what is shown; 0: nothing
 };
 
 class MessageList : public Popover {

@@ -5,6 +5,7 @@
 #include <QKeyEvent>
 #include <QMouseEvent>
 
+#include "app/workbench/widgets/focus.h"
 #include "app/workbench/widgets/paint.h"
 
 namespace colibri::ui {
@@ -22,27 +23,16 @@ protected:
     void mousePressEvent(QMouseEvent* event) override { event->accept(); }
 };
 
-// Tab stays inside `root`.
-bool cycleFocus(QWidget* root, bool next) {
-    QWidget* from = QApplication::focusWidget();
-    if (!from || (from != root && !root->isAncestorOf(from))) from = root;
-    QWidget* at = from;
-    for (int guard = 0; guard < 2000; ++guard) {
-        at = next ? at->nextInFocusChain() : at->previousInFocusChain();
-        if (!at || at == from) return false;
-        if (at != root && root->isAncestorOf(at) && at->isVisible() && at->isEnabled() &&
-            (at->focusPolicy() & Qt::TabFocus)) {
-            at->setFocus(next ? Qt::TabFocusReason : Qt::BacktabFocusReason);
-            return true;
-        }
-    }
-    return false;
+// Back to where it was; a place that has gone meanwhile is the window's FocusKeeper's to replace.
+void giveBack(QWidget* before) {
+    if (before && before->isVisible() && before->isEnabled()) before->setFocus();
 }
 
 }  // namespace
 
 Overlay::Overlay(QWidget* window) : QWidget(window), m_panel(new PanelBox(this)) {
     hide();
+    setFocusHome(this, this);            // while it is open nothing under it gets the keys
     window->installEventFilter(this);
 }
 
@@ -77,7 +67,7 @@ void Overlay::closePanel() {
     if (!isVisible()) return;
     qApp->removeEventFilter(this);
     hide();
-    if (m_focusBefore) m_focusBefore->setFocus();
+    giveBack(m_focusBefore);
     emit closed();
 }
 
@@ -106,13 +96,14 @@ bool Overlay::eventFilter(QObject* object, QEvent* event) {
     return QWidget::eventFilter(object, event);
 }
 
-bool Overlay::focusNextPrevChild(bool next) { return cycleFocus(this, next); }
+bool Overlay::focusNextPrevChild(bool next) { return stepFocus(this, next); }
 
 // ---- Popover
 
 Popover::Popover(QWidget* window) : QWidget(window) {
     hide();
     setFocusPolicy(Qt::StrongFocus);
+    setFocusHome(this, this);
 }
 
 void Popover::openAt(QWidget* anchor, bool above, bool alignRight) {
@@ -146,7 +137,7 @@ void Popover::closePopover() {
     qApp->removeEventFilter(this);
     const bool had = isAncestorOf(QApplication::focusWidget()) || hasFocus();
     hide();
-    if (had && m_focusBefore) m_focusBefore->setFocus();
+    if (had) giveBack(m_focusBefore);
     emit closed();
 }
 
@@ -173,6 +164,6 @@ bool Popover::eventFilter(QObject* object, QEvent* event) {
     return QWidget::eventFilter(object, event);
 }
 
-bool Popover::focusNextPrevChild(bool next) { return cycleFocus(this, next); }
+bool Popover::focusNextPrevChild(bool next) { return stepFocus(this, next); }
 
 }  // namespace colibri::ui

@@ -246,22 +246,21 @@ void CommandPalette::filter() {
     if (m_answer) return;
     const QStringList words = m_input->text().simplified().split(' ', Qt::SkipEmptyParts);
     std::vector<PaletteList::Row> rows;
-    QStringList groups;
-    for (const Command& command : m_pool)
-        if (!groups.contains(command.group)) groups << command.group;
-    for (const QString& group : groups) {
+    for (const QString& group : m_commands->groups()) {
         for (int i = 0; i < int(m_pool.size()); ++i) {
             const Command& command = m_pool[size_t(i)];
             if (command.group != group) continue;
-            const QString text = command.group + " " + command.title;
+            const QString text = command.group + " " + command.title + " " + command.also;
             const bool all = std::all_of(words.begin(), words.end(), [&](const QString& word) {
                 return text.contains(word, Qt::CaseInsensitive);
             });
             if (!all) continue;
+            const bool enabled = !command.enabled || command.enabled();
             rows.push_back({group, command.icon, command.title,
-                            command.detail ? command.detail() : QString(),
-                            command.key.toString(QKeySequence::NativeText),
-                            !command.enabled || command.enabled(), i});
+                            !enabled         ? "not now: " + command.needs
+                            : command.detail ? command.detail()
+                                             : QString(),
+                            command.key.toString(QKeySequence::NativeText), enabled, i});
         }
     }
     m_frame->count = QString("%1 of %2").arg(rows.size()).arg(m_pool.size());
@@ -285,7 +284,12 @@ void CommandPalette::accept() {
     const int at = m_list->current();
     if (at < 0 || at >= int(m_list->rows().size())) return;
     const Command command = m_pool[size_t(m_list->rows()[size_t(at)].source)];
-    if (command.enabled && !command.enabled()) return;
+    if (command.enabled && !command.enabled()) {
+        m_frame->count = "Not now: " + command.needs;    // where one looks: at the end of the input
+        opened();
+        m_frame->update();
+        return;
+    }
     closePanel();
     command.run();
 }

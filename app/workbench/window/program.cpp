@@ -3,17 +3,20 @@
 
 #include <QApplication>
 #include <QCommandLineParser>
-#include <QDesktopServices>
 #include <QDir>
 #include <QFileInfo>
+#include <QLocale>
 #include <QMenu>
+#include <QProcess>
 #include <QRegularExpression>
-#include <QUrl>
 #include <algorithm>
 #include <cstdio>
 
+#include "app/workbench/pages/guide_page.h"
 #include "app/workbench/pages/load_page.h"
 #include "app/workbench/session/settings.h"
+#include "app/workbench/window/placement.h"
+#include "engine/base/locale.h"
 
 namespace colibri::ui {
 namespace {
@@ -58,6 +61,11 @@ int exitCodeOf(const Status& status) {
         case Code::Unsupported: return 4;
         default: return 1;
     }
+}
+
+void prepareApplication() {
+    keepOnlyTheEncodingOfTheLocale();
+    QLocale::setDefault(QLocale::c());
 }
 
 Status ProgramOptions::checkKnobs() const {
@@ -165,23 +173,43 @@ Program::Program(const ProgramOptions& options)
       m_window(std::make_unique<MainWindow>(m_host.get())), m_start(new StartPages(*m_host)) {
     m_host->setSessionFile(options.sessionFile);
     m_window->addPage({"start", "", "", m_start, false,
-                       [this](const std::shared_ptr<const Snapshot>&) { m_start->tick(); }});
+                       [this](const std::shared_ptr<const Snapshot>&) { m_start->tick(); },
+                       [this] { return m_start->current(); }});
     m_window->setDiagnose([this] { m_start->showDiagnose(); });
     MainWindow* window = m_window.get();
     connect(m_start, &StartPages::wanted, window, [window] { window->showPage("start"); });
     connect(m_start, &StartPages::modelReady, window, [window] { window->showPage("chat"); });
+    // The offer of the welcome page is not seen where a model is opened at once.
+    const auto offerRecovery = [this, window] {
+        const QString text = m_start->interruptedText();
+        if (text.isEmpty() || window->currentPage() != "chat" || std::exchange(m_recoveryOffered, true)) return;
+        window->messages()->post({.kind = Message::Kind::Warn, .text = "The last session ended unexpectedly.",
+                                  .detail = text, .actionText = "Recover session",
+                                  .action = [this] { m_start->recoverInterrupted(); }, .stays = true});
+    };
+    connect(m_start, &StartPages::interruptedFound, window, offerRecovery);
+    connect(m_start, &StartPages::modelReady, window, offerRecovery);
+    m_start->load()->setAsk([window](const QString& question, const QString& answer, std::function<void()> action) {
+        window->whenUnused(question, answer, std::move(action));
+    });
     connect(m_start, &StartPages::leave, window, [window] { window->showPage("chat"); });
     connect(m_start, &StartPages::keyboardSheetWanted, window, &MainWindow::openKeyboardSheet);
-    connect(m_start, &StartPages::guideWanted, this, [](const QString& path) {
-        QDesktopServices::openUrl(QUrl::fromLocalFile(path));
-    });
+    auto* guide = new GuidePage;
+    m_window->addPage({"guide", "", "", guide, false, {}});
+    m_showGuide = [this, window, guide] {
+        if (window->currentPage() != "guide") m_beforeGuide = window->currentPage();
+        guide->showPage("user-guide.md");
+        window->showPage("guide");
+    };
+    connect(m_start, &StartPages::guideWanted, this, m_showGuide);
+    connect(guide, &GuidePage::back, window, [this, window] { window->showPage(m_beforeGuide); });
+    connect(window, &MainWindow::restartWanted, this, &Program::restart);
     connect(m_start, &StartPages::machineKnown, window, [this, window] {
         const MachineFacts& facts = m_start->facts();
         window->setMachine(facts.isa, facts.gpuReason.isEmpty() ? facts.gpuName : "n/a: " + facts.gpuReason);
     });
-    connect(window, &MainWindow::fileDropped, m_start, [this](const QString& path) {
-        if (!path.isEmpty()) m_start->openPath(path);
-    });
+    connect(window, &MainWindow::openWanted, m_start, [this](const QString& path) { m_start->openPath(path); });
+    m_start->setModelAnchor(window->topBar()->chip());
     window->setModelMenu([this](QMenu* menu) {
         bool first = true;
         for (const RecentEntry& entry : m_host->recent().entries()) {
@@ -205,8 +233,10 @@ Program::Program(const ProgramOptions& options)
         window->messages()->post({Message::Kind::Error, "The model could not be loaded.",
                                   QString::fromStdString(status.text()), {}, {}, false});
     });
-    connect(m_start, &StartPages::openFailed, this, [this](const Status& status) {
+    connect(m_start, &StartPages::openFailed, this,
+            [this, window](const QString& what, const Status& status, bool elsewhere) {
         failRun(exitCodeOf(status), QString::fromStdString(status.text()));
+        if (elsewhere) window->messages()->error(what, QString::fromStdString(status.text()));
     });
     connect(window->chatPage()->chat(), &ChatPanel::replyFailed, this, [this](const QString& why) {
         failRun(1, "The reply failed: " + why);
@@ -241,9 +271,32 @@ void Program::addModelCommands() {
                    {}, ready});
     commands->add({"session.open", "Session", "Open a session", "clock", QKeySequence("Ctrl+Shift+O"),
                    [this] { m_start->openSession(); }, {}, {}});
+    commands->add({"help.guide", "Help", "User guide", "help", QKeySequence("Shift+F1"), m_showGuide, {}, {}});
     commands->add({"help.welcome", "Help", "Welcome page", "star", {},
                    [this] { m_start->showWelcome(); }, {}, {}});
     m_window->rebuildMenus();
+}
+
+// The same again, with what is set now: the model that runs, its knobs, not the options of this start.
+void Program::restart() {
+    m_window->whenUnused("Restart the program?", "Restart", [this] {
+        QStringList arguments;
+        if (const ModelFacts* model = m_host->model()) {
+            if (model->folder == demoModelPath()) arguments << "--demo";
+            else arguments << model->folder;
+            const KnobValues knobs = m_host->requestedKnobs();
+            for (const KnobRow& row : knobTable()) {
+                if (const auto& value = knobs[size_t(row.id)])
+                    arguments << "--" + optionName(row) << QString::fromStdString(knobValueText(row, *value));
+            }
+        }
+        // The settings are read by the next program, so they are written before it starts.
+        m_window->close();
+        settings().sync();
+        if (!QProcess::startDetached(QCoreApplication::applicationFilePath(), arguments))
+            std::fprintf(stderr, "The program could not be started again; start it by hand.\n");
+        QCoreApplication::quit();
+    });
 }
 
 void Program::onState() {
@@ -261,8 +314,10 @@ void Program::onState() {
 
 void Program::start() {
     if (m_options.theme) Theme::get().setMode(*m_options.theme);
+    auto* placement = new Placement(m_window.get());
+    placement->restore(settings().value("layout/window").toByteArray(), kDrawnSize);
     if (m_options.size || !m_options.screenshot.isEmpty())
-        m_window->resize(m_options.size.value_or(kDrawnSize));
+        placement->setSize(m_options.size.value_or(kDrawnSize));
     m_start->showWelcome();
     if (m_options.screenshot.isEmpty()) m_start->checkLastSession();
     if (m_options.page == "diagnose") {

@@ -37,6 +37,10 @@ struct ProgramOptions {
 bool isScale(int percent);               // one of the scales there are
 int exitCodeOf(const Status& status);    // the same codes as the command line's
 
+// What the program does right after its QApplication: that has put the process into the user's
+// locale, but numbers are written one way everywhere, in files as on the screen.
+void prepareApplication();
+
 class Program : public QObject {
     Q_OBJECT
 
@@ -51,6 +55,7 @@ public:
 private:
     void addModelCommands();
     void onState();
+    void restart();
     void watchScreenshot();
     void takeScreenshot();
     void failRun(int code, const QString& why);   // of a headless run: told, and its exit code
@@ -60,7 +65,9 @@ private:
     std::unique_ptr<MainWindow> m_window;
     StartPages* m_start;
     QTimer m_watch;
-    bool m_asked = false;
+    std::function<void()> m_showGuide;
+    QString m_beforeGuide = "start";
+    bool m_asked = false, m_recoveryOffered = false;
     int m_quietTicks = 0, m_exitCode = 0;
 };
 

@@ -99,15 +99,27 @@ private slots:
         QCOMPARE(closed, 2);
     }
 
-    void aMessageDoesNotMoveThePage() {
-        ChatPage* page = m_window->chatPage();
-        const QRect before = page->geometry();
-        m_window->messages()->ok("Config written.", "somewhere");
-        tick();
-        auto* bar = m_window->findChild<MessageBar*>();
-        QVERIFY(bar->isVisible());
-        QCOMPARE(bar->width(), m_window->width());
-        QCOMPARE(page->geometry(), before);
+    // It lay over the chat's head, the figures and, in a small window, over the tabs of the pane.
+    void aMessageCoversNothing() {
+        for (const QSize size : {QSize(800, 500), QSize(1440, 900)}) {
+            m_window->resize(size);
+            tick();
+            ChatPage* page = m_window->chatPage();
+            const int before = page->mapTo(m_window.get(), QPoint(0, 0)).y();
+            m_window->messages()->error("The config was not written.",
+                                        QString("/a/long/path/").repeated(20) + "config.json: no space left on device");
+            tick();
+            auto* bar = m_window->findChild<MessageBar*>();
+            QVERIFY(bar->isVisible());
+            QCOMPARE(bar->width(), m_window->width());
+            const int top = page->mapTo(m_window.get(), QPoint(0, 0)).y();
+            QCOMPARE(top, before + bar->height());
+            QVERIFY(bar->height() >= bar->heightForWidth(bar->width()));    // and all of it can be read
+            QVERIFY(bar->mapTo(m_window.get(), QPoint(0, bar->height())).y() <= top);
+            m_window->messages()->close(m_window->messages()->inBar()->id);
+            tick();
+            QCOMPARE(page->mapTo(m_window.get(), QPoint(0, 0)).y(), before);
+        }
     }
 
     // Whatever there is to tell, and at any width: what is drawn has its whole room.
@@ -256,7 +268,8 @@ private slots:
         QVERIFY(read.value.toDouble() > 300);    // and goes with the session
     }
 
-    void linkLimitBadgeLiftsWithOneClick() {
+    // One click on it changed the engine.
+    void theLinkLimitBadgeLeadsToItsKnob() {
         StatusCell* badge = m_window->status()->cell(StatusBar::LinkBadge);
         QVERIFY(!badge->isVisible());
         m_source->setKnob(KnobId::LinkLimit, 25);
@@ -264,7 +277,10 @@ private slots:
         QVERIFY(badge->isVisible());
         QCOMPARE(badge->content().value, QString("25 MB/s"));
         QTest::mouseClick(badge, Qt::LeftButton);
-        QCOMPARE(m_source->knobState(KnobId::LinkLimit).requested, int64_t(0));
+        QCOMPARE(m_source->knobState(KnobId::LinkLimit).requested, int64_t(25));
+        KnobControl* knob = m_window->chatPage()->knobs()->control(KnobId::LinkLimit);
+        QVERIFY(knob->isAncestorOf(QApplication::focusWidget()));
+        QVERIFY(m_window->commands()->run("knobs.lift_limit"));
         tick();
         QVERIFY(!badge->isVisible());
     }
@@ -278,9 +294,12 @@ private slots:
         messages->error("It broke.", "file, byte 3");
         QCOMPARE(messages->inBar()->text, QString("It broke."));
         QCOMPARE(messages->unread(), 2);
+        // What it has replaced stays in the list and does not come back, an old error neither.
+        messages->ok("Config written.", "somewhere");
         messages->close(messages->inBar()->id);
-        QCOMPARE(messages->inBar()->text, QString("Chat deleted."));
-        messages->inBar()->action();
+        QVERIFY(!messages->inBar());
+        QCOMPARE(messages->all().size(), size_t(2));
+        messages->all().front().action();
         QVERIFY(acted);
         QTest::mouseClick(m_window->topBar()->bell(), Qt::LeftButton);
         QCOMPARE(messages->unread(), 0);

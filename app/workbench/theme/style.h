@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Fusion with the icons of this program where Qt draws its own: in file dialogs and questions.
+#pragma once
+
+#include <QProxyStyle>
+
+namespace colibri::ui {
+
+class ThemedStyle : public QProxyStyle {
+    Q_OBJECT
+
+public:
+    ThemedStyle() : QProxyStyle("Fusion") {}
+    QIcon standardIcon(StandardPixmap which, const QStyleOption* option,
+                       const QWidget* widget) const override;
+    QPixmap standardPixmap(StandardPixmap which, const QStyleOption* option,
+                           const QWidget* widget) const override;
+};
+
+}  // namespace colibri::ui
