@@ -182,6 +182,7 @@ void ServePanel::tick() {
          row("Answered", count(f.answered)),
          row("Refused", refusedText(f.refused), f.refused.empty() ? Tone::Count : Tone::Warn),
          row("Cancelled", count(f.cancelled)), row("Prompt tokens", count(f.promptTokens)),
+         row("Of these reused", count(f.cachedTokens)),
          row("Generated tokens", count(f.tokens)), row("TTFT P50", latency(f.ttftP50Ms)),
          row("ITL P50", latency(f.itlP50Ms))});
 }

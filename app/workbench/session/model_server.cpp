@@ -22,6 +22,7 @@ ServeFigures figuresOf(const serve::ApiServer& server) {
     }
     f.cancelled = stats.cancelled;
     f.promptTokens = stats.promptTokens;
+    f.cachedTokens = stats.cachedTokens;
     f.tokens = stats.generatedTokens;
     f.ttftP50Ms = stats.ttft.quantile(0.5) * 1e-6;
     f.itlP50Ms = stats.itl.quantile(0.5) * 1e-6;

@@ -26,7 +26,8 @@ struct ServeFigures {
     uint64_t answered = 0;               // responses of HTTP status 2xx
     std::map<int, uint64_t> refused;     // the others, by status
     uint64_t cancelled = 0;              // the client went away, or the server ended
-    uint64_t promptTokens = 0, tokens = 0;
+    uint64_t promptTokens = 0, cachedTokens = 0;  // the second: found in the KV cache
+    uint64_t tokens = 0;
     double ttftP50Ms = NAN, itlP50Ms = NAN;
 };
 
