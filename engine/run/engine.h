@@ -13,6 +13,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/base/progress.h"
@@ -45,6 +46,9 @@ struct Sampling {
     float topP = 1, minP = 0;
     float repetitionPenalty = 1;
     uint64_t seed = 0;
+    // Taken from the logits of tokens that the reply has: once, and for each time.
+    float presencePenalty = 0, frequencyPenalty = 0;
+    std::vector<std::pair<int32_t, float>> logitBias;  // token, what is added to its logit
 };
 
 constexpr int kMaxLogprobs = 20;
@@ -105,7 +109,9 @@ struct RequestResult {
 struct RequestCallbacks {
     std::function<bool(const GeneratedToken&)> onToken;
     std::function<void(RequestResult)> onDone;  // exactly once, also after an error
-    std::function<void(uint32_t done, uint32_t total)> onPrefill;  // optional
+    // Optional. At admission, with the prompt tokens that the KV cache already holds, then after
+    // each step with all that are done.
+    std::function<void(uint32_t done, uint32_t total)> onPrefill;
     // Optional: the logits (vocab) of every prompt position, in order; valid during the call. Such
     // a request begins with an empty context.
     std::function<void(uint32_t position, std::span<const float> logits)> onLogits;

@@ -26,13 +26,20 @@ Sampler::Sampler(const Sampling& sampling, std::span<const int32_t> prompt,
     if (sampling.repetitionPenalty != 1) m_seen.insert(prompt.begin(), prompt.end());
 }
 
+void Sampler::addTo(int32_t id, float bias) {
+    if (id >= 0 && size_t(id) < m_logits.size()) m_logits[size_t(id)] += bias;
+}
+
 void Sampler::penalise() {
+    for (const auto& [id, bias] : m_sampling.logitBias) addTo(id, bias);
     const float penalty = m_sampling.repetitionPenalty;
-    if (penalty == 1) return;
     for (const int32_t id : m_seen) {
         if (id < 0 || size_t(id) >= m_logits.size()) continue;
         float& x = m_logits[size_t(id)];
         x = x < 0 ? x * penalty : x / penalty;
+    }
+    for (const auto& [id, count] : m_generated) {
+        addTo(id, -m_sampling.presencePenalty - m_sampling.frequencyPenalty * float(count));
     }
 }
 
@@ -151,6 +158,7 @@ std::optional<int32_t> Sampler::next(std::span<const float> logits) {
     const std::optional<int32_t> chosen = m_sampling.temperature <= 0 ? greedy() : draw();
     ++m_index;
     if (chosen && m_sampling.repetitionPenalty != 1) m_seen.insert(*chosen);
+    if (chosen && counts()) ++m_generated[*chosen];
     return chosen;
 }
 

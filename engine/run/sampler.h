@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Picks the next token from logits. In this order: repetition penalty, greedy when the temperature
-// is 0, else temperature, top-k, top-p, min-p, and one draw.
+// Picks the next token from logits. In this order: logit bias, repetition, presence and frequency
+// penalty, greedy when the temperature is 0, else temperature, top-k, top-p, min-p, and one draw.
 //
 // The draw of token i (0-based among the generated ones) of a request with seed s is u / 2^53 with
 // u the upper 53 bits of splitmix64's output function applied to s + (i + 1) * 0x9e3779b97f4a7c15:
@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -36,6 +37,8 @@ private:
         int32_t id;
     };
 
+    bool counts() const { return m_sampling.presencePenalty != 0 || m_sampling.frequencyPenalty != 0; }
+    void addTo(int32_t id, float bias);
     void penalise();
     std::optional<int32_t> greedy() const;
     std::optional<int32_t> draw();
@@ -50,7 +53,8 @@ private:
 
     Sampling m_sampling;
     const KernelSet* m_kernels;
-    std::unordered_set<int32_t> m_seen;
+    std::unordered_set<int32_t> m_seen;                // of the prompt and the reply
+    std::unordered_map<int32_t, uint32_t> m_generated;  // how often
     uint64_t m_index = 0;
     std::vector<float> m_logits, m_weights;
     std::vector<Ranked> m_ranked;

@@ -11,6 +11,37 @@
 
 namespace colibri {
 
+namespace {
+
+Status bad(std::string what, std::string hint = {}) {
+    return Status(Code::InvalidArgument, std::move(what), std::move(hint));
+}
+
+Status checkSampling(const Sampling& s, int64_t vocab) {
+    if (!(s.temperature >= 0) || !std::isfinite(s.temperature)) {
+        return bad("temperature must be 0 or more");
+    }
+    if (s.topK < 0) return bad("top-k must be 0 or more");
+    if (!(s.topP > 0 && s.topP <= 1)) return bad("top-p must be above 0 and at most 1");
+    if (!(s.minP >= 0 && s.minP <= 1)) return bad("min-p must be between 0 and 1");
+    if (!(s.repetitionPenalty > 0) || !std::isfinite(s.repetitionPenalty)) {
+        return bad("repetition penalty must be above 0");
+    }
+    if (!std::isfinite(s.presencePenalty) || !std::isfinite(s.frequencyPenalty)) {
+        return bad("presence and frequency penalty must be finite numbers");
+    }
+    for (const auto& [id, bias] : s.logitBias) {
+        if (id < 0 || id >= vocab || !std::isfinite(bias)) {
+            return bad("logit bias: token " + std::to_string(id) +
+                           " is not in the vocabulary, or its bias is not a finite number",
+                       "Ids are 0.." + std::to_string(vocab - 1));
+        }
+    }
+    return {};
+}
+
+}  // namespace
+
 Scheduler::Scheduler(const Setup& setup)
     : m_setup(setup),
       m_kv(setup.forward->kvShape(), kvBlocksFor(setup.contextLength)),
@@ -34,9 +65,6 @@ Scheduler::~Scheduler() {
 }
 
 Status Scheduler::check(const Request& request, bool scored) const {
-    const auto bad = [](std::string what, std::string hint = {}) {
-        return Status(Code::InvalidArgument, std::move(what), std::move(hint));
-    };
     const int64_t vocab = m_setup.info->config.vocabSize;
     if (request.prompt.empty()) return bad("the prompt has no tokens");
     if (request.maxTokens < (scored ? 0 : 1)) {
@@ -55,16 +83,7 @@ Status Scheduler::check(const Request& request, bool scored) const {
                        " tokens, the context holds " + formatCount(m_setup.contextLength),
                    "Shorten it, or load the model with a larger context length");
     }
-    const Sampling& s = request.sampling;
-    if (!(s.temperature >= 0) || !std::isfinite(s.temperature)) {
-        return bad("temperature must be 0 or more");
-    }
-    if (s.topK < 0) return bad("top-k must be 0 or more");
-    if (!(s.topP > 0 && s.topP <= 1)) return bad("top-p must be above 0 and at most 1");
-    if (!(s.minP >= 0 && s.minP <= 1)) return bad("min-p must be between 0 and 1");
-    if (!(s.repetitionPenalty > 0) || !std::isfinite(s.repetitionPenalty)) {
-        return bad("repetition penalty must be above 0");
-    }
+    COLIBRI_TRY(checkSampling(request.sampling, vocab));
     if (request.logprobs && (*request.logprobs < 0 || *request.logprobs > kMaxLogprobs)) {
         return bad("logprobs must be 0.." + std::to_string(kMaxLogprobs));
     }

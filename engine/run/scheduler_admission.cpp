@@ -77,6 +77,9 @@ void Scheduler::admit() {
             job.storeBefore = m_setup.store->stats();
             m_kvStats.promptTokens += uint64_t(job.promptTokens());
         }
+        if (!again && !job.cancelled && job.callbacks.onPrefill) {
+            job.callbacks.onPrefill(uint32_t(job.reached), uint32_t(job.promptTokens()));
+        }
         writeRequestEvent(again ? EventType::RequestResumed : EventType::RequestAdmitted, job, now);
         m_active.push_back(std::move(*it));
         it = m_waiting.erase(it);

@@ -162,6 +162,34 @@ private slots:
         Sampler negative(s, std::vector<int32_t>{0});
         QCOMPARE(negative.next(std::vector<float>{-1, -2}), std::optional<int32_t>(1));
     }
+    void presenceCountsOnceFrequencyEachTime() {
+        const std::vector<float> logits{5, 4, 3.25f, 0};
+        const auto three = [&](float presence, float frequency, std::vector<int32_t> prompt) {
+            Sampling s;
+            s.presencePenalty = presence;
+            s.frequencyPenalty = frequency;
+            Sampler sampler(s, prompt);
+            std::vector<int32_t> ids;
+            for (int i = 0; i < 4; ++i) ids.push_back(*sampler.next(logits));
+            return ids;
+        };
+        using Ids = std::vector<int32_t>;
+        QCOMPARE(three(0, 0, {}), (Ids{0, 0, 0, 0}));
+        QCOMPARE(three(1.5f, 0, {}), (Ids{0, 1, 0, 0}));          // 3.5 each, then it stays
+        QCOMPARE(three(0, 0.75f, {}), (Ids{0, 0, 1, 0}));         // 5, 4.25, 4 over 3.5, 3.5
+        QCOMPARE(three(0, 0.75f, {0, 0, 0}), (Ids{0, 0, 1, 0}));  // the prompt does not count
+        QCOMPARE(three(-1, 0, {}), (Ids{0, 0, 0, 0}));
+    }
+    void biasIsAdded() {
+        Sampling s;
+        s.logitBias = {{0, 100}, {1, -100}, {99, 5}};
+        Sampler sampler(s, {});
+        QCOMPARE(sampler.next(m_logits), std::optional<int32_t>(0));
+        s.logitBias = {{0, -100}};
+        s.temperature = 1;
+        Sampler never(s, {});
+        for (int i = 0; i < 100; ++i) QVERIFY(never.next(m_logits) != std::optional<int32_t>(0));
+    }
     void seedDecides() {
         Sampling s;
         s.temperature = 1;
