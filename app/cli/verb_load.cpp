@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include <cmath>
 #include <cstdlib>
 
 #include "app/cli/sampling_args.h"
@@ -10,6 +11,8 @@
 namespace colibri::cli {
 
 namespace {
+
+constexpr double kOnePerPiece = 0.1;  // tokens; some give no text, as the end of a reply
 
 struct LoadArgs {
     EngineArgs engine;  // its model is the URL or the folder
@@ -34,10 +37,16 @@ void tell(const LoadReport& r) {
     message(row("TTFT    ", r.ttft));
     message(row("ITL     ", r.itl));
     message(row("request ", r.endToEnd));
+    const std::string rate = r.tokens ? formatSig(r.tokensPerSecond()) + " tok/s"
+                                      : std::string("tok/s n/a: the server does not count tokens");
     message(formatCount(r.completed) + " of " + formatCount(int64_t(r.samples.size())) +
             " requests completed in " + formatFixed(r.durationS, 1) +
-            " s: " + formatSig(r.requestsPerSecond()) + " req/s, " +
-            formatSig(r.tokensPerSecond()) + " tok/s");
+            " s: " + formatSig(r.requestsPerSecond()) + " req/s, " + rate);
+    // Then the gaps are not those between tokens.
+    if (r.pieces > 0 && !(std::fabs(r.tokensPerPiece() - 1) <= kOnePerPiece)) {
+        message("ITL is between pieces of text, " + formatCount(int64_t(r.pieces)) + " in all" +
+                (r.tokens ? ", of " + formatSig(r.tokensPerPiece()) + " tokens each" : ""));
+    }
     for (const auto& [kind, count] : r.errors) message(formatCount(count) + " ended: " + kind);
 }
 
@@ -107,8 +116,9 @@ void addLoad(Verbs& verbs) {
     auto args = std::make_shared<LoadArgs>();
     CLI::App* verb = verbs.add("load", "Put a load on a server or a model and time it",
                                [args] { return run(*args); });
-    args->engine.addTo(*verb, true, "TARGET",
-                       "Address of an OpenAI-compatible server (http://HOST:PORT), or a model folder");
+    args->engine.addTo(
+        *verb, true, "TARGET",
+        "Address of an OpenAI-compatible server (http://HOST:PORT), or a model folder");
     verb->add_option(
             "--prompts", args->prompts,
             "Lines of text or JSON ({\"prompt\"} or {\"messages\"}; default: a set of ours)")

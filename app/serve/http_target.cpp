@@ -3,8 +3,10 @@
 
 #include <httplib.h>
 
-#include "engine/model/json_fields.h"
-#include "engine/telemetry/telemetry.h"
+#include <nlohmann/json.hpp>
+
+#include "app/serve/chat_stream.h"
+#include "engine/text/unicode.h"
 
 namespace colibri::serve {
 
@@ -12,7 +14,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int64_t kMostTokens = UINT32_MAX;
+constexpr size_t kToldBytes = 4000;  // of an error's body
+constexpr size_t kReasonBytes = 200;
 constexpr time_t kConnectS = 10, kReadS = 600;
 
 void setUp(httplib::Client& client, const std::string& apiKey) {
@@ -20,52 +23,6 @@ void setUp(httplib::Client& client, const std::string& apiKey) {
     client.set_read_timeout(kReadS);
     if (!apiKey.empty()) client.set_bearer_token_auth(apiKey.c_str());
 }
-
-// Takes the events out of a stream as it comes.
-class EventReader {
-public:
-    explicit EventReader(LoadReply& reply) : m_reply(reply) {}
-
-    void push(std::string_view bytes) {
-        m_pending += bytes;
-        size_t done = 0;
-        for (size_t end; (end = m_pending.find('\n', done)) != m_pending.npos; done = end + 1)
-            line(std::string_view(m_pending).substr(done, end - done));
-        m_pending.erase(0, done);
-    }
-    bool ended() const { return m_ended; }
-
-private:
-    void line(std::string_view line) {
-        if (!line.starts_with("data:")) return;
-        line.remove_prefix(5);
-        if (line.find("[DONE]") != line.npos) {
-            m_ended = true;
-            return;
-        }
-        // Other servers may send anything: what has not the form is no figure and no token.
-        const Result<nlohmann::json> event = parseJson(line, "event");
-        if (!event) return;
-        Fields fields(*event, "event");
-        if (fields.has("error")) m_reply.error = "failed";
-        if (const nlohmann::json* found = fields.find("usage")) {
-            Fields usage(*found, "usage");
-            m_reply.promptTokens = uint32_t(usage.integer("prompt_tokens", 0, kMostTokens, 0));
-            m_reply.tokens = uint32_t(usage.integer("completion_tokens", 0, kMostTokens, 0));
-        }
-        const nlohmann::json* choices = fields.array("choices", true);
-        if (!choices || choices->empty()) return;
-        const nlohmann::json* delta = Fields(choices->front(), "choice").find("delta");
-        if (!delta) return;
-        Fields texts(*delta, "delta");
-        if (!texts.text("content", "").empty() || !texts.text("reasoning_content", "").empty())
-            m_reply.timesNs.push_back(monotonicNs());
-    }
-
-    LoadReply& m_reply;
-    std::string m_pending;
-    bool m_ended = false;
-};
 
 std::string errorOf(httplib::Error error) {
     switch (error) {
@@ -77,6 +34,19 @@ std::string errorOf(httplib::Error error) {
         default:
             return httplib::to_string(error);
     }
+}
+
+// "HTTP 400: the reason", where the server gives one.
+std::string refusal(int status, const std::string& body) {
+    std::string text = "HTTP " + std::to_string(status);
+    const Json json = Json::parse(body, nullptr, false);
+    if (!json.is_object() || !json.contains("error")) return text;
+    const Json& error = json["error"];
+    const Json reason = error.is_object() ? error.value("message", Json()) : error;
+    if (!reason.is_string()) return text;
+    std::string shown = text::toValidUtf8(reason.get<std::string>().substr(0, kReasonBytes));
+    for (char& c : shown) c = uint8_t(c) < ' ' || c == 0x7f ? ' ' : c;
+    return text + ": " + shown;
 }
 
 }  // namespace
@@ -114,22 +84,32 @@ Result<std::unique_ptr<HttpTarget>> HttpTarget::connect(std::string url,
 LoadReply HttpTarget::ask(const LoadPrompt& prompt, const CancelFlag& cancel) {
     httplib::Client client(m_address);
     setUp(client, m_options.apiKey);
-    const Json body = {{"model", m_model},
-                       {"messages", prompt.messages},
-                       {"max_tokens", m_options.maxTokens},
-                       {"temperature", 0},
-                       {"ignore_eos", m_options.ignoreEos},
-                       {"stream", true},
-                       {"stream_options", {{"include_usage", true}}}};
+    Json body = {{"model", m_model},
+                 {"messages", prompt.messages},
+                 {"max_tokens", m_options.maxTokens},
+                 {"temperature", 0},
+                 {"stream", true},
+                 {"stream_options", {{"include_usage", true}}}};
+    if (m_options.ignoreEos) body["ignore_eos"] = true;  // not every server knows it
     LoadReply reply;
-    EventReader reader(reply);
+    ChatStream stream(reply);
+    int status = 0;
+    std::string told;  // by a server that refuses
     httplib::Request request;
     request.method = "POST";
     request.path = "/v1/chat/completions";
     request.body = body.dump(-1, ' ', false, Json::error_handler_t::replace);
     request.set_header("Content-Type", "application/json");
+    request.response_handler = [&](const httplib::Response& response) {
+        status = response.status;
+        return true;
+    };
     request.content_receiver = [&](const char* data, size_t size, uint64_t, uint64_t) {
-        reader.push({data, size});
+        if (status == 200) {
+            stream.push({data, size});
+        } else if (told.size() < kToldBytes) {
+            told.append(data, size);
+        }
         return !cancel.load();
     };
     const httplib::Result result = client.send(request);
@@ -140,8 +120,10 @@ LoadReply HttpTarget::ask(const LoadPrompt& prompt, const CancelFlag& cancel) {
     } else if (result->status == 429) {
         reply.error = "busy";
     } else if (result->status != 200) {
-        reply.error = "HTTP " + std::to_string(result->status);
-    } else if (!reader.ended() && reply.error.empty()) {
+        reply.error = refusal(result->status, told);
+    } else if (!stream.begun()) {
+        reply.error = "no stream of events";
+    } else if (!stream.ended() && reply.error.empty()) {
         reply.error = "cut short";
     }
     return reply;

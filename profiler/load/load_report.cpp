@@ -29,6 +29,16 @@ std::string field(double value) {
     return std::string(text.data(), size_t(end - text.data()));
 }
 
+template <typename T>
+std::string field(const std::optional<T>& count) {
+    return count ? std::to_string(*count) : std::string();
+}
+
+template <typename T>
+Json number(const std::optional<T>& count) {
+    return count ? Json(*count) : Json(nullptr);
+}
+
 std::string quoted(const std::string& text) {
     std::string out = "\"";
     for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
@@ -42,15 +52,19 @@ double LoadReport::requestsPerSecond() const {
 }
 
 double LoadReport::tokensPerSecond() const {
-    return durationS > 0 ? double(tokens) / durationS : std::nan("");
+    return durationS > 0 && tokens ? double(*tokens) / durationS : std::nan("");
+}
+
+double LoadReport::tokensPerPiece() const {
+    return pieces > 0 && tokens ? double(*tokens) / double(pieces) : std::nan("");
 }
 
 std::string loadCsv(const LoadReport& report) {
     std::string csv = "index,arrival_s,sent_s,first_token_s,end_s,prompt_tokens,tokens,error\n";
     for (const LoadSample& s : report.samples) {
         csv += std::to_string(s.index) + "," + field(s.arrivalS) + "," + field(s.sentS) + "," +
-               field(s.firstS) + "," + field(s.endS) + "," + std::to_string(s.promptTokens) + "," +
-               std::to_string(s.tokens) + "," + (s.error.empty() ? "" : quoted(s.error)) + "\n";
+               field(s.firstS) + "," + field(s.endS) + "," + field(s.promptTokens) + "," +
+               field(s.tokens) + "," + (s.error.empty() ? "" : quoted(s.error)) + "\n";
     }
     return csv;
 }
@@ -61,7 +75,8 @@ Json loadJson(const LoadReport& r) {
     return {{"requests", {{"sent", r.samples.size()}, {"completed", r.completed}}},
             {"errors", std::move(errors)},
             {"duration_s", r.durationS},
-            {"tokens", {{"prompt", r.promptTokens}, {"generated", r.tokens}}},
+            {"tokens", {{"prompt", number(r.promptTokens)}, {"generated", number(r.tokens)}}},
+            {"pieces", {{"count", r.pieces}, {"tokens_each", number(r.tokensPerPiece())}}},
             {"throughput",
              {{"req_s", number(r.requestsPerSecond())}, {"tok_s", number(r.tokensPerSecond())}}},
             {"ttft_ms", milliseconds(r.ttft)},

@@ -90,8 +90,9 @@ private:
         r.durationS = std::max(r.durationS, sample.endS);
         if (reply.error.empty()) {
             ++r.completed;
-            r.promptTokens += reply.promptTokens;
-            r.tokens += reply.tokens;
+            addKnown(r.promptTokens, reply.promptTokens);
+            addKnown(r.tokens, reply.tokens);
+            r.pieces += reply.timesNs.size();
             r.endToEnd.add(since(sample.arrivalS, sample.endS));
             if (!reply.timesNs.empty()) r.ttft.add(since(sample.arrivalS, sample.firstS));
             for (size_t i = 1; i < reply.timesNs.size(); ++i) {
@@ -106,6 +107,13 @@ private:
         }
     }
 
+    static void addKnown(std::optional<uint64_t>& sum, const std::optional<uint32_t>& count) {
+        if (sum && count) {
+            *sum += *count;
+        } else {
+            sum.reset();
+        }
+    }
     double secondsSince(uint64_t ns) const { return double(ns - m_startNs) * 1e-9; }
     static uint64_t since(double from, double to) {
         return uint64_t(std::max(0.0, to - from) * 1e9);

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,9 +28,11 @@ Result<std::vector<LoadPrompt>> parseLoadPrompts(std::string_view text, const st
 std::vector<LoadPrompt> shippedLoadPrompts();
 
 struct LoadReply {
-    std::string error;  // "busy", "HTTP 500", ...; empty: it went well
-    uint32_t promptTokens = 0, tokens = 0;
-    std::vector<uint64_t> timesNs;  // monotonic, of each piece of the reply: tokens as they came
+    std::string error;                             // "busy", "HTTP 500", ...; empty: it went well
+    std::optional<uint32_t> promptTokens, tokens;  // none: the target does not tell
+    // Monotonic, of each piece of the reply as it came. A piece is one token with most targets;
+    // some send several at once.
+    std::vector<uint64_t> timesNs;
 };
 
 class LoadTarget {
@@ -51,22 +54,26 @@ struct LoadOptions {
 // One request. Times in seconds since the load began.
 struct LoadSample {
     int64_t index = 0;
-    double arrivalS = 0;                     // intended
-    double sentS = 0, firstS = 0, endS = 0;  // firstS: NaN without a first token
-    uint32_t promptTokens = 0, tokens = 0;
+    double arrivalS = 0;                           // intended
+    double sentS = 0, firstS = 0, endS = 0;        // firstS: NaN without a first token
+    std::optional<uint32_t> promptTokens, tokens;  // as of LoadReply
     std::string error;
 };
 
 struct LoadReport {
-    std::vector<LoadSample> samples;        // by index
-    double durationS = 0;                   // to the end of the last reply
-    uint64_t promptTokens = 0, tokens = 0;  // of the replies that went well
+    std::vector<LoadSample> samples;  // by index
+    double durationS = 0;             // to the end of the last reply
+    // Of the replies that went well; none when the target does not tell for one of them.
+    std::optional<uint64_t> promptTokens = 0, tokens = 0;
+    uint64_t pieces = 0;  // of text, of the same replies
     int64_t completed = 0;
     std::map<std::string, int64_t> errors;  // by kind
-    Histogram ttft, itl, endToEnd;          // ns, of the replies that went well
+    // Ns, of the replies that went well. itl: the gaps between pieces.
+    Histogram ttft, itl, endToEnd;
 
     double requestsPerSecond() const;
-    double tokensPerSecond() const;
+    double tokensPerSecond() const;  // NaN: unknown
+    double tokensPerPiece() const;   // NaN: unknown
 };
 
 // Errors: InvalidArgument (options, no prompts). Progress counts requests. When `cancel` is set,

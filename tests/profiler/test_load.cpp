@@ -97,7 +97,7 @@ private slots:
         QCOMPARE(target.asked, 30);
         QVERIFY(target.most <= 3 && target.most > 1);
         QCOMPARE(report->completed, int64_t(30));
-        QCOMPARE(report->tokens, uint64_t(60));
+        QCOMPARE(report->tokens, std::optional<uint64_t>(60));
         QCOMPARE(report->ttft.count(), uint64_t(30));
         QCOMPARE(report->itl.count(), uint64_t(30));
         QVERIFY(report->errors.empty());

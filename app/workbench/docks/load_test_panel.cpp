@@ -280,7 +280,7 @@ void LoadTestPanel::showTotals() {
                 row("Time", str(formatFixed(r.durationS, 1)) + " s"),
                 row("Throughput", str(formatSig(r.requestsPerSecond())) + " req/s"),
                 row("Generated", str(formatSig(r.tokensPerSecond())) + " tok/s"),
-                row("Tokens", count(int64_t(r.tokens)))};
+                row("Tokens", r.tokens ? count(int64_t(*r.tokens)) : "n/a")};
         for (const auto& [kind, n] : r.errors)
             rows << row("Ended: " + str(kind), count(n), Tone::Warn);
     } else {

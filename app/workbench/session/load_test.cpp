@@ -29,7 +29,9 @@ public:
     LoadReply ask(const LoadPrompt& prompt, const CancelFlag& cancel) override {
         m_counts.asked.fetch_add(1, std::memory_order_relaxed);
         LoadReply reply = m_target.ask(prompt, cancel);
-        if (reply.error.empty()) m_counts.tokens.fetch_add(reply.tokens, std::memory_order_relaxed);
+        if (reply.error.empty()) {
+            m_counts.tokens.fetch_add(reply.tokens.value_or(0), std::memory_order_relaxed);
+        }
         auto& ends = reply.error.empty() ? m_counts.completed : m_counts.failed;
         ends.fetch_add(1, std::memory_order_relaxed);
         return reply;

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Reads the streamed reply of any OpenAI-compatible server as it comes, for its figures. Servers
+// differ: line ends are LF, CRLF or CR, events may be comments or pings, bytes arrive in pieces of
+// any size, a character may be torn between two events, reasoning has several names, and the
+// counts stand in several places or are missing. What has not the expected form is passed over.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "profiler/load/load_run.h"
+
+namespace colibri::serve {
+
+class ChatStream {
+public:
+    // Adds the counts and the times of the pieces to `reply`, which must outlive this.
+    explicit ChatStream(LoadReply& reply) : m_reply(reply) {}
+
+    void push(std::string_view bytes);
+    // The stream was one of events.
+    bool begun() const { return m_begun; }
+    // The reply is complete.
+    bool ended() const { return m_ended; }
+
+private:
+    void line(std::string_view line);
+    void event(const nlohmann::json& event);
+    void usageOf(const nlohmann::json& object);
+    void choice(const nlohmann::json& choice);
+
+    LoadReply& m_reply;
+    std::string m_line;  // not at its end yet
+    std::string m_data;  // lines of an event that are not a whole JSON text yet
+    bool m_afterCr = false, m_begun = false, m_ended = false;
+};
+
+}  // namespace colibri::serve
