@@ -76,6 +76,16 @@ void addServe(Verbs& verbs) {
     verb->add_option("--port", args->api.port, "0 takes any that is free")->capture_default_str();
     verb->add_option("--api-key", args->api.apiKey,
                      "Key that clients must send (or the variable COLIBRI_API_KEY)");
+    verb->add_option("--cors-origin", args->api.corsOrigins,
+                     "Web pages of this origin (https://HOST:PORT) may use the server too, beside "
+                     "those of this machine; repeatable; * with an API key: every page")
+        ->type_name("ORIGIN")
+        ->allow_extra_args(false);
+    verb->add_option("--allowed-host", args->api.allowedHosts,
+                     "Without an API key: a name by which clients may address the server, beside "
+                     "localhost (behind a proxy: its name); repeatable")
+        ->type_name("NAME")
+        ->allow_extra_args(false);
     verb->add_option("--default-max-tokens", args->api.defaultMaxTokens,
                      "Tokens of a reply where the request does not say")
         ->check(CLI::PositiveNumber)

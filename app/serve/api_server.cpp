@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/serve/api_server.h"
 
-#include <arpa/inet.h>
-
 #include <charconv>
+#include <optional>
 #include <thread>
 
 #include "app/serve/generation.h"
 #include "app/serve/openai.h"
+#include "app/serve/parameters.h"
 
 namespace colibri::serve {
 
@@ -23,14 +23,6 @@ bool isDigits(std::string_view text) {
     return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
 }
 
-// Of a Host header: "localhost:8080", "[::1]:8080". What follows the name is a port or belongs to
-// the name.
-std::string_view withoutPort(std::string_view host) {
-    const size_t bracket = host.find(']');
-    const size_t colon = host.find(':', bracket == host.npos ? 0 : bracket);
-    return colon == host.npos || !isDigits(host.substr(colon + 1)) ? host : host.substr(0, colon);
-}
-
 // 0: the request's body may be read; else the status to refuse it with.
 int refusedLength(const HttpRequest& req, size_t most) {
     const size_t given = req.get_header_value_count("Content-Length");
@@ -42,33 +34,15 @@ int refusedLength(const HttpRequest& req, size_t most) {
     return error != std::errc() || length > most ? 413 : 0;
 }
 
-// Neither another site's page, nor one whose name was pointed at this machine.
-bool isLocal(const HttpRequest& req) {
-    const std::string origin = req.get_header_value("Origin");
-    const size_t host = origin.find("://");
-    const bool localOrigin =
-        origin.empty() ||
-        (host != origin.npos && isLoopback(withoutPort(std::string_view(origin).substr(host + 3))));
-    return localOrigin && isLoopback(withoutPort(req.get_header_value("Host")));
-}
-
-// Takes as long for every wrong key of a length.
-bool sameKey(const std::string& expected, const std::string& given) {
-    size_t difference = expected.size() ^ given.size();
-    for (size_t i = 0; i < given.size(); ++i) {
-        difference |= size_t(uint8_t(given[i]) ^ uint8_t(expected[i % expected.size()]));
-    }
-    return difference == 0;
+void setError(HttpResponse& res, const ApiError& error) {
+    res.status = error.status;
+    res.set_content(errorBody(error), kJson);
+    if (error.status == 401) res.set_header("WWW-Authenticate", "Bearer");
+    if (error.status == 429 || error.status == 503) res.set_header("Retry-After", "1");
 }
 
 void setError(HttpResponse& res, int status, const std::string& message) {
-    res.status = status;
-    res.set_content(errorBody(status, message), kJson);
-    if (status == 429 || status == 503) res.set_header("Retry-After", "1");
-}
-
-void setError(HttpResponse& res, const Status& status) {
-    setError(res, httpStatusOf(status.code()), status.text());
+    setError(res, ApiError{status, message, {}, {}});
 }
 
 const char* messageOf(int status) {
@@ -84,17 +58,10 @@ const char* messageOf(int status) {
 
 }  // namespace
 
-bool isLoopback(std::string_view host) {
-    if (host == "localhost" || host == "::1" || host == "[::1]") return true;
-    // A name may begin like an address: "127.0.0.1.example.org".
-    in_addr address{};
-    return inet_pton(AF_INET, std::string(host).c_str(), &address) == 1 &&
-           ntohl(address.s_addr) >> 24 == 127 && host.find('\0') == host.npos;
-}
-
 struct ApiServer::Impl {
     Engine& engine;
     const ApiOptions options;
+    const Access access;
     const std::string model;
     HttpServer http;
     ServeMetrics metrics;
@@ -109,7 +76,11 @@ struct ApiServer::Impl {
     static const Route kRoutes[];
 
     Impl(Engine& e, ApiOptions o)
-        : engine(e), options(std::move(o)), model(modelId(e)), http(options.limits) {}
+        : engine(e),
+          options(std::move(o)),
+          access(options),
+          model(modelId(e)),
+          http(options.limits) {}
 
     void install();
     bool admit(const HttpRequest& req, HttpResponse& res) const;
@@ -122,9 +93,12 @@ struct ApiServer::Impl {
     void health(const HttpRequest& req, HttpResponse& res);
     void prometheus(const HttpRequest& req, HttpResponse& res);
 
-    void generate(Result<ApiRequest> parsed, HttpResponse& res);
+    void generate(Endpoint endpoint, const HttpRequest& req, HttpResponse& res);
     void whole(Generation& generation, ReplyWriter& writer, HttpResponse& res);
-    void stream(std::unique_ptr<Generation> generation, ReplyWriter writer, HttpResponse& res);
+    httplib::ContentProviderWithoutLength eventsOf(std::shared_ptr<Generation> generation,
+                                                   ReplyWriter writer) const;
+    void stream(std::shared_ptr<Generation> generation, ReplyWriter writer, const HttpRequest& req,
+                HttpResponse& res);
     Json modelJson() const;
     ApiStats stats() const;
 };
@@ -149,7 +123,9 @@ void ApiServer::Impl::install() {
     http.Options(".*", answer);
     // Before a body is read.
     http.set_pre_routing_handler([this](const HttpRequest& req, HttpResponse& res) {
+        access.addHeaders(req, res);
         if (admit(req, res)) return Handled::Unhandled;
+        if (res.status < 400) return Handled::Handled;
         Connection::current().closeAfterReply();
         return Handled::Handled;
     });
@@ -163,10 +139,17 @@ void ApiServer::Impl::install() {
         setError(res, 500, "the server has failed at this request");
     });
     // Counted before it is sent: who has seen an answer sees it in the metrics.
-    http.set_post_routing_handler(
-        [this](const HttpRequest&, const HttpResponse& res) { metrics.addResponse(res.status); });
+    http.set_post_routing_handler([this](const HttpRequest&, HttpResponse& res) {
+        metrics.addResponse(res.status);
+        if (res.status == 204) res.headers.erase("Content-Length");
+        if (!Connection::current().closing()) return;
+        res.headers.erase("Keep-Alive");
+        res.headers.erase("Connection");
+        res.set_header("Connection", "close");
+    });
 }
 
+// False: `res` has the answer.
 bool ApiServer::Impl::admit(const HttpRequest& req, HttpResponse& res) const {
     if (req.has_header("Content-Encoding")) {  // nobody can say how large it is
         setError(res, 415, "compressed requests are not read");
@@ -176,19 +159,12 @@ bool ApiServer::Impl::admit(const HttpRequest& req, HttpResponse& res) const {
         setError(res, status, messageOf(status));
         return false;
     }
-    if (options.apiKey.empty()) {
-        if (isLocal(req)) return true;
-        setError(res, 403, "this server answers to local clients only, not to this Host or Origin");
+    if (const std::optional<Access::Refusal> refusal = access.refuse(req)) {
+        setError(res, refusal->status, refusal->message);
         return false;
     }
-    if (req.path == "/health") return true;
-    const std::string given = req.get_header_value("Authorization");
-    constexpr std::string_view kScheme = "Bearer ";
-    if (given.starts_with(kScheme) && sameKey(options.apiKey, given.substr(kScheme.size()))) {
-        return true;
-    }
-    setError(res, 401, "the API key is missing or wrong. Send \"Authorization: Bearer KEY\"");
-    res.set_header("WWW-Authenticate", "Bearer");
+    if (!Access::isPreflight(req)) return true;
+    Access::answerPreflight(req, res);
     return false;
 }
 
@@ -210,68 +186,120 @@ void ApiServer::Impl::route(const HttpRequest& req, HttpResponse& res) {
 }
 
 void ApiServer::Impl::chat(const HttpRequest& req, HttpResponse& res) {
-    generate(parseChatRequest(engine, req.body, options.defaultMaxTokens), res);
+    generate(Endpoint::Chat, req, res);
 }
 
 void ApiServer::Impl::completion(const HttpRequest& req, HttpResponse& res) {
-    generate(parseCompletionRequest(engine, req.body, options.defaultMaxTokens), res);
+    generate(Endpoint::Completion, req, res);
 }
 
-void ApiServer::Impl::generate(Result<ApiRequest> parsed, HttpResponse& res) {
-    if (!parsed.ok()) return setError(res, parsed.status());
+void ApiServer::Impl::generate(Endpoint endpoint, const HttpRequest& req, HttpResponse& res) {
+    const Result<nlohmann::json> body = parseBody(req.body);
+    if (!body.ok()) return setError(res, requestError(body.status()));
+    if (const auto refused = refusedParameter(*body, endpoint)) return setError(res, *refused);
+    Result<ApiRequest> parsed =
+        endpoint == Endpoint::Chat
+            ? parseChatRequest(engine, *body, options.defaultMaxTokens)
+            : parseCompletionRequest(engine, *body, options.defaultMaxTokens);
+    if (!parsed.ok()) return setError(res, requestError(parsed.status()));
     if (!parsed->model.empty() && parsed->model != model) {
         return setError(
             res, 404,
             "there is no model \"" + parsed->model + "\". This server has \"" + model + "\"");
     }
     ReplyWriter writer(*parsed, model, engine.tokenizer());
-    Result<std::unique_ptr<Generation>> generation =
-        Generation::start(engine, std::move(parsed->request), Connection::current());
-    if (!generation.ok()) return setError(res, generation.status());
+    const bool tooLong = int64_t(parsed->request.prompt.size()) >= engine.contextLength();
+    Result<std::unique_ptr<Generation>> generation = Generation::start(
+        engine, std::move(parsed->request), Connection::current(), parsed->progress);
+    if (!generation.ok()) {
+        ApiError error = requestError(generation.status());
+        if (error.status == 400 && tooLong) {
+            error.code = "context_length_exceeded";
+            error.parameter = endpoint == Endpoint::Chat ? "messages" : "prompt";
+        }
+        return setError(res, error);
+    }
     metrics.addStart();
     if (parsed->stream) {
-        stream(std::move(*generation), std::move(writer), res);
+        stream(std::move(*generation), std::move(writer), req, res);
     } else {
         whole(**generation, writer, res);
     }
 }
 
+namespace {
+
+// Nothing: the result is a reply.
+std::optional<ApiError> errorOf(const RequestResult& result, const Connection& connection) {
+    if (!result.status.ok()) return replyError(result.status);
+    if (result.stop != StopReason::Cancelled) return {};
+    return replyError(Status(Code::Cancelled, connection.stopping() ? "the server is ending"
+                                                                    : "the request was cancelled"));
+}
+
+}  // namespace
+
 void ApiServer::Impl::whole(Generation& generation, ReplyWriter& writer, HttpResponse& res) {
-    for (Generation::Piece piece; generation.next(piece);) {
+    using News = Generation::News;
+    Connection& connection = Connection::current();
+    for (News news; (news = generation.wait(Clock::time_point::max())) != News::End;) {
+        if (news == News::Text) generation.takePiece();
+        if (news == News::Silence) connection.probe();
     }
     const RequestResult& result = generation.finish();
     metrics.addResult(result);
-    if (!result.status.ok()) return setError(res, result.status);
-    if (result.stop == StopReason::Cancelled) return setError(res, 503, "the server is ending");
+    if (const auto error = errorOf(result, connection)) return setError(res, *error);
     res.set_content(writer.whole(result), kJson);
 }
 
-void ApiServer::Impl::stream(std::unique_ptr<Generation> started, ReplyWriter writer,
-                             HttpResponse& res) {
-    res.set_header("Cache-Control", "no-cache");
-    std::shared_ptr<Generation> generation = std::move(started);
-    const auto provide = [generation, writer](size_t, httplib::DataSink& sink) mutable {
-        const auto send = [&](const std::string& s) {
-            return s.empty() || sink.write(s.data(), s.size());
+httplib::ContentProviderWithoutLength ApiServer::Impl::eventsOf(
+    std::shared_ptr<Generation> generation, ReplyWriter writer) const {
+    return
+        [generation, writer, pause = options.keepAlive](size_t, httplib::DataSink& sink) mutable {
+            Clock::time_point due = Clock::now() + pause;
+            const auto send = [&](const std::string& s) {
+                if (s.empty()) return true;
+                due = Clock::now() + pause;
+                return sink.write(s.data(), s.size());
+            };
+            bool ok = send(writer.first());
+            for (bool ended = false; ok && !ended;) {
+                switch (generation->wait(due)) {
+                    case Generation::News::Text:
+                        ok = send(writer.piece(generation->takePiece()));
+                        break;
+                    case Generation::News::Progress:
+                        ok = send(writer.progress(generation->takeProgress()));
+                        break;
+                    case Generation::News::Silence:
+                        ok = send(ReplyWriter::keepAlive());
+                        break;
+                    case Generation::News::End:
+                        ended = true;
+                }
+            }
+            if (!ok) return false;
+            const RequestResult& result = generation->finish();
+            const auto error = errorOf(result, Connection::current());
+            send(error ? ReplyWriter::failure(*error) : writer.last(result));
+            sink.done();
+            return true;
         };
-        if (!send(writer.first())) return false;
-        for (Generation::Piece piece; generation->next(piece);) {
-            if (!send(writer.piece(piece))) return false;
-        }
-        const RequestResult& result = generation->finish();
-        if (!result.status.ok()) {
-            send(ReplyWriter::failure(httpStatusOf(result.status.code()), result.status.text()));
-        } else if (result.stop == StopReason::Cancelled) {
-            send(ReplyWriter::failure(503, "the server is ending"));
-        } else {
-            send(writer.last(result));
-        }
-        sink.done();
-        return true;
-    };
-    res.set_chunked_content_provider("text/event-stream", provide, [this, generation](bool) {
-        metrics.addResult(generation->finish());
-    });
+}
+
+void ApiServer::Impl::stream(std::shared_ptr<Generation> generation, ReplyWriter writer,
+                             const HttpRequest& req, HttpResponse& res) {
+    constexpr const char* kType = "text/event-stream";
+    res.set_header("Cache-Control", "no-cache");
+    res.set_header("X-Accel-Buffering", "no");  // proxies pass each piece on
+    const auto done = [this, generation](bool) { metrics.addResult(generation->finish()); };
+    auto events = eventsOf(generation, std::move(writer));
+    if (req.version == "HTTP/1.0") {  // knows no chunks: the stream ends with the connection
+        Connection::current().closeAfterReply();
+        res.set_content_provider(kType, std::move(events), done);
+    } else {
+        res.set_chunked_content_provider(kType, std::move(events), done);
+    }
 }
 
 Json ApiServer::Impl::modelJson() const {
@@ -325,6 +353,7 @@ Status taken(const ApiOptions& o) {
 }
 
 Status allowed(const ApiOptions& o) {
+    COLIBRI_TRY(Access::check(o));
     if (o.apiKey.empty() && !isLoopback(o.host)) {
         return Status(
             Code::InvalidArgument,

@@ -2,32 +2,29 @@
 // An OpenAI-compatible HTTP server for one engine:
 //   POST /v1/chat/completions, /v1/completions   whole, or streamed as server-sent events
 //   GET  /v1/models, /v1/models/NAME, /health, /metrics (Prometheus)
-// Without an API key it listens on loopback addresses only, and answers only to clients that
-// address it by such a name and to pages that come from one: no other web page can reach it
-// through the user's browser.
+// Without an API key it listens on loopback addresses only; see access.h for who is answered.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
-#include <string_view>
 
+#include "app/serve/access.h"
 #include "app/serve/connection.h"
 #include "app/serve/serve_metrics.h"
 
 namespace colibri::serve {
 
-struct ApiOptions {
+struct ApiOptions : AccessOptions {
     std::string host = "127.0.0.1";
-    int port = 8080;             // 0: any that is free
-    std::string apiKey;          // required for an address that is not loopback
-    int defaultMaxTokens = 512;  // where a request does not say
+    int port = 8080;                             // 0: any that is free
+    int defaultMaxTokens = 512;                  // where a request does not say
+    std::chrono::milliseconds keepAlive{5'000};  // a stream is never silent for longer
     ConnectionLimits limits;
 };
 
-// A host that is reached from this machine only: an address 127.x.x.x, "localhost", "::1", "[::1]".
-bool isLoopback(std::string_view host);
-
-// Whether these can be served at all: the errors of ApiServer::start, before a model is loaded for it.
+// Whether these can be served at all: the errors of ApiServer::start, before a model is loaded for
+// it.
 Status checkAddress(const ApiOptions& options);
 
 class ApiServer {
@@ -36,8 +33,8 @@ public:
     ApiServer(Engine& engine, ApiOptions options);
     ~ApiServer();  // stops
 
-    // Returns once requests are answered, from threads of its own. Errors: InvalidArgument (an
-    // address that needs a key), IoError (the address is taken). Once only.
+    // Returns once requests are answered, from threads of its own. Errors: InvalidArgument (as
+    // of Access::check, an address that needs a key), IoError (the address is taken). Once only.
     Status start();
     // Cancels what runs, tells the clients, joins every thread; well within a second unless a
     // prompt is being computed.

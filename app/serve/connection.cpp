@@ -11,6 +11,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <string_view>
+#include <utility>
 
 namespace colibri::serve {
 
@@ -21,6 +23,8 @@ constexpr size_t kReadBytes = 16 << 10;
 constexpr int kRefusers = 4;  // threads left for telling that all others are taken
 constexpr std::chrono::milliseconds kLinger{1000}, kLastWrite{500};
 constexpr size_t kLingerBytes = 256 << 20;
+constexpr std::chrono::milliseconds kFirstProbePause{500};
+constexpr std::string_view kReplyBegins = "HTTP/1.1 ";
 constexpr const char* kFull =
     "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\n"
     "Connection: close\r\nContent-Length: 107\r\n\r\n"
@@ -39,6 +43,12 @@ bool waitFor(int socket, short events, Clock::time_point until) {
         if (n > 0) return true;
         if (n == 0 || errno != EINTR) return false;
     }
+}
+
+// What holds of a socket now, of `events`, errors and a complete end.
+short stateOf(int socket, short events) {
+    pollfd p{socket, events, 0};
+    return poll(&p, 1, 0) > 0 ? p.revents : short(0);
 }
 
 void addressOf(int socket, bool remote, std::string& ip, int& port) {
@@ -78,14 +88,27 @@ bool Connection::awaitRequest() {
     if (m_buffer.empty() && !waitFor(m_socket, POLLIN, Clock::now() + m_limits.idle)) return false;
     m_deadline = Clock::now() + m_limits.request;
     m_budget = kHeaderBytes + m_limits.bodyBytes;
+    m_probed = 0;
+    m_nextProbe = {};
+    m_probePause = {};
     return !stopping() && (!m_buffer.empty() || fill());
 }
 
 bool Connection::gone() const {
-    if (stopping()) return true;
-    char byte;
-    const ssize_t n = recv(m_socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-    return n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+    return stopping() || (stateOf(m_socket, 0) & (POLLERR | POLLHUP)) != 0;
+}
+
+bool Connection::probeDue() {
+    if (!(stateOf(m_socket, POLLRDHUP) & POLLRDHUP) || Clock::now() < m_nextProbe) return false;
+    m_probePause = std::max(kFirstProbePause, 2 * m_probePause);
+    m_nextProbe = Clock::now() + m_probePause;
+    return true;
+}
+
+void Connection::probe() {
+    if (m_probed == kReplyBegins.size()) return;
+    const ssize_t n = send(m_socket, &kReplyBegins[m_probed], 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n == 1) ++m_probed;
 }
 
 bool Connection::is_readable() const {
@@ -119,7 +142,7 @@ ssize_t Connection::read(char* to, size_t size) {
 
 ssize_t Connection::write(const char* from, size_t size) {
     Clock::time_point deadline = Clock::now() + m_limits.write;
-    size_t done = 0;
+    size_t done = std::min(size, std::exchange(m_probed, 0));  // the client has these bytes
     while (done < size) {
         if (stopping()) deadline = std::min(deadline, Clock::now() + kLastWrite);
         const Clock::time_point slice = std::min(deadline, Clock::now() + kLastWrite);

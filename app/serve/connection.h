@@ -37,8 +37,16 @@ public:
     // After an error the rest of what the client sends is not looked at.
     void closeAfterReply() { m_closing = true; }
     bool closing() const { return m_closing; }
-    // The client has hung up, or the server is ending.
+    // The client is known to have hung up, or the server is ending. A client that has only ended
+    // its sending side still waits for its reply and is not gone.
     bool gone() const;
+    // Whether it is time to write something to a client that has ended its sending side: only an
+    // answer to that tells one that waits from one that has hung up. At once, then ever more
+    // seldom.
+    bool probeDue();
+    // For a reply that has not begun: sends the next byte of "HTTP/1.1 ", with which every reply
+    // begins. The reply itself then goes on after what was sent.
+    void probe();
     bool stopping() const { return m_stopping.load(std::memory_order_relaxed); }
     // Ends our side and reads on for a moment, so that the reply is not lost with unread input.
     void linger();
@@ -60,6 +68,9 @@ private:
     Clock::time_point m_deadline;  // of the request that arrives
     size_t m_budget = 0;           // bytes it may still have
     bool m_closing = false;
+    size_t m_probed = 0;            // bytes of the reply that were sent as probes
+    Clock::time_point m_nextProbe;  // of the request that is answered
+    std::chrono::milliseconds m_probePause{0};
     std::string m_buffer;  // read and not asked for
     size_t m_at = 0;
 };

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/serve/generation.h"
 
+#include <algorithm>
 #include <condition_variable>
 #include <iterator>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 namespace colibri::serve {
@@ -16,6 +18,9 @@ struct Generation::Shared {
     std::mutex mutex;
     std::condition_variable changed;
     Piece piece;                                 // not taken yet
+    std::optional<PromptProgress> progress;      // not taken yet; the newest
+    uint32_t cached = 0;                         // prompt tokens
+    std::optional<Clock::time_point> begun;      // the engine, with the prompt
     std::vector<std::vector<Logprob>> logprobs;  // of tokens that gave no text yet
     size_t shown = 0;                            // bytes of text so far
     bool done = false;
@@ -31,7 +36,7 @@ Generation::Generation(Engine& engine, Connection& connection)
     : m_engine(engine), m_connection(connection), m_shared(std::make_shared<Shared>()) {}
 
 Result<std::unique_ptr<Generation>> Generation::start(Engine& engine, Request request,
-                                                      Connection& connection) {
+                                                      Connection& connection, bool progress) {
     std::unique_ptr<Generation> g(new Generation(engine, connection));
     RequestCallbacks callbacks;
     // The connection is there until onDone has been called: the destructor waits for it.
@@ -46,6 +51,19 @@ Result<std::unique_ptr<Generation>> Generation::start(Engine& engine, Request re
         s->changed.notify_all();
         return true;
     };
+    if (progress)
+        callbacks.onPrefill = [s = g->m_shared](uint32_t done, uint32_t total) {
+            std::lock_guard lock(s->mutex);
+            const Clock::time_point now = Clock::now();
+            if (!s->begun) {
+                s->begun = now;
+                s->cached = done;
+            }
+            const auto time =
+                std::chrono::duration_cast<std::chrono::milliseconds>(now - *s->begun);
+            s->progress = {total, s->cached, done, time.count()};
+            s->changed.notify_all();
+        };
     callbacks.onDone = [s = g->m_shared](RequestResult result) {
         std::lock_guard lock(s->mutex);
         // What was held back as the possible beginning of a stop string.
@@ -75,17 +93,31 @@ const RequestResult& Generation::finish() {
     return m_shared->result;
 }
 
-bool Generation::next(Piece& piece) {
-    std::unique_lock lock(m_shared->mutex);
-    const auto ready = [this] { return m_shared->done || !m_shared->piece.empty(); };
-    while (!m_shared->changed.wait_for(lock, kLook, ready)) {
-        if (!m_connection.gone()) continue;
-        lock.unlock();
-        m_engine.cancel(m_id);  // a prompt under way ends too
-        lock.lock();
+Generation::News Generation::wait(Clock::time_point until) {
+    Shared& s = *m_shared;
+    std::unique_lock lock(s.mutex);
+    const auto ready = [&s] { return s.done || s.progress || !s.piece.empty(); };
+    while (!s.changed.wait_until(lock, std::min(until, Clock::now() + kLook), ready)) {
+        if (m_connection.gone()) {
+            lock.unlock();
+            m_engine.cancel(m_id);  // a prompt under way ends too
+            lock.lock();
+        } else if (Clock::now() >= until || m_connection.probeDue()) {
+            return News::Silence;
+        }
     }
-    piece = std::exchange(m_shared->piece, {});
-    return !piece.empty();
+    if (s.progress) return News::Progress;
+    return s.piece.empty() ? News::End : News::Text;
+}
+
+Generation::Piece Generation::takePiece() {
+    std::lock_guard lock(m_shared->mutex);
+    return std::exchange(m_shared->piece, {});
+}
+
+PromptProgress Generation::takeProgress() {
+    std::lock_guard lock(m_shared->mutex);
+    return std::exchange(m_shared->progress, {}).value_or(PromptProgress());
 }
 
 }  // namespace colibri::serve

@@ -12,11 +12,18 @@
 
 namespace colibri::serve {
 
+// How far a prompt is. `processed` includes `cached`, the tokens found in the KV cache.
+struct PromptProgress {
+    uint32_t total = 0, cached = 0, processed = 0;
+    int64_t timeMs = 0;  // since the engine began with the prompt
+};
+
 class Generation {
 public:
-    // `engine` and `connection` must outlive this. Errors: as of Engine::submit.
+    // `engine` and `connection` must outlive this. `progress`: of the prompt, is wanted. Errors: as
+    // of Engine::submit.
     static Result<std::unique_ptr<Generation>> start(Engine& engine, Request request,
-                                                     Connection& connection);
+                                                     Connection& connection, bool progress);
     ~Generation() { finish(); }
 
     struct Piece {
@@ -27,8 +34,16 @@ public:
 
         bool empty() const { return text.empty() && logprobs.empty(); }
     };
-    // Waits until there is more, which replaces `piece`, or the request has ended (false).
-    bool next(Piece& piece);
+    enum class News {
+        Text,      // takePiece() has it
+        Progress,  // takeProgress() has it
+        Silence,   // none until the given time, or the client needs a byte (Connection::probeDue)
+        End,       // finish() does not wait
+    };
+    // Waits for what comes next.
+    News wait(Clock::time_point until);
+    Piece takePiece();
+    PromptProgress takeProgress();
     // Cancels what is not at its end and waits for that, at most about one token.
     const RequestResult& finish();
 

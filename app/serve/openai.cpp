@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/serve/openai.h"
 
+#include <charconv>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -14,47 +15,8 @@ namespace {
 using Plain = nlohmann::json;
 
 constexpr size_t kMaxStops = 16;
+constexpr double kMaxBias = 100;  // of a logit
 constexpr int64_t kMaxInt = std::numeric_limits<int>::max();
-
-// Fields whose other values would change the reply in a way this server has not.
-struct Refused {
-    const char* key;
-    std::vector<Plain> harmless;
-};
-const std::vector<Refused>& refused() {
-    static const std::vector<Refused> rows = {
-        {"n", {1}},
-        {"best_of", {1}},
-        {"echo", {false}},
-        {"suffix", {""}},
-        {"logit_bias", {Plain::object()}},
-        {"presence_penalty", {0, 0.0}},
-        {"frequency_penalty", {0, 0.0}},
-        {"tools", {Plain::array()}},
-        {"tool_choice", {"none", "auto"}},
-        {"functions", {Plain::array()}},
-        {"response_format", {Plain{{"type", "text"}}}},
-        {"modalities", {Plain::array({"text"})}},
-        {"audio", {}},
-    };
-    return rows;
-}
-
-Status checkRefused(const Fields& fields) {
-    for (const Refused& row : refused()) {
-        const Plain* value = fields.find(row.key);
-        if (!value) continue;
-        if (std::find(row.harmless.begin(), row.harmless.end(), *value) != row.harmless.end()) {
-            continue;
-        }
-        std::string hint = "Leave it out";
-        for (const Plain& other : row.harmless) hint += " or use " + other.dump();
-        return Status(
-            Code::Unsupported,
-            std::string(row.key) + ": " + value->dump().substr(0, 60) + " is not supported", hint);
-    }
-    return {};
-}
 
 void readStops(Fields& fields, Request& request) {
     const Plain* stop = fields.find("stop");
@@ -72,6 +34,33 @@ void readStops(Fields& fields, Request& request) {
     }
 }
 
+// {"TOKEN ID": bias}
+void readLogitBias(Fields& fields, Sampling& s) {
+    const Plain* given = fields.find("logit_bias");
+    if (!given) return;
+    if (!given->is_object()) return fields.fail("logit_bias: not an object of token ids");
+    for (const auto& [key, value] : given->items()) {
+        int32_t id = 0;
+        const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
+        const double bias = value.is_number() ? value.get<double>() : std::nan("");
+        if (error != std::errc() || end != key.data() + key.size() || id < 0) {
+            return fields.fail("logit_bias: \"" + key.substr(0, 60) + "\" is not a token id");
+        }
+        if (!(std::fabs(bias) <= kMaxBias)) {
+            return fields.fail("logit_bias of token " + key + ": not a number from -100 to 100");
+        }
+        s.logitBias.emplace_back(id, float(bias));
+    }
+}
+
+uint64_t readSeed(Fields& fields) {
+    const int64_t seed = fields.integer("seed", std::numeric_limits<int64_t>::min(),
+                                        std::numeric_limits<int64_t>::max(), -1);
+    if (seed != -1) return uint64_t(seed);
+    std::random_device random;
+    return uint64_t(random()) << 32 | random();
+}
+
 void readSampling(Fields& fields, const ModelConfig& model, Sampling& s) {
     s.temperature =
         float(fields.number("temperature", 0, 100, model.temperature >= 0 ? model.temperature : 1));
@@ -79,14 +68,40 @@ void readSampling(Fields& fields, const ModelConfig& model, Sampling& s) {
     s.topK = int(fields.integer("top_k", -1, kMaxInt, std::max(0, model.topKSampling)));
     s.topK = std::max(s.topK, 0);  // -1 means off to some clients
     s.minP = float(fields.number("min_p", 0, 1, 0));
-    s.repetitionPenalty = float(fields.number("repetition_penalty", 0, 100, 1));
-    if (fields.has("seed")) {
-        s.seed = uint64_t(fields.integer("seed", std::numeric_limits<int64_t>::min(),
-                                         std::numeric_limits<int64_t>::max()));
-    } else {
-        std::random_device random;
-        s.seed = uint64_t(random()) << 32 | random();
+    const char* key = fields.has("repetition_penalty") ? "repetition_penalty" : "repeat_penalty";
+    s.repetitionPenalty = float(fields.number(key, 0, 100, 1));
+    s.presencePenalty = float(fields.number("presence_penalty", -kMaxBias, kMaxBias, 0));
+    s.frequencyPenalty = float(fields.number("frequency_penalty", -kMaxBias, kMaxBias, 0));
+    readLogitBias(fields, s);
+    s.seed = readSeed(fields);
+}
+
+// -1: as many as the context holds.
+void readMaxTokens(Fields& fields, int64_t contextLength, int defaultMaxTokens, Request& request) {
+    const char* key = fields.has("max_completion_tokens") ? "max_completion_tokens"
+                      : fields.has("max_tokens")          ? "max_tokens"
+                                                          : "n_predict";
+    const int64_t given = fields.integer(key, -1, kMaxInt, defaultMaxTokens);
+    if (given == 0)
+        fields.fail(std::string(key) + ": 0 is not a number of tokens, nor -1 for no limit");
+    request.maxTokens = int(given == -1 ? std::min(contextLength, kMaxInt) : given);
+}
+
+void readStream(Fields& fields, ApiRequest& out) {
+    out.stream = fields.flag("stream", false);
+    out.progress = fields.flag("return_progress", false) && out.stream;
+    const Plain* given = fields.find("stream_options");
+    if (!given) return;
+    if (!given->is_object()) return fields.fail("stream_options: not an object");
+    Fields options(*given, "stream_options");
+    out.includeUsage = options.flag("include_usage", false);
+    for (const auto& [key, value] : given->items()) {
+        // Padding against listeners: nothing of it belongs to the reply.
+        if (key == "include_usage" || key == "include_obfuscation" || value.is_null()) continue;
+        if (value != false)
+            options.fail(key.substr(0, 60) + " is not supported", Code::Unsupported);
     }
+    if (!options.status().ok()) fields.fail(options.status().message());
 }
 
 // A chat says logprobs: true, and how many likely ones apart; a completion says only the latter.
@@ -103,22 +118,14 @@ void readLogprobs(Fields& fields, ApiRequest& out) {
 }
 
 // All that chats and completions have in common, but the prompt.
-void readCommon(Fields& fields, const ModelConfig& model, int defaultMaxTokens, ApiRequest& out) {
+void readCommon(Fields& fields, const Engine& engine, int defaultMaxTokens, ApiRequest& out) {
     out.model = fields.text("model", "");
-    out.stream = fields.flag("stream", false);
-    if (const Plain* options = fields.find("stream_options")) {
-        if (!options->is_object()) fields.fail("stream_options: not an object");
-        const auto usage = options->find("include_usage");
-        out.includeUsage = options->is_object() && usage != options->end() && usage->is_boolean() &&
-                           usage->get<bool>();
-        if (!out.stream) fields.fail("stream_options: only with \"stream\": true");
-    }
-    readSampling(fields, model, out.request.sampling);
+    readStream(fields, out);
+    readSampling(fields, engine.config(), out.request.sampling);
     readStops(fields, out.request);
     out.request.ignoreEos = fields.flag("ignore_eos", false);
     readLogprobs(fields, out);
-    const char* key = fields.has("max_completion_tokens") ? "max_completion_tokens" : "max_tokens";
-    out.request.maxTokens = int(fields.integer(key, 1, kMaxInt, defaultMaxTokens));
+    readMaxTokens(fields, engine.contextLength(), defaultMaxTokens, out.request);
 }
 
 // A message's content as the templates know it: one string.
@@ -202,6 +209,8 @@ Result<std::vector<int32_t>> completionPrompt(const Engine& engine, const Plain*
     return ids;
 }
 
+}  // namespace
+
 Result<Plain> parseBody(std::string_view body) {
     constexpr const char* kHint = "Send one JSON object";
     Result<Plain> parsed = parseJson(body, "body");
@@ -210,22 +219,17 @@ Result<Plain> parseBody(std::string_view body) {
     return parsed;
 }
 
-}  // namespace
-
 std::string modelId(const Engine& engine) {
     const std::string& name = engine.config().name;
     return name.empty() ? engine.info().dir.filename().string() : name;
 }
 
-Result<ApiRequest> parseChatRequest(const Engine& engine, std::string_view body,
+Result<ApiRequest> parseChatRequest(const Engine& engine, const nlohmann::json& body,
                                     int defaultMaxTokens) {
-    Result<Plain> parsed = parseBody(body);
-    if (!parsed.ok()) return parsed.status();
-    Fields fields(*parsed, "body");
-    COLIBRI_TRY(checkRefused(fields));
+    Fields fields(body, "body");
     ApiRequest out;
     out.chat = true;
-    readCommon(fields, engine.config(), defaultMaxTokens, out);
+    readCommon(fields, engine, defaultMaxTokens, out);
     const Plain* list = fields.array("messages");
     COLIBRI_TRY(fields.status());
     if (list->empty()) return Status(Code::BadInput, "body: \"messages\" is empty");
@@ -241,14 +245,11 @@ Result<ApiRequest> parseChatRequest(const Engine& engine, std::string_view body,
     return out;
 }
 
-Result<ApiRequest> parseCompletionRequest(const Engine& engine, std::string_view body,
+Result<ApiRequest> parseCompletionRequest(const Engine& engine, const nlohmann::json& body,
                                           int defaultMaxTokens) {
-    Result<Plain> parsed = parseBody(body);
-    if (!parsed.ok()) return parsed.status();
-    Fields fields(*parsed, "body");
-    COLIBRI_TRY(checkRefused(fields));
+    Fields fields(body, "body");
     ApiRequest out;
-    readCommon(fields, engine.config(), defaultMaxTokens, out);
+    readCommon(fields, engine, defaultMaxTokens, out);
     COLIBRI_TRY(fields.status());
     Result<std::vector<int32_t>> prompt = completionPrompt(engine, fields.find("prompt"));
     if (!prompt.ok()) return prompt.status();

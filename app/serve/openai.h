@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The OpenAI API's JSON: from a body to a request, from a result to a reply. Pure functions.
 //
-// Beyond that API, top_k, min_p, repetition_penalty and ignore_eos are understood. What changes a
-// reply and is not supported is refused by name (n over 1, tools, ...); what does not is passed
-// over. The reasoning of a chat's reply is "reasoning_content" beside "content", its tags in
-// neither. With logprobs there is one entry for each generated token, those of a stop string and
-// the end of the sequence too, and up to 20 likeliest ones with each.
+// Which parameters are understood stands in parameters.cpp. The reasoning of a chat's reply is
+// "reasoning_content" beside "content", its tags in neither. With logprobs there is one entry for
+// each generated token, those of a stop string and the end of the sequence too, and up to 20
+// likeliest ones with each.
 #pragma once
 
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 
+#include "app/serve/api_error.h"
 #include "app/serve/generation.h"
 #include "app/serve/logprobs_json.h"
 #include "engine/run/engine.h"
@@ -25,20 +25,20 @@ struct ApiRequest {
     Request request;
     bool stream = false;
     bool includeUsage = false;  // a last chunk with the counts
+    bool progress = false;      // chunks that tell how far the prompt is
     bool inReasoning = false;   // the chat's prompt ends with the tag that begins it
 };
 
+// A JSON object. Errors: BadInput.
+Result<nlohmann::json> parseBody(std::string_view text);
+
 // Errors: InvalidArgument, BadInput and Unsupported for what the client got wrong.
-Result<ApiRequest> parseChatRequest(const Engine& engine, std::string_view body,
+Result<ApiRequest> parseChatRequest(const Engine& engine, const nlohmann::json& body,
                                     int defaultMaxTokens);
-Result<ApiRequest> parseCompletionRequest(const Engine& engine, std::string_view body,
+Result<ApiRequest> parseCompletionRequest(const Engine& engine, const nlohmann::json& body,
                                           int defaultMaxTokens);
 
 std::string modelId(const Engine& engine);
-
-// HTTP status of a failed request, and the body that says so.
-int httpStatusOf(Code code);
-std::string errorBody(int httpStatus, const std::string& message);
 
 // One reply, whole or in chunks.
 class ReplyWriter {
@@ -50,14 +50,17 @@ public:
 
     // Server-sent events, each "data: {...}\n\n".
     std::string first() const;  // a chat's role; empty for a completion
+    std::string progress(const PromptProgress& progress) const;
     std::string piece(const Generation::Piece& piece);
     std::string last(const RequestResult& result);  // reason, counts, [DONE]
-    static std::string failure(int httpStatus, const std::string& message);
+    static std::string failure(const ApiError& error);
+    // A comment, which clients pass over: proxies and clients hang up on a silent stream.
+    static std::string keepAlive() { return ": the reply is being computed\n\n"; }
 
 private:
     Json head(const char* object) const;
     Json logprobs(std::span<const TokenLogprobs> tokens);
-    std::string chunk(Json delta, Json logprobs, Json finishReason) const;
+    Json chunk(Json delta, Json logprobs, Json finishReason) const;
 
     const Tokenizer* m_tokenizer;
     CompletionLogprobs m_completionLogprobs;

@@ -30,18 +30,6 @@ Json usage(const RequestResult& r) {
             {"prompt_tokens_details", {{"cached_tokens", r.cachedTokens}}}};
 }
 
-Json errorJson(int status, const std::string& message) {
-    const char* type = status == 401   ? "authentication_error"
-                       : status == 429 ? "rate_limit_error"
-                       : status >= 500 ? "server_error"
-                                       : "invalid_request_error";
-    const Json code = status == 401   ? Json("invalid_api_key")
-                      : status == 404 ? Json("not_found")
-                      : status == 429 ? Json("rate_limit_exceeded")
-                                      : Json(nullptr);
-    return {{"error", {{"message", message}, {"type", type}, {"param", nullptr}, {"code", code}}}};
-}
-
 Json deltaOf(ReplySplitter::Piece piece) {
     Json delta = Json::object();
     if (!piece.reasoning.empty()) delta["reasoning_content"] = std::move(piece.reasoning);
@@ -55,25 +43,6 @@ std::string randomId() {
 }
 
 }  // namespace
-
-int httpStatusOf(Code code) {
-    switch (code) {
-        case Code::InvalidArgument:
-        case Code::BadInput:
-        case Code::Unsupported:
-            return 400;
-        case Code::Busy:
-            return 429;
-        case Code::Cancelled:
-            return 503;
-        default:
-            return 500;
-    }
-}
-
-std::string errorBody(int status, const std::string& message) {
-    return text(errorJson(status, message));
-}
 
 ReplyWriter::ReplyWriter(const ApiRequest& request, std::string model, const Tokenizer* tokenizer)
     : m_tokenizer(tokenizer),
@@ -122,7 +91,7 @@ std::string ReplyWriter::whole(const RequestResult& r) {
     return text(json);
 }
 
-std::string ReplyWriter::chunk(Json delta, Json logprobs, Json reason) const {
+Json ReplyWriter::chunk(Json delta, Json logprobs, Json reason) const {
     Json json = head(m_chat ? "chat.completion.chunk" : "text_completion");
     Json choice = {{"index", 0}};
     choice[m_chat ? "delta" : "text"] = std::move(delta);
@@ -130,28 +99,35 @@ std::string ReplyWriter::chunk(Json delta, Json logprobs, Json reason) const {
     choice["finish_reason"] = std::move(reason);
     json["choices"] = Json::array({std::move(choice)});
     if (m_includeUsage) json["usage"] = nullptr;
-    return event(json);
+    return json;
 }
 
 std::string ReplyWriter::first() const {
     if (!m_chat) return {};
-    return chunk({{"role", "assistant"}, {"content", ""}}, nullptr, nullptr);
+    return event(chunk({{"role", "assistant"}, {"content", ""}}, nullptr, nullptr));
+}
+
+std::string ReplyWriter::progress(const PromptProgress& p) const {
+    Json json = chunk(m_chat ? Json::object() : Json(""), nullptr, nullptr);
+    json["prompt_progress"] = {
+        {"total", p.total}, {"cache", p.cached}, {"processed", p.processed}, {"time_ms", p.timeMs}};
+    return event(json);
 }
 
 std::string ReplyWriter::piece(const Generation::Piece& piece) {
     Json entries = logprobs(piece.logprobs);
-    if (!m_chat) return chunk(piece.text, std::move(entries), nullptr);
+    if (!m_chat) return event(chunk(piece.text, std::move(entries), nullptr));
     Json delta = deltaOf(m_splitter.add(piece.text));
     if (delta.empty() && entries.is_null()) return {};  // perhaps the beginning of a tag
-    return chunk(std::move(delta), std::move(entries), nullptr);
+    return event(chunk(std::move(delta), std::move(entries), nullptr));
 }
 
 std::string ReplyWriter::last(const RequestResult& r) {
     std::string out;
     if (Json rest = m_chat ? deltaOf(m_splitter.finish()) : Json::object(); !rest.empty()) {
-        out = chunk(std::move(rest), nullptr, nullptr);
+        out = event(chunk(std::move(rest), nullptr, nullptr));
     }
-    out += chunk(m_chat ? Json::object() : Json(""), nullptr, finishReason(r.stop));
+    out += event(chunk(m_chat ? Json::object() : Json(""), nullptr, finishReason(r.stop)));
     if (m_includeUsage) {
         Json json = head(m_chat ? "chat.completion.chunk" : "text_completion");
         json["choices"] = Json::array();
@@ -161,8 +137,8 @@ std::string ReplyWriter::last(const RequestResult& r) {
     return out + "data: [DONE]\n\n";
 }
 
-std::string ReplyWriter::failure(int status, const std::string& message) {
-    return event(errorJson(status, message));
+std::string ReplyWriter::failure(const ApiError& error) {
+    return event(errorJson(error));
 }
 
 }  // namespace colibri::serve

@@ -7,8 +7,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "app/serve/api_server.h"
@@ -45,6 +47,33 @@ inline Json chatBody(const std::string& text, int tokens, bool stream = false) {
             {"stream", stream}};
 }
 
+// A request that keeps a batch of one busy until it is let go, so that the next one waits.
+class Blocker {
+public:
+    static Knobs knobs() {
+        return {{KnobId::MaxBatch, 1},
+                {KnobId::BatchTimeout, 0},
+                {KnobId::LinkLimit, 1},
+                {KnobId::ExpertCacheSize, 1}};
+    }
+    explicit Blocker(const Served& served)
+        : m_served(served), m_pending(*served.engine, greedyRequest({1, 2, 3}, 1500)) {
+        while (served.engine->batchStats().active == 0) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+    }
+    ~Blocker() { letGo(); }
+    void letGo() {
+        m_served.engine->applyKnob(KnobId::LinkLimit, 0);  // what waited is quick now
+        m_served.engine->cancel(m_pending.id());
+        m_pending.wait();
+    }
+
+private:
+    const Served& m_served;
+    Pending m_pending;
+};
+
 // The payloads of "data: ..." lines.
 inline std::vector<std::string> eventsOf(const std::string& body) {
     std::vector<std::string> events;
@@ -77,8 +106,9 @@ public:
         return ::send(m_socket, bytes.data(), bytes.size(), MSG_NOSIGNAL) == ssize_t(bytes.size());
     }
     void endSending() { shutdown(m_socket, SHUT_WR); }
-    void post(const std::string& path, const std::string& body) {
-        send("POST " + path + " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n" +
+    void post(const std::string& path, const std::string& body,
+              const std::string& version = "HTTP/1.1\r\nHost: localhost") {
+        send("POST " + path + " " + version + "\r\nContent-Type: application/json\r\n" +
              "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body);
     }
     // Until `end` has come, or the server has closed (all of it).

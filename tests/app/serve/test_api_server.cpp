@@ -221,7 +221,7 @@ private slots:
         row(R"({"stop":[1]})", 400, "stop");
         row(R"({"stop":""})", 400, "stop");
         row(R"({"stream":"yes"})", 400, "stream");
-        row(R"({"stream_options":{}})", 400, "stream_options");
+        row(R"({"stream_options":5})", 400, "stream_options");
     }
     void wrongRequestsAreExplained() {
         QFETCH(QByteArray, patch);

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/serve/access.h"
+
+#include <arpa/inet.h>
+
+#include <algorithm>
+
+#include "engine/text/unicode.h"
+
+namespace colibri::serve {
+
+namespace {
+
+constexpr size_t kToldBytes = 100;  // of a name that somebody sent
+
+std::string lower(std::string_view text) {
+    std::string out(text);
+    for (char& c : out) {
+        if (c >= 'A' && c <= 'Z') c = char(c - 'A' + 'a');
+    }
+    return out;
+}
+
+bool isDigits(std::string_view text) {
+    return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
+}
+
+// Of a Host header: "localhost:8080", "[::1]:8080". What follows the name is a port or belongs to
+// the name.
+std::string_view withoutPort(std::string_view host) {
+    const size_t bracket = host.find(']');
+    const size_t colon = host.find(':', bracket == host.npos ? 0 : bracket);
+    return colon == host.npos || !isDigits(host.substr(colon + 1)) ? host : host.substr(0, colon);
+}
+
+// "http://HOST:PORT" -> "HOST:PORT"; empty for what has not this form.
+std::string_view hostOfOrigin(std::string_view origin) {
+    const size_t scheme = origin.find("://");
+    return scheme == origin.npos ? std::string_view() : origin.substr(scheme + 3);
+}
+
+// As browsers write it: in lower case, without the port that its scheme implies.
+std::string plainOrigin(std::string_view given) {
+    std::string origin = lower(given);
+    if (origin.ends_with('/')) origin.pop_back();
+    for (const auto& [scheme, port] : {std::pair{"http://", ":80"}, {"https://", ":443"}}) {
+        if (origin.starts_with(scheme) && origin.ends_with(port)) {
+            origin.resize(origin.size() - std::string_view(port).size());
+        }
+    }
+    return origin;
+}
+
+bool isName(std::string_view text) {
+    return !text.empty() && text.find_first_of(" \t\r\n/?#@,;\"\\") == text.npos;
+}
+
+std::string told(std::string_view name) {
+    return "\"" + text::toValidUtf8(name.substr(0, kToldBytes)) + "\"";
+}
+
+// Takes as long for every wrong key of a length.
+bool sameKey(const std::string& expected, const std::string& given) {
+    size_t difference = expected.size() ^ given.size();
+    for (size_t i = 0; i < given.size(); ++i) {
+        difference |= size_t(uint8_t(given[i]) ^ uint8_t(expected[i % expected.size()]));
+    }
+    return difference == 0;
+}
+
+}  // namespace
+
+bool isLoopback(std::string_view host) {
+    if (host == "localhost" || host == "::1" || host == "[::1]") return true;
+    // A name may begin like an address: "127.0.0.1.example.org".
+    in_addr address{};
+    return inet_pton(AF_INET, std::string(host).c_str(), &address) == 1 &&
+           ntohl(address.s_addr) >> 24 == 127 && host.find('\0') == host.npos;
+}
+
+Status Access::check(const AccessOptions& options) {
+    for (const std::string& given : options.corsOrigins) {
+        // "null" is what browsers send for a local file, and for the frames of any site.
+        if (given == "*" || given == "null") {
+            if (!options.apiKey.empty()) continue;
+            return Status(Code::InvalidArgument,
+                          "the origin " + told(given) + " lets any web page use this server",
+                          "Give an API key with it, or name the pages' own origin");
+        }
+        if (!isName(hostOfOrigin(plainOrigin(given)))) {
+            return Status(Code::InvalidArgument, told(given) + " is not the origin of a web page",
+                          "Write it as http://HOST:PORT, without a path");
+        }
+    }
+    for (const std::string& host : options.allowedHosts) {
+        if (!isName(host) || withoutPort(host) != host) {
+            return Status(Code::InvalidArgument, told(host) + " is not the name of a host",
+                          "Write the name alone, without a scheme, port or path");
+        }
+    }
+    return {};
+}
+
+Access::Access(AccessOptions options) : m_options(std::move(options)) {
+    for (std::string& origin : m_options.corsOrigins) origin = plainOrigin(origin);
+    for (std::string& host : m_options.allowedHosts) host = lower(host);
+}
+
+bool Access::admitsHost(std::string_view given) const {
+    const std::string host = lower(withoutPort(given));
+    const std::vector<std::string>& allowed = m_options.allowedHosts;
+    return isLoopback(host) || std::find(allowed.begin(), allowed.end(), host) != allowed.end();
+}
+
+bool Access::admitsOrigin(std::string_view given) const {
+    const std::string origin = lower(given);
+    const std::string_view host = hostOfOrigin(origin);
+    if (!host.empty() && admitsHost(host)) return true;
+    return std::any_of(m_options.corsOrigins.begin(), m_options.corsOrigins.end(),
+                       [&](const std::string& known) { return known == "*" || known == origin; });
+}
+
+std::optional<Access::Refusal> Access::refuseNames(const httplib::Request& request) const {
+    const std::string host = request.get_header_value("Host");
+    // HTTP/1.0 knows no Host; every browser sends one.
+    const bool noHost = !request.has_header("Host") && request.version == "HTTP/1.0";
+    if (m_options.apiKey.empty() && !noHost && !admitsHost(host)) {
+        return Refusal{403, "this server does not answer to the name " + told(withoutPort(host)) +
+                                ". Start it with --allowed-host NAME to admit the name, or with "
+                                "--api-key KEY to admit every name"};
+    }
+    const std::string origin = request.get_header_value("Origin");
+    const bool keyDecides = !m_options.apiKey.empty() && !isPreflight(request);
+    if (!keyDecides && !origin.empty() && !admitsOrigin(origin)) {
+        return Refusal{403, "pages of the origin " + told(origin) +
+                                " may not use this server. Start it with --cors-origin ORIGIN to "
+                                "admit them"};
+    }
+    return {};
+}
+
+std::optional<Access::Refusal> Access::refuse(const httplib::Request& request) const {
+    if (std::optional<Refusal> refusal = refuseNames(request)) return refusal;
+    // A preflight carries no key.
+    if (m_options.apiKey.empty() || request.path == "/health" || isPreflight(request)) return {};
+    const std::string given = request.get_header_value("Authorization");
+    constexpr std::string_view kScheme = "Bearer ";
+    if (given.starts_with(kScheme) && sameKey(m_options.apiKey, given.substr(kScheme.size()))) {
+        return {};
+    }
+    return Refusal{401, "the API key is missing or wrong. Send \"Authorization: Bearer KEY\""};
+}
+
+bool Access::isPreflight(const httplib::Request& request) {
+    return request.method == "OPTIONS" && request.has_header("Origin") &&
+           request.has_header("Access-Control-Request-Method");
+}
+
+void Access::answerPreflight(const httplib::Request& request, httplib::Response& response) {
+    response.status = 204;
+    response.set_header("Access-Control-Allow-Methods", "GET, HEAD, POST, OPTIONS");
+    // Client libraries send headers of their own; none of them has a meaning here.
+    const std::string asked = request.get_header_value("Access-Control-Request-Headers");
+    response.set_header("Access-Control-Allow-Headers",
+                        asked.empty() ? "Authorization, Content-Type" : asked);
+    response.set_header("Access-Control-Max-Age", "7200");
+    if (request.get_header_value("Access-Control-Request-Private-Network") == "true") {
+        response.set_header("Access-Control-Allow-Private-Network", "true");
+    }
+}
+
+void Access::addHeaders(const httplib::Request& request, httplib::Response& response) const {
+    response.set_header("Vary", "Origin");  // also where there is none: caches keep them apart
+    const std::string origin = request.get_header_value("Origin");
+    if (origin.empty() || !admitsOrigin(origin)) return;
+    response.set_header("Access-Control-Allow-Origin", origin);
+    response.set_header("Access-Control-Expose-Headers", "Allow, Retry-After, WWW-Authenticate");
+}
+
+}  // namespace colibri::serve

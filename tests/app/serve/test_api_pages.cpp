@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Web pages as clients: preflights, CORS headers, and who is admitted by which option.
+#include <QtTest>
+
+#include "tests/app/serve/serve_fixture.h"
+
+using namespace colibri;
+using namespace colibri::test;
+
+class TestApiPages : public QObject {
+    Q_OBJECT
+
+    static constexpr const char* kChat = "/v1/chat/completions";
+    static constexpr const char* kAllow = "Access-Control-Allow-Origin";
+
+    static httplib::Result preflight(httplib::Client& client, const std::string& origin,
+                                     const std::string& path = kChat) {
+        return client.Options(path, {{"Origin", origin},
+                                     {"Access-Control-Request-Method", "POST"},
+                                     {"Access-Control-Request-Headers",
+                                      "authorization,content-type,x-stainless-os"}});
+    }
+    static std::string messageOf(const httplib::Result& reply) {
+        return Json::parse(reply->body)["error"]["message"];
+    }
+
+private slots:
+    void preflightsAreAnswered_data() {
+        QTest::addColumn<QByteArray>("key");
+        QTest::newRow("no key") << QByteArray();
+        QTest::newRow("key") << QByteArray("secret");
+    }
+    void preflightsAreAnswered() {
+        QFETCH(QByteArray, key);
+        serve::ApiOptions options;
+        options.apiKey = key.toStdString();
+        const Served served({}, options);
+        httplib::Client client = served.client();
+        for (const char* path : {kChat, "/v1/completions", "/v1/models", "/health"}) {
+            const auto reply = preflight(client, "http://localhost:3000", path);
+            QCOMPARE(reply->status, 204);
+            QCOMPARE(reply->body, std::string());
+            QVERIFY(!reply->has_header("Content-Length"));
+            QCOMPARE(reply->get_header_value(kAllow), std::string("http://localhost:3000"));
+            QVERIFY(reply->get_header_value("Access-Control-Allow-Methods").find("POST") !=
+                    std::string::npos);
+            QCOMPARE(reply->get_header_value("Access-Control-Allow-Headers"),
+                     std::string("authorization,content-type,x-stainless-os"));
+            QVERIFY(std::stoi(reply->get_header_value("Access-Control-Max-Age")) > 0);
+            QVERIFY(reply->get_header_value("Vary").find("Origin") != std::string::npos);
+            QVERIFY(!reply->has_header("Access-Control-Allow-Private-Network"));
+        }
+        const auto inside =
+            client.Options(kChat, {{"Origin", "http://127.0.0.1"},
+                                   {"Access-Control-Request-Method", "POST"},
+                                   {"Access-Control-Request-Private-Network", "true"}});
+        QCOMPARE(inside->get_header_value("Access-Control-Allow-Private-Network"),
+                 std::string("true"));
+        // Others are told how they would be admitted, and their browser reads nothing of it.
+        const auto foreign = preflight(client, "https://evil.example");
+        QCOMPARE(foreign->status, 403);
+        QVERIFY(!foreign->has_header(kAllow));
+        QVERIFY2(messageOf(foreign).find("--cors-origin") != std::string::npos,
+                 foreign->body.c_str());
+        // One that is no preflight.
+        QCOMPARE(client.Options(kChat, {{"Authorization", "Bearer secret"}})->status, 405);
+    }
+
+    void repliesMayBeReadByAdmittedPages() {
+        const Served served;
+        httplib::Client client = served.client();
+        const std::string origin = "http://127.0.0.1:5173";
+        for (const bool stream : {false, true}) {
+            const auto reply = client.Post(kChat, {{"Origin", origin}},
+                                           chatBody("x", 2, stream).dump(), "application/json");
+            QCOMPARE(reply->status, 200);
+            QCOMPARE(reply->get_header_value(kAllow), origin);
+            QCOMPARE(reply->get_header_value_count(kAllow), size_t(1));
+            QCOMPARE(reply->get_header_value("Vary"), std::string("Origin"));
+        }
+        // Errors too, or the page sees a network error in place of the reason.
+        for (const auto& [body, status] : {std::pair{"{", 400}, {R"({"messages":[]})", 400}}) {
+            const auto reply = client.Post(kChat, {{"Origin", origin}}, body, "application/json");
+            QCOMPARE(reply->status, status);
+            QCOMPARE(reply->get_header_value(kAllow), origin);
+        }
+        const auto missing = client.Get("/nothing", {{"Origin", origin}});
+        QCOMPARE(missing->status, 404);
+        QCOMPARE(missing->get_header_value(kAllow), origin);
+        QVERIFY(missing->get_header_value("Access-Control-Expose-Headers").find("Retry-After") !=
+                std::string::npos);
+        QVERIFY(!client.Get("/health")->has_header(kAllow));  // no page asks
+    }
+
+    void aWrongKeyIsToldToAdmittedPages() {
+        serve::ApiOptions options;
+        options.apiKey = "secret";
+        const Served served({}, options);
+        httplib::Client client = served.client();
+        const auto reply = client.Get("/v1/models", {{"Origin", "http://localhost"}});
+        QCOMPARE(reply->status, 401);
+        QCOMPARE(reply->get_header_value(kAllow), std::string("http://localhost"));
+        // The key decides who is answered; a page that is not admitted reads nothing.
+        const auto other = client.Get("/v1/models", {{"Origin", "https://other.example"},
+                                                     {"Authorization", "Bearer secret"}});
+        QCOMPARE(other->status, 200);
+        QVERIFY(!other->has_header(kAllow));
+    }
+
+    void moreOriginsAreAdmittedByAnOption() {
+        serve::ApiOptions options;
+        options.corsOrigins = {"https://Chat.example.org:443/", "chrome-extension://abc"};
+        const Served served({}, options);
+        httplib::Client client = served.client();
+        for (const char* origin : {"https://chat.example.org", "chrome-extension://abc"}) {
+            QCOMPARE(preflight(client, origin)->status, 204);
+            const auto reply = client.Get("/v1/models", {{"Origin", origin}});
+            QCOMPARE(reply->status, 200);
+            QCOMPARE(reply->get_header_value(kAllow), std::string(origin));
+        }
+        for (const char* origin :
+             {"http://chat.example.org", "https://chat.example.org.evil.example",
+              "https://chat.example.org:8443", "null", "*", "https://evil.example"}) {
+            QCOMPARE(preflight(client, origin)->status, 403);
+            const auto reply = client.Get("/v1/models", {{"Origin", origin}});
+            QCOMPARE(reply->status, 403);
+            QVERIFY(!reply->has_header(kAllow));
+            QVERIFY(messageOf(reply).find("--cors-origin") != std::string::npos);
+            QVERIFY(messageOf(reply).find(origin) != std::string::npos);
+        }
+    }
+
+    void everyPageIsAdmittedWithAKeyOnly() {
+        const auto engine = load(goldenModel("qwen3moe"));
+        for (const char* origin : {"*", "null"}) {
+            serve::ApiOptions options;
+            options.port = 0;
+            options.corsOrigins = {origin};
+            const Status refused = serve::ApiServer(*engine, options).start();
+            QCOMPARE(refused.code(), Code::InvalidArgument);
+            QVERIFY(refused.text().find("API key") != std::string::npos);
+            options.apiKey = "k";
+            serve::ApiServer server(*engine, options);
+            QVERIFY(server.start().ok());
+            httplib::Client client("127.0.0.1", server.port());
+            QCOMPARE(preflight(client, "null")->status, 204);
+            QCOMPARE(preflight(client, "https://any.example")->status, *origin == '*' ? 204 : 403);
+        }
+    }
+
+    void whatIsNoOriginOrNameIsRefused() {
+        const auto engine = load(goldenModel("qwen3moe"));
+        const auto code = [&](std::vector<std::string> origins, std::vector<std::string> hosts) {
+            serve::ApiOptions options;
+            options.port = 0;
+            options.corsOrigins = std::move(origins);
+            options.allowedHosts = std::move(hosts);
+            return serve::ApiServer(*engine, options).start().code();
+        };
+        for (const char* origin : {"", "chat.example.org", "https://", "https://a/b", "http://a b",
+                                   "http://user@host", "https://a,https://b"}) {
+            QCOMPARE(code({origin}, {}), Code::InvalidArgument);
+        }
+        for (const char* host : {"", "http://pc.lan", "pc.lan:8080", "pc lan", "a/b"}) {
+            QCOMPARE(code({}, {host}), Code::InvalidArgument);
+        }
+        QCOMPARE(code({"http://pc.lan:3000"}, {"pc.lan", "[fe80::1]", "192.168.1.5"}), Code::Ok);
+    }
+
+    void refusedNamesAreToldTheOption() {
+        serve::ApiOptions options;
+        options.allowedHosts = {"PC.lan"};
+        const Served served({}, options);
+        httplib::Client client = served.client();
+        const auto reply = client.Get("/v1/models", {{"Host", "ai.example:8080"}});
+        QCOMPARE(reply->status, 403);
+        QVERIFY2(messageOf(reply).find("\"ai.example\"") != std::string::npos, reply->body.c_str());
+        QVERIFY2(messageOf(reply).find("--allowed-host") != std::string::npos, reply->body.c_str());
+        QCOMPARE(client.Get("/v1/models", {{"Host", "pc.lan:8080"}})->status, 200);
+        QCOMPARE(client.Get("/v1/models", {{"Host", "pc.lan.evil.example"}})->status, 403);
+        QCOMPARE(client.Get("/v1/models", {{"Host", "pc.lan"}, {"Origin", "http://pc.lan:3000"}})
+                     ->get_header_value(kAllow),
+                 std::string("http://pc.lan:3000"));
+        // A name that was pointed at this machine, with a page from it.
+        QCOMPARE(client
+                     .Options(kChat, {{"Host", "evil.example"},
+                                      {"Origin", "http://localhost"},
+                                      {"Access-Control-Request-Method", "POST"}})
+                     ->status,
+                 403);
+        RawClient noHost(served.server->port());
+        noHost.send("GET /v1/models HTTP/1.1\r\n\r\n");
+        QVERIFY(noHost.readUntil("}}").starts_with("HTTP/1.1 403"));
+        // What somebody sends as a name does not make the message unreadable.
+        RawClient rubbish(served.server->port());
+        rubbish.send("GET /health HTTP/1.1\r\nHost: \xff" + std::string(5000, 'h') + "\r\n\r\n");
+        const std::string got = rubbish.readUntil("}}");
+        QVERIFY2(got.size() < 1000 && Json::accept(got.substr(got.find("\r\n\r\n"))), got.c_str());
+    }
+};
+
+QTEST_GUILESS_MAIN(TestApiPages)
+#include "test_api_pages.moc"
