@@ -15,6 +15,7 @@
 
 #include "engine/base/file.h"
 #include "engine/base/format.h"
+#include "engine/base/printable.h"
 
 namespace colibri::cli {
 
@@ -38,7 +39,7 @@ int exitCodeOf(Code code) {
 }
 
 void message(std::string_view text) {
-    std::fprintf(stderr, "%.*s\n", int(text.size()), text.data());
+    std::fprintf(stderr, "%s\n", printableLines(text).c_str());
 }
 
 int fail(const Status& status) {
@@ -61,9 +62,16 @@ bool out(std::string_view bytes) {
     return false;
 }
 
+bool outText(std::string_view text) {
+    static const bool terminal = isatty(STDOUT_FILENO);
+    return terminal ? out(printableLines(text)) : out(text);
+}
+
 int outJson(const Json& json) {
-    // Text from a model may hold anything: what is not UTF-8 is replaced.
-    return out(json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n") ? kOk : kFailed;
+    // Text from a model may hold anything: what is not UTF-8 is replaced, and what would act on a
+    // terminal is written as JSON's escapes, which mean the same.
+    const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+    return out(printableLines(text) + "\n") ? kOk : kFailed;
 }
 
 Json jsonNumber(double value) {
@@ -91,7 +99,7 @@ void ProgressLine::show(const Progress& p) {
     const auto amount = [&](uint64_t n) {
         return bytes ? formatGiB(double(n)) : formatCount(int64_t(n)) + " " + p.unit;
     };
-    std::string line = p.stage;
+    std::string line = printable(p.stage);
     if (p.total > 0) {
         line += ": " + amount(p.done) + " of " + amount(p.total) + ", " +
                 formatPercent(double(p.done) / double(p.total), 0);

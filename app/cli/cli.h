@@ -21,11 +21,14 @@ int exitCodeOf(Code code);
 
 // Prints "colibri: message. hint" and returns the exit code of the status.
 int fail(const Status& status);
-void message(std::string_view text);  // one line on standard error
+// One line on standard error. Control characters of names and paths in it are escaped.
+void message(std::string_view text);
 
 // Writes and flushes; false when standard output is closed or full (told once, silently for a
 // closed pipe: whoever reads has had enough).
 bool out(std::string_view bytes);
+// Text that a model or a file wrote: raw, but on a terminal its control characters are escaped.
+bool outText(std::string_view text);
 int outJson(const Json& json);  // one line; the verb's exit code
 
 Json jsonNumber(double value);  // null when not finite
@@ -41,6 +44,10 @@ public:
     ~ProgressLine() { finish(); }
     void show(const Progress& progress);
     void finish();  // ends the line
+    void note(const std::string& text) {  // a line that stays
+        finish();
+        message(text);
+    }
     ProgressFn function() {
         return [this](const Progress& p) { show(p); };
     }

@@ -70,7 +70,7 @@ int run(const TemplateArgs& args) {
     Result<std::string> text = (*parsed)->render(*context);
     if (!text.ok()) return fail(text.status());
     if (args.json) return outJson({{"text", *text}});
-    return out(*text) ? kOk : kFailed;
+    return outText(*text) ? kOk : kFailed;
 }
 
 }  // namespace

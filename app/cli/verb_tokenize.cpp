@@ -44,7 +44,7 @@ int decode(const DecodeArgs& args) {
     }
     const std::string text = (*tokenizer)->decode(*ids, args.skipSpecial);
     if (args.json) return outJson({{"text", text}});
-    return out(text) ? kOk : kFailed;
+    return outText(text) ? kOk : kFailed;
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/serve/api_error.h"
 
+#include "engine/base/printable.h"
+
 namespace colibri::serve {
 
 namespace {
@@ -52,7 +54,7 @@ ApiError replyError(const Status& status) {
 
 Json errorJson(const ApiError& e) {
     return {{"error",
-             {{"message", e.message},
+             {{"message", printableLines(e.message)},
               {"type", typeOf(e.status)},
               {"param", e.parameter.empty() ? Json(nullptr) : Json(e.parameter)},
               {"code", e.code.empty() ? codeOf(e.status) : Json(e.code)}}}};

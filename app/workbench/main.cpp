@@ -4,6 +4,7 @@
 
 #include "app/workbench/session/settings.h"
 #include "app/workbench/window/program.h"
+#include "engine/base/printable.h"
 #include "engine/base/process.h"
 
 int main(int argc, char** argv) {
@@ -34,7 +35,7 @@ int main(int argc, char** argv) {
     QApplication app(argc, argv);
     prepareApplication();
     if (const colibri::Status status = options->checkKnobs(); !status.ok()) {
-        std::fprintf(stderr, "%s\nSee --help.\n", status.text().c_str());
+        std::fprintf(stderr, "%s\nSee --help.\n", colibri::printableLines(status.text()).c_str());
         return exitCodeOf(status);
     }
     const QString stored = settings().value("theme", "system").toString();

@@ -7,6 +7,7 @@
 
 #include "engine/api/context.h"
 #include "engine/api/host_memory.h"
+#include "engine/base/printable.h"
 
 using namespace colibri;
 
@@ -14,8 +15,8 @@ namespace {
 
 thread_local std::string lastError;
 
-colibri_status_t fail(colibri_status_t status, std::string text) {
-    lastError = std::move(text);
+colibri_status_t fail(colibri_status_t status, const std::string& text) {
+    lastError = printableLines(text);
     return status;
 }
 

@@ -5,6 +5,8 @@
 #include <QUuid>
 #include <cmath>
 
+#include "app/workbench/session/text.h"
+
 namespace colibri::ui {
 namespace {
 
@@ -159,7 +161,7 @@ int Conversation::turnCount() const {
 QString Conversation::suggestTitle() const {
     for (const int index : path()) {
         if (turns[index].role != Turn::Role::User) continue;
-        QString text = turns[index].text.simplified();
+        QString text = shown(turns[index].text.simplified());
         if (text.size() > 48) text = text.left(47).section(' ', 0, -2) + "…";
         return text;
     }
@@ -202,7 +204,7 @@ std::optional<Conversation> Conversation::fromJson(const QJsonObject& json) {
     if (json["schema"].toInt() != kChatSchema) return std::nullopt;
     Conversation c;
     c.id = json["id"].toString();
-    c.title = json["title"].toString();
+    c.title = shown(json["title"].toString());
     c.system = json["system"].toString();
     c.changed = QDateTime::fromString(json["changed"].toString(), Qt::ISODateWithMs).toLocalTime();
     const QJsonArray all = json["turns"].toArray();

@@ -15,6 +15,7 @@
 #include "app/workbench/pages/message_strip.h"
 #include "app/workbench/pages/page_parts.h"
 #include "app/workbench/pages/progress_panel.h"
+#include "app/workbench/session/text.h"
 #include "engine/base/format.h"
 #include "engine/convert/target.h"
 
@@ -127,7 +128,8 @@ void LoadPage::showModel(const Inspection& inspection, const KnobValues& knobs) 
     m_verified = false;
     strip()->hide();
     const ContainerInfo& info = inspection.container;
-    const QString folder = QFileInfo(QString::fromStdString(inspection.path.string())).fileName();
+    const QString folder =
+        shown(QFileInfo(QString::fromStdString(inspection.path.string())).fileName());
     const QString kind = converting() ? QString::fromStdString(inspection.source.format)
                                       : QString("Colibri container");
     const double bytes =

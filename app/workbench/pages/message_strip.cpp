@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "app/workbench/pages/page_parts.h"
+#include "app/workbench/session/text.h"
 
 namespace colibri::ui {
 namespace {
@@ -41,8 +42,8 @@ MessageStrip::MessageStrip(QWidget* parent) : QWidget(parent) {
 
 void MessageStrip::showMessage(Kind kind, const QString& text, const QString& detail) {
     m_kind = kind;
-    m_text = text;
-    m_detail = detail;
+    m_text = shown(text);
+    m_detail = shown(detail);
     clearActions();
     setAccessibleName(text + " " + detail);
     setVisible(true);
@@ -51,9 +52,9 @@ void MessageStrip::showMessage(Kind kind, const QString& text, const QString& de
 }
 
 void MessageStrip::showError(const QString& what, const Status& status) {
-    QString detail = QString::fromStdString(status.message());
+    QString detail = str(status.message());
     if (!detail.endsWith('.')) detail += ".";
-    QString hint = QString::fromStdString(status.hint());
+    QString hint = str(status.hint());
     if (!hint.isEmpty()) detail += " " + hint + (hint.endsWith('.') ? "" : ".");
     showMessage(Kind::Error, what, detail);
     Button* copy = addAction("Copy", true);

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "app/workbench/session/text.h"
 #include "app/workbench/widgets/controls.h"
 #include "engine/base/format.h"
 
@@ -278,7 +279,7 @@ QString shellQuoted(const QString& word) {
 
 QString shortPath(const QString& path) {
     const QString home = QDir::homePath();
-    return path.startsWith(home + "/") ? "~" + path.mid(home.size()) : path;
+    return shown(path.startsWith(home + "/") ? "~" + path.mid(home.size()) : path);
 }
 
 QString sizeText(double bytes) {

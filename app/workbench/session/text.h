@@ -7,14 +7,19 @@
 #include <string_view>
 
 #include "engine/base/format.h"
+#include "engine/base/printable.h"
 
 namespace colibri::ui {
 
-inline QString str(const std::string& text) {
-    return QString::fromStdString(text);
-}
+// Names, paths and messages come from files: what they hold of control characters is escaped.
 inline QString str(std::string_view text) {
-    return QString::fromUtf8(text.data(), qsizetype(text.size()));
+    return QString::fromStdString(printableLines(text));
+}
+inline QString str(const std::string& text) {
+    return str(std::string_view(text));
+}
+inline QString shown(const QString& text) {  // what did not come by way of str
+    return str(text.toStdString());
 }
 inline QString count(int64_t n) {  // "12,345"
     return str(formatCount(n));

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "app/workbench/session/text.h"
+
 namespace colibri::ui {
 namespace {
 
@@ -104,6 +106,8 @@ MessageCenter::MessageCenter(QObject* parent) : QObject(parent) {}
 
 int MessageCenter::post(Message message) {
     message.id = m_next++;
+    message.text = shown(message.text);
+    message.detail = shown(message.detail);
     if (!message.time.isValid()) message.time = QDateTime::currentDateTime();
     const int id = message.id;
     if (message.inBar) {

@@ -15,6 +15,7 @@
 #include "app/workbench/pages/guide_page.h"
 #include "app/workbench/pages/load_page.h"
 #include "app/workbench/session/settings.h"
+#include "app/workbench/session/text.h"
 #include "app/workbench/window/placement.h"
 #include "engine/base/locale.h"
 
@@ -361,7 +362,7 @@ void Program::watchScreenshot() {
 
 void Program::failRun(int code, const QString& why) {
     if (m_options.screenshot.isEmpty()) return;   // the window says it
-    std::fprintf(stderr, "%s\n", qPrintable(why));
+    std::fprintf(stderr, "%s\n", qPrintable(shown(why)));
     if (m_exitCode == 0) m_exitCode = code;
 }
 

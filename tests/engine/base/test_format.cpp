@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "engine/base/format.h"
+#include "engine/base/printable.h"
 
 using namespace colibri;
 
@@ -61,6 +62,18 @@ private slots:
         QCOMPARE(formatClock(59.96), "01:00.0");
         QCOMPARE(formatClock(3725), "1:02:05");
         QCOMPARE(formatPercent(0.713), "71.3 %");
+    }
+    void textFromFilesCannotActOnATerminal()
+    {
+        QCOMPARE(printable("a\x1b[2Jb\r\n\x7f"), "a\\u001b[2Jb\\u000d\\u000a\\u007f");
+        QCOMPARE(printableLines("a\n\tb\r"), "a\n\tb\\u000d");
+        // C1 as a character and as a byte, and what turns the direction of writing.
+        QCOMPARE(printable("\xc2\x9b" "31m \x9b" "31m"), "\\u009b31m \\x9b31m");
+        QCOMPARE(printable("\xe2\x80\xae" "exe.\xe2\x81\xa6\xe2\x80\xa8"), "\\u202eexe.\\u2066\\u2028");
+        QCOMPARE(printable("\xc0\x9b\xed\xa0\x80\xf4\x90\x80\x80\xe2\x80"),
+                 "\\xc0\\x9b\\xed\\xa0\\x80\\xf4\\x90\\x80\\x80\\xe2\\x80");
+        const std::string fine = "Grüße, 你好, \xf0\x9f\x90\xa6, שלום, a\\u001b";
+        QCOMPARE(printable(fine), fine);
     }
 };
 
