@@ -159,6 +159,14 @@ int refuse(LoadedEngine& loaded, const EngineArgs& args, const Status& status) {
     return fail(status);
 }
 
+int endRecording(LoadedEngine& loaded, int code) {
+    const Status recorded = loaded.recorder->finish();
+    if (recorded.ok()) return code;
+    return fail({recorded.code(),
+                 "the results are complete, but the session was not kept: " + recorded.message(),
+                 recorded.hint()});
+}
+
 Status missingText(const Engine& engine, const std::string& what, const std::string& hint) {
     const std::string& reason = engine.textReason();
     return {Code::Unsupported,

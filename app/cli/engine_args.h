@@ -54,6 +54,10 @@ struct LoadedEngine {
 // same command can be given again.
 int refuse(LoadedEngine& loaded, const EngineArgs& args, const Status& status);
 
+// Ends the recording once the results are told. Gives `code`, or says that the session was not kept
+// whole and gives the exit code of that.
+int endRecording(LoadedEngine& loaded, int code);
+
 // What `chat` and text prompts need and the model lacks: "tokenizer", "chat template".
 Status missingText(const Engine& engine, const std::string& what, const std::string& hint);
 

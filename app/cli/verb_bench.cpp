@@ -186,11 +186,10 @@ int run(BenchArgs args) {
         }
     }
     progress.finish();
-    const Status recorded = loaded->recorder->flush();
+    (void)loaded->recorder->flush();  // a failure is told at the end
     const Histogram loads =
         loaded->recorder->loadsBetween(from, loaded->recorder->sessionTime(monotonicNs()));
-    const int code = report(args, bench, *loaded, loads);
-    return recorded.ok() ? code : fail(recorded);
+    return endRecording(*loaded, report(args, bench, *loaded, loads));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "app/cli/sampling_args.h"
 #include "engine/base/format.h"
+#include "engine/base/printable.h"
 #include "engine/text/reply_parts.h"
 #include "profiler/record/effect.h"
 
@@ -98,11 +99,8 @@ private:
         if (m_args.engine.json) {
             if (const int code = outJson({{"turns", m_turns}}); code != kOk) return code;
         }
-        if (const Status recorded = m_loaded.recorder->flush(); !recorded.ok()) {
-            return fail(recorded);
-        }
         // Nobody sits before a pipe to see that a turn failed.
-        return m_failed && !isatty(STDIN_FILENO) ? kFailed : kOk;
+        return endRecording(m_loaded, m_failed && !isatty(STDIN_FILENO) ? kFailed : kOk);
     }
 
     void clear(const std::string& system) {
@@ -248,8 +246,9 @@ private:
 
     // The reply; with --json standard output is for the object at the end.
     bool show(const std::string& text) {
-        if (!m_args.engine.json) return out(text);
-        std::fwrite(text.data(), 1, text.size(), stderr);
+        if (!m_args.engine.json) return outText(text);
+        const std::string shown = isatty(STDERR_FILENO) ? printableLines(text) : text;
+        std::fwrite(shown.data(), 1, shown.size(), stderr);
         return true;
     }
 

@@ -55,13 +55,13 @@ int run(const GenerateArgs& args) {
     Result<std::vector<int32_t>> ids = promptIds(args, engine);
     if (!ids.ok()) return refuse(*loaded, args.engine, ids.status());
     const bool json = args.engine.json;
-    const auto show = [&](const std::string& text) { return json || out(text); };
+    const auto show = [&](const std::string& text) { return json || outText(text); };
     const double from = loaded->recorder->sessionTime(monotonicNs());
     Request request = args.sampling.request(std::move(*ids));
     request.logprobs = args.logprobs;
     Result<RequestResult> result = runRequest(engine, std::move(request), show);
     if (!result.ok()) return refuse(*loaded, args.engine, result.status());
-    const Status recorded = loaded->recorder->flush();
+    (void)loaded->recorder->flush();  // a failure is told at the end
     if (!result->status.ok()) return fail(result->status);
     const Histogram loads =
         loaded->recorder->loadsBetween(from, loaded->recorder->sessionTime(monotonicNs()));
@@ -84,8 +84,7 @@ int run(const GenerateArgs& args) {
         message(statsLine(*result));
         if (const std::string line = routerLine(engine); !line.empty()) message(line);
     }
-    if (!recorded.ok()) return fail(recorded);  // the result is told all the same
-    return interrupted().load() ? kFailed : kOk;
+    return endRecording(*loaded, interrupted().load() ? kFailed : kOk);
 }
 
 }  // namespace

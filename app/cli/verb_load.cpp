@@ -57,8 +57,9 @@ Result<std::vector<LoadPrompt>> promptsOf(const LoadArgs& args) {
     return parseLoadPrompts(*text, args.prompts);
 }
 
-Result<LoadReport> runOn(const LoadArgs& args, const std::vector<LoadPrompt>& prompts) {
-    LoadedEngine loaded;  // ends after the target
+// `loaded`: the engine, where the target is a model; it ends after the report is told.
+Result<LoadReport> runOn(const LoadArgs& args, const std::vector<LoadPrompt>& prompts,
+                         LoadedEngine& loaded) {
     std::unique_ptr<LoadTarget> target;
     if (args.engine.model.find("://") != std::string::npos) {
         Result<std::unique_ptr<serve::HttpTarget>> http = serve::HttpTarget::connect(
@@ -78,7 +79,6 @@ Result<LoadReport> runOn(const LoadArgs& args, const std::vector<LoadPrompt>& pr
     Result<LoadReport> report =
         runLoad(*target, prompts, args.load, progress.function(), interrupted());
     progress.finish();
-    if (report.ok() && loaded.recorder) COLIBRI_TRY(loaded.recorder->flush());
     return report;
 }
 
@@ -89,13 +89,13 @@ int run(LoadArgs args) {
     if (args.load.requests == 0 && args.load.durationS == 0) args.load.requests = 32;
     Result<std::vector<LoadPrompt>> prompts = promptsOf(args);
     if (!prompts.ok()) return fail(prompts.status());
-    Result<LoadReport> report = runOn(args, *prompts);
+    LoadedEngine loaded;
+    Result<LoadReport> report = runOn(args, *prompts, loaded);
     if (!report.ok()) return fail(report.status());
     tell(*report);
-    if (!args.csv.empty()) {
-        const Status written = writeFileAtomically(args.csv, loadCsv(*report));
-        if (!written.ok()) return fail(written);
-    }
+    // What could not be written is said last: the figures are told all the same.
+    const Status written =
+        args.csv.empty() ? Status() : writeFileAtomically(args.csv, loadCsv(*report));
     if (args.engine.json) {
         Json json = {{"target", args.engine.model}};
         if (args.load.rate > 0) {
@@ -107,7 +107,9 @@ int run(LoadArgs args) {
         json.update(loadJson(*report));
         if (const int code = outJson(json); code != kOk) return code;
     }
-    return report->completed > 0 && !interrupted().load() ? kOk : kFailed;
+    int code = report->completed > 0 && !interrupted().load() ? kOk : kFailed;
+    if (!written.ok()) code = fail(written);
+    return loaded.recorder ? endRecording(loaded, code) : code;
 }
 
 }  // namespace

@@ -58,9 +58,9 @@ int run(ServeArgs args) {
     }
     const bool asked = interrupted().load();
     server.stop();
-    if (Status recorded = loaded->recorder->flush(); !recorded.ok()) return fail(recorded);
-    const int code = tellEnd(server.stats(), args.engine.json);
-    return asked ? code : fail(Status(Code::IoError, "the server has lost its address"));
+    int code = tellEnd(server.stats(), args.engine.json);
+    if (!asked) code = fail(Status(Code::IoError, "the server has lost its address"));
+    return endRecording(*loaded, code);
 }
 
 }  // namespace

@@ -227,18 +227,24 @@ Result<std::unique_ptr<Recorder>> Recorder::start(Engine& engine, const Recorder
 }
 
 Recorder::~Recorder() {
-    if (!m_impl) return;
-    if (m_impl->thread.joinable()) {
-        {
-            std::lock_guard lock(m_impl->wakeMutex);
-            m_impl->stopping = true;
-        }
-        m_impl->wake.notify_all();
-        m_impl->thread.join();
+    if (m_impl) (void)finish();
+}
+
+Status Recorder::finish() {
+    if (!m_impl->thread.joinable()) return m_impl->fileStatus;
+    {
+        std::lock_guard lock(m_impl->wakeMutex);
+        m_impl->stopping = true;
     }
+    m_impl->wake.notify_all();
+    m_impl->thread.join();
     std::lock_guard lock(m_impl->work);
     m_impl->drain(true);
-    // The writer's destructor commits, marks the session as ended and closes the file.
+    if (m_impl->writer) {
+        m_impl->fileStatus = m_impl->writer->finish();
+        m_impl->writer.reset();
+    }
+    return m_impl->fileStatus;
 }
 
 std::shared_ptr<const Snapshot> Recorder::snapshot() const {

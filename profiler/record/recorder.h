@@ -42,7 +42,7 @@ public:
     static Result<std::unique_ptr<Recorder>> start(RecorderSource source,
                                                    const RecorderOptions& options);
     static Result<std::unique_ptr<Recorder>> start(Engine& engine, const RecorderOptions& options);
-    ~Recorder();                         // last drain, file closed cleanly
+    ~Recorder();                         // finish()
 
     std::shared_ptr<const Snapshot> snapshot() const;    // any thread, never waits for the disk
     void note(const std::string& text);                  // a user's marker
@@ -54,6 +54,9 @@ public:
     Histogram itlBetween(double t0, double t1) const;
     Histogram loadsBetween(double t0, double t1) const;
     Status flush();                      // drain and commit now; the file's error if it has one
+    // Ends the recording: last drain, file closed cleanly. What was measured can still be asked for.
+    // The file's error if it has one: the session was not kept whole.
+    Status finish();
     double sessionTime(uint64_t monotonicNs) const;      // seconds since the session began
 
 private:

@@ -1,26 +1,131 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profiler/session/session_reader.h"
 
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+#include "engine/base/file.h"
 #include "profiler/session/session_writer.h"
 #include "profiler/session/sqlite.h"
 
 namespace colibri {
 namespace {
 
-// Read-write, because a WAL can only be read by one who may create its index; nothing is changed.
-Result<SqliteDb> openSession(const std::filesystem::path& path) {
-    std::error_code error;
-    if (!std::filesystem::is_regular_file(path, error)) {
-        return Status(Code::BadInput, "session file " + path.string() + " does not exist",
-                      "Check the path");
+namespace fs = std::filesystem;
+
+// A copy of a session, gone with this.
+class Copy {
+public:
+    Copy() = default;
+    Copy(Copy&& other) noexcept : m_folder(std::exchange(other.m_folder, {})) {}
+    Copy& operator=(Copy&& other) noexcept {
+        std::swap(m_folder, other.m_folder);
+        return *this;
     }
+    ~Copy() {
+        std::error_code ignored;
+        if (!m_folder.empty()) fs::remove_all(m_folder, ignored);
+    }
+    Status make(const fs::path& path) {
+        std::error_code error;
+        std::string name = (fs::temp_directory_path(error) / "colibri-session-XXXXXX").string();
+        if (error || !mkdtemp(name.data())) return systemError("cannot create", name, errno);
+        m_folder = name;
+        for (const char* suffix : {"", "-wal"}) {
+            fs::copy_file(path.string() + suffix, file().string() + suffix, error);
+            if (error) return systemError("cannot copy to", m_folder, error.value());
+            fs::permissions(file().string() + suffix, fs::perms::owner_write, fs::perm_options::add,
+                            error);
+        }
+        return {};
+    }
+    fs::path file() const { return m_folder / "session"; }
+
+private:
+    fs::path m_folder;
+};
+
+struct OpenSession {
+    Copy copy;  // goes after the database is closed
+    SqliteDb db;
+};
+
+Result<SqliteDb> openDatabase(const std::string& name, int flags, const fs::path& path) {
     sqlite3* handle = nullptr;
-    int result = sqlite3_open_v2(plainFileName(path).c_str(), &handle, SQLITE_OPEN_READWRITE,
-                                 nullptr);
+    const int result = sqlite3_open_v2(name.c_str(), &handle, flags, nullptr);
     SqliteDb db(handle);
     if (result != SQLITE_OK) return sqliteError(handle, result, path.string());
     sqlite3_busy_timeout(handle, 1000);
     return db;
+}
+
+// A file that nobody writes to, as it stands: neither a lock nor an index of the WAL is needed.
+std::string immutableName(const fs::path& path) {
+    std::error_code error;
+    std::string name = "file:";
+    for (const char c : fs::absolute(path, error).string()) {
+        if (c == '%' || c == '?' || c == '#') {
+            char code[4];
+            std::snprintf(code, sizeof code, "%%%02X", unsigned(uint8_t(c)));
+            name += code;
+        } else {
+            name += c;
+        }
+    }
+    return name + "?immutable=1";
+}
+
+Status checkFile(const fs::path& path) {
+    std::error_code error;
+    if (fs::is_regular_file(path, error)) return {};
+    return Status(Code::BadInput, "session file " + path.string() + " does not exist",
+                  "Check the path");
+}
+
+// Read-write, because a WAL can only be read by one who may create its index; nothing is changed.
+Result<SqliteDb> openWritable(const fs::path& path) {
+    COLIBRI_TRY(checkFile(path));
+    return openDatabase(plainFileName(path), SQLITE_OPEN_READWRITE, path);
+}
+
+// Also where nothing can be written: a session that ended is read as it stands, one that was killed
+// from a copy, since its newest records are still in the WAL.
+Result<OpenSession> openForReading(const fs::path& path) {
+    OpenSession out;
+    Result<SqliteDb> db = openWritable(path);
+    if (!db && db.status().code() == Code::BadInput) return db.status();
+    if (db) {
+        const int result = sqlite3_exec(db->get(), "SELECT count(*) FROM sqlite_master", nullptr,
+                                        nullptr, nullptr);
+        const int kind = result & 0xff;
+        if (kind != SQLITE_READONLY && kind != SQLITE_CANTOPEN && kind != SQLITE_IOERR) {
+            out.db = std::move(*db);
+            return out;
+        }
+    }
+    std::error_code error;
+    const fs::path wal = path.string() + "-wal";
+    if (fs::exists(wal, error) && fs::file_size(wal, error) > 0) {
+        if (Status status = out.copy.make(path); !status.ok()) {
+            return Status(
+                status.code(),
+                "session file " + path.string() +
+                    " was not ended and nothing can be written beside it; it is read from "
+                    "a copy, which failed: " +
+                    status.message(),
+                "Copy it and its -wal file to a folder of your own and open it there");
+        }
+        db = openDatabase(out.copy.file().string(), SQLITE_OPEN_READWRITE, path);
+    } else {
+        db = openDatabase(immutableName(path), SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, path);
+    }
+    if (!db) return db.status();
+    out.db = std::move(*db);
+    return out;
 }
 
 Status readMeta(sqlite3* db, SessionSummary& summary) {
@@ -51,8 +156,9 @@ Status checkSchema(const SessionSummary& summary) {
 }  // namespace
 
 Result<SessionSummary> readSessionSummary(const std::filesystem::path& path) {
-    auto db = openSession(path);
-    if (!db) return db.status();
+    auto opened = openForReading(path);
+    if (!opened) return opened.status();
+    const SqliteDb* db = &opened->db;
     SessionSummary summary;
     summary.path = path;
     if (Status status = readMeta(db->get(), summary); !status.ok()) {
@@ -84,15 +190,13 @@ Result<SessionSummary> readSessionSummary(const std::filesystem::path& path) {
 Status recoverSession(const std::filesystem::path& path) {
     const auto summary = readSessionSummary(path);
     if (!summary) return summary.status();
-    auto db = openSession(path);
+    auto db = openWritable(path);
     if (!db) return db.status();
     SqliteStatement insert;
     COLIBRI_TRY(insert.prepare(db->get(), "INSERT OR IGNORE INTO meta VALUES('ended','recovered')",
                                path.string()));
     COLIBRI_TRY(insert.run());
-    const int result =
-        sqlite3_wal_checkpoint_v2(db->get(), nullptr, SQLITE_CHECKPOINT_TRUNCATE, nullptr, nullptr);
-    return result == SQLITE_OK ? Status() : sqliteError(db->get(), result, path.string());
+    return leaveWal(db->get(), path.string());
 }
 
 }  // namespace colibri

@@ -21,11 +21,13 @@ struct SessionSummary {
     int64_t bytes = 0;                         // of the file
 };
 
-// Opens read-only; a WAL left by a killed process is read too. Errors: BadInput (no session, or
+// Changes nothing; a WAL left by a killed process is read too, from a copy where nothing can be
+// written beside it. Errors: BadInput (no session, or
 // damaged), Unsupported (newer schema, both numbers said).
 Result<SessionSummary> readSessionSummary(const std::filesystem::path& path);
 
-// Marks a session that was killed as ended ("recovered") and folds its WAL into the file.
+// Marks a session that was killed as ended ("recovered") and makes it one ordinary file. Errors: also
+// IoError where nothing can be written.
 Status recoverSession(const std::filesystem::path& path);
 
 }  // namespace colibri

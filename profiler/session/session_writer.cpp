@@ -56,8 +56,9 @@ std::string wallClock() {
 struct SessionWriter::Impl {
     SqliteDb db;
     std::string path;
-    SqliteStatement meta, knob, arrived, admitted, firstToken, preempted, done, token, layerStep, load, sample,
-        mark;
+    bool failed = false, finished = false;
+    SqliteStatement meta, knob, arrived, admitted, firstToken, preempted, done, token, layerStep,
+        load, sample, mark;
     // The layer step that is being gathered: its rows arrive as one event each.
     struct Pending {
         bool open = false;
@@ -179,6 +180,24 @@ struct SessionWriter::Impl {
         }
     }
 
+    Status addMark(double t, std::string_view kind, std::string_view label) {
+        return mark.bind(t).bind(kind).bind(label).run();
+    }
+
+    Status commit() {
+        COLIBRI_TRY(flushLayerStep());
+        COLIBRI_TRY(exec("COMMIT"));
+        return exec("BEGIN");
+    }
+
+    // Remembers a failure: such a session is not marked as ended.
+    Status noted(Status status) {
+        failed |= !status.ok();
+        return status;
+    }
+    Status write(const Event& event, double t);
+    Status addSamples(const Snapshot& snapshot, double t);
+
     Status addKnob(const KnobEvent& event, double t) {
         if (event.knob >= kKnobCount) return {};
         const KnobRow& row = knobRow(KnobId(event.knob));
@@ -219,20 +238,28 @@ Result<std::unique_ptr<SessionWriter>> SessionWriter::create(
 }
 
 SessionWriter::~SessionWriter() {
-    if (!m_impl || !m_impl->db) return;
-    // A failure here loses the mark of a clean end, nothing else; there is nobody to tell.
-    (void)m_impl->flushLayerStep();
-    (void)m_impl->setMeta("ended", wallClock());
-    (void)m_impl->exec("COMMIT");
+    if (m_impl && m_impl->db) (void)finish();  // a failure loses the mark of a clean end, no more
+}
+
+Status SessionWriter::finish() {
+    if (m_impl->failed || m_impl->finished) return {};
+    m_impl->finished = true;
+    COLIBRI_TRY(m_impl->flushLayerStep());
+    COLIBRI_TRY(m_impl->setMeta("ended", wallClock()));
+    COLIBRI_TRY(m_impl->exec("COMMIT"));
     for (auto* statement : {&m_impl->meta, &m_impl->knob, &m_impl->arrived, &m_impl->admitted,
                             &m_impl->firstToken, &m_impl->preempted, &m_impl->done, &m_impl->token,
                             &m_impl->layerStep, &m_impl->load, &m_impl->sample, &m_impl->mark}) {
         *statement = SqliteStatement();
     }
+    return leaveWal(m_impl->db.get(), m_impl->path);
 }
 
 Status SessionWriter::write(const Event& event, double t) {
-    Impl& impl = *m_impl;
+    return m_impl->noted(m_impl->write(event, t));
+}
+
+Status SessionWriter::Impl::write(const Event& event, double t) {
     switch (event.type) {
         case EventType::RequestArrived:
         case EventType::RequestAdmitted:
@@ -240,28 +267,28 @@ Status SessionWriter::write(const Event& event, double t) {
         case EventType::RequestDone:
         case EventType::RequestPreempted:
         case EventType::RequestResumed:
-            return impl.addRequest(event, t);
+            return addRequest(event, t);
         case EventType::Token: {
-            const TokenEvent& token = event.token;
-            return impl.token.bind(t).bind(int64_t(token.request)).bind(int64_t(token.index))
-                .bind(int64_t(token.token)).bind(int64_t(token.stepNs)).bind(int64_t(token.gapNs))
-                .bind(int64_t(token.stallNs)).bind(int64_t(token.lookups))
-                .bind(int64_t(token.hits)).bind(int64_t(token.preemptedNs)).run();
+            const TokenEvent& e = event.token;
+            return token.bind(t).bind(int64_t(e.request)).bind(int64_t(e.index))
+                .bind(int64_t(e.token)).bind(int64_t(e.stepNs)).bind(int64_t(e.gapNs))
+                .bind(int64_t(e.stallNs)).bind(int64_t(e.lookups))
+                .bind(int64_t(e.hits)).bind(int64_t(e.preemptedNs)).run();
         }
         case EventType::LayerStep:
-            return impl.addLayerStep(event.layerStep, t);
+            return addLayerStep(event.layerStep, t);
         case EventType::ExpertLoad: {
-            const ExpertLoadEvent& load = event.load;
-            return impl.load.bind(t).bind(int64_t(load.layer)).bind(int64_t(load.expert))
-                .bind(std::string_view(reasonName(load.reason))).bind(int64_t(load.bytes))
-                .bind(int64_t(load.queueNs)).bind(int64_t(load.readNs)).bind(int64_t(load.needNs))
-                .bind(int64_t(load.failed)).run();
+            const ExpertLoadEvent& e = event.load;
+            return load.bind(t).bind(int64_t(e.layer)).bind(int64_t(e.expert))
+                .bind(std::string_view(reasonName(e.reason))).bind(int64_t(e.bytes))
+                .bind(int64_t(e.queueNs)).bind(int64_t(e.readNs)).bind(int64_t(e.needNs))
+                .bind(int64_t(e.failed)).run();
         }
         case EventType::KnobChanged:
-            return impl.addKnob(event.knob, t);
+            return addKnob(event.knob, t);
         case EventType::Note:
-            return mark(t, "note", std::string(event.note.text, strnlen(event.note.text,
-                                                                        sizeof event.note.text)));
+            return addMark(t, "note", {event.note.text,
+                                       strnlen(event.note.text, sizeof event.note.text)});
         case EventType::Eviction:
         case EventType::BatchFormed:
         case EventType::PrefetchOutcome:
@@ -271,25 +298,25 @@ Status SessionWriter::write(const Event& event, double t) {
 }
 
 Status SessionWriter::mark(double t, const std::string& kind, const std::string& label) {
-    return m_impl->mark.bind(t).bind(std::string_view(kind)).bind(std::string_view(label)).run();
+    return m_impl->noted(m_impl->addMark(t, kind, label));
 }
 
 Status SessionWriter::sample(const Snapshot& snapshot, double t) {
+    return m_impl->noted(m_impl->addSamples(snapshot, t));
+}
+
+Status SessionWriter::Impl::addSamples(const Snapshot& snapshot, double t) {
     for (int i = 0; i < kSeriesCount; ++i) {
         const SeriesData& series = snapshot.series[size_t(i)];
         if (series.y.empty() || std::isnan(series.y.back())) continue;
-        COLIBRI_TRY(m_impl->sample.bind(t)
+        COLIBRI_TRY(sample.bind(t)
                         .bind(std::string_view(seriesInfo(SeriesId(i)).name))
                         .bind(series.y.back()).run());
     }
     return {};
 }
 
-Status SessionWriter::commit() {
-    COLIBRI_TRY(m_impl->flushLayerStep());
-    COLIBRI_TRY(m_impl->exec("COMMIT"));
-    return m_impl->exec("BEGIN");
-}
+Status SessionWriter::commit() { return m_impl->noted(m_impl->commit()); }
 
 int64_t SessionWriter::fileBytes() const {
     int64_t total = 0;

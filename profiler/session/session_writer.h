@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes a session file: SQLite in WAL mode, inserts batched in transactions, so that a killed
-// process loses at most the last uncommitted batch and the file is never torn. The schema is
+// process loses at most the last uncommitted batch and the file is never torn. A session that ended
+// is one ordinary file, out of WAL mode, which also opens where nothing can be written. The schema is
 // documented, with example queries, in resources/help/session-file.md.
 #pragma once
 
@@ -26,12 +27,14 @@ public:
     static Result<std::unique_ptr<SessionWriter>> create(
         const std::filesystem::path& path,
         const std::vector<std::pair<std::string, std::string>>& meta);
-    ~SessionWriter();   // commits, notes a clean end, closes
+    ~SessionWriter();   // finish(), unless something failed before
 
     Status write(const Event& event, double t);
     Status mark(double t, const std::string& kind, const std::string& label);
     Status sample(const Snapshot& snapshot, double t);   // the newest value of every series
     Status commit();
+    // Commits, notes a clean end and folds the WAL into the file. Nothing can be written afterwards.
+    Status finish();
     int64_t fileBytes() const;                           // database and WAL together
 
 private:

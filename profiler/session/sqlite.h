@@ -37,11 +37,25 @@ inline Status sqliteError(sqlite3* db, int result, const std::string& path) {
         case SQLITE_NOTADB:
         case SQLITE_CORRUPT:
             return {Code::BadInput, message, "The file is not a session, or it is damaged"};
+        case SQLITE_READONLY:
+            return {Code::IoError, message,
+                    "The file or its folder is read-only: copy it to a folder of your own"};
         case SQLITE_CANTOPEN:
             return {Code::IoError, message, "Check the folder and its permissions"};
         default:
             return {Code::IoError, message, "Check the disk"};
     }
+}
+
+// Folds the WAL into the file, which is an ordinary one afterwards. Where somebody else is reading it
+// that is left to the last one who closes it.
+inline Status leaveWal(sqlite3* db, const std::string& path) {
+    sqlite3_busy_timeout(db, 1000);
+    const int result = sqlite3_exec(db, "PRAGMA journal_mode=DELETE", nullptr, nullptr, nullptr);
+    const int kind = result & 0xff;
+    return result == SQLITE_OK || kind == SQLITE_BUSY || kind == SQLITE_LOCKED
+               ? Status()
+               : sqliteError(db, result, path);
 }
 
 // A prepared statement; bind positions count from 1 in the order of the calls.

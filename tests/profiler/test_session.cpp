@@ -57,6 +57,70 @@ Event token(uint32_t index)
     return event;
 }
 
+// Writes tokens until the file may not grow any more; what flush said then.
+Status fillTheDisk(EventRing* ring, Recorder& recorder)
+{
+    rlimit before{};
+    getrlimit(RLIMIT_FSIZE, &before);
+    std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit tight{160 * 1024, before.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &tight);
+    Status status;
+    for (int round = 0; round < 200 && status.ok(); ++round) {
+        for (uint32_t i = 0; i < 1000; ++i) ring->write(token(i));
+        status = recorder.flush();
+    }
+    setrlimit(RLIMIT_FSIZE, &before);
+    return status;
+}
+
+// By the file's header.
+bool isInWalMode(const fs::path& path)
+{
+    QFile file(QString::fromStdString(path.string()));
+    if (!file.open(QIODevice::ReadOnly)) return false;
+    const QByteArray header = file.read(20);
+    return header.size() == 20 && (header[18] == 2 || header[19] == 2);
+}
+
+struct Read {
+    bool ended = false, recovered = false;
+    int tokens = -1;  // -1: it could not be read
+};
+
+// Copies a session into a folder in which nothing may be written and reads it there, by a user who
+// is not root.
+Read readWhereNothingCanBeWritten(const std::vector<fs::path>& files, bool recover = false)
+{
+    QTemporaryDir dir;
+    const fs::path folder = dir.path().toStdString();
+    for (const fs::path& file : files) {
+        fs::copy_file(file, folder / file.filename());
+        fs::permissions(folder / file.filename(), fs::perms(0444));
+    }
+    fs::permissions(folder, fs::perms(0555));
+    int pipes[2];
+    if (pipe(pipes) != 0) return {};
+    const pid_t child = fork();
+    if (child == 0) {
+        if (getuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0)) _exit(1);
+        Read read;
+        if (recover) read.recovered = recoverSession(folder / files[0].filename()).ok();
+        const auto summary = readSessionSummary(folder / files[0].filename());
+        if (!summary) fprintf(stderr, "%s\n", summary.status().text().c_str());
+        if (summary) read.tokens = int(summary->tokens);
+        if (summary) read.ended = summary->endedCleanly;
+        _exit(write(pipes[1], &read, sizeof read) == ssize_t(sizeof read) ? 0 : 1);
+    }
+    Read read;
+    waitpid(child, nullptr, 0);
+    close(pipes[1]);
+    if (::read(pipes[0], &read, sizeof read) != ssize_t(sizeof read)) read = {};
+    close(pipes[0]);
+    fs::permissions(folder, fs::perms(0755));
+    return read;
+}
+
 }  // namespace
 
 class TestSession : public QObject {
@@ -245,17 +309,7 @@ private slots:
         const fs::path path = file("full.colibri-session");
         auto recorder = Recorder::start(emptySource(&telemetry), {.sessionFile = path});
         QVERIFY(recorder.ok());
-        rlimit before{};
-        getrlimit(RLIMIT_FSIZE, &before);
-        std::signal(SIGXFSZ, SIG_IGN);
-        const rlimit tight{160 * 1024, before.rlim_max};
-        setrlimit(RLIMIT_FSIZE, &tight);
-        Status status;
-        for (int round = 0; round < 200 && status.ok(); ++round) {
-            for (uint32_t i = 0; i < 1000; ++i) ring->write(token(i));
-            status = (*recorder)->flush();
-        }
-        setrlimit(RLIMIT_FSIZE, &before);
+        const Status status = fillTheDisk(ring, **recorder);
         QVERIFY(!status.ok());
         QVERIFY(status.text().find("full.colibri-session") != std::string::npos);
         for (uint32_t i = 0; i < 10; ++i) ring->write(token(i));
@@ -264,6 +318,73 @@ private slots:
         QVERIFY(!snapshot->sessionError.empty());
         QVERIFY(snapshot->sessionFile.empty());
         QVERIFY(!std::isnan(snapshot->figures.itlP50Ms));
+    }
+    // What was recorded until then stays readable, but nobody takes it for the whole session.
+    void aSessionThatMetAFullDiskIsNotMarkedAsEnded()
+    {
+        Telemetry telemetry;
+        EventRing* ring = telemetry.addRing("engine");
+        const fs::path path = file("torn.colibri-session");
+        auto recorder = Recorder::start(emptySource(&telemetry), {.sessionFile = path});
+        QVERIFY(recorder.ok());
+        QVERIFY(!fillTheDisk(ring, **recorder).ok());
+        const Status status = (*recorder)->finish();
+        QVERIFY(!status.ok());
+        QVERIFY(status.text().find("torn.colibri-session") != std::string::npos);
+        QVERIFY(!std::isnan((*recorder)->snapshot()->figures.itlP50Ms));
+        recorder->reset();
+        const auto summary = readSessionSummary(path);
+        QVERIFY2(summary.ok(), summary.status().text().c_str());
+        QVERIFY(!summary->endedCleanly);
+    }
+    void aFinishedSessionIsOneOrdinaryFile()
+    {
+        const fs::path path = file("ordinary.colibri-session");
+        {
+            Telemetry telemetry;
+            EventRing* ring = telemetry.addRing("engine");
+            auto recorder = Recorder::start(emptySource(&telemetry), {.sessionFile = path});
+            QVERIFY(recorder.ok());
+            ring->write(token(0));
+            QVERIFY((*recorder)->finish().ok());
+        }
+        QVERIFY(!isInWalMode(path));
+        QVERIFY(!fs::exists(path.string() + "-wal") && !fs::exists(path.string() + "-shm"));
+        const auto summary = readWhereNothingCanBeWritten({path});
+        QVERIFY(summary.ended && summary.tokens == 1);
+    }
+    // As versions before this one left them.
+    void aFinishedSessionInWalModeOpensInAReadOnlyFolder()
+    {
+        const fs::path path = file("wal.colibri-session");
+        QVERIFY(SessionWriter::create(path, {{"model", "tiny"}}).ok());
+        sqlite3* handle = nullptr;
+        QCOMPARE(sqlite3_open(path.c_str(), &handle), SQLITE_OK);
+        QCOMPARE(sqlite3_exec(handle, "PRAGMA journal_mode=WAL", nullptr, nullptr, nullptr), SQLITE_OK);
+        sqlite3_close(handle);
+        QVERIFY(isInWalMode(path));
+        QVERIFY(readWhereNothingCanBeWritten({path}).ended);
+    }
+    void aKilledSessionOpensInAReadOnlyFolder()
+    {
+        const fs::path path = file("crashed.colibri-session");
+        const pid_t child = fork();
+        if (child == 0) {
+            Telemetry telemetry;
+            EventRing* ring = telemetry.addRing("engine");
+            auto recorder = Recorder::start(emptySource(&telemetry), {.sessionFile = path});
+            if (!recorder.ok()) _exit(1);
+            for (uint32_t i = 0; i < 100; ++i) ring->write(token(i));
+            (void)(*recorder)->flush();
+            kill(getpid(), SIGKILL);
+        }
+        waitpid(child, nullptr, 0);
+        const auto summary = readWhereNothingCanBeWritten({path, path.string() + "-wal"});
+        QVERIFY(!summary.ended);
+        QCOMPARE(summary.tokens, 100);
+        QVERIFY(!readWhereNothingCanBeWritten({path, path.string() + "-wal"}, true).recovered);
+        QVERIFY(recoverSession(path).ok());
+        QVERIFY(!isInWalMode(path));
     }
     void brokenFilesAreRefused_data()
     {
