@@ -8,7 +8,7 @@ namespace colibri::cli {
 namespace {
 
 struct ConvertArgs {
-    std::string source, target, dtype, name, layout = "container";
+    std::string source, target, dtype, name, chatTemplate, layout = "container";
     std::vector<std::string> types;
     bool routerTable = false, json = false;
 };
@@ -37,6 +37,12 @@ int run(const ConvertArgs& args) {
     }
     if (args.layout == "flat") options.layout = ConvertLayout::Flat;
     ProgressLine progress;
+    std::vector<std::string> notes;
+    options.chatTemplate = args.chatTemplate;
+    options.onNote = [&](const std::string& note) {
+        notes.push_back(note);
+        progress.note(note);
+    };
     Result<ContainerInfo> info = convertModel(options, progress.function(), &interrupted());
     progress.finish();
     if (!info.ok()) {
@@ -52,7 +58,8 @@ int run(const ConvertArgs& args) {
                         {"family", info->config.family},
                         {"dtype", info->expertTypeNames()},
                         {"bytes", bytes},
-                        {"fingerprint", info->fingerprint}});
+                        {"fingerprint", info->fingerprint},
+                        {"notes", notes}});
     }
     message(args.target + ": " + info->config.name + ", " + formatGiB(double(bytes)));
     return kOk;
@@ -66,7 +73,8 @@ void addConvert(Verbs& verbs) {
                                [args] { return run(*args); });
     verb->add_option(
             "SRC", args->source,
-            "Hugging Face folder, .safetensors file or .gguf file (of a split one, any part)")
+            "Hugging Face folder (also of its cache), .safetensors file or .gguf file (of a split "
+            "one, any part)")
         ->required();
     verb->add_option("-o,--output", args->target, "Folder to write; must not exist")->required();
     verb->add_option("--dtype", args->dtype,
@@ -76,6 +84,9 @@ void addConvert(Verbs& verbs) {
                      "PART=TYPE for single matrices over --dtype, as often as needed: embed, head, "
                      "q, k, v, o, gate, up, down, ...; of experts w1, w3, w2 (gate, up, down)");
     verb->add_option("--name", args->name, "Name to show (default: from the source)");
+    verb->add_option("--chat-template", args->chatTemplate,
+                     "Which of several chat templates to take along, by name; or a file with one")
+        ->type_name("NAME|FILE");
     verb->add_option("--layout", args->layout,
                      "container, or flat: a plain file per expert and matrix, f16 or bf16")
         ->check(CLI::IsMember({"container", "flat"}));

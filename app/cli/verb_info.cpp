@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include <filesystem>
+#include <optional>
 
 #include "app/cli/engine_args.h"
 #include "engine/base/format.h"
 #include "engine/base/machine.h"
+#include "engine/base/printable.h"
 #include "engine/convert/flat.h"
 #include "engine/convert/inspect.h"
 
@@ -17,19 +18,31 @@ struct InfoArgs {
     bool json = false, verify = false;
 };
 
-// A path that is a checkpoint and not a container is recognised for what it is.
-Status explain(const Status& status, const std::string& path) {
-    namespace fs = std::filesystem;
-    std::error_code ignored;
-    const fs::path p(path);
-    if (fs::exists(p / "model.json", ignored)) return status;
-    const std::string extension = p.extension().string();
-    if (fs::exists(p / "config.json", ignored) || extension == ".gguf" ||
-        extension == ".safetensors") {
-        return {Code::Unsupported, path + " is a checkpoint, not a model folder",
-                "Convert it first: colibri convert " + path + " -o DIR"};
+// A model folder, or a checkpoint: then what a conversion in its own types would give.
+struct Described {
+    ContainerInfo container;
+    std::optional<SourceInfo> source;  // of a checkpoint
+    TextProblems problems;
+    std::vector<std::string> notes;
+};
+
+Result<Described> look(const std::string& path) {
+    Described out;
+    const std::optional<SourceKind> kind = sourceKindOf(path);
+    if (kind == SourceKind::Container || !kind) {
+        Result<ContainerInfo> info = openContainer(path);
+        if (!info.ok()) return kind ? info.status() : notASource(path);
+        out.container = std::move(*info);
+        out.problems = textProblems(out.container);
+        return out;
     }
-    return status;
+    Result<SourceInfo> source = inspectSource(path);
+    if (!source.ok()) return source.status();
+    out.container = std::move(source->planned);
+    out.problems = {source->tokenizerProblem, source->templateProblem};
+    out.notes = source->notes;
+    out.source = std::move(*source);
+    return out;
 }
 
 LoadShape shapeFor(const ContainerInfo& info, const KnobValues& values) {
@@ -45,10 +58,31 @@ LoadShape shapeFor(const ContainerInfo& info, const KnobValues& values) {
     return shape;
 }
 
-Json describe(const ContainerInfo& info, const LoadShape& shape) {
+Json tokenJson(int32_t id, const std::string& sources) {
+    if (id < 0) return nullptr;
+    return {{"id", id}, {"sources", sources.empty() ? Json(nullptr) : Json(sources)}};
+}
+
+std::string sourceOf(const ModelConfig& c, size_t i) {
+    return i < c.eosSources.size() ? c.eosSources[i] : std::string();
+}
+
+Json describe(const Described& model, const LoadShape& shape) {
+    const ContainerInfo& info = model.container;
     const ModelConfig& c = info.config;
     const MemoryEstimate e = estimateMemory(info, shape);
+    Json ends = Json::array();
+    for (size_t i = 0; i < c.eosIds.size(); ++i) {
+        ends.push_back(tokenJson(c.eosIds[i], sourceOf(c, i)));
+    }
+    const auto problem = [](const std::string& text) {
+        return text.empty() ? Json(nullptr) : Json(text);
+    };
     return {{"name", c.name},
+            {"kind", !model.source ? "model" : "checkpoint"},
+            {"format", model.source ? Json(model.source->format) : Json(nullptr)},
+            {"source_bytes", model.source ? Json(model.source->bytes) : Json(nullptr)},
+            {"source_files", model.source ? Json(model.source->files) : Json(nullptr)},
             {"family", c.family},
             {"source", info.source},
             {"fingerprint", info.fingerprint},
@@ -69,6 +103,11 @@ Json describe(const ContainerInfo& info, const LoadShape& shape) {
             {"expert_record_bytes", info.expertRecordBytes()},
             {"tokenizer", info.hasTokenizer},
             {"chat_template", info.hasTemplate},
+            {"tokenizer_problem", problem(model.problems.tokenizer)},
+            {"chat_template_problem", problem(model.problems.chatTemplate)},
+            {"bos_token", tokenJson(c.bosId, c.bosSource)},
+            {"end_tokens", ends},
+            {"notes", model.notes},
             {"memory",
              {{"expert_cache_size", shape.cacheSize},
               {"context_length", shape.contextLength},
@@ -85,66 +124,117 @@ std::string millions(int64_t n) {
     return formatSig(double(n) / 1e6) + " M";
 }
 
-std::string summary(const ContainerInfo& info, const LoadShape& shape) {
+// Names and values in two columns.
+class Table {
+public:
+    void add(const std::string& name, const std::string& value) {
+        m_text += name + std::string(name.size() < 22 ? 22 - name.size() : 1, ' ') +
+                  printable(value) + "\n";
+    }
+    const std::string& text() const { return m_text; }
+
+private:
+    std::string m_text;
+};
+
+void addSizes(Table& table, const Described& model) {
+    const ContainerInfo& info = model.container;
     const ModelConfig& c = info.config;
-    const MemoryEstimate e = estimateMemory(info, shape);
-    std::string s;
-    const auto line = [&](const std::string& name, const std::string& value) {
-        s += name + std::string(name.size() < 22 ? 22 - name.size() : 1, ' ') + value + "\n";
-    };
-    line("Model", c.name + " (" + c.family + ")");
-    line("Source", info.source);
-    line("Parameters", millions(info.parameterCount()) + ", " +
-                           millions(info.activeParameterCount()) + " active per token");
-    const bool experts = c.moeLayerCount() > 0;
+    table.add("Model", c.name + " (" + c.family + ")");
+    table.add("Source", info.source);
+    if (model.source) {
+        table.add("Checkpoint", formatCount(model.source->files) +
+                                    (model.source->files == 1 ? " file, " : " files, ") +
+                                    formatGiB(double(model.source->bytes)));
+    }
+    table.add("Parameters", millions(info.parameterCount()) + ", " +
+                                millions(info.activeParameterCount()) + " active per token");
     std::string layers = formatCount(c.numLayers) + ", none with experts";
     std::string types = info.denseTypeNames(), disk = formatGiB(double(info.denseBytes));
-    if (experts) {
+    if (c.moeLayerCount() > 0) {
         layers = formatCount(c.numLayers) + ", " + formatCount(c.moeLayerCount()) + " with " +
                  formatCount(c.numExperts) + " experts, top-" + formatCount(c.topK);
         types = "experts " + info.expertTypeNames() + "; dense " + types;
         disk += " dense, " + formatGiB(double(info.expertBytes)) + " experts of " +
                 formatGiB(double(info.expertRecordBytes()));
     }
-    line("Layers", layers);
-    line("Types", types);
-    line("On disk", disk);
-    line("Tokenizer, template",
-         std::string(info.hasTokenizer ? "yes" : "no") + ", " + (info.hasTemplate ? "yes" : "no"));
-    line("Context", formatCount(c.maxPositions) + " tokens at most");
-    line("Memory to load",
-         formatGiB(double(e.total())) + " with " +
-             (experts ? formatCount(shape.cacheSize) + " experts / layer and " : "") +
-             formatCount(shape.contextLength) + " tokens of context");
-    line("  dense weights", formatGiB(double(e.dense)));
-    if (experts) line("  expert cache", formatGiB(double(e.expertCache)));
-    line("  KV cache", formatGiB(double(e.kvCache)));
-    line("  buffers", formatGiB(double(e.buffers + e.recording)));
-    line("Free memory", formatGiB(double(memoryFreeNow())));
-    return s;
+    table.add("Layers", layers);
+    table.add("Types", types);
+    table.add(model.source ? "Converted" : "On disk", disk);
+}
+
+std::string tokenText(int32_t id, const std::string& sources) {
+    return std::to_string(id) + (sources.empty() ? "" : " (" + sources + ")");
+}
+
+void addTexts(Table& table, const Described& model) {
+    const ContainerInfo& info = model.container;
+    const ModelConfig& c = info.config;
+    const auto usable = [](bool there, const std::string& problem) {
+        return std::string(!there ? "no" : problem.empty() ? "yes" : "cannot be used");
+    };
+    table.add("Tokenizer, template", usable(info.hasTokenizer, model.problems.tokenizer) + ", " +
+                                         usable(info.hasTemplate, model.problems.chatTemplate));
+    if (info.hasTokenizer && !model.problems.tokenizer.empty())
+        table.add("  tokenizer", model.problems.tokenizer);
+    if (info.hasTemplate && !model.problems.chatTemplate.empty())
+        table.add("  template", model.problems.chatTemplate);
+    table.add("BOS token", c.bosId < 0 ? "none" : tokenText(c.bosId, c.bosSource));
+    std::string ends;
+    for (size_t i = 0; i < c.eosIds.size(); ++i) {
+        ends += (i ? ", " : "") + tokenText(c.eosIds[i], sourceOf(c, i));
+    }
+    table.add("End tokens", ends.empty() ? "none: only the limit of tokens ends a reply" : ends);
+}
+
+void addMemory(Table& table, const ContainerInfo& info, const LoadShape& shape) {
+    const MemoryEstimate e = estimateMemory(info, shape);
+    const bool experts = info.config.moeLayerCount() > 0;
+    table.add("Context", formatCount(info.config.maxPositions) + " tokens at most");
+    table.add("Memory to load",
+              formatGiB(double(e.total())) + " with " +
+                  (experts ? formatCount(shape.cacheSize) + " experts / layer and " : "") +
+                  formatCount(shape.contextLength) + " tokens of context");
+    table.add("  dense weights", formatGiB(double(e.dense)));
+    if (experts) table.add("  expert cache", formatGiB(double(e.expertCache)));
+    table.add("  KV cache", formatGiB(double(e.kvCache)));
+    table.add("  buffers", formatGiB(double(e.buffers + e.recording)));
+    table.add("Free memory", formatGiB(double(memoryFreeNow())));
+}
+
+std::string summary(const Described& model, const std::string& path, const LoadShape& shape) {
+    Table table;
+    addSizes(table, model);
+    addTexts(table, model);
+    addMemory(table, model.container, shape);
+    for (const std::string& note : model.notes) table.add("Note", note);
+    if (model.source && !isFlatFolder(path)) {
+        table.add("To use it", "colibri convert " + path + " -o DIR");
+    }
+    return table.text();
 }
 
 int run(const InfoArgs& args) {
-    const bool flat = isFlatFolder(args.path);
-    Result<ContainerInfo> info =
-        flat ? plannedContainer(args.path, std::nullopt) : openContainer(args.path);
-    if (!info.ok()) return fail(flat ? info.status() : explain(info.status(), args.path));
-    Result<KnobValues> values = args.knobs.values(*info);
+    Result<Described> model = look(args.path);
+    if (!model.ok()) return fail(model.status());
+    Result<KnobValues> values = args.knobs.values(model->container);
     if (!values.ok()) return fail(values.status());
-    if (args.verify && flat) {
-        return fail({Code::Unsupported, "a flat folder has no checksums to compare",
+    if (args.verify && model->source) {
+        return fail({Code::Unsupported,
+                     args.path + " (" + model->source->format + ") has no checksums to compare",
                      "Convert it: colibri convert " + args.path + " -o DIR"});
     }
     if (args.verify) {
         ProgressLine progress;
-        const Status status = verifyContainer(*info, progress.function(), &interrupted());
+        const Status status =
+            verifyContainer(model->container, progress.function(), &interrupted());
         progress.finish();
         if (!status.ok()) return fail(status);
         message("Every byte is as it was written.");
     }
-    const LoadShape shape = shapeFor(*info, *values);
-    if (args.json) return outJson(describe(*info, shape));
-    return out(summary(*info, shape)) ? kOk : kFailed;
+    const LoadShape shape = shapeFor(model->container, *values);
+    if (args.json) return outJson(describe(*model, shape));
+    return out(summary(*model, args.path, shape)) ? kOk : kFailed;
 }
 
 }  // namespace
@@ -153,7 +243,9 @@ void addInfo(Verbs& verbs) {
     auto args = std::make_shared<InfoArgs>();
     CLI::App* verb = verbs.add("info", "What a model is, its sizes, the memory it takes",
                                [args] { return run(*args); });
-    verb->add_option("PATH", args->path, "Model folder")->required();
+    verb->add_option("PATH", args->path,
+                     "Model folder, or a checkpoint: a Hugging Face folder or a GGUF file")
+        ->required();
     verb->add_flag("--json", args->json, "One JSON object on standard output");
     verb->add_flag("--verify", args->verify, "Read every byte and compare checksums");
     args->knobs.addTo(*verb);

@@ -5,6 +5,7 @@
 
 #include "engine/base/file.h"
 #include "engine/base/format.h"
+#include "engine/base/printable.h"
 #include "engine/convert/flat.h"
 #include "engine/convert/flat_writer.h"
 #include "engine/convert/hf_config.h"
@@ -17,8 +18,6 @@
 #include "engine/model/layout.h"
 #include "engine/model/model_json.h"
 #include "engine/model/router_table.h"
-#include "engine/text/chat_template.h"
-#include "engine/text/tokenizer.h"
 
 namespace colibri {
 
@@ -47,14 +46,10 @@ std::string journalKey(const ConvertOptions& options, const OpenedSource& source
 
 // A broken tokenizer or template would make a container that cannot be loaded. What is only not
 // supported is copied with a note: the model still takes token ids.
-Status checkTexts(const fs::path& path, OpenedSource& source) {
-    for (const auto& [name, content] : source.extraFiles) {
-        const Status status = name == "tokenizer.json"
-                                  ? Tokenizer::parse(content, name).status()
-                                  : ChatTemplate::parse(content, name).status();
-        if (status.ok()) continue;
-        if (status.code() != Code::Unsupported) return status.in(path.string());
-        source.notes.push_back("Copied, but not usable yet: " + status.message());
+Status checkTexts(const fs::path& path, const OpenedSource& source) {
+    for (const Status* problem : {&source.tokenizerProblem, &source.templateProblem}) {
+        if (problem->ok() || problem->code() == Code::Unsupported) continue;
+        return problem->in(path.string());
     }
     return {};
 }
@@ -87,6 +82,8 @@ Result<std::string> madeHfConfig(const ModelConfig& config) {
     wanted.config = config;
     if (back) got.config = back->config;
     got.config.name = config.name;
+    got.config.eosSources = config.eosSources;
+    got.config.bosSource = config.bosSource;
     got.config.temperature = config.temperature;
     got.config.topP = config.topP;
     got.config.topKSampling = config.topKSampling;
@@ -113,6 +110,20 @@ Result<DType> flatType(const ConvertOptions& options, const OpenedSource& source
     return own->sourceType == DType::BF16 ? DType::BF16 : DType::F16;
 }
 
+// generation_config.json with the special tokens that all files of the source name: the other files
+// are not in a flat folder.
+Result<std::string> flatGeneration(const OpenedSource& source) {
+    nlohmann::json generation = nlohmann::json::object();
+    if (!source.generationText.empty()) {
+        Result<nlohmann::json> json = parseJson(source.generationText, "generation_config.json");
+        if (!json) return json.status();
+        generation = std::move(*json);
+    }
+    if (!source.config.eosIds.empty()) generation["eos_token_id"] = source.config.eosIds;
+    if (source.config.bosId >= 0) generation["bos_token_id"] = source.config.bosId;
+    return generation.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
 // What stands beside the weights of a flat folder.
 Status writeFlatTexts(const fs::path& partial, const OpenedSource& source, const Plan& plan,
                       DType type, const DiskHooks& hooks) {
@@ -123,10 +134,9 @@ Status writeFlatTexts(const fs::path& partial, const OpenedSource& source, const
         config = std::move(*made);
     }
     COLIBRI_TRY(writeSmallFile(partial / "config.json", config, hooks));
-    if (!source.generationText.empty()) {
-        COLIBRI_TRY(
-            writeSmallFile(partial / "generation_config.json", source.generationText, hooks));
-    }
+    Result<std::string> generation = flatGeneration(source);
+    if (!generation) return generation.status();
+    COLIBRI_TRY(writeSmallFile(partial / "generation_config.json", *generation, hooks));
     return writeSmallFile(partial / kFlatFile, flatDescription(type), hooks);
 }
 
@@ -158,9 +168,9 @@ Result<ContainerInfo> convertModel(const ConvertOptions& options, const Progress
     if (!checked) return checked.status();
     const fs::path target = std::move(*checked);
     if (progress) progress({"Reading the checkpoint", 0, 0});
-    Result<OpenedSource> source = openSource(options.source);
+    Result<OpenedSource> source = openSource(options.source, options.chatTemplate);
     if (!source) return source.status();
-    if (!options.name.empty()) source->config.name = options.name;
+    if (!options.name.empty()) source->config.name = printable(options.name);
     COLIBRI_TRY(checkTexts(options.source, *source));
     const bool flat = options.layout == ConvertLayout::Flat;
     std::optional<DType> dtype = options.dtype;
@@ -175,15 +185,17 @@ Result<ContainerInfo> convertModel(const ConvertOptions& options, const Progress
     Result<Plan> plan = makePlan(*source, dtype, options.types);
     if (!plan) return plan.status();
 
+    for (const std::string& note : notesOf(*source)) {
+        if (options.onNote) options.onNote(note);
+    }
+
     const fs::path partial = partialFolderOf(target);
     Result<Journal> journal = enterPartial(partial, journalKey(options, *source, *plan));
     if (!journal) return journal.status();
     bool keep = false;
-    uint64_t bytes = 0;  // of the weights
     // Runs a writer (PlanWriter, FlatWriter), then whatever stands beside the weights.
     const auto runWith = [&](auto& writer, int64_t total, const auto& writeTexts) {
         const bool fresh = writer.bytesDone() == 0;
-        bytes = uint64_t(total);
         Status status = checkSpace(partial, total - writer.bytesDone(), hooks);
         keep = !status.ok() && !fresh;  // the earlier work stays for when there is room
         if (!status.ok()) return status;
@@ -219,9 +231,6 @@ Result<ContainerInfo> convertModel(const ConvertOptions& options, const Progress
         std::error_code error;
         fs::remove_all(partial, error);
         return status;
-    }
-    for (const std::string& note : source->notes) {
-        if (progress) progress({note, bytes, bytes});
     }
     if (!flat) return openContainer(target);
     ContainerInfo info = containerOf(*source, *plan);

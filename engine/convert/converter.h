@@ -5,9 +5,9 @@
 #pragma once
 
 #include <filesystem>
-#include <optional>
-
+#include <functional>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "engine/base/progress.h"
@@ -30,6 +30,12 @@ struct ConvertOptions {
     // Over `dtype`, for single matrices: by the last part of their name in the container ("embed",
     // "head", "q", "down", ...), of experts "w1", "w3", "w2". Not for the flat layout.
     std::map<std::string, DType> types;
+    // Which of the source's chat templates is taken along, by its name, or a file with another one;
+    // empty: the one that is meant.
+    std::string chatTemplate;
+    // Told before anything is written: what was chosen or left out, and what the model cannot be
+    // used for.
+    std::function<void(const std::string&)> onNote = {};
 };
 
 // Errors: BadInput (with the list of tensors at fault), Unsupported (family or option by name),

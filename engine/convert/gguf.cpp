@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/base/printable.h"
 #include "engine/model/layout.h"
 
 namespace colibri {
@@ -111,8 +112,7 @@ public:
 private:
     void fail(const std::string& what) {
         if (m_status.ok()) {
-            m_status = Status(Code::BadInput,
-                              m_where + ": " + what + " (byte " + std::to_string(m_at) + ")");
+            m_status = Status(Code::BadInput, m_where + ": " + printable(what) + " (byte " + std::to_string(m_at) + ")");
         }
     }
 
@@ -266,12 +266,12 @@ private:
         int64_t start = alignUp(int64_t(m_at), alignment);
         for (SourceTensor& t : out.tensors) {
             if (t.offset % alignment != 0) {
-                return Status(Code::BadInput, m_where + ": tensor \"" + t.name +
+                return Status(Code::BadInput, m_where + ": tensor \"" + printable(t.name) +
                                                   "\" is not aligned");
             }
             t.offset += start;
             if (t.offset > m_fileBytes - t.bytes) {
-                return Status(Code::BadInput, m_where + ": the data of tensor \"" + t.name +
+                return Status(Code::BadInput, m_where + ": the data of tensor \"" + printable(t.name) +
                                                   "\" ends at byte " +
                                                   std::to_string(t.offset + t.bytes) + " of " +
                                                   std::to_string(m_fileBytes) +
@@ -284,8 +284,8 @@ private:
                   [](auto* a, auto* b) { return a->offset < b->offset; });
         for (size_t i = 1; i < sorted.size(); ++i) {
             if (sorted[i - 1]->offset + sorted[i - 1]->bytes > sorted[i]->offset) {
-                return Status(Code::BadInput, m_where + ": tensors \"" + sorted[i - 1]->name +
-                                                  "\" and \"" + sorted[i]->name + "\" overlap");
+                return Status(Code::BadInput, m_where + ": tensors \"" + printable(sorted[i - 1]->name) +
+                                                  "\" and \"" + printable(sorted[i]->name) + "\" overlap");
             }
         }
         return {};

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "engine/base/format.h"
+#include "engine/base/printable.h"
 
 namespace colibri {
 
@@ -250,20 +251,6 @@ constexpr struct {
                {"gpt_oss", finishGptOss},     {"phimoe", finishPhimoe},
                {"ernie4_5_moe", finishErnie}, {"llama4_text", finishLlama4}};
 
-void readTokens(const GgufHeader& header, ModelConfig& c) {
-    auto token = [&](const char* key) -> int32_t {
-        std::optional<int64_t> id = header.integer(std::string("tokenizer.ggml.") + key);
-        return id && *id >= 0 && *id < INT32_MAX ? int32_t(*id) : -1;
-    };
-    for (const char* key : {"eos_token_id", "eot_token_id", "eom_token_id"}) {
-        int32_t id = token(key);
-        if (id >= 0 && std::find(c.eosIds.begin(), c.eosIds.end(), id) == c.eosIds.end()) {
-            c.eosIds.push_back(id);
-        }
-    }
-    c.bosId = token("bos_token_id");
-}
-
 // The row of an architecture. Some stand for several families, which their tensors tell apart.
 Result<const FamilyRow*> familyOf(const GgufHeader& header, const std::string& where) {
     const std::string* arch = header.text("general.architecture");
@@ -288,7 +275,7 @@ Result<const FamilyRow*> familyOf(const GgufHeader& header, const std::string& w
     std::string names;
     for (const std::string& name : known) names += (names.empty() ? "" : ", ") + name;
     return Status(Code::Unsupported,
-                  where + ": architecture \"" + *arch + "\"" +
+                  where + ": architecture \"" + printable(*arch) + "\"" +
                       (known.count(*arch) ? experts ? " with experts" : " without experts" : "") +
                       " is not supported",
                   "Supported: " + names);
@@ -309,7 +296,6 @@ Result<GgufConfig> readGgufConfig(const GgufHeader& header, const std::string& w
     readAttention(fields, header, *out.family, c);
     readRope(fields, *out.family, c);
     readRouting(fields, *out.family, c);
-    readTokens(header, c);
     for (const auto& [type, finish] : kFinish) {
         if (fields.status().ok() && c.family == type) finish(fields, c);
     }

@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "engine/base/file.h"
+#include "engine/convert/foreign.h"
 
 namespace colibri {
 
@@ -28,6 +29,7 @@ int64_t splitCount(const GgufHeader& header) {
 }
 
 Result<GgufHeader> readPart(const fs::path& path, Checkpoint& checkpoint) {
+    COLIBRI_TRY(checkContent(path, Expected::Gguf));
     Result<int> index = checkpoint.addFile(path);
     if (!index) return index.status();
     Result<File> file = File::open(path, File::Mode::Read);

@@ -3,27 +3,35 @@
 
 #include <algorithm>
 
-#include "engine/base/file.h"
+#include "engine/base/printable.h"
 #include "engine/convert/gguf.h"
 #include "engine/convert/gguf_config.h"
 #include "engine/convert/gguf_parts.h"
-#include "engine/convert/gguf_tokenizer.h"
+#include "engine/convert/source_texts.h"
 #include "engine/model/layout.h"
 
 namespace colibri {
 
 namespace {
 
-void addTokenizer(const GgufHeader& header, OpenedSource& out) {
-    Result<std::string> json = ggufTokenizerJson(header);
-    if (json) {
-        out.extraFiles.emplace_back("tokenizer.json", std::move(*json));
-    } else {
-        out.notes.push_back("Without a tokenizer: " + json.status().message());
+// Other things that are kept in GGUF files, which their first keys name.
+Status checkIsModel(const GgufHeader& header, const std::string& where) {
+    const std::string* type = header.text("general.type");
+    const std::string* arch = header.text("general.architecture");
+    const bool projector = arch && *arch == "clip";
+    if (!projector && (!type || *type == "model")) return {};
+    if (projector || *type == "mmproj") {
+        return {Code::Unsupported,
+                where + ": a projector for images or sound (mmproj), not a language model",
+                "Open the GGUF file of the language model that it belongs to"};
     }
-    if (const std::string* text = header.text("tokenizer.chat_template"); text && json) {
-        out.extraFiles.emplace_back("chat_template.jinja", *text);
+    if (*type == "adapter") {
+        return {Code::Unsupported, where + ": a LoRA adapter, not a whole model",
+                "Merge it into its base model first (llama.cpp's export-lora), or open the base "
+                "model"};
     }
+    return {Code::Unsupported,
+            where + ": general.type is \"" + printable(*type) + "\", not a language model"};
 }
 
 // What frequencies are divided by is a tensor: Llama 3's, or the shorter of two sets (PhiMoE).
@@ -47,18 +55,20 @@ Status readDivisors(OpenedSource& out) {
 
 }  // namespace
 
-Result<OpenedSource> openGgufSource(const std::filesystem::path& path) {
+Result<OpenedSource> openGgufSource(const std::filesystem::path& path,
+                                    const std::string& chatTemplate) {
     const std::string where = path.string();
     OpenedSource out;
     Result<GgufParts> parts = openGgufParts(path, out.checkpoint);
     if (!parts) return parts.status();
     GgufHeader* header = &parts->header;
+    COLIBRI_TRY(checkIsModel(*header, where));
     Result<GgufConfig> read = readGgufConfig(*header, where);
     if (!read) return read.status();
     ModelConfig& c = out.config = std::move(read->config);
     out.extraLayers = read->extraLayers;
     const std::string* name = header->text("general.name");
-    c.name = name && !name->empty() ? *name : parts->name;
+    c.name = printable(name && !name->empty() ? *name : parts->name);
 
     out.naming = &ggufNaming();
     out.pairedRope = read->family->ggufPairedRope;
@@ -70,7 +80,7 @@ Result<OpenedSource> openGgufSource(const std::filesystem::path& path) {
         if (auto* v = std::get_if<double>(&value)) summary += " " + std::to_string(*v);
         if (auto* v = std::get_if<std::string>(&value)) summary += " " + *v;
     }
-    addTokenizer(*header, out);
+    COLIBRI_TRY(settleTexts(ggufTexts(*header), chatTemplate, out));
     for (SourceTensor& t : header->tensors) {
         COLIBRI_TRY(out.checkpoint.addTensor(std::move(t)));
     }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 
 #include "engine/base/status.h"
 #include "engine/convert/plan.h"
@@ -11,6 +12,8 @@ namespace colibri {
 
 // Reads the headers only. Errors: BadInput (damaged), Unsupported (version, architecture, weight
 // type, option by name).
-Result<OpenedSource> openGgufSource(const std::filesystem::path& path);
+// `chatTemplate`: as in chooseTemplate.
+Result<OpenedSource> openGgufSource(const std::filesystem::path& path,
+                                    const std::string& chatTemplate);
 
 }  // namespace colibri

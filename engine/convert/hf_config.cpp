@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "engine/base/format.h"
+#include "engine/base/printable.h"
 #include "engine/model/layout.h"
 
 namespace colibri {
@@ -321,6 +322,7 @@ void readIds(Fields& f, const char* key, std::vector<int32_t>& out) {
     out.clear();
     Json list = value->is_array() ? *value : Json::array({*value});
     for (const Json& entry : list) {
+        if (entry.is_null()) continue;
         std::optional<int64_t> id = wholeNumber(entry);
         if (!id || *id < -1 || *id > INT32_MAX) {
             f.fail(std::string("\"") + key + "\" is not a token id");
@@ -337,11 +339,21 @@ void readTokens(Fields& f, ModelConfig& c) {
     if (!bos.empty()) c.bosId = bos.front();
 }
 
+// A default for sampling; the model does not depend on it. Negative: not given, or senseless. `off`
+// stands for a number that savers write to turn the option off.
+double samplingDefault(const Fields& g, const char* key, double high, double off) {
+    const Json* value = g.find(key);
+    if (!value || !value->is_number()) return -1;
+    const double v = value->get<double>();
+    return v < 0 ? off : v <= high ? v : -1;
+}
+
 void readGeneration(Fields& g, ModelConfig& c) {
     readTokens(g, c);                    // over config.json's
-    c.temperature = float(g.number("temperature", 0, 1e6, -1.0));
-    c.topP = float(g.number("top_p", 0, 1, -1.0));
-    c.topKSampling = int(g.integer("top_k", 0, INT32_MAX, -1));
+    c.temperature = float(samplingDefault(g, "temperature", 1e6, -1));
+    c.topP = float(samplingDefault(g, "top_p", 1, 1));
+    if (c.topP == 0) c.topP = -1;
+    c.topKSampling = int(samplingDefault(g, "top_k", INT32_MAX, 0));
 }
 
 void readSizes(Fields& f, const FamilyRow& family, ModelConfig& c) {
@@ -383,7 +395,8 @@ void readSizes(Fields& f, const FamilyRow& family, ModelConfig& c) {
     if (family.clipQkv) c.clipQkv = float(f.number("clip_qkv", 0, 1e30, 0.0));
 }
 
-// A model that also sees or hears: its language model's config, with what stands beside it.
+}  // namespace
+
 Json languageConfig(const Json& config) {
     if (!config.is_object() || !config.contains("text_config") ||
         !config["text_config"].is_object()) {
@@ -397,8 +410,6 @@ Json languageConfig(const Json& config) {
     return inner;
 }
 
-}  // namespace
-
 Result<HfConfig> readHfConfig(const Json& whole, const Json& generation,
                               const std::string& where) {
     const Json config = languageConfig(whole);
@@ -410,7 +421,7 @@ Result<HfConfig> readHfConfig(const Json& whole, const Json& generation,
     out.family = familyByModelType(type);
     if (!out.family) {
         return Status(Code::Unsupported,
-                      where + ": model_type \"" + type + "\" is not supported",
+                      where + ": model_type \"" + printable(type) + "\" is not supported",
                       "Supported: " + supportedModelTypes());
     }
     ModelConfig& c = out.config;

@@ -27,6 +27,10 @@ struct HfConfig {
 Result<HfConfig> readHfConfig(const nlohmann::json& config, const nlohmann::json& generation,
                               const std::string& where);
 
+// The config of the language model alone: of a model that also sees or hears its text_config, with
+// what stands beside it; else the config itself.
+nlohmann::json languageConfig(const nlohmann::json& config);
+
 // A config.json that readHfConfig understands as this config. REQUIRES: a family of families().
 std::string writeHfConfig(const ModelConfig& config);
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 
 #include "engine/base/status.h"
 #include "engine/convert/plan.h"
@@ -10,7 +11,9 @@
 namespace colibri {
 
 // Reads headers and small files only. Errors: BadInput (no config.json, no or missing shards,
-// broken headers), Unsupported (family, quantisation, PyTorch .bin files).
-Result<OpenedSource> openHfSource(const std::filesystem::path& path);
+// broken headers), Unsupported (family, quantisation, pickles, adapters).
+// `chatTemplate`: as in chooseTemplate.
+Result<OpenedSource> openHfSource(const std::filesystem::path& path,
+                                  const std::string& chatTemplate);
 
 }  // namespace colibri

@@ -5,10 +5,15 @@
 #include <cstring>
 
 #include "engine/base/file.h"
+#include "engine/convert/foreign.h"
 #include "engine/convert/gguf_source.h"
 #include "engine/convert/hf_source.h"
+#include "engine/convert/locate.h"
 #include "engine/convert/open_source.h"
+#include "engine/convert/source_texts.h"
 #include "engine/model/layout.h"
+#include "engine/text/chat_template.h"
+#include "engine/text/tokenizer.h"
 
 namespace colibri {
 
@@ -26,11 +31,15 @@ bool startsWithGguf(const fs::path& path) {
 
 }  // namespace
 
-std::optional<SourceKind> sourceKindOf(const fs::path& path) {
+std::optional<SourceKind> sourceKindOf(const fs::path& given) {
     std::error_code error;
+    const Result<Located> located = locateSource(given);
+    const fs::path path = located ? located->path : given;
     if (fs::is_directory(path, error)) {
         if (fs::exists(path / kModelFile, error)) return SourceKind::Container;
-        if (fs::exists(path / "config.json", error)) return SourceKind::HuggingFace;
+        if (isThere(path / "config.json") || isThere(path / "adapter_config.json")) {
+            return SourceKind::HuggingFace;
+        }
         return {};
     }
     if (!fs::is_regular_file(path, error)) return {};
@@ -39,21 +48,70 @@ std::optional<SourceKind> sourceKindOf(const fs::path& path) {
     return {};
 }
 
-Result<OpenedSource> openSource(const fs::path& path) {
+Result<OpenedSource> openSource(const fs::path& path, const std::string& chatTemplate) {
+    Result<Located> located = locateSource(path);
+    if (!located) return located.status();
+    const auto opened = [&]() -> Result<OpenedSource> {
+        switch (sourceKindOf(located->path).value_or(SourceKind::Container)) {
+            case SourceKind::HuggingFace:
+                return openHfSource(located->path, chatTemplate);
+            case SourceKind::Gguf:
+                return openGgufSource(located->path, chatTemplate);
+            case SourceKind::Container:
+                break;
+        }
+        return notASource(path);
+    };
+    Result<OpenedSource> source = opened();
+    if (source) {
+        source->notes.insert(source->notes.begin(), located->notes.begin(), located->notes.end());
+    }
+    return source;
+}
+
+Status notASource(const fs::path& path) {
     std::error_code error;
     if (!fs::exists(path, error)) {
         return Status(Code::BadInput, path.string() + ": no such file or folder");
     }
-    switch (sourceKindOf(path).value_or(SourceKind::Container)) {
-        case SourceKind::HuggingFace: return openHfSource(path);
-        case SourceKind::Gguf: return openGgufSource(path);
-        case SourceKind::Container: break;
-    }
     if (fs::exists(path / kModelFile, error)) {
         return Status(Code::BadInput, path.string() + ": already a converted model");
     }
-    return Status(Code::BadInput, path.string() + ": not a checkpoint",
-                  "Expected a folder with config.json, a .safetensors file, or a GGUF file");
+    COLIBRI_TRY(locateSource(path).status());
+    return notACheckpoint(path);
+}
+
+std::vector<std::string> notesOf(const OpenedSource& source) {
+    std::vector<std::string> notes = source.notes;
+    const auto add = [&](const Status& problem, const char* consequence) {
+        if (problem.ok()) return;
+        const bool stops = problem.code() != Code::Unsupported;
+        notes.push_back(problem.text() + ". " + (stops ? "A conversion stops there" : consequence));
+    };
+    add(source.tokenizerProblem, "Without a tokenizer the model takes token ids only");
+    add(source.templateProblem, "Without one it cannot chat; generate continues any text");
+    return notes;
+}
+
+TextProblems textProblems(const ContainerInfo& container) {
+    TextProblems out;
+    if (!container.hasTokenizer) {
+        out.tokenizer = "no tokenizer";
+    } else if (const auto tokenizer = Tokenizer::load(container.dir); !tokenizer) {
+        out.tokenizer = tokenizer.status().message();
+    }
+    if (!container.hasTemplate) {
+        out.chatTemplate = "no chat template";
+        return out;
+    }
+    const fs::path file = container.dir / "chat_template.jinja";
+    const auto text = readTextFile(file, 4 << 20);
+    if (!text) {
+        out.chatTemplate = text.status().message();
+    } else if (const auto parsed = ChatTemplate::parse(*text, file.filename().string()); !parsed) {
+        out.chatTemplate = parsed.status().message();
+    }
+    return out;
 }
 
 ContainerInfo containerOf(const OpenedSource& source, const Plan& plan) {
@@ -92,7 +150,10 @@ Result<SourceInfo> inspectSource(const fs::path& path) {
     out.hasTokenizer = container.hasTokenizer;
     out.hasTemplate = container.hasTemplate;
     out.fingerprint = source->fingerprint;
-    out.notes = source->notes;
+    out.tokenizerProblem = source->tokenizerProblem.message();
+    out.templateProblem = source->templateProblem.message();
+    out.notes = notesOf(*source);
+    out.planned = std::move(container);
     return out;
 }
 

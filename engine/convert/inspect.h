@@ -15,7 +15,8 @@ namespace colibri {
 
 enum class SourceKind { Container, HuggingFace, Gguf };
 
-// By looks alone; no weights and few bytes are read. Nothing: none of them.
+// By looks alone; no weights and few bytes are read. A folder of the Hugging Face cache, or one with
+// a single GGUF model, is what lies in it. Nothing: none of them.
 std::optional<SourceKind> sourceKindOf(const std::filesystem::path& path);
 
 struct SourceInfo {
@@ -28,12 +29,23 @@ struct SourceInfo {
     int64_t bytes = 0;                   // of all weight files
     DType dtype = DType::F32;            // predominant
     bool hasTokenizer = false, hasTemplate = false;
+    std::string tokenizerProblem, templateProblem;  // "": there and usable
     std::string fingerprint;
-    std::vector<std::string> notes;      // what a conversion could not take along
+    std::vector<std::string> notes;      // what was chosen or left out, and what the model lacks
+    ContainerInfo planned;               // as plannedContainer gives it, in the source's types
 };
 
+// What keeps a container's tokenizer and chat template from being used; "" where nothing does.
+struct TextProblems {
+    std::string tokenizer, chatTemplate;
+};
+TextProblems textProblems(const ContainerInfo& container);
+
+// What is wrong with a path of which sourceKindOf says nothing: what it is, and what to do.
+Status notASource(const std::filesystem::path& path);
+
 // Opens a checkpoint and checks all that convertModel checks before it writes (names, shapes,
-// types). REQUIRES: not a container (openContainer reads those). Errors as convertModel.
+// types); a tokenizer or template that would stop it is a problem in the result. REQUIRES: not a container (openContainer reads those). Errors as convertModel.
 Result<SourceInfo> inspectSource(const std::filesystem::path& path);
 
 // The container a conversion would give: config, tables and sizes, no hashes; `dir` is empty.

@@ -11,8 +11,13 @@
 
 namespace colibri {
 
-// Errors: BadInput when nothing is there or it is no checkpoint; else those of the format.
-Result<OpenedSource> openSource(const std::filesystem::path& path);
+// `chatTemplate`: as in chooseTemplate. Errors: BadInput when nothing is there or it is no
+// checkpoint, naming what it is; else those of the format.
+Result<OpenedSource> openSource(const std::filesystem::path& path,
+                                const std::string& chatTemplate = {});
+
+// The notes of a source, with what it cannot be used for.
+std::vector<std::string> notesOf(const OpenedSource& source);
 
 // The plan's tables as they will stand in model.json.
 ContainerInfo containerOf(const OpenedSource& source, const Plan& plan);

@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "engine/base/format.h"
+#include "engine/base/printable.h"
 #include "engine/model/layout.h"
 
 namespace colibri {
@@ -22,9 +23,9 @@ struct FaultList {
     std::vector<std::string> lines;
     size_t count = 0;
 
-    void add(std::string line) {
+    void add(const std::string& line) {
         ++count;
-        if (lines.size() < kListed) lines.push_back(std::move(line));
+        if (lines.size() < kListed) lines.push_back(printable(line));
     }
     std::string text() const {
         if (count == 0) return {};

@@ -32,7 +32,10 @@ struct OpenedSource {
     std::vector<std::pair<std::string, std::string>> extraFiles;  // name, content
     std::string configText, generationText;  // of a Hugging Face checkpoint; empty: it has none
     std::filesystem::path routerTable;   // a router_table.bin to take along; empty: none
-    std::vector<std::string> notes;      // for the user: what could not be taken along
+    // Ok, or why there is no usable tokenizer or chat template: Unsupported where the model can be
+    // converted all the same, BadInput for a broken file.
+    Status tokenizerProblem, templateProblem;
+    std::vector<std::string> notes;      // for the user: what was chosen or left out
 };
 
 struct DensePart {

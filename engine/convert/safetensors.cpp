@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/base/printable.h"
+#include "engine/convert/foreign.h"
 #include "engine/model/json_fields.h"
 
 namespace colibri {
@@ -62,7 +64,7 @@ Result<int64_t> headerLength(std::span<const std::byte> start, int64_t fileBytes
 
 Result<SourceTensor> parseEntry(const std::string& name, const nlohmann::json& json,
                                 int64_t dataStart, int64_t fileBytes, const std::string& where) {
-    const std::string at = where + ": tensor \"" + name + "\"";
+    const std::string at = where + ": tensor \"" + printable(name) + "\"";
     Fields f(json, at);
     SourceTensor t;
     t.name = name;
@@ -71,7 +73,7 @@ Result<SourceTensor> parseEntry(const std::string& name, const nlohmann::json& j
     const nlohmann::json* offsets = f.array("data_offsets");
     if (!f.status().ok()) return f.status();
     const StoredType* type = findType(t.typeName);
-    if (!type) return bad(at, "unknown dtype \"" + t.typeName + "\"");
+    if (!type) return bad(at, "unknown dtype \"" + printable(t.typeName) + "\"");
     t.dtype = type->dtype;
     if (shape->size() > 8) return bad(at, "more than 8 dimensions");
     int64_t elements = 1;
@@ -113,7 +115,7 @@ Status checkCoverage(const std::vector<SourceTensor>& tensors, int64_t dataStart
     int64_t at = dataStart;
     for (const SourceTensor* t : sorted) {
         if (t->offset != at) {
-            return bad(where, "tensor \"" + t->name + "\" " +
+            return bad(where, "tensor \"" + printable(t->name) + "\" " +
                                   (t->offset < at ? "overlaps another" : "leaves a hole before it") +
                                   " at byte " + std::to_string(t->offset));
         }
@@ -153,8 +155,10 @@ Status addSafetensorsFile(const std::filesystem::path& path, Checkpoint& checkpo
     Result<int> index = checkpoint.addFile(path);
     if (!index) return index.status();
     const int64_t fileBytes = checkpoint.files()[size_t(*index)].bytes;
-    std::vector<std::byte> start(size_t(std::min<int64_t>(fileBytes, 8)));
+    std::vector<std::byte> start(size_t(std::min<int64_t>(fileBytes, kForeignBytes)));
     COLIBRI_TRY(checkpoint.read(*index, 0, start));
+    COLIBRI_TRY(checkContent({reinterpret_cast<const char*>(start.data()), start.size()}, fileBytes,
+                             Expected::Safetensors, path));
     Result<int64_t> length = headerLength(start, fileBytes, path.string());
     if (!length) return length.status();
     start.resize(size_t(8 + *length));

@@ -8,6 +8,7 @@
 #include <limits>
 #include <system_error>
 
+#include "engine/base/printable.h"
 #include "engine/convert/in_order.h"
 #include "engine/model/hasher.h"
 #include "kernels/kernels.h"
@@ -127,7 +128,7 @@ Status Checkpoint::addTensor(SourceTensor tensor) {
     auto [it, fresh] = m_byName.emplace(tensor.name, m_tensors.size());
     if (!fresh) {
         const SourceTensor& other = m_tensors[it->second];
-        return Status(Code::BadInput, "tensor \"" + tensor.name + "\" stands in " +
+        return Status(Code::BadInput, "tensor \"" + printable(tensor.name) + "\" stands in " +
                                           m_files[size_t(other.file)].path.string() + " and in " +
                                           m_files[size_t(tensor.file)].path.string());
     }

@@ -112,8 +112,11 @@ struct ModelConfig {
     MlaSpec mla;
     RoutingSpec routing;
     std::vector<bool> moeLayer;          // (L) true: FFN is experts, false: dense FFN
-    std::vector<int32_t> eosIds;
-    int32_t bosId = -1;
+    std::vector<int32_t> eosIds;         // end a reply; the first is the template's eos_token
+    int32_t bosId = -1;                  // the template's bos_token
+    // Who says so: "tokenizer_config.json, generation_config.json". By eosIds; empty: not known.
+    std::vector<std::string> eosSources;
+    std::string bosSource;
     // Sampling defaults from generation_config.json; NaN / -1 = not given.
     float temperature = -1, topP = -1;
     int topKSampling = -1;

@@ -4,6 +4,8 @@
 #include <charconv>
 #include <utility>
 
+#include "engine/base/printable.h"
+
 namespace colibri {
 
 namespace {
@@ -215,7 +217,7 @@ void writeRouting(OrderedJson& j, const RoutingSpec& r) {
 
 void readConfig(Fields& f, ModelConfig& c) {
     c.family = f.text("model_type");
-    c.name = f.text("name");
+    c.name = printable(f.text("name"));
     c.vocabSize = f.integer("vocab_size", 1, kAny);
     c.hiddenSize = f.integer("hidden_size", 1, kAny);
     c.numLayers = f.integer("num_hidden_layers", 1, kAny);
@@ -257,6 +259,13 @@ void readConfig(Fields& f, ModelConfig& c) {
         }
     }
     c.bosId = int32_t(f.integer("bos_token_id", -1, INT32_MAX, -1));
+    c.bosSource = printable(f.text("bos_token_source", ""));
+    if (const Json* sources = f.array("eos_token_sources", true)) {
+        for (const Json& source : *sources) {
+            c.eosSources.push_back(source.is_string() ? printable(source.get<std::string>()) : "");
+        }
+        c.eosSources.resize(c.eosIds.size());
+    }
     if (const Json* g = f.find("generation")) {
         Fields gen(*g, "generation");
         c.temperature = float(gen.number("temperature", 0, 1e6, -1.0));
@@ -303,7 +312,9 @@ void writeConfig(OrderedJson& j, const ModelConfig& c) {
     }
     j["moe_layers"] = layers;
     j["eos_token_id"] = c.eosIds;
+    if (!c.eosSources.empty()) j["eos_token_sources"] = c.eosSources;
     j["bos_token_id"] = c.bosId >= 0 ? OrderedJson(c.bosId) : OrderedJson();
+    if (!c.bosSource.empty()) j["bos_token_source"] = c.bosSource;
     OrderedJson generation = OrderedJson::object();
     if (c.temperature >= 0) generation["temperature"] = shortest(c.temperature);
     if (c.topP >= 0) generation["top_p"] = shortest(c.topP);

@@ -3,9 +3,12 @@
 
 #include <cmath>
 #include <cstdio>
+#include <limits>
+#include <utility>
 #include <vector>
 
 #include "engine/base/format.h"
+#include "engine/base/printable.h"
 
 namespace colibri {
 
@@ -21,7 +24,15 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
 public:
     using Json = nlohmann::json;
 
-    bool null() override { return add(nullptr); }
+    // `nonFinite`: what the nulls of the text stand for, in their order; a null where nothing.
+    explicit Builder(const std::vector<std::optional<double>>& nonFinite = {})
+        : m_nonFinite(nonFinite) {}
+
+    bool null() override {
+        const size_t i = m_nulls++;
+        if (i >= m_nonFinite.size() || !m_nonFinite[i]) return add(nullptr);
+        return add(*m_nonFinite[i]);
+    }
     bool boolean(bool value) override { return add(value); }
     bool number_integer(number_integer_t value) override { return add(value); }
     bool number_unsigned(number_unsigned_t value) override { return add(value); }
@@ -35,7 +46,7 @@ public:
     bool key(string_t& name) override {
         const auto [at, isNew] = m_open.back()->emplace(name, nullptr);
         m_member = &*at;
-        if (!isNew) m_fault = "the key \"" + name + "\" stands twice";
+        if (!isNew) m_fault = "the key \"" + printable(name) + "\" stands twice";
         return isNew;
     }
     bool parse_error(size_t, const std::string&, const Json::exception&) override { return false; }
@@ -76,13 +87,59 @@ private:
     std::vector<Json*> m_open;
     Json* m_member = nullptr;  // the value of the last key
     std::string m_fault;
+    std::vector<std::optional<double>> m_nonFinite;
+    size_t m_nulls = 0;
 };
+
+// Python's library writes and reads NaN, Infinity and -Infinity, which JSON does not have. Each
+// becomes a null of the text, its value an entry of the list; false: there are none.
+bool takeNonFinite(std::string_view text, std::string& out,
+                   std::vector<std::optional<double>>& values) {
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    constexpr std::pair<std::string_view, double> kLiterals[] = {
+        {"NaN", std::numeric_limits<double>::quiet_NaN()},
+        {"Infinity", kInfinity},
+        {"-Infinity", -kInfinity}};
+    bool found = false, quoted = false;
+    for (size_t at = 0; at < text.size();) {
+        const std::string_view rest = text.substr(at);
+        size_t length = 1;
+        if (quoted) {
+            if (rest[0] == '\\') length = std::min<size_t>(2, rest.size());
+            quoted = rest[0] != '"';
+        } else if (rest[0] == '"') {
+            quoted = true;
+        } else if (rest.starts_with("null")) {
+            length = 4;
+            values.emplace_back();
+        } else {
+            for (const auto& [name, value] : kLiterals) {
+                if (!rest.starts_with(name)) continue;
+                out += "null";
+                values.emplace_back(value);
+                at += name.size();
+                found = true;
+                length = 0;
+                break;
+            }
+        }
+        out += rest.substr(0, length);
+        at += length;
+    }
+    return found;
+}
 
 }  // namespace
 
 Result<nlohmann::json> parseJson(std::string_view text, const std::string& where) {
     Builder builder;
     if (nlohmann::json::sax_parse(text.begin(), text.end(), &builder)) return builder.take();
+    std::string finite;
+    std::vector<std::optional<double>> values;
+    if (builder.fault().empty() && takeNonFinite(text, finite, values)) {
+        builder = Builder(values);
+        if (nlohmann::json::sax_parse(finite, &builder)) return builder.take();
+    }
     if (!builder.fault().empty()) return Status(Code::BadInput, where + ": " + builder.fault());
     return Status(Code::BadInput, where + ": not valid JSON",
                   "The file may be cut short or damaged");
@@ -94,7 +151,7 @@ Fields::Fields(const nlohmann::json& object, std::string where)
 }
 
 void Fields::fail(const std::string& message, Code code) {
-    if (m_status.ok()) m_status = Status(code, m_where + ": " + message);
+    if (m_status.ok()) m_status = Status(code, m_where + ": " + printable(message));
 }
 
 const nlohmann::json* Fields::find(const char* key) const {

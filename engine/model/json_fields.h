@@ -13,7 +13,8 @@
 
 namespace colibri {
 
-// Parses a whole text, in time that grows as its length. Errors (BadInput): not JSON, nested deeper
+// Parses a whole text, in time that grows as its length. The bare NaN, Infinity and -Infinity that
+// Python's library writes are numbers. Errors (BadInput): not JSON, nested deeper
 // than 64, a key given twice.
 Result<nlohmann::json> parseJson(std::string_view text, const std::string& where);
 

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "engine/base/printable.h"
 #include "engine/model/config_json.h"
 #include "engine/model/json_fields.h"
 #include "engine/model/layout.h"
@@ -228,8 +229,8 @@ Result<ContainerInfo> parseModelJson(std::string_view text, const std::string& w
     }
     ContainerInfo info;
     readConfig(f, info.config);
-    info.source = f.text("source", "");
-    info.fingerprint = f.text("fingerprint", "");
+    info.source = printable(f.text("source", ""));
+    info.fingerprint = printable(f.text("fingerprint", ""));
     info.denseBytes = f.integer("dense_bytes", 1, INT64_MAX);
     if (!f.status().ok()) return f.status();
     if (Status s = checkConfig(info.config); !s.ok()) return s.in(where);

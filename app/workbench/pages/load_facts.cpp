@@ -186,18 +186,46 @@ QString knobOptions(const KnobValues& knobs) {
     return options.join(' ');
 }
 
+namespace {
+
+// What tokenizer and chat template are good for: a model without them cannot be chatted with.
+QVector<Badge> textBadges(const Inspection& inspection) {
+    const ContainerInfo& info = inspection.container;
+    QVector<Badge> badges;
+    if (!inspection.tokenizerProblem.isEmpty())
+        badges.push_back({warnTag(info.hasTokenizer ? "tokenizer cannot be used" : "no tokenizer"),
+                          inspection.tokenizerProblem});
+    if (inspection.templateProblem.isEmpty()) {
+        badges.push_back(
+            {okTag("template compiles"), "The chat template of the model can be used."});
+    } else {
+        badges.push_back({warnTag(info.hasTemplate ? "template fails" : "no chat template"),
+                          inspection.templateProblem});
+    }
+    return badges;
+}
+
+}  // namespace
+
 QVector<Badge> badgesOf(const Inspection& inspection) {
     const ContainerInfo& info = inspection.container;
     const QString tensors = count(int64_t(info.tensors.size())) + " dense tensors, " +
                             count(info.config.moeLayerCount() * info.config.numExperts) +
                             " experts";
     if (inspection.kind == Inspection::Kind::Checkpoint) {
+        QStringList notes;
         QVector<Badge> badges = {{okTag("complete: " + count(inspection.source.files) +
                                         (inspection.source.files == 1 ? " file" : " files")),
                                   "Every tensor of the model is there, with the right shape."},
                                  {okTag(tensors), "As they will be in the converted model."}};
         badges.push_back({warnTag("needs conversion"),
                           "The engine runs converted models; the original is left as it is."});
+        badges << textBadges(inspection);
+        for (const std::string& note : inspection.source.notes) notes << str(note);
+        if (!notes.isEmpty())
+            badges.push_back(
+                {{.text = count(notes.size()) + (notes.size() == 1 ? " note" : " notes")},
+                 notes.join("\n")});
         return badges;
     }
     QVector<Badge> badges = {
@@ -210,16 +238,7 @@ QVector<Badge> badgesOf(const Inspection& inspection) {
              "An earlier conversion of " + str(inspection.convertedFrom.string()) +
                  ". To convert it anew, move " + str(inspection.path.string()) + " away."});
     }
-    if (!inspection.tokenizerProblem.isEmpty())
-        badges.push_back({warnTag(info.hasTokenizer ? "tokenizer cannot be used" : "no tokenizer"),
-                          inspection.tokenizerProblem});
-    if (inspection.templateProblem.isEmpty()) {
-        badges.push_back(
-            {okTag("template compiles"), "The chat template of the model can be used."});
-    } else {
-        badges.push_back({warnTag(info.hasTemplate ? "template fails" : "no chat template"),
-                          inspection.templateProblem});
-    }
+    badges << textBadges(inspection);
     return badges;
 }
 

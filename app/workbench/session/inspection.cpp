@@ -7,10 +7,9 @@
 #include <vector>
 
 #include "app/workbench/session/session_folder.h"
-#include "engine/base/file.h"
+#include "app/workbench/session/text.h"
 #include "engine/base/machine.h"
-#include "engine/text/chat_template.h"
-#include "engine/text/tokenizer.h"
+#include "engine/convert/locate.h"
 
 namespace colibri::ui {
 namespace {
@@ -19,26 +18,6 @@ namespace fs = std::filesystem;
 
 Status cancelled() {
     return Status(Code::Cancelled, "Opening was cancelled");
-}
-
-void checkText(Inspection& result) {
-    const fs::path& dir = result.container.dir;
-    if (!result.container.hasTokenizer) {
-        result.tokenizerProblem = "no tokenizer";
-    } else if (const auto tokenizer = Tokenizer::load(dir); !tokenizer) {
-        result.tokenizerProblem = QString::fromStdString(tokenizer.status().message());
-    }
-    if (!result.container.hasTemplate) {
-        result.templateProblem = "no chat template";
-        return;
-    }
-    const fs::path file = dir / "chat_template.jinja";
-    const auto text = readTextFile(file, 4 << 20);
-    if (!text) {
-        result.templateProblem = QString::fromStdString(text.status().message());
-    } else if (const auto parsed = ChatTemplate::parse(*text, file.filename().string()); !parsed) {
-        result.templateProblem = QString::fromStdString(parsed.status().message());
-    }
 }
 
 int countFiles(const fs::path& dir) {
@@ -53,10 +32,16 @@ int countFiles(const fs::path& dir) {
 
 // Folders in which conversions of a checkpoint are looked for, and how their names begin.
 std::vector<fs::path> targetFolders(const fs::path& checkpoint) {
-    return {fs::absolute(checkpoint).lexically_normal().parent_path(), cacheDirectory() / "models"};
+    const fs::path ours = cacheDirectory() / "models";
+    // Nothing of ours goes into the cache of other programs.
+    if (!hubFolder(checkpoint).empty()) return {ours, ours};
+    return {fs::absolute(checkpoint).lexically_normal().parent_path(), ours};
 }
 
 std::string targetStem(const fs::path& checkpoint) {
+    if (const std::string name = hubName(checkpoint); !name.empty()) {
+        return name.substr(name.rfind('/') + 1) + "-";
+    }
     const fs::path path = fs::absolute(checkpoint).lexically_normal();
     std::error_code error;
     return (fs::is_directory(path, error) ? path.filename() : path.stem()).string() + "-";
@@ -92,7 +77,9 @@ Result<Inspection> inspectContainer(const fs::path& path, const CancelFlag* canc
     if (!info) return info.status();
     result.container = std::move(*info);
     if (cancel && cancel->load()) return cancelled();
-    checkText(result);
+    const TextProblems problems = textProblems(result.container);
+    result.tokenizerProblem = str(problems.tokenizer);
+    result.templateProblem = str(problems.chatTemplate);
     result.calibration = keptCalibration(result.container);
     if (!result.calibration) result.calibration = newestCalibration();
     result.files = countFiles(path);
@@ -128,11 +115,7 @@ Result<Inspection> inspectPath(const fs::path& given, const CancelFlag* cancel) 
     // A model.json or config.json chosen in a file dialog, or dropped, means its folder.
     if (given.filename() == "model.json" || given.filename() == "config.json") result.path = given.parent_path();
     const auto kind = sourceKindOf(result.path);
-    if (!kind) {
-        return Status(Code::BadInput, result.path.string() + ": this is no model",
-                      "Open a Colibri container (a folder with model.json), a folder with "
-                      "config.json and safetensors, or a .gguf file");
-    }
+    if (!kind) return notASource(result.path);
     if (*kind == SourceKind::Container) return inspectContainer(result.path, cancel);
     auto source = inspectSource(result.path);
     if (!source) return source.status();
@@ -143,11 +126,11 @@ Result<Inspection> inspectPath(const fs::path& given, const CancelFlag* cancel) 
             return container;
         }
     }
-    auto planned = plannedContainer(result.path, std::nullopt);
-    if (!planned) return planned.status();
     result.kind = Inspection::Kind::Checkpoint;
+    result.tokenizerProblem = str(source->tokenizerProblem);
+    result.templateProblem = str(source->templateProblem);
+    result.container = std::move(source->planned);
     result.source = std::move(*source);
-    result.container = std::move(*planned);
     result.calibration = newestCalibration();
     result.files = int(result.source.files);
     return result;

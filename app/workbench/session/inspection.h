@@ -25,7 +25,7 @@ struct Inspection {
     int files = 0;                   // of the model
     // Container: the checkpoint that was opened, of which this is an earlier conversion.
     std::filesystem::path convertedFrom;
-    // Container: "" when there and usable, else what is wrong or missing.
+    // "" when there and usable, else what is wrong or missing.
     QString tokenizerProblem, templateProblem;
 };
 

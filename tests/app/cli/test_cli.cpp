@@ -127,9 +127,9 @@ private slots:
     }
 
     void checkpointIsNotAModelFolder() {
-        const Run run = colibri({"info", kGolden + "/models/qwen3moe"});
-        QCOMPARE(run.code, 4);
-        QVERIFY(run.err.contains("colibri convert"));
+        const Run run = colibri({"generate", kGolden + "/models/qwen3moe", "--tokens", "1"});
+        QCOMPARE(run.code, 3);
+        QVERIFY2(run.err.contains("must be converted first"), run.err);
     }
 
     void info() {

@@ -63,6 +63,7 @@ private slots:
     void commandLineIsTheOneToCopy();
     void damagedModelIsNamed();
     void brokenTemplateIsABadge();
+    void whatACheckpointLacksIsABadge();
     void whatIsNoModelIsRefused();
     void verificationFindsAChangedByte();
     void checkpointIsConvertedAndOpened();
@@ -385,6 +386,20 @@ void TestPages::brokenTemplateIsABadge() {
         for (const TagLook& tag : m_pages->load()->badges()->tags()) tags << tag.text;
         return tags.contains("no chat template") && tags.contains("no tokenizer");
     }));
+}
+
+// Before the conversion, which may take long.
+void TestPages::whatACheckpointLacksIsABadge() {
+    const QString copy = m_dir.filePath("bare checkpoint");
+    std::filesystem::copy(goldenModel("olmoe").toStdString(), copy.toStdString());
+    QFile::remove(copy + "/chat_template.jinja");
+    write(copy + "/tokenizer.json", "{\"model\": {");
+    open(copy);
+    QCOMPARE(m_pages->load()->inspection().kind, Inspection::Kind::Checkpoint);
+    QStringList tags;
+    for (const TagLook& tag : m_pages->load()->badges()->tags()) tags << tag.text;
+    for (const char* tag : {"needs conversion", "tokenizer cannot be used", "no chat template"})
+        QVERIFY2(tags.contains(tag), qPrintable(tags.join("; ")));
 }
 
 void TestPages::whatIsNoModelIsRefused() {

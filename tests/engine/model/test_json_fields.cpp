@@ -31,6 +31,25 @@ private slots:
             QVERIFY2(*parseJson(scalar, "f") == json::parse(scalar), scalar);
     }
 
+    // Python's library writes them, so published configs have them.
+    void numbersThatOnlyPythonWritesAreRead() {
+        const auto parsed =
+            parseJson("{\"a\": [null, NaN, Infinity, -Infinity, -1], "
+                      "\"b\": \"NaN, \\\"Infinity\\\\\", \"c\": NaN}", "f");
+        QVERIFY2(parsed.ok(), parsed.status().text().c_str());
+        const json& a = (*parsed)["a"];
+        QVERIFY(a[0].is_null() && a[4] == -1);
+        QVERIFY(std::isnan(a[1].get<double>()) && std::isnan((*parsed)["c"].get<double>()));
+        QCOMPARE(a[2].get<double>(), INFINITY);
+        QCOMPARE(a[3].get<double>(), -INFINITY);
+        QCOMPARE((*parsed)["b"].get<std::string>(), std::string("NaN, \"Infinity\\"));
+        for (const char* text : {"[NaN", "[NaNs]", "NaNNaN", "[- Infinity]", "[+Infinity]", "[nan]"}) {
+            QCOMPARE(parseJson(text, "f").status().message(), std::string("f: not valid JSON"));
+        }
+        QVERIFY(parseJson(R"({"a": NaN, "a": 1})", "f").status().message().find("twice") !=
+                std::string::npos);
+    }
+
     void damageIsTold() {
         for (const char* text :
              {"", "{", "[1,]", "{\"a\" 1}", "[1] 2", "nul", "\"\xff\"", "[1e999]"}) {
