@@ -20,11 +20,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-bool isFile(const fs::path& path) {
-    std::error_code error;
-    return fs::is_regular_file(path, error);
-}
-
 // The type of the weights as config.json says it, in either spelling of the key.
 std::string torchType(const Json& config) {
     for (const char* key : {"torch_dtype", "dtype"}) {
@@ -98,7 +93,8 @@ Result<OpenedSource> openHfSource(const fs::path& path, const std::string& chatT
         COLIBRI_TRY(addFlatExperts(folder, out.config, *out.naming, torchType(configs->json),
                                    out.checkpoint));
     }
-    if (isFolder && isFile(folder / kRouterTableFile)) out.routerTable = folder / kRouterTableFile;
+    const fs::path table = folder / kRouterTableFile;
+    if (isFolder && fs::is_regular_file(table, error)) out.routerTable = table;
     const Json inner = languageConfig(configs->json);
     COLIBRI_TRY(settleTexts(hfTexts(folder, inner, configs->generation), chatTemplate, out));
     Result<std::string> fingerprint =
