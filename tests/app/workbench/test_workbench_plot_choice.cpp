@@ -39,7 +39,8 @@ private slots:
             if (action->text() == "Queue") queue = action;
         }
         QCOMPARE(shown, (QStringList{"Hit rate", "Expert load", "ITL", "SM utilisation", "Experts map"}));
-        QCOMPARE(hidden, (QStringList{"Decode rate", "Read", "Memory", "Stall", "Queue", "Prefetch"}));
+        QCOMPARE(hidden, (QStringList{"Decode rate", "Read", "Memory", "Stall", "KV cache", "Queue",
+                                      "Prefetch"}));
         QVERIFY(queue);
         queue->trigger();
         QVERIFY(m_panel->plot("queue")->isVisible());
