@@ -138,6 +138,7 @@ bool Scheduler::reserve(Job& job) {
 // Takes what the cache has of the input behind what is stored. Tokens that the request computed
 // itself before a preemption are not counted as saved.
 void Scheduler::reuse(Job& job) {
+    if (job.scored()) return;
     m_kv.find(job.sequence, job.reusable());
     const int64_t to = std::min(job.sequence.length(), job.promptTokens());
     if (to > job.reached) {
