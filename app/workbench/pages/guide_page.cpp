@@ -3,8 +3,10 @@
 
 #include <QFile>
 #include <QKeyEvent>
+#include <QTextBlock>
 #include <QTextBrowser>
 #include <QTextFrame>
+#include <QTextList>
 #include <QTextTable>
 #include <QVBoxLayout>
 
@@ -17,8 +19,18 @@ namespace {
 constexpr const char* kFirst = "user-guide.md";
 constexpr int kTextWidth = 760, kHead = 56;
 
-// Markdown tables come without lines or padding.
-void dressTables(QTextDocument* document) {
+// Markdown comes without space between its parts, its tables without lines.
+void dress(QTextDocument* document) {
+    for (QTextBlock block = document->begin(); block.isValid(); block = block.next()) {
+        QTextCursor cursor(block);
+        if (cursor.currentTable()) continue;
+        QTextBlockFormat format = block.blockFormat();
+        const bool heading = format.headingLevel() > 0;
+        format.setTopMargin(heading ? 18 : 0);
+        format.setBottomMargin(heading ? 6 : block.textList() ? 4 : 10);
+        format.setLineHeight(120, QTextBlockFormat::ProportionalHeight);
+        cursor.setBlockFormat(format);
+    }
     for (QTextFrame* frame : document->rootFrame()->childFrames()) {
         auto* table = qobject_cast<QTextTable*>(frame);
         if (!table) continue;
@@ -78,7 +90,7 @@ void GuidePage::render() {
     colours.setColor(QPalette::Text, tone(Tone::Text1));
     m_text->setPalette(colours);
     m_text->document()->setMarkdown(QString::fromUtf8(file.readAll()));
-    dressTables(m_text->document());
+    dress(m_text->document());
     m_title->setText(m_shown == kFirst ? "Help" : "Help: " + m_shown);
 }
 

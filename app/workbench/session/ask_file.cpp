@@ -101,14 +101,24 @@ QString askFolder(QWidget* parent, const QString& title, const QString& from) {
     return folderIn(kKey, parent, title, from.isEmpty() ? inLastFolder({}) : from);
 }
 
+namespace {
+
+// Where models were opened last, else among what is the user's own.
+QString modelsFolder() {
+    const QString last = folderOf(kModels);
+    return last.isEmpty() ? QDir::homePath() : last;
+}
+
+}  // namespace
+
 QString askModelFile(QWidget* parent) {
     return openedIn(kModels, parent, "Open a model",
                     "Models (*.gguf *.safetensors model.json config.json);;All files (*)",
-                    folderOf(kModels));
+                    modelsFolder());
 }
 
 QString askModelFolder(QWidget* parent) {
-    return folderIn(kModels, parent, "Open a model", folderOf(kModels));
+    return folderIn(kModels, parent, "Open a model", modelsFolder());
 }
 
 }  // namespace colibri::ui
