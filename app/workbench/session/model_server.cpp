@@ -128,7 +128,7 @@ void ModelServer::sourceChanged() {
     if (on && engine != m_engine.lock()) stop();
     // What the former model answered says nothing of this one.
     if (!engine || engine == m_engine.lock()) return;
-    if (m_state == State::Off && m_last.answered + m_last.refused.size() > 0) {
+    if (m_state == State::Off) {
         m_last = {};
         emit changed();
     }
