@@ -107,6 +107,8 @@ QFont makeFont(const QStringList& families, int px, int weight) {
     font.setPixelSize(px);
     font.setWeight(QFont::Weight(weight));
     font.setHintingPreference(QFont::PreferNoHinting);
+    // Text is shown as it is written: contextual forms would draw 0x10 as 0×10 and -> as an arrow.
+    font.setStyleStrategy(QFont::PreferNoShaping);
     return font;
 }
 
@@ -197,8 +199,7 @@ QFont uiFont(int px, int weight) {
 QFont monoFont(int px, int weight) {
     static const QStringList families = {"JetBrains Mono", "Noto Sans Mono", "DejaVu Sans Mono"};
     QFont font = makeFont(families, px, weight);
-    font.setStyleHint(QFont::Monospace);
-    font.setStyleStrategy(QFont::PreferNoShaping);
+    font.setStyleHint(QFont::Monospace, QFont::PreferNoShaping);
     return font;
 }
 

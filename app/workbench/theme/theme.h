@@ -56,7 +56,8 @@ private:
 inline QColor tone(Tone t) { return Theme::get().color(t); }
 QColor withAlpha(QColor color, double alpha);
 
-// Text roles. Figures that change or stand in a column are mono.
+// Text roles. Figures that change or stand in a column are mono. None of them has ligatures or
+// contextual forms: what is written is what is seen.
 QFont uiFont(int px, int weight = QFont::Normal);
 QFont monoFont(int px, int weight = QFont::Normal);
 namespace type {

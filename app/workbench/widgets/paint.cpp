@@ -10,6 +10,24 @@
 
 namespace colibri::ui {
 
+QVector<std::pair<int, int>> shapedWords(const QString& text) {
+    constexpr char16_t kJoiner = 0x200D;
+    QVector<std::pair<int, int>> out;
+    int begin = 0;
+    bool needed = false;
+    for (int i = 0; i <= text.size(); ++i) {
+        const QChar c = i < text.size() ? text[i] : QChar(' ');
+        if (c.isSpace()) {
+            if (needed) out.append({begin, i - begin});
+            begin = i + 1;
+            needed = false;
+        } else if (c.unicode() >= 0x300) {
+            needed = needed || c.isMark() || c.isSurrogate() || c == kJoiner;
+        }
+    }
+    return out;
+}
+
 double textWidth(const QFont& font, const QString& text) {
     return QFontMetricsF(font).horizontalAdvance(text);
 }

@@ -6,6 +6,7 @@
 #include <QPainter>
 #include <QString>
 #include <QVector>
+#include <utility>
 
 #include "app/workbench/theme/icons.h"
 #include "app/workbench/theme/theme.h"
@@ -18,6 +19,11 @@ struct Span {
     Tone tone = Tone::Text2;
     QFont font = type::body();
 };
+
+// Where text must be shaped although its font is not (see uiFont): words with combining marks, and
+// emoji that are joined of several. Begin and length of each; scripts that always need shaping get
+// it from Qt.
+QVector<std::pair<int, int>> shapedWords(const QString& text);
 
 double textWidth(const QFont& font, const QString& text);
 void drawText(QPainter& p, const QRectF& rect, int flags, const QString& text, const QFont& font,
