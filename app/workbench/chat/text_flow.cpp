@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// TextFlow: blocks, layout and positions. Painting stands in text_flow_paint.cpp.
+// TextFlow: what it shows, positions, selection. See also text_flow_layout.cpp and text_flow_paint.cpp.
 #include "app/workbench/chat/text_flow.h"
 
 #include <QClipboard>
@@ -8,6 +8,7 @@
 #include <QMenu>
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "app/workbench/chat/text_flow_metrics.h"
 #include "app/workbench/theme/theme.h"
@@ -57,165 +58,26 @@ void TextFlow::setText(const QString& text, int from, bool streaming) {
         block.text.append(shown, from, 0);
         blocks.push_back(std::move(block));
     } else if (grew) {
-        // Everything before the last block is settled; a list's last item may still go on.
+        // Everything before the last block is settled; a list or quote around it may still go on.
+        const int root = m_blocks.back().block.root;
         keep = m_blocks.size() - 1;
-        blocks = parseMarkdown(text, m_blocks[keep].block.begin, streaming);
+        while (keep > 0 && m_blocks[keep - 1].block.root == root) --keep;
+        blocks = parseMarkdown(text, root, streaming);
     } else {
         blocks = parseMarkdown(text, from, streaming);
     }
+    std::vector<double> scrolls;
+    for (size_t i = keep; grew && i < m_blocks.size(); ++i) scrolls.push_back(m_blocks[i].scroll);
     m_blocks.resize(keep);
     for (MarkdownBlock& block : blocks) {
         m_blocks.push_back({});
         m_blocks.back().block = std::move(block);
-        if (m_width > 0) layoutBlock(&m_blocks.back(), m_width);
+        if (m_blocks.size() - keep <= scrolls.size()) m_blocks.back().scroll = scrolls[m_blocks.size() - keep - 1];
+        layoutBlock(&m_blocks.back(), m_width > 0 ? m_width : 400);
     }
     place(keep);
     if (!m_needle.isEmpty()) setFind(m_needle);
     update();
-}
-
-QVector<QTextLayout::FormatRange> TextFlow::formats(const MarkedText& text, bool strong) const {
-    QVector<QTextLayout::FormatRange> out;
-    for (const TextStyle& style : text.styles) {
-        QTextLayout::FormatRange range;
-        range.start = style.begin;
-        range.length = style.length;
-        if (style.flags & TextStyle::Strong) range.format.setFontWeight(QFont::DemiBold);
-        if (style.flags & TextStyle::Code) {
-            range.format.setFont(monoFont(13));
-            if (strong) range.format.setFontWeight(QFont::DemiBold);
-        }
-        if (style.flags & TextStyle::Link) {
-            range.format.setForeground(tone(Tone::Accent));
-            range.format.setFontUnderline(true);
-        }
-        out << range;
-    }
-    return out;
-}
-
-double TextFlow::gapBefore(size_t index) const {
-    if (index == 0) return 0;
-    using Kind = MarkdownBlock::Kind;
-    const Kind kind = m_blocks[index].block.kind, before = m_blocks[index - 1].block.kind;
-    if (kind == Kind::Item && before == Kind::Item) return 4;
-    if (kind == Kind::Heading) return 12;
-    return 8;
-}
-
-void TextFlow::layoutBlock(Laid* laid, int width) {
-    using Kind = MarkdownBlock::Kind;
-    const MarkdownBlock& block = laid->block;
-    laid->layout.reset();
-    laid->left = laid->textTop = 0;
-    if (block.kind == Kind::Rule) {
-        laid->height = 9;
-        return;
-    }
-    if (block.kind == Kind::Table) return layoutTable(laid, width);
-    const bool code = block.kind == Kind::Code;
-    QFont font = code ? type::mono() : type::chat();
-    double lineHeight = code ? flow::kCodeLine : m_lineHeight;
-    if (block.kind == Kind::Heading) font = uiFont(block.level <= 2 ? 15 : 14, QFont::DemiBold);
-    if (block.kind == Kind::Item) laid->left = flow::kItemIndent * (1 + block.level);
-    if (block.kind == Kind::Quote) laid->left = flow::kQuoteIndent;
-    if (code) {
-        laid->left = flow::kCodePad;
-        laid->textTop = flow::kCodeHead + 8;
-    }
-    QString text = block.text.text;
-    if (code) text.replace('\n', QChar::LineSeparator);
-    laid->layout = std::make_shared<QTextLayout>(text, font);
-    laid->layout->setFormats(formats(block.text, block.kind == Kind::Heading));
-    QTextOption option;
-    option.setWrapMode(code ? QTextOption::ManualWrap : QTextOption::WrapAtWordBoundaryOrAnywhere);
-    option.setTabStopDistance(4 * textWidth(font, " "));
-    laid->layout->setTextOption(option);
-    const QFontMetricsF metrics(font);
-    const double lead = (lineHeight - metrics.ascent() - metrics.descent()) / 2;
-    double y = 0;
-    laid->codeWidth = 0;
-    laid->layout->beginLayout();
-    for (QTextLine line = laid->layout->createLine(); line.isValid();
-         line = laid->layout->createLine()) {
-        line.setLineWidth(code ? 1e6 : std::max(40.0, width - laid->left));
-        // Lines of mixed fonts share the baseline of the block's own font.
-        line.setPosition({0, std::round(y + lead + metrics.ascent() - line.ascent())});
-        laid->codeWidth = std::max(laid->codeWidth, line.naturalTextWidth());
-        y += lineHeight;
-    }
-    laid->layout->endLayout();
-    laid->height = std::max(y, lineHeight) + laid->textTop + (code ? 8 + 1 : 0);
-    if (code)
-        laid->scroll = std::clamp(laid->scroll, 0.0,
-                                  std::max(0.0, laid->codeWidth - (width - 2 * flow::kCodePad)));
-}
-
-void TextFlow::layoutTable(Laid* laid, int width) {
-    const MarkdownBlock& block = laid->block;
-    laid->cells.clear();
-    size_t columns = 0;
-    for (const auto& row : block.rows) columns = std::max(columns, row.size());
-    std::vector<double> widths(columns, 16);
-    for (size_t r = 0; r < block.rows.size(); ++r) {
-        std::vector<std::shared_ptr<QTextLayout>> cells;
-        for (size_t c = 0; c < block.rows[r].size(); ++c) {
-            const bool figures = c < block.rightAligned.size() && block.rightAligned[c];
-            const QFont font = r == 0 ? uiFont(11, QFont::Medium)
-                                      : figures ? type::mono() : type::dense();
-            auto cell = std::make_shared<QTextLayout>(block.rows[r][c].text, font);
-            cell->setFormats(formats(block.rows[r][c], false));
-            cell->beginLayout();
-            QTextLine line = cell->createLine();
-            if (line.isValid()) {
-                line.setLineWidth(1e6);
-                line.setPosition({0, std::round((flow::kTableRow - line.height()) / 2)});
-                widths[c] = std::max(widths[c], line.naturalTextWidth() + 17);
-            }
-            cell->endLayout();
-            cells.push_back(cell);
-        }
-        laid->cells.push_back(std::move(cells));
-    }
-    laid->columns = {0};
-    for (const double w : widths) laid->columns.push_back(laid->columns.back() + std::ceil(w));
-    if (laid->columns.back() > width) {   // cut rather than reach out of the page
-        const double share = width / laid->columns.back();
-        for (double& x : laid->columns) x = std::floor(x * share);
-    }
-    laid->height = double(block.rows.size()) * flow::kTableRow + 2;
-}
-
-void TextFlow::place(size_t from) {
-    double y = 0;
-    int start = 0;
-    if (from > 0 && from <= m_blocks.size()) {
-        y = m_blocks[from - 1].top + m_blocks[from - 1].height;
-        start = m_blocks[from - 1].start + m_blocks[from - 1].length() + 1;
-    }
-    for (size_t i = from; i < m_blocks.size(); ++i) {
-        m_blocks[i].top = y + gapBefore(i);
-        m_blocks[i].start = start;
-        y = m_blocks[i].top + m_blocks[i].height;
-        start += m_blocks[i].length() + 1;
-    }
-}
-
-int TextFlow::layoutFor(int width) {
-    if (width != m_width) {
-        m_width = width;
-        for (Laid& laid : m_blocks) layoutBlock(&laid, width);
-        place(0);
-    }
-    if (m_blocks.empty()) return m_caret ? int(m_lineHeight) : 0;
-    return int(std::ceil(m_blocks.back().top + m_blocks.back().height));
-}
-
-void TextFlow::applyColors() {
-    for (Laid& laid : m_blocks)
-        if (laid.layout)
-            laid.layout->setFormats(formats(laid.block.text,
-                                            laid.block.kind == MarkdownBlock::Kind::Heading));
 }
 
 void TextFlow::changeEvent(QEvent* event) {
@@ -227,23 +89,35 @@ void TextFlow::changeEvent(QEvent* event) {
 
 const TextFlow::Laid* TextFlow::blockOf(int position) const {
     for (const Laid& laid : m_blocks)
-        if (position >= laid.start && position <= laid.start + laid.length()) return &laid;
+        if (position >= laid.start && position <= laid.start + laid.length) return &laid;
     return nullptr;
+}
+
+const TextFlow::Piece* TextFlow::pieceAt(const Laid& laid, const QPointF& at) const {
+    if (laid.pieces.empty()) return nullptr;
+    if (laid.block.kind != MarkdownBlock::Kind::Table) return &laid.pieces[0];
+    const Piece* best = nullptr;
+    const double x = at.x() - laid.left + laid.scroll, y = at.y() - laid.top;
+    for (const Piece& piece : laid.pieces)
+        if (laid.rows[size_t(piece.row)] <= y || piece.row == 0)
+            if (laid.columns[size_t(piece.column)] <= x || piece.column == 0) best = &piece;
+    return best;
 }
 
 int TextFlow::positionAt(const QPointF& at) const {
     int best = 0;
     for (const Laid& laid : m_blocks) {
         if (at.y() < laid.top) return best;
-        best = laid.start + laid.length();
-        if (at.y() > laid.top + laid.height || !laid.layout) continue;
-        const double y = at.y() - laid.top - laid.textTop;
-        for (int i = 0; i < laid.layout->lineCount(); ++i) {
-            const QTextLine line = laid.layout->lineAt(i);
-            const bool last = i + 1 == laid.layout->lineCount();
+        best = laid.start + laid.length;
+        const Piece* piece = at.y() > laid.top + laid.height ? nullptr : pieceAt(laid, at);
+        if (!piece) continue;
+        const double y = at.y() - laid.top - piece->y;
+        for (int i = 0; i < piece->layout->lineCount(); ++i) {
+            const QTextLine line = piece->layout->lineAt(i);
+            const bool last = i + 1 == piece->layout->lineCount();
             if (y < line.y() + line.height() + 2 || last) {
-                const double x = at.x() - laid.left + laid.scroll;
-                return laid.start + line.xToCursor(x, QTextLine::CursorBetweenCharacters);
+                const double x = at.x() - laid.left - piece->x + laid.scroll;
+                return piece->start + line.xToCursor(x, QTextLine::CursorBetweenCharacters);
             }
         }
     }
@@ -252,21 +126,24 @@ int TextFlow::positionAt(const QPointF& at) const {
 
 std::vector<QRectF> TextFlow::rectsOf(const Laid& laid, int begin, int end) const {
     std::vector<QRectF> out;
-    if (!laid.layout || begin >= end) return out;
-    for (int i = 0; i < laid.layout->lineCount(); ++i) {
-        const QTextLine line = laid.layout->lineAt(i);
-        const int a = std::max(begin, line.textStart());
-        const int b = std::min(end, line.textStart() + line.textLength());
-        if (a >= b) continue;
-        double x0 = line.cursorToX(a), x1 = line.cursorToX(b);
-        out.emplace_back(laid.left + x0 - laid.scroll, laid.top + laid.textTop + line.y(),
-                         x1 - x0, line.height());
+    for (const Piece& piece : laid.pieces) {
+        if (begin >= end || piece.start >= end || piece.start + piece.length <= begin) continue;
+        for (int i = 0; i < piece.layout->lineCount(); ++i) {
+            const QTextLine line = piece.layout->lineAt(i);
+            const int a = std::max(begin - piece.start, line.textStart());
+            const int b = std::min(end - piece.start, line.textStart() + line.textLength());
+            if (a >= b) continue;
+            const double x0 = line.cursorToX(a), x1 = line.cursorToX(b);
+            out.emplace_back(laid.left + piece.x + x0 - laid.scroll, laid.top + piece.y + line.y(),
+                             x1 - x0, line.height());
+        }
     }
     return out;
 }
 
-std::pair<int, int> TextFlow::charsOfSource(const Laid& laid, int begin, int end) const {
-    const QVector<int>& source = laid.block.text.source;
+std::pair<int, int> TextFlow::charsOfSource(const Laid& laid, const Piece& piece, int begin,
+                                            int end) const {
+    const QVector<int>& source = laid.text(piece).source;
     const auto last = source.end() - (source.isEmpty() ? 0 : 1);
     const auto a = std::lower_bound(source.begin(), last, begin);
     const auto b = std::lower_bound(source.begin(), last, end);
@@ -275,22 +152,30 @@ std::pair<int, int> TextFlow::charsOfSource(const Laid& laid, int begin, int end
 
 std::vector<QRectF> TextFlow::tokenRects(const Laid& laid, int token) const {
     const int begin = token > 0 ? (*m_tokens)[token - 1].end : 0, end = (*m_tokens)[token].end;
-    auto [a, b] = charsOfSource(laid, begin, end);
-    // The space before a word is part of its token, but not of what the eye takes for it.
-    while (a < b && laid.block.text.text[a].isSpace()) ++a;
-    while (b > a && laid.block.text.text[b - 1].isSpace()) --b;
-    return rectsOf(laid, a, b);
+    std::vector<QRectF> out;
+    for (const Piece& piece : laid.pieces) {
+        const QString& text = laid.text(piece).text;
+        auto [a, b] = charsOfSource(laid, piece, begin, end);
+        // The space before a word is part of its token, but not of what the eye takes for it.
+        while (a < b && text[a].isSpace()) ++a;
+        while (b > a && text[b - 1].isSpace()) --b;
+        const auto rects = rectsOf(laid, piece.start + a, piece.start + b);
+        out.insert(out.end(), rects.begin(), rects.end());
+    }
+    return out;
 }
 
 int TextFlow::tokenAt(const QPoint& at) const {
     if (!m_tokens || m_tokens->isEmpty()) return -1;
     for (const Laid& laid : m_blocks) {
-        if (at.y() < laid.top || at.y() > laid.top + laid.height || !laid.layout) continue;
-        const int position = positionAt(at) - laid.start;
-        const QVector<int>& source = laid.block.text.source;
+        if (at.y() < laid.top || at.y() > laid.top + laid.height) continue;
+        const Piece* piece = pieceAt(laid, at);
+        if (!piece) continue;
+        const int position = positionAt(at) - piece->start;
+        const QVector<int>& source = laid.text(*piece).source;
         for (const int c : {position - 1, position}) {
-            if (c < 0 || c >= laid.length()) continue;
-            const auto rects = rectsOf(laid, c, c + 1);
+            if (c < 0 || c >= piece->length) continue;
+            const auto rects = rectsOf(laid, piece->start + c, piece->start + c + 1);
             if (rects.empty() || !rects[0].adjusted(0, -2, 0, 2).contains(at)) continue;
             const int offset = source[c];
             const auto it = std::upper_bound(
@@ -311,6 +196,31 @@ QRect TextFlow::tokenRect(int token) const {
     return {};
 }
 
+QString TextFlow::linkAt(const QPoint& at) const {
+    const Laid* laid = blockOf(positionAt(at));
+    if (!laid) return {};
+    for (const Piece& piece : laid->pieces)
+        for (const TextStyle& style : laid->text(piece).styles) {
+            if (style.target.isEmpty()) continue;
+            const int begin = piece.start + style.begin;
+            for (const QRectF& rect : rectsOf(*laid, begin, begin + style.length))
+                if (rect.contains(at)) return style.target;
+        }
+    return {};
+}
+
+QRect TextFlow::cellRect(int row, int column) const {
+    for (const Laid& laid : m_blocks)
+        for (const Piece& piece : laid.pieces)
+            if (piece.row == row && piece.column == column) {
+                QRectF whole;
+                for (const QRectF& rect : rectsOf(laid, piece.start, piece.start + piece.length))
+                    whole |= rect;
+                return whole.toAlignedRect();
+            }
+    return {};
+}
+
 void TextFlow::setHoveredToken(int token) {
     if (token == m_hovered) return;
     m_hovered = token;
@@ -320,33 +230,32 @@ void TextFlow::setHoveredToken(int token) {
 
 // ---- Selection and finding
 
-QString TextFlow::visibleText() const {
-    QString out;
-    for (const Laid& laid : m_blocks) {
-        if (!out.isEmpty()) out += '\n';
-        if (laid.block.kind == MarkdownBlock::Kind::Item) out += laid.block.marker + " ";
-        if (laid.block.kind == MarkdownBlock::Kind::Table) {
-            QStringList rows;
-            for (const auto& row : laid.block.rows) {
-                QStringList cells;
-                for (const MarkedText& cell : row) cells << cell.text;
-                rows << cells.join('\t');
-            }
-            out += rows.join('\n');
-        }
-        out += laid.block.text.text;
-    }
-    return out.replace(QChar::LineSeparator, '\n');
-}
+QString TextFlow::visibleText() const { return textBetween(0, std::numeric_limits<int>::max()); }
 
 QString TextFlow::selectedText() const {
-    const int a = std::min(m_anchor, m_cursor), b = std::max(m_anchor, m_cursor);
+    return hasSelection() ? textBetween(std::min(m_anchor, m_cursor), std::max(m_anchor, m_cursor))
+                          : QString();
+}
+
+// As plain text: items have their marks, a table's cells stand between tabs.
+QString TextFlow::textBetween(int begin, int end) const {
     QString out;
+    const Laid* before = nullptr;
     for (const Laid& laid : m_blocks) {
-        const int from = std::max(a, laid.start), to = std::min(b, laid.start + laid.length());
-        if (from > to || a == b || b <= laid.start || a > laid.start + laid.length()) continue;
-        if (!out.isEmpty()) out += '\n';
-        out += laid.block.text.text.mid(from - laid.start, to - from);
+        if (laid.start >= end && before) break;
+        if (laid.start + laid.length < begin || (laid.start + laid.length == begin && laid.length)) continue;
+        if (before) out += '\n';
+        before = &laid;
+        if (laid.block.kind == MarkdownBlock::Kind::Item && begin <= laid.start)
+            out += QString(2 * std::max(0, laid.block.depth - 1), ' ') + laid.block.marker + " ";
+        int row = -1;
+        for (const Piece& piece : laid.pieces) {
+            const int from = std::max(begin, piece.start), to = std::min(end, piece.start + piece.length);
+            if (from > to) continue;
+            if (row >= 0) out += piece.row == row ? '\t' : '\n';
+            row = piece.row;
+            out += laid.text(piece).text.mid(from - piece.start, to - from);
+        }
     }
     return out.replace(QChar::LineSeparator, '\n');
 }
@@ -359,7 +268,7 @@ void TextFlow::clearSelection() {
 
 void TextFlow::selectAll() {
     m_anchor = 0;
-    m_cursor = m_blocks.empty() ? 0 : m_blocks.back().start + m_blocks.back().length();
+    m_cursor = m_blocks.empty() ? 0 : m_blocks.back().start + m_blocks.back().length;
     update();
 }
 
@@ -368,10 +277,13 @@ int TextFlow::setFind(const QString& needle) {
     m_found.clear();
     for (const Laid& laid : m_blocks) {
         if (needle.isEmpty()) break;
-        qsizetype at = laid.block.text.text.indexOf(needle, 0, Qt::CaseInsensitive);
-        while (at >= 0) {
-            m_found.push_back(laid.start + int(at));
-            at = laid.block.text.text.indexOf(needle, at + needle.size(), Qt::CaseInsensitive);
+        for (const Piece& piece : laid.pieces) {
+            const QString& text = laid.text(piece).text;
+            qsizetype at = text.indexOf(needle, 0, Qt::CaseInsensitive);
+            while (at >= 0) {
+                m_found.push_back(piece.start + int(at));
+                at = text.indexOf(needle, at + needle.size(), Qt::CaseInsensitive);
+            }
         }
     }
     if (needle.isEmpty()) m_findCurrent = -1;
@@ -388,7 +300,7 @@ QRect TextFlow::findRect(int index) const {
     if (index < 0 || index >= int(m_found.size())) return {};
     const Laid* laid = blockOf(m_found[size_t(index)]);
     if (!laid) return {};
-    const int at = m_found[size_t(index)] - laid->start;
+    const int at = m_found[size_t(index)];
     const auto rects = rectsOf(*laid, at, at + int(m_needle.size()));
     return rects.empty() ? QRect() : rects[0].toAlignedRect();
 }
@@ -403,6 +315,11 @@ void TextFlow::contextMenuEvent(QContextMenuEvent* event) {
         QGuiApplication::clipboard()->setText(visibleText());
     });
     menu.addAction("Select all", this, &TextFlow::selectAll);
+    if (const QString link = linkAt(event->pos()); !link.isEmpty()) {
+        menu.addSeparator();
+        menu.addAction("Open link", this, [this, link] { emit linkWanted(link); });
+        menu.addAction("Copy link", this, [link] { QGuiApplication::clipboard()->setText(link); });
+    }
     menu.exec(event->globalPos());
 }
 

@@ -11,6 +11,7 @@
 
 #include "app/workbench/chat/conversation.h"
 #include "app/workbench/chat/markdown.h"
+#include "app/workbench/theme/theme.h"
 
 namespace colibri::ui {
 
@@ -44,10 +45,13 @@ public:
     int hoveredToken() const { return m_hovered; }
     void setHoveredToken(int token);
     QRect tokenRect(int token) const;
+    QString linkAt(const QPoint& at) const;       // its address; "" = no link there
+    QRect cellRect(int row, int column) const;    // of the first table's text, for tests
 
 signals:
     void tokenHovered(int token);                 // -1: left
     void codeCopied();
+    void linkWanted(const QString& address);
 
 protected:
     void paintEvent(QPaintEvent*) override;
@@ -63,31 +67,48 @@ protected:
     void changeEvent(QEvent*) override;
 
 private:
+    // A stretch of text laid out by itself: that of a block, or of a table's cell.
+    struct Piece {
+        std::shared_ptr<QTextLayout> layout;
+        int row = -1, column = -1;                // of a table; -1: the block's own text
+        double x = 0, y = 0;                      // in the block
+        int start = 0, length = 0;                // in the flow's characters
+    };
     struct Laid {                                 // a block with its layout
         MarkdownBlock block;
-        std::shared_ptr<QTextLayout> layout;      // of block.text; tables have one per cell
-        std::vector<std::vector<std::shared_ptr<QTextLayout>>> cells;
-        std::vector<double> columns;              // table: left edges and the right end
-        double top = 0, height = 0, left = 0, textTop = 0;
-        double scroll = 0, codeWidth = 0;         // code scrolls sideways
-        int start = 0;                            // in the flow's characters
-        int length() const { return int(block.text.text.size()); }
+        std::vector<Piece> pieces;
+        std::vector<double> columns, rows;        // table: edges from the block's corner
+        double top = 0, height = 0, left = 0;
+        double scroll = 0, contentWidth = 0;      // code and wide tables scroll sideways
+        int start = 0, length = 0;                // in the flow's characters
+        const MarkedText& text(const Piece& piece) const;
+        bool scrolls() const;
     };
 
     void layoutBlock(Laid* laid, int width);
     void layoutTable(Laid* laid, int width);
+    std::shared_ptr<QTextLayout> layoutCell(const Laid& laid, const Piece& piece, double width) const;
+    std::vector<double> columnWidths(const Laid& laid, double room) const;
+    QFont cellFont(const Laid& laid, const Piece& piece) const;
+    double room(const Laid& laid) const;          // that its scrolled content is seen in
     double gapBefore(size_t index) const;
     QVector<QTextLayout::FormatRange> formats(const MarkedText& text, bool strong) const;
     void place(size_t from);
     void applyColors();
 
+    QString textBetween(int begin, int end) const;
     int positionAt(const QPointF& at) const;      // in the flow's characters
+    const Piece* pieceAt(const Laid& laid, const QPointF& at) const;
     const Laid* blockOf(int position) const;
-    // Rectangles of characters [begin, end) of a block.
+    // Rectangles of the flow's characters [begin, end) in a block.
     std::vector<QRectF> rectsOf(const Laid& laid, int begin, int end) const;
-    std::pair<int, int> charsOfSource(const Laid& laid, int begin, int end) const;
+    std::pair<int, int> charsOfSource(const Laid& laid, const Piece& piece, int begin, int end) const;
     std::vector<QRectF> tokenRects(const Laid& laid, int token) const;
     void paintBlock(QPainter& p, const Laid& laid);
+    void paintPieces(QPainter& p, const Laid& laid, Tone ink);
+    void paintScroll(QPainter& p, const Laid& laid);
+    void paintQuote(QPainter& p, size_t index);
+    void paintMarker(QPainter& p, const Laid& laid);
     void paintCode(QPainter& p, const Laid& laid);
     void paintTable(QPainter& p, const Laid& laid);
     void paintMarks(QPainter& p, const Laid& laid);
@@ -103,6 +124,7 @@ private:
     bool m_streaming = false, m_caret = false, m_plain = false, m_muted = false;
     int m_anchor = 0, m_cursor = 0;               // selection, in the flow's characters
     bool m_selecting = false;
+    QPoint m_pressed;
     int m_hovered = -1, m_hoverCode = -1;
     QString m_needle;
     std::vector<int> m_found;                     // positions of matches

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // What is made of a reply's text: reasoning and answer, Markdown blocks, and how they flow.
-#include <QTest>
+#include <QGlyphRun>
+#include <QRawFont>
+#include <QTextLayout>
+#include <QWheelEvent>
+#include <QtTest>
 
 #include "app/workbench/chat/conversation.h"
 #include "app/workbench/chat/markdown.h"
 #include "app/workbench/chat/text_flow.h"
+#include "app/workbench/theme/theme.h"
 
 using namespace colibri::ui;
 
@@ -88,8 +93,159 @@ private slots:
         QCOMPARE(parseMarkdown("a|b\n|-|-|", 0, false)[0].kind, MarkdownBlock::Kind::Paragraph);
     }
 
+    void fencesEndWhereTheyShould() {
+        const auto blocks = [](const QString& text) { return parseMarkdown(text, 0, false); };
+        const auto code = [&](const QString& text) {
+            for (const auto& block : blocks(text))
+                if (block.kind == MarkdownBlock::Kind::Code) return block.text.text;
+            return QString("no code");
+        };
+        QCOMPARE(code("````md\n```py\nx\n```\n````\nafter"), QString("```py\nx\n```"));
+        QCOMPARE(code("~~~\n```\nx\n```\n~~~"), QString("```\nx\n```"));
+        QCOMPARE(code("```\nx\n``` not yet\n```"), QString("x\n``` not yet"));
+        QCOMPARE(code("1. Do:\n   ```sh\n   ls\n     -l\n   ```\n2. Done"), QString("ls\n  -l"));
+        QCOMPARE(blocks("1. Do:\n   ```sh\n   ls\n   ```\n2. Done").size(), size_t(3));
+        QCOMPARE(code("- a\n  - b\n    ```\n    x\n    ```"), QString("x"));
+        QCOMPARE(code("> Say:\n> ```\n> x\n> y\n> ```\n> end"), QString("x\ny"));
+        QCOMPARE(code("text\n```\nlast\n```"), QString("last"));
+        const auto atEnd = blocks("text\n```\nlast\n```");
+        QCOMPARE(atEnd.size(), size_t(2));
+        QVERIFY(!atEnd[1].open);
+        // On its way: open, and the first marks of its end are no code.
+        const auto open = parseMarkdown("```py\nx\n``", 0, true);
+        QVERIFY(open[0].open);
+        QCOMPARE(open[0].text.text, QString("x"));
+        QCOMPARE(blocks("inline ```x``` here")[0].kind, MarkdownBlock::Kind::Paragraph);
+    }
+
+    void quotesAndListsHoldBlocks() {
+        using Kind = MarkdownBlock::Kind;
+        const auto quote = parseMarkdown("> one\n> two\nlazy\n>\n> - item\n\nout", 0, false);
+        QCOMPARE(quote.size(), size_t(3));
+        QCOMPARE(quote[0].kind, Kind::Quote);
+        QCOMPARE(quote[0].text.text, QString("one two lazy"));
+        QCOMPARE(quote[1].kind, Kind::Item);
+        QCOMPARE(quote[1].quote, 1);
+        QCOMPARE(quote[2].kind, Kind::Paragraph);
+        const auto list = parseMarkdown("1. a\n\n   b\n   - c\n2. d\n- [ ] todo\n- [x] done", 0, false);
+        QStringList shown;
+        for (const auto& block : list) shown << QString("%1 %2 %3").arg(block.depth).arg(block.marker, block.text.text);
+        QCOMPARE(shown, QStringList({"1 1. a", "1  b", "2 • c", "1 2. d", "1 [ ] todo", "1 [x] done"}));
+    }
+
+    void inlineMarksHaveTheirOwnLook() {
+        const auto flags = [](const QString& source) {
+            QStringList out;
+            const MarkedText text = parseMarkdown(source, 0, false)[0].text;
+            for (const TextStyle& style : text.styles)
+                out << QString("%1 %2").arg(style.flags).arg(text.text.mid(style.begin, style.length));
+            return out.join(", ");
+        };
+        QCOMPARE(flags("*a* **b** ***c***"), QString("8 a, 1 b, 9 c"));
+        QCOMPARE(flags("_a_ __b__ a_b_c"), QString("8 a, 1 b"));
+        QCOMPARE(flags("*a **b** c*"), QString("8 a , 9 b, 8  c"));
+        QCOMPARE(flags("~~a~~ ~b~"), QString("16 a"));
+        QCOMPARE(flags("$a_1 * b_2$ and \\(x_1\\), but $5 and $6"), QString("2 a_1 * b_2, 2 x_1"));
+        QCOMPARE(flags("``a`b``"), QString("2 a`b"));
+    }
+
+    void addressesAreLinks() {
+        const auto links = [](const QString& source) {
+            QStringList out;
+            const auto blocks = parseMarkdown(source, 0, false);
+            for (const TextStyle& style : blocks[0].text.styles)
+                if (style.flags & TextStyle::Link) out << style.target;
+            return out.join(' ');
+        };
+        QCOMPARE(links("See https://a.org/b_c(d). Or (http://x.net/y), or <https://z.org>."),
+                 QString("https://a.org/b_c(d) http://x.net/y https://z.org"));
+        QCOMPARE(links("[here](https://a.org/x_(y) \"title\")"), QString("https://a.org/x_(y)"));
+        QCOMPARE(links("`https://code.org` xhttp://no https://"), QString());
+    }
+
+    void aClickOpensALink() {
+        TextFlow flow;
+        flow.setText("Go to https://a.org now", 0, false);
+        flow.resize(400, flow.layoutFor(400));
+        QSignalSpy opened(&flow, &TextFlow::linkWanted);
+        QTest::mouseClick(&flow, Qt::LeftButton, {}, QPoint(70, 10));
+        QCOMPARE(opened.size(), 1);
+        QCOMPARE(opened[0][0].toString(), QString("https://a.org"));
+        QTest::mouseClick(&flow, Qt::LeftButton, {}, QPoint(8, 10));
+        QCOMPARE(opened.size(), 1);
+    }
+
+    // ---- tables
+
+    void tablesNeverCutFigures() {
+        const QString text = "| Model | tok/s | Experts | Notes |\n|---|---|---|---|\n"
+                             "| Qwen3-30B-A3B | 12.5 | 1,024 | A long remark that goes on and on, about the disk, the "
+                             "cache, the threads and whatever else one may say of a model |\n| Mixtral | 9.75 | 8 | no |";
+        TextFlow flow;
+        flow.setText(text, 0, false);
+        for (const int width : {700, 420, 300}) {
+            flow.resize(width, flow.layoutFor(width));
+            int right = 0;
+            for (int row = 0; row < 3; ++row)
+                for (int column = 0; column < 3; ++column) {
+                    const QRect cell = flow.cellRect(row, column);
+                    QVERIFY2(cell.width() > 0, qPrintable(QString("%1 %2 at %3").arg(row).arg(column).arg(width)));
+                    QVERIFY2(cell.height() < 24, "a figure is broken into lines");
+                    if (column > 0) QVERIFY2(cell.left() >= flow.cellRect(row, column - 1).right(), "cells overlap");
+                    right = std::max(right, cell.right());
+                }
+            QVERIFY(flow.cellRect(1, 3).height() > 24);     // the long text is what gives way
+            if (width >= 420) QVERIFY(flow.cellRect(1, 3).right() <= width);
+        }
+        // Too narrow for the words and figures: it scrolls sideways, as code does.
+        flow.resize(220, flow.layoutFor(220));
+        QVERIFY(flow.cellRect(1, 3).right() > 220);
+        QWheelEvent wheel(QPointF(20, 40), QPointF(20, 40), {}, {-2000, 0}, Qt::NoButton, {}, Qt::NoScrollPhase, false);
+        QApplication::sendEvent(&flow, &wheel);
+        QVERIFY(flow.cellRect(1, 3).right() <= 220);
+    }
+
+    void tablesAreFoundAndCopied() {
+        TextFlow flow;
+        flow.setText("Before\n\n| a | b |\n|--|--|\n| needle | 2 |\n\n1. one\n2. two\n   - three", 0, false);
+        flow.resize(400, flow.layoutFor(400));
+        QCOMPARE(flow.setFind("needle"), 1);
+        QVERIFY(flow.findRect(0).width() > 10);
+        flow.selectAll();
+        QCOMPARE(flow.selectedText(), QString("Before\na\tb\nneedle\t2\n1. one\n2. two\n  • three"));
+    }
+
+    // ---- fonts
+
+    // The glyphs of the characters as they stand in the font: nothing is put in their place.
+    void textIsShownAsItIsWritten() {
+        for (const QFont& font : {type::chat(), type::body(), type::dense(), uiFont(11, QFont::Medium), type::mono()})
+            for (const QString& text : {QString("0x10"), QString("1024x768"), QString("->"), QString("=>"), QString("<-")}) {
+                QTextLayout layout(text, font);
+                layout.beginLayout();
+                layout.createLine();
+                layout.endLayout();
+                const QList<QGlyphRun> runs = layout.glyphRuns();
+                QCOMPARE(runs.size(), 1);
+                QCOMPARE(runs[0].glyphIndexes(), runs[0].rawFont().glyphIndexesForString(text));
+            }
+    }
+
+    // Code in a line of text is drawn as wide as its characters, one by one.
+    void codeInTextHasNoLigatures() {
+        TextFlow flow;
+        flow.layoutFor(400);
+        flow.resize(400, 40);
+        flow.setText("`->`", 0, false);
+        const QImage arrow = flow.grab().toImage();
+        flow.setText("`-`", 0, false);
+        const QImage dash = flow.grab().toImage();
+        const QRect first(0, 0, int(QFontMetricsF(monoFont(13)).horizontalAdvance('-')), 40);
+        QCOMPARE(arrow.copy(first), dash.copy(first));
+    }
+
     void growingTextGivesTheSameBlocksAsWholeText() {
-        const QString text = "One **two** three.\n\n- a\n- b `c`\n\n```sh\nls -l\n```\n\nEnd | of\n|---|---|\n| x | y |\n\nlast";
+        const QString text = "One **two** three.\n\n- a\n- b `c`\n  - d\n\n  e\n\n> q\n> ```\n> x\n> ```\nlazy\n\n```sh\nls -l\n```\n\nEnd | of\n|---|---|\n| x | y |\n\nlast";
         TextFlow grown, whole;
         grown.layoutFor(400);
         whole.layoutFor(400);
