@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include <QApplication>
+#include <QLoggingCategory>
 #include <cstdio>
 
 #include "app/workbench/session/settings.h"
@@ -32,6 +33,8 @@ int main(int argc, char** argv) {
     if (!options->screenshot.isEmpty() && qEnvironmentVariableIsEmpty("QT_QPA_PLATFORM") &&
         qEnvironmentVariableIsEmpty("DISPLAY") && qEnvironmentVariableIsEmpty("WAYLAND_DISPLAY"))
         qputenv("QT_QPA_PLATFORM", "offscreen");
+    // Qt says for every font and script that the font lacks it, though it goes on to the next font.
+    QLoggingCategory::setFilterRules("qt.text.font.db.warning=false");
     QApplication app(argc, argv);
     prepareApplication();
     if (const colibri::Status status = options->checkKnobs(); !status.ok()) {

@@ -42,6 +42,26 @@ void ChatRows::setRows(const QVector<ChatSummary>& rows, const QString& current)
     viewport()->update();
 }
 
+void ChatRows::setReplying(const QSet<QString>& ids) {
+    m_replying = ids;
+    viewport()->update();
+}
+
+void ChatRows::setMarked(bool on) {
+    m_marked = on;
+    viewport()->update();
+}
+
+void ChatRows::openMarked() {
+    if (m_focus < m_rows.size()) emit openWanted(m_rows[m_focus].id);
+}
+
+void ChatRows::restart() {
+    m_focus = 0;
+    verticalScrollBar()->setValue(0);
+    viewport()->update();
+}
+
 int ChatRows::contentHeight() const {
     return int(m_rows.size()) * kChatRow;
 }
@@ -82,8 +102,11 @@ void ChatRows::keyPressEvent(QKeyEvent* event) {
     if (m_rows.isEmpty()) return QAbstractScrollArea::keyPressEvent(event);
     switch (event->key()) {
         case Qt::Key_Down: m_focus = std::min(m_focus + 1, int(m_rows.size()) - 1); break;
-        case Qt::Key_Up: m_focus = std::max(m_focus - 1, 0); break;
-        case Qt::Key_Return: case Qt::Key_Enter: emit openWanted(m_rows[m_focus].id); return;
+        case Qt::Key_Up:
+            if (m_focus == 0) return emit leftAtTop();
+            --m_focus;
+            break;
+        case Qt::Key_Return: case Qt::Key_Enter: openMarked(); return;
         case Qt::Key_F2: emit renameWanted(m_rows[m_focus].id); return;
         case Qt::Key_Delete: emit deleteWanted(m_rows[m_focus].id); return;
         case Qt::Key_Menu:
@@ -107,6 +130,8 @@ void ChatRows::menuFor(int row, const QPoint& at) {
     QMenu menu;
     menu.addAction("Open", this, [=, this] { emit openWanted(id); });
     menu.addAction("Rename...", this, [=, this] { emit renameWanted(id); });
+    menu.addAction("Duplicate", this, [=, this] { emit duplicateWanted(id); });
+    menu.addAction("Export...", this, [=, this] { emit exportWanted(id); });
     menu.addAction("Delete", this, [=, this] { emit deleteWanted(id); });
     menu.exec(at);
 }
@@ -130,12 +155,18 @@ void ChatRows::paintEvent(QPaintEvent*) {
                    row.title, current ? type::bodyMedium() : type::body(), tone(Tone::Text1));
         if (i == m_hover)
             paintIcon(p, "more", QRectF(width - 28, y + 9, 16, 16), tone(Tone::Text2));
-        const QString turns = QString("%1 turn%2").arg(row.turns).arg(row.turns == 1 ? "" : "s");
-        drawText(p, QRectF(12, y + 26, width - 24, 14), Qt::AlignVCenter, turns, type::caption(),
-                 tone(Tone::Text3));
-        drawText(p, QRectF(12, y + 26, width - 24, 14), Qt::AlignVCenter | Qt::AlignRight,
-                 whenText(row.changed), type::monoSmall(), tone(Tone::Text3));
-        if (hasFocus() && i == m_focus) focusRing(p, QRectF(1, y, width - 2, kChatRow), 4);
+        QString facts = QString("%1 turn%2").arg(row.turns).arg(row.turns == 1 ? "" : "s");
+        if (!row.model.isEmpty()) facts += ", " + row.model;
+        const bool replying = m_replying.contains(row.id);
+        const QString when = replying ? QString("replying") : whenText(row.changed);
+        const QFont font = replying ? type::caption() : type::monoSmall();
+        const double right = textWidth(font, when) + (replying ? 12 : 0);
+        drawElided(p, QRectF(12, y + 26, width - 24 - right - 8, 14), Qt::AlignVCenter, facts,
+                   type::caption(), tone(Tone::Text3));
+        drawText(p, QRectF(12, y + 26, width - 24, 14), Qt::AlignVCenter | Qt::AlignRight, when, font,
+                 tone(replying ? Tone::Accent : Tone::Text3));
+        if (replying) fillBox(p, QRectF(width - 12 - right, y + 30, 6, 6), tone(Tone::Accent), Qt::transparent, 3);
+        if ((hasFocus() || m_marked) && i == m_focus) focusRing(p, QRectF(1, y, width - 2, kChatRow), 4);
     }
 }
 
@@ -174,12 +205,36 @@ ChatList::ChatList(ChatStore* store, QWidget* parent)
     column->addWidget(m_rows, 1);
     connect(add, &QAbstractButton::clicked, this, &ChatList::newWanted);
     connect(save, &QAbstractButton::clicked, this, &ChatList::exportWanted);
-    connect(m_search, &QLineEdit::textChanged, this, &ChatList::refresh);
+    m_search->installEventFilter(this);
+    connect(m_search, &QLineEdit::textChanged, this, [this](const QString& text) {
+        m_rows->setMarked(!text.isEmpty());
+        m_rows->restart();
+        refresh();
+    });
+    connect(m_search, &QLineEdit::returnPressed, m_rows, &ChatRows::openMarked);
+    connect(m_rows, &ChatRows::leftAtTop, m_search, qOverload<>(&QWidget::setFocus));
+    connect(m_rows, &ChatRows::exportWanted, this, &ChatList::exportChatWanted);
+    connect(m_rows, &ChatRows::duplicateWanted, this, &ChatList::duplicateWanted);
     connect(store, &ChatStore::listed, this, &ChatList::refresh);
     connect(m_rows, &ChatRows::openWanted, this, &ChatList::openWanted);
     connect(m_rows, &ChatRows::renameWanted, this, &ChatList::renameWanted);
     connect(m_rows, &ChatRows::deleteWanted, this, &ChatList::deleteWanted);
     refresh();
+}
+
+void ChatList::beginSearch() {
+    m_search->clear();
+    m_rows->restart();
+    m_search->setFocus();
+}
+
+bool ChatList::eventFilter(QObject* object, QEvent* event) {
+    if (object == m_search && event->type() == QEvent::KeyPress &&
+        static_cast<QKeyEvent*>(event)->key() == Qt::Key_Down) {
+        m_rows->setFocus();
+        return true;
+    }
+    return QWidget::eventFilter(object, event);
 }
 
 void ChatList::setCurrent(const QString& id) {

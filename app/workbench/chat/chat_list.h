@@ -4,6 +4,7 @@
 #pragma once
 
 #include <QAbstractScrollArea>
+#include <QSet>
 #include <QLineEdit>
 #include <QWidget>
 
@@ -20,9 +21,16 @@ public:
     void setRows(const QVector<ChatSummary>& rows, const QString& current);
     const QVector<ChatSummary>& rows() const { return m_rows; }
     int contentHeight() const;
+    void setReplying(const QSet<QString>& ids);   // with a reply on its way
+    void setMarked(bool on);                      // the row that Enter opens is framed
+    void openMarked();                            // that row
+    void restart();                               // the first row is marked
 
 signals:
     void openWanted(const QString& id);
+    void exportWanted(const QString& id);
+    void duplicateWanted(const QString& id);
+    void leftAtTop();                             // Up in the first row
     void renameWanted(const QString& id);
     void deleteWanted(const QString& id);
 
@@ -44,7 +52,9 @@ private:
 
     QVector<ChatSummary> m_rows;
     QString m_current;
+    QSet<QString> m_replying;
     int m_hover = -1, m_focus = 0;
+    bool m_marked = false;
 };
 
 class ChatList : public QWidget {
@@ -53,18 +63,23 @@ class ChatList : public QWidget {
 public:
     ChatList(ChatStore* store, QWidget* parent = nullptr);
     void setCurrent(const QString& id);
+    void setReplying(const QSet<QString>& ids) { m_rows->setReplying(ids); }
+    void beginSearch();                           // all chats, with the focus in the field
     QLineEdit* search() const { return m_search; }
     ChatRows* rows() const { return m_rows; }
 
 signals:
     void openWanted(const QString& id);
     void newWanted();
-    void exportWanted();
+    void exportWanted();                          // the chat that is shown
+    void exportChatWanted(const QString& id);
+    void duplicateWanted(const QString& id);
     void renameWanted(const QString& id);
     void deleteWanted(const QString& id);
 
 protected:
     void paintEvent(QPaintEvent*) override;
+    bool eventFilter(QObject*, QEvent*) override;
 
 private:
     void refresh();

@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The chat: head, conversation, readout line, composer; and what happens between them. Replies are
-// taken from their ChatRun by tick(), on the window's timer; each message is saved as it comes.
+// taken from their ChatRun by tick(), on the window's timer; each message is saved as it comes. A
+// reply goes on, and is saved, while another chat is shown.
 #pragma once
 
-#include <QElapsedTimer>
+#include <QSet>
+#include <QTimer>
 #include <QWidget>
 #include <memory>
+#include <optional>
+#include <vector>
 
 #include "app/workbench/chat/chat_store.h"
 #include "app/workbench/chat/chat_view.h"
 #include "app/workbench/chat/composer.h"
+#include "app/workbench/chat/reply.h"
 #include "app/workbench/chat/sampling_panel.h"
 #include "app/workbench/session/view_state.h"
 
@@ -19,6 +24,7 @@ namespace colibri::ui {
 
 class ChatHead;
 class FindBar;
+class PromptSheet;
 class Readout;
 
 class ChatPanel : public QWidget {
@@ -36,22 +42,34 @@ public:
     const Conversation& conversation() const { return m_chat; }
     void openConversation(Conversation conversation);
     void openById(const QString& id);
-    bool generating() const { return m_run != nullptr; }
+    bool generating() const { return m_reply.has_value(); }   // in the chat that is shown
+    bool busy() const { return m_reply || !m_background.empty(); }
+    QSet<QString> replying() const;               // ids of all chats with a reply on its way
+    void endReplies();                            // before the window goes: keeps what came, saved
     bool reusable() const;                        // an empty new chat is shown already
 
     void newChat();
     void send(const QString& text);
     void stop();
     void regenerate(int turn = -1);               // -1: the last reply
+    void continueReply(int turn);                 // goes on where it ended
     void editLast();
     void rename(const QString& title);
+    void rename(const QString& id, const QString& title);
     void deleteCurrent();
+    void deleteChat(QString id);
+    void duplicate(const QString& id);            // a copy of a chat, which is then shown
+    void exportChat(const QString& id);           // shows it, and exportWanted() follows
     void openFind();
     void editSystemPrompt();
     void openSampling();
     QString commandOptions() const;               // sampling and system prompt, for colibri chat
     bool exportTo(const QString& path, QString* error) const;   // .md or .json
     bool importFrom(const QString& path, QString* error);
+    // What the model would read now, with the draft; the reason where that is not known.
+    QString renderedPrompt() const;
+    void showPrompt();
+    bool promptShown() const;
 
     ChatView* view() const { return m_view; }
     Composer* composer() const { return m_composer; }
@@ -62,6 +80,7 @@ public:
 
 signals:
     void currentChanged(const QString& id);       // another conversation, or a new title
+    void repliesChanged(const QSet<QString>& ids);    // chats with a reply on its way
     void generatingChanged(bool on);
     void listWanted(QWidget* anchor);
     void renameWanted();
@@ -78,17 +97,29 @@ protected:
     void keyPressEvent(QKeyEvent*) override;
 
 private:
+    struct Background {                           // a chat that is not shown
+        Conversation chat;
+        Reply reply;
+    };
+
+    void connectParts();
+    void connectFind();
+    Turn newTurn(Turn::Role role) const;
     void reply(int userTurn);
+    void start(int turn, int userTurn, const std::string& soFar);
     nlohmann::ordered_json messagesUpTo(int userTurn) const;
-    void apply(const ChatRun::Update& update, const Snapshot* snapshot);
-    void finish(const RequestResult& result);
+    void tickBackground(const Snapshot* snapshot);
+    void finish(bool failed);
+    void park();                                  // the reply of this chat goes on unseen
+    void dropReply(const QString& id);
     void save();
-    void saveWhileStreaming();
+    void switchBranch(int turn, int step);
     void refreshHead();
-    void refreshMeter();
+    void refreshMeter();                          // the chat changed
+    void countDraft();                            // the draft changed
+    void showContext();
     void refreshSlow();
     void beginSession(const QString& model);
-    QString contextFullText() const;
     void refreshPill();
     void refreshAvailability();
     void hover(int turn, int token);
@@ -107,18 +138,19 @@ private:
     Readout* m_readout;
     Composer* m_composer;
     SamplingPanel* m_sampling;
+    PromptSheet* m_prompt;
     Button* m_pill;
     Density m_density = Density::Normal;
     QString m_modelName;                          // of the last model that was loaded
 
-    std::shared_ptr<ChatRun> m_run;
-    int m_running = -1;                           // index of the turn being generated
-    uint64_t m_startNs = 0, m_lookups = 0, m_hits = 0, m_bytesAtStart = 0;
-    double m_gapSumMs = 0;
-    double m_slowMs = 0, m_slowSlo = 0;                 // tokens with a longer gap are marked
-    int m_promptTotal = 0, m_seenTokens = 0;
-    QElapsedTimer m_saved;
-    bool m_unsaved = false;                       // tokens since then
+    QString m_session;                            // of the model that is loaded; marks live turns
+
+    std::optional<Reply> m_reply;                 // on its way into m_chat
+    std::vector<Background> m_background;
+    int m_seenTokens = 0;
+    int m_used = 0, m_draft = 0;                  // tokens of the context: the chat, the draft
+    bool m_draftLonger = false;                   // only its beginning is counted
+    QTimer m_draftTimer;
 };
 
 }  // namespace colibri::ui

@@ -4,8 +4,10 @@
 #include <QJsonDocument>
 
 #include "app/workbench/chat/chat_panel.h"
+#include "app/workbench/chat/prompt_sheet.h"
 #include "app/workbench/pages/page_parts.h"
 #include "app/workbench/session/save_file.h"
+#include "app/workbench/session/text.h"
 
 namespace colibri::ui {
 
@@ -21,6 +23,53 @@ bool ChatPanel::exportTo(const QString& path, QString* error) const {
     const Status status = saveFile(path, bytes);
     if (!status.ok()) *error = QString::fromStdString(status.text());
     return status.ok();
+}
+
+QString ChatPanel::renderedPrompt() const {
+    if (!m_source) return "No model is loaded.";
+    nlohmann::ordered_json messages = messagesUpTo(-1);
+    const QString draft = m_composer->text().trimmed();
+    if (!draft.isEmpty()) messages.push_back({{"role", "user"}, {"content", draft.toStdString()}});
+    if (messages.empty()) return "The chat is empty.";
+    const auto prompt = m_source->renderChat(messages);
+    return prompt ? str(*prompt) : str(prompt.status().text());
+}
+
+void ChatPanel::showPrompt() {
+    const QString text = renderedPrompt();
+    const int tokens = m_source ? m_source->countTokens(text) : -1;
+    m_prompt->openText(tokens < 0 ? QString("What the model reads")
+                                  : "What the model reads, " + count(tokens) + " tokens", text);
+}
+
+bool ChatPanel::promptShown() const { return m_prompt->isOpen(); }
+
+void ChatPanel::exportChat(const QString& id) {
+    if (id == m_chat.id) return emit exportWanted();
+    m_store->load(id, [this, id](std::optional<Conversation> conversation) {
+        if (!conversation) return emit failed("The chat could not be exported", id + ".json is missing or not readable");
+        openConversation(std::move(*conversation));
+        emit exportWanted();
+    });
+}
+
+void ChatPanel::duplicate(const QString& id) {
+    const auto copy = [this](Conversation conversation) {
+        conversation.id = Conversation::create().id;
+        conversation.title += " (copy)";
+        conversation.changed = QDateTime::currentDateTime();
+        openConversation(std::move(conversation));
+        save();
+    };
+    if (id == m_chat.id) {
+        Conversation own = m_chat;
+        if (m_reply) own.turns[m_reply->turn()].figures.stop = kInterrupted;
+        return copy(std::move(own));
+    }
+    m_store->load(id, [this, id, copy](std::optional<Conversation> conversation) {
+        if (conversation) copy(std::move(*conversation));
+        else emit failed("The chat could not be duplicated", id + ".json is missing or not readable");
+    });
 }
 
 bool ChatPanel::importFrom(const QString& path, QString* error) {

@@ -5,7 +5,7 @@
 #include <QKeyEvent>
 #include <cmath>
 
-#include "engine/base/format.h"
+#include "app/workbench/session/text.h"
 
 namespace colibri::ui {
 namespace {
@@ -168,13 +168,10 @@ Readout::Readout(QWidget* parent)
     setAccessibleName("Token readout");
 }
 
-void Readout::setSlowMs(double ms, double sloMs) {
-    m_slow = QString::fromStdString(formatFixed(ms, std::round(ms) == ms || ms >= 100 ? 0 : 1)) + " ms";
-    setToolTip(QString("Underlined tokens took longer than %1: %2.\nThe same limit holds for the "
-                       "whole chat.")
-                   .arg(m_slow, ms > sloMs ? QString("1.5 times the chat's median gap, which is "
-                                                     "more than the SLO")
-                                           : QString("the SLO")));
+void Readout::setSloMs(double ms) {
+    m_slow = str(formatFixed(ms, std::round(ms) == ms || ms >= 100 ? 0 : 1)) + " ms";
+    setToolTip("Underlined tokens took longer than the SLO, " + m_slow +
+               ".\nIn a reply whose tokens mostly do, those over 1.5 times its median.");
     update();
 }
 
@@ -185,9 +182,16 @@ void Readout::setContent(const Content& content) {
     update();
 }
 
-void Readout::resizeEvent(QResizeEvent*) {
+void Readout::setInset(int right) {
+    if (right == m_inset) return;
+    m_inset = right;
+    place();
+    update();
+}
+
+void Readout::place() {
     const QSize size = m_show->sizeHint();
-    m_show->setGeometry(width() - 8 - size.width(), 3, size.width(), size.height());
+    m_show->setGeometry(width() - m_inset - 8 - size.width(), 3, size.width(), size.height());
 }
 
 void Readout::paintEvent(QPaintEvent*) {
@@ -195,22 +199,26 @@ void Readout::paintEvent(QPaintEvent*) {
     p.fillRect(QRectF(0, 0, width(), 1), tone(Tone::Line1));
     const double h = 27;
     if (m_content.token.isEmpty()) {
-        drawText(p, QRectF(16, 1, width() - 32, h), Qt::AlignVCenter,
-                 "Point at a token to see what it waited for; underlined: over " + m_slow,
-                 type::dense(), tone(Tone::Text3));
+        drawElided(p, QRectF(16, 1, width() - m_inset - 24, h), Qt::AlignVCenter,
+                   "Point at a token to see what it waited for; underlined: over " + m_slow,
+                   type::dense(), tone(Tone::Text3));
         return;
     }
+    // The reason comes first where there is little room: the token's text is cut, the SLO left out.
+    const double right = (m_show->isVisibleTo(this) ? m_show->x() : width() - m_inset) - 8;
+    const QVector<Span> gap{{m_content.gap, m_content.slow ? Tone::Error : Tone::Text1, type::monoSmall()}};
+    const QVector<Span> slo{{m_content.slo, Tone::Text3, type::dense()}};
+    const double rest = right - 16 - 8 - spansWidth(gap) - 8 - spansWidth(m_content.reason);
+    const double token = std::ceil(textWidth(type::monoSmall(), m_content.token)) + 6;
+    const double w = std::min(token, std::clamp(rest, 28.0, 160.0));
     double x = 16;
-    const double w = std::min(160.0, std::ceil(textWidth(type::monoSmall(), m_content.token)) + 6);
     const QRectF plate(x, 6, w, 16);
     fillBox(p, plate, tone(Tone::Tint), tone(Tone::Accent), 2);
     drawElided(p, plate.adjusted(3, 0, -2, 0), Qt::AlignVCenter, m_content.token, type::monoSmall(),
                tone(Tone::Text1));
     x += w + 8;
-    const double right = m_show->x() - 8;
-    x += 8 + drawSpans(p, QRectF(x, 1, right - x, h),
-                       {{m_content.gap, m_content.slow ? Tone::Error : Tone::Text1, type::monoSmall()}});
-    x += 8 + drawSpans(p, QRectF(x, 1, right - x, h), {{m_content.slo, Tone::Text3, type::dense()}});
+    x += 8 + drawSpans(p, QRectF(x, 1, right - x, h), gap);
+    if (rest - w >= spansWidth(slo) + 8) x += 8 + drawSpans(p, QRectF(x, 1, right - x, h), slo);
     drawSpans(p, QRectF(x, 1, right - x, h), m_content.reason);
 }
 

@@ -76,18 +76,22 @@ public:
     };
     void setContent(const Content& content);
     const Content& content() const { return m_content; }
-    void setSlowMs(double ms, double sloMs);      // the limit of the underlined tokens
+    void setInset(int right);                     // what covers its right end
+    void setSloMs(double ms);                     // the limit of the underlined tokens
 
 signals:
     void showWanted(double t);
 
 protected:
     void paintEvent(QPaintEvent*) override;
-    void resizeEvent(QResizeEvent*) override;
+    void resizeEvent(QResizeEvent*) override { place(); }
 
 private:
+    void place();
+
     Content m_content;
     QString m_slow;
+    int m_inset = 0;
     Button* m_show;
 };
 

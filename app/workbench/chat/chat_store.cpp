@@ -52,7 +52,10 @@ QString ChatStore::defaultFolder() {
 QString ChatStore::pathOf(const QString& id) const { return m_folder + "/" + safeId(id) + ".json"; }
 
 ChatSummary ChatStore::summarize(const Conversation& c) {
-    return {c.id, c.title, c.turnCount(), c.changed, c.plainText().left(kSearchText).toLower()};
+    QString model;
+    for (const int index : c.path())
+        if (!c.turns[index].model.isEmpty()) model = c.turns[index].model;
+    return {c.id, c.title, c.turnCount(), model, c.changed, c.plainText().left(kSearchText).toLower()};
 }
 
 void ChatStore::list() {
@@ -68,9 +71,7 @@ void ChatStore::list() {
                                 [&](const ChatSummary& s) { return s.id == summary.id; });
                 if (!known) m_summaries << summary;
             }
-            std::sort(
-                m_summaries.begin(), m_summaries.end(),
-                [](const ChatSummary& a, const ChatSummary& b) { return a.changed > b.changed; });
+            sort();
             emit listed();
         });
     });
@@ -79,12 +80,19 @@ void ChatStore::list() {
 void ChatStore::note(const Conversation& conversation) {
     m_summaries.removeIf([&](const ChatSummary& s) { return s.id == conversation.id; });
     m_summaries.prepend(summarize(conversation));
+    sort();
     emit listed();
 }
 
-void ChatStore::save(const Conversation& conversation) {
+// By when they changed: one that comes back from the bin comes back to its place.
+void ChatStore::sort() {
+    std::stable_sort(m_summaries.begin(), m_summaries.end(),
+                     [](const ChatSummary& a, const ChatSummary& b) { return a.changed > b.changed; });
+}
+
+void ChatStore::save(const Conversation& conversation, Save save) {
     if (conversation.isEmpty()) return;
-    note(conversation);
+    if (save == Save::Settled) note(conversation);
     m_worker.post([this, folder = m_folder, path = pathOf(conversation.id),
                    copy = conversation]() mutable {
         QDir().mkpath(folder);

@@ -18,6 +18,7 @@ namespace colibri::ui {
 struct ChatSummary {
     QString id, title;
     int turns = 0;
+    QString model;               // that gave the last reply
     QDateTime changed;
     QString text;                // lower case, for search; bounded
 };
@@ -32,7 +33,9 @@ public:
     static QString defaultFolder();
     void list();                 // reads the folder; listed() follows
     const QVector<ChatSummary>& summaries() const { return m_summaries; }   // newest first
-    void save(const Conversation& conversation);
+    // Streaming: a reply grows in it; the list stays as it is until it is settled.
+    enum class Save { Settled, Streaming };
+    void save(const Conversation& conversation, Save save = Save::Settled);
     void load(const QString& id, std::function<void(std::optional<Conversation>)> done);
     void remove(const QString& id);
     bool restore();              // the last removed one; false: none
@@ -46,6 +49,7 @@ signals:
 private:
     QString pathOf(const QString& id) const;
     void note(const Conversation& conversation);
+    void sort();
     void report(const Status& status);  // from the worker; nothing when all is well
     static ChatSummary summarize(const Conversation& conversation);
 

@@ -60,10 +60,10 @@ void ChatView::setPadding(int left, int top) {
     layoutTurns();
 }
 
-void ChatView::setSlowMs(double ms) {
-    m_slowMs = ms;
+void ChatView::setSloMs(double ms) {
+    m_sloMs = ms;
     for (TurnWidget* turn : m_turns)
-        if (auto* model = qobject_cast<ModelTurn*>(turn)) model->setSlowMs(ms);
+        if (auto* model = qobject_cast<ModelTurn*>(turn)) model->setSloMs(ms);
 }
 
 void ChatView::reset() {
@@ -83,9 +83,10 @@ TurnWidget* ChatView::make(const Conversation& conversation, int index, bool run
         widget = user;
     } else {
         auto* model = new ModelTurn(index, turn, m_content);
-        model->setSlowMs(m_slowMs);
+        model->setSloMs(m_sloMs);
         if (running) model->refresh(turn, ModelTurn::State::Prompt, {});
         connect(model, &ModelTurn::regenerateWanted, this, &ChatView::regenerateWanted);
+        connect(model, &ModelTurn::continueWanted, this, &ChatView::continueWanted);
         connect(model, &ModelTurn::newChatWanted, this, &ChatView::newChatWanted);
         connect(model, &ModelTurn::jumpWanted, this, &ChatView::jumpWanted);
         connect(model, &ModelTurn::tokenHovered, this, &ChatView::tokenHovered);
@@ -96,6 +97,7 @@ TurnWidget* ChatView::make(const Conversation& conversation, int index, bool run
     widget->setBranches(int(siblings.indexOf(index)), int(siblings.size()));
     connect(widget, &TurnWidget::branchWanted, this, &ChatView::branchWanted);
     connect(widget, &TurnWidget::copied, this, &ChatView::copied);
+    connect(widget->flow(), &TextFlow::linkWanted, this, &ChatView::linkWanted);
     connect(widget, &TurnWidget::heightChanged, this, &ChatView::layoutTurns);
     return widget;
 }
@@ -141,19 +143,49 @@ void ChatView::update(const Conversation& conversation, int turn, ModelTurn::Sta
     ModelTurn* widget = modelTurn(turn);
     if (!widget) return;
     widget->refresh(conversation.turns[turn], state, progress);
-    layoutTurns();
+    if (widget != m_turns.back() || !layoutLast()) layoutTurns();
 }
 
-ModelTurn* ChatView::modelTurn(int turn) const {
-    for (TurnWidget* widget : m_turns)
-        if (widget->turnIndex() == turn) return qobject_cast<ModelTurn*>(widget);
-    return nullptr;
+TurnWidget* ChatView::widgetOf(int turn) const {
+    const auto at = std::find_if(m_turns.rbegin(), m_turns.rend(),
+                                 [turn](TurnWidget* widget) { return widget->turnIndex() == turn; });
+    return at == m_turns.rend() ? nullptr : *at;
 }
 
-UserTurn* ChatView::userTurn(int turn) const {
-    for (TurnWidget* widget : m_turns)
-        if (widget->turnIndex() == turn) return qobject_cast<UserTurn*>(widget);
-    return nullptr;
+ModelTurn* ChatView::modelTurn(int turn) const { return qobject_cast<ModelTurn*>(widgetOf(turn)); }
+
+UserTurn* ChatView::userTurn(int turn) const { return qobject_cast<UserTurn*>(widgetOf(turn)); }
+
+int ChatView::placeOf(int turn) const {
+    const TurnWidget* widget = widgetOf(turn);
+    return widget ? widget->y() - verticalScrollBar()->value() : 0;
+}
+
+void ChatView::restorePlace(int turn, int place) {
+    const TurnWidget* widget = widgetOf(turn);
+    if (!widget) return;
+    m_following = false;
+    verticalScrollBar()->setValue(widget->y() - place);
+    m_following = atBottom();
+}
+
+int ChatView::textWidth() const { return std::max(120, std::min(kTextWidth, width() - 2 * m_left)); }
+
+// While a reply grows nothing before it moves, once the chat is longer than the window.
+bool ChatView::layoutLast() {
+    if (m_laying || m_turns.size() < 2 || m_content->height() <= viewport()->height()) return false;
+    TurnWidget* last = m_turns.back();
+    const int height = last->layoutFor(textWidth());
+    const int gap = qobject_cast<UserTurn*>(last) ? kUserGap : kModelGap;
+    const int total = last->y() + height + gap + kLastGap;
+    if (total < viewport()->height()) return false;
+    m_laying = true;
+    const int scroll = verticalScrollBar()->value();
+    last->resize(last->width(), height);
+    m_content->resize(m_content->width(), total);
+    verticalScrollBar()->setValue(m_following ? verticalScrollBar()->maximum() : scroll);
+    m_laying = false;
+    return true;
 }
 
 void ChatView::layoutTurns() {
@@ -162,8 +194,7 @@ void ChatView::layoutTurns() {
     const bool stick = m_following;
     const int scroll = verticalScrollBar()->value();
     // The scroll bar stands in the margin: the text keeps its width when it appears.
-    const int room = this->width();
-    const int width = std::max(120, std::min(kTextWidth, room - 2 * m_left));
+    const int width = textWidth();
     int y = m_top;
     std::vector<std::pair<QWidget*, int>> placed;
     m_system->setVisible(m_system->shown());
@@ -222,6 +253,7 @@ void ChatView::showMatch(int index) {
             continue;
         }
         flow->setFindCurrent(index);
+        if (auto* user = qobject_cast<UserTurn*>(m_turns[i]); user && user->folded()) user->setOpen(true);
         const QPoint at = flow->mapTo(m_content, flow->findRect(index).center());
         index = -1;
         m_following = false;

@@ -20,7 +20,7 @@ public:
 
     void setCompact(bool on);
     void setPadding(int left, int top);
-    void setSlowMs(double ms);                    // tokens with a longer gap are underlined
+    void setSloMs(double ms);                     // tokens with a longer gap are underlined
     void reset();                                 // forgets what is shown; show() makes it anew
     // Rebuilds the turns of the active branch. `running` is drawn as generating.
     void show(const Conversation& conversation, int running);
@@ -32,6 +32,9 @@ public:
     const std::vector<TurnWidget*>& turns() const { return m_turns; }
     SystemFold* systemFold() const { return m_system; }
     bool atBottom() const;
+    // The height at which a turn stands in the window, and how to bring another one there.
+    int placeOf(int turn) const;
+    void restorePlace(int turn, int place);
     void scrollToBottom();
     int find(const QString& needle);     // number of matches
     void showMatch(int index);
@@ -42,6 +45,8 @@ signals:
     void emptyActionWanted();
     void editWanted(int turn, const QString& text);
     void regenerateWanted(int turn);
+    void continueWanted(int turn);
+    void linkWanted(const QString& address);
     void newChatWanted();
     void branchWanted(int turn, int step);
     void jumpWanted(int turn);
@@ -56,6 +61,9 @@ protected:
 
 private:
     void layoutTurns();
+    bool layoutLast();                            // false: others move too
+    int textWidth() const;
+    TurnWidget* widgetOf(int turn) const;
     TurnWidget* make(const Conversation& conversation, int index, bool running);
 
     QWidget* m_content;
@@ -64,7 +72,7 @@ private:
     std::vector<int> m_matches;          // per turn widget
     bool m_compact = false, m_following = true, m_laying = false;
     int m_left = 16, m_top = 12;
-    double m_slowMs = 40;
+    double m_sloMs = 40;
     QString m_shownId;                            // of the conversation shown
     void placeEmptyAction();
 

@@ -3,13 +3,12 @@
 
 #include <QAbstractTextDocumentLayout>
 #include <QKeyEvent>
-#include <QMimeData>
 #include <QPainter>
 #include <QScrollBar>
 #include <algorithm>
 #include <cmath>
 
-#include "engine/base/format.h"
+#include "app/workbench/session/text.h"
 
 namespace colibri::ui {
 namespace {
@@ -25,18 +24,21 @@ ContextMeter::ContextMeter(QWidget* parent) : QWidget(parent) {
     setSizePolicy(QSizePolicy::Fixed, QSizePolicy::Fixed);
 }
 
-void ContextMeter::setUse(int used, int limit) {
-    if (used == m_used && limit == m_limit) return;
+void ContextMeter::setUse(int used, int draft, int limit) {
+    if (used == m_used && draft == m_draft && limit == m_limit) return;
     m_used = used;
+    m_draft = draft;
     m_limit = limit;
-    setToolTip(limit > 0 ? QString("Context: %1 of %2 tokens").arg(used).arg(limit) : QString());
+    QString tip = QString("Context: %1 of %2 tokens").arg(count(used), count(limit));
+    if (draft > 0) tip += QString(", %1 of them in the message you write").arg(count(draft));
+    setToolTip(limit > 0 ? tip : QString());
     setAccessibleName("Context " + text());
     updateGeometry();
     update();
 }
 
 QString ContextMeter::text() const {
-    return QString::fromStdString(formatCount(m_used) + " / " + formatCount(m_limit));
+    return count(m_used) + " / " + count(m_limit);
 }
 
 QSize ContextMeter::sizeHint() const {
@@ -48,48 +50,25 @@ void ContextMeter::paintEvent(QPaintEvent*) {
     if (m_limit <= 0) return;
     QPainter p(this);
     const double share = std::clamp(double(m_used) / m_limit, 0.0, 1.0);
-    const bool warn = share >= 0.9;
+    const Tone ink = m_used >= m_limit ? Tone::Error : share >= 0.9 ? Tone::Warn : Tone::Text3;
     fillBox(p, QRectF(0, 9, 48, 6), tone(Tone::Bg3), Qt::transparent, 1);
     if (share > 0)
-        fillBox(p, QRectF(0, 9, std::max(1.0, 48 * share), 6), tone(warn ? Tone::Warn : Tone::Text3),
-                Qt::transparent, 1);
-    drawText(p, QRectF(54, 0, width(), 24), Qt::AlignVCenter, text(), type::monoSmall(),
-             tone(warn ? Tone::Warn : Tone::Text3));
+        fillBox(p, QRectF(0, 9, std::max(1.0, 48 * share), 6), tone(ink), Qt::transparent, 1);
+    drawText(p, QRectF(54, 0, width(), 24), Qt::AlignVCenter, text(), type::monoSmall(), tone(ink));
 }
 
 // ---- Composer
 
-// The editor paints its own placeholder in the caption colour.
-class Composer::Edit : public QPlainTextEdit {
-public:
-    QString hint;
-
-protected:
-    void paintEvent(QPaintEvent* event) override {
-        QPlainTextEdit::paintEvent(event);
-        if (!toPlainText().isEmpty()) return;
-        QPainter p(viewport());
-        drawElided(p, QRectF(0, 0, viewport()->width(), 20), Qt::AlignVCenter, hint, type::chat(),
-                   tone(Tone::Text3));
-    }
-    // Pasted text keeps no formats.
-    void insertFromMimeData(const QMimeData* source) override { insertPlainText(source->text()); }
-    // A file that is dragged here is the window's, which knows what kinds there are.
-    bool canInsertFromMimeData(const QMimeData* source) const override {
-        return !source->hasUrls() && QPlainTextEdit::canInsertFromMimeData(source);
-    }
-};
-
 Composer::Composer(QWidget* parent)
-    : QWidget(parent), m_edit(new Edit),
+    : QWidget(parent), m_edit(new MessageEdit(this)), m_notice(new Note(this)),
+      m_action(new LinkButton("", type::caption(), this)),
       m_sampling(new Button("", Button::Kind::Quiet, Button::Size::Dense, this)),
       m_send(new Button("Send", Button::Kind::Primary, Button::Size::Dense, this)),
       m_stop(new Button("Stop", Button::Kind::Default, Button::Size::Dense, this)),
       m_meter(new ContextMeter(this)) {
-    m_edit->setParent(this);
-    m_edit->setFont(type::chat());
     m_edit->setAccessibleName("Message");
     m_edit->setVerticalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+    m_edit->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
     m_edit->setTabChangesFocus(true);
     m_edit->document()->setDocumentMargin(0);
     m_edit->installEventFilter(this);
@@ -102,7 +81,13 @@ Composer::Composer(QWidget* parent)
     connect(m_edit, &QPlainTextEdit::textChanged, this, [this] {
         grow();
         refresh();
+        emit drafted();
     });
+    connect(m_edit, &MessageEdit::submitted, this, &Composer::send);
+    connect(m_edit, &MessageEdit::pageWanted, this, &Composer::pageWanted);
+    connect(m_action, &QAbstractButton::clicked, this, &Composer::noticeAction);
+    m_notice->hide();
+    m_action->hide();
     connect(m_sampling, &QAbstractButton::clicked, this, &Composer::samplingWanted);
     connect(m_send, &QAbstractButton::clicked, this, &Composer::send);
     connect(m_stop, &QAbstractButton::clicked, this, &Composer::stopWanted);
@@ -138,8 +123,26 @@ void Composer::setSummary(const QString& text) {
     place();
 }
 
-void Composer::setContext(int used, int limit) {
-    m_meter->setUse(used, limit);
+void Composer::setContext(int used, int draft, int limit) {
+    m_meter->setUse(used, draft, limit);
+    place();
+}
+
+QString Composer::notice() const { return m_notice->isVisibleTo(this) ? m_notice->text() : QString(); }
+
+void Composer::setNotice(const QString& text, bool stops, const QString& action) {
+    const Tone ink = stops ? Tone::Error : Tone::Warn;
+    m_stopped = stops && !text.isEmpty();
+    m_notice->setNote(text, text.isEmpty() ? "" : stops ? "error" : "warn", ink, Tone::Text2);
+    m_notice->setVisible(!text.isEmpty());
+    m_action->setText(action);
+    m_action->setVisible(!text.isEmpty() && !action.isEmpty());
+    grow();
+    refresh();
+}
+
+void Composer::setEscapeStops(bool on) {
+    m_stop->setKey(on ? "Esc" : "Ctrl+.");
     place();
 }
 
@@ -149,14 +152,12 @@ void Composer::setText(const QString& text) {
 }
 
 void Composer::refresh() {
-    auto* edit = static_cast<Edit*>(m_edit);
-    edit->hint = !m_reason.isEmpty() ? m_reason
-                 : m_compact ? QString("Message (Enter to send)") : "Message " + m_model;
+    m_edit->setHint(!m_reason.isEmpty() ? m_reason
+                    : m_compact ? QString("Message (Enter to send)") : "Message " + m_model);
     m_sampling->setVisible(!m_compact);
     m_send->setVisible(!m_generating);
     m_stop->setVisible(m_generating);
-    m_send->setEnabled(m_available && !m_edit->toPlainText().trimmed().isEmpty());
-    m_edit->viewport()->update();
+    m_send->setEnabled(m_available && !m_stopped && !m_edit->toPlainText().trimmed().isEmpty());
     place();
 }
 
@@ -170,12 +171,23 @@ void Composer::grow() {
     const int height = std::clamp(std::max(kMinEdit, want), kMinEdit, kMaxEdit);
     m_edit->setVerticalScrollBarPolicy(want > kMaxEdit ? Qt::ScrollBarAsNeeded
                                                        : Qt::ScrollBarAlwaysOff);
-    if (height + kFoot != this->height()) setFixedHeight(height + kFoot);
+    const int whole = height + kFoot + noticeHeight();
+    if (whole != this->height()) setFixedHeight(whole);
     place();
 }
 
+int Composer::noticeHeight() const {
+    if (!m_notice->isVisibleTo(this)) return 0;
+    const int link = m_action->isVisibleTo(this) ? m_action->sizeHint().width() + 8 : 0;
+    return m_notice->heightForWidth(width() - 26 - link) + 6;
+}
+
 void Composer::place() {
-    m_edit->setGeometry(13, 10, width() - 26, height() - kFoot - 10);
+    const int notice = noticeHeight();
+    m_edit->setGeometry(13, 10, width() - 26, height() - kFoot - 10 - notice);
+    const int link = m_action->isVisibleTo(this) ? m_action->sizeHint().width() : 0;
+    m_notice->setGeometry(13, height() - kFoot - notice, width() - 26 - (link ? link + 8 : 0), notice - 2);
+    m_action->setGeometry(width() - 13 - link, height() - kFoot - notice - 2, link, m_action->sizeHint().height());
     const int y = height() - kFoot + 1;
     Button* action = m_generating ? m_stop : m_send;
     const int w = action->sizeHint().width();
@@ -195,27 +207,12 @@ void Composer::mousePressEvent(QMouseEvent*) { m_edit->setFocus(); }
 
 void Composer::send() {
     const QString text = m_edit->toPlainText().trimmed();
-    if (text.isEmpty() || !m_available || m_generating) return;
+    if (text.isEmpty() || !m_available || m_generating || m_stopped) return;
     emit sendWanted(text);
 }
 
 bool Composer::eventFilter(QObject* object, QEvent* event) {
-    if (object == m_edit) {
-        if (event->type() == QEvent::KeyPress) {
-            auto* key = static_cast<QKeyEvent*>(event);
-            if (key->key() == Qt::Key_PageUp || key->key() == Qt::Key_PageDown) {
-                emit pageWanted(key->key() == Qt::Key_PageUp ? -1 : 1);
-                return true;
-            }
-            const bool enter = key->key() == Qt::Key_Return || key->key() == Qt::Key_Enter;
-            if (enter && !(key->modifiers() & Qt::ShiftModifier)) {
-                send();
-                return true;
-            }
-        } else if (event->type() == QEvent::FocusIn || event->type() == QEvent::FocusOut) {
-            update();
-        }
-    }
+    if (object == m_edit && (event->type() == QEvent::FocusIn || event->type() == QEvent::FocusOut)) update();
     return QWidget::eventFilter(object, event);
 }
 

@@ -3,10 +3,11 @@
 // Send or Stop. Typing is always possible, also while a reply streams.
 #pragma once
 
-#include <QPlainTextEdit>
 #include <QWidget>
 
+#include "app/workbench/chat/message_edit.h"
 #include "app/workbench/widgets/controls.h"
+#include "app/workbench/widgets/slider_row.h"
 
 namespace colibri::ui {
 
@@ -15,7 +16,8 @@ class ContextMeter : public QWidget {
 
 public:
     explicit ContextMeter(QWidget* parent = nullptr);
-    void setUse(int used, int limit);
+    // `draft`: of them, what is written and not sent yet.
+    void setUse(int used, int draft, int limit);
     int used() const { return m_used; }
     QSize sizeHint() const override;
 
@@ -24,7 +26,7 @@ protected:
 
 private:
     QString text() const;
-    int m_used = 0, m_limit = 0;
+    int m_used = 0, m_draft = 0, m_limit = 0;
 };
 
 class Composer : public QWidget {
@@ -38,12 +40,17 @@ public:
     // Can a message be sent; `reason`: why not, or what will be done with it.
     void setAvailable(bool on, const QString& reason);
     void setSummary(const QString& text);
-    void setContext(int used, int limit);         // of the model's context, in tokens
+    void setContext(int used, int draft, int limit);   // of the model's context, in tokens
+    // A line over the foot, "" = none; `stops`: as long as it stands nothing is sent. `action`: the
+    // text of its link, "" = none.
+    void setNotice(const QString& text, bool stops, const QString& action = {});
+    QString notice() const;
+    void setEscapeStops(bool on);                 // the key that stops is Esc here, else Ctrl+.
     QString text() const { return m_edit->toPlainText(); }
     void setText(const QString& text);
     void clear() { m_edit->clear(); }
     void focusEditor() { m_edit->setFocus(); }
-    QPlainTextEdit* editor() const { return m_edit; }
+    MessageEdit* editor() const { return m_edit; }
     ContextMeter* meter() const { return m_meter; }
     Button* samplingButton() const { return m_sampling; }
     Button* sendButton() const { return m_send; }
@@ -53,6 +60,8 @@ signals:
     void sendWanted(const QString& text);
     void stopWanted();
     void samplingWanted();
+    void noticeAction();
+    void drafted();                               // the text changed
     void pageWanted(int direction);               // scroll the conversation
 
 protected:
@@ -63,16 +72,18 @@ protected:
 
 private:
     void grow();
+    int noticeHeight() const;
     void place();
     void send();
     void refresh();
 
-    class Edit;
-    QPlainTextEdit* m_edit;
+    MessageEdit* m_edit;
+    Note* m_notice;
+    LinkButton* m_action;
     Button *m_sampling, *m_send, *m_stop;
     ContextMeter* m_meter;
     QString m_model, m_reason;
-    bool m_compact = false, m_generating = false, m_available = false;
+    bool m_compact = false, m_generating = false, m_available = false, m_stopped = false;
 };
 
 }  // namespace colibri::ui

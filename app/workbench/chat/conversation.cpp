@@ -24,6 +24,7 @@ QJsonObject turnToJson(const Turn& turn) {
                      {"text", turn.text},
                      {"session_time", turn.sessionTime},
                      {"wall_ms", turn.wallMs},
+                     {"session", turn.session},
                      {"parent", turn.parent},
                      {"active", turn.active}};
     QJsonArray children;
@@ -43,7 +44,11 @@ QJsonObject turnToJson(const Turn& turn) {
                                   {"tokens", f.tokens},
                                   {"from", jsonNumber(f.from)},
                                   {"to", jsonNumber(f.to)},
-                                  {"stop", f.stop},
+                                  {"limit", f.limit},
+                                  {"left_out", f.leftOut},
+                                  // A file of a reply on its way says so, whatever happens next.
+                                  {"stop", f.stop.isEmpty() ? QString(kInterrupted) : f.stop},
+                                  {"sampling", f.sampling},
                                   {"drawn", f.drawn}};
     // Rows [end, gap ms, stall ms, wait ms, t, layer, expert]: one reply has thousands of them.
     QJsonArray tokens;
@@ -66,6 +71,7 @@ std::optional<Turn> turnFromJson(const QJsonObject& json, int count) {
     turn.error = json["error"].toString();
     turn.sessionTime = json["session_time"].toDouble();
     turn.wallMs = qint64(json["wall_ms"].toDouble());
+    turn.session = json["session"].toString();
     turn.parent = json["parent"].toInt(-1);
     turn.active = json["active"].toInt();
     if (turn.parent < -1 || turn.parent >= count) return std::nullopt;
@@ -85,7 +91,11 @@ std::optional<Turn> turnFromJson(const QJsonObject& json, int count) {
     turn.figures.tokens = f["tokens"].toInt();
     turn.figures.from = jsonNumber(f["from"]);
     turn.figures.to = jsonNumber(f["to"]);
+    turn.figures.limit = f["limit"].toInt();
+    turn.figures.leftOut = f["left_out"].toInt();
     turn.figures.stop = f["stop"].toString();
+    if (turn.role == Turn::Role::Model && turn.figures.stop.isEmpty()) turn.figures.stop = kInterrupted;
+    turn.figures.sampling = f["sampling"].toString();
     turn.figures.drawn = f["drawn"].toString();
     int last = 0;
     for (const QJsonValue& value : json["tokens"].toArray()) {
@@ -103,6 +113,25 @@ std::optional<Turn> turnFromJson(const QJsonObject& json, int count) {
         turn.tokens << mark;
     }
     return turn;
+}
+
+// "*2026-11-30 21:09, 34.2 tok/s, TTFT 402 ms, 212 tokens, hit 67.5 %, stop eos; temp 0.7, seed 42*"
+QString figuresLine(const Turn& turn) {
+    const TurnFigures& f = turn.figures;
+    const auto add = [](QStringList* parts, const QString& before, double v, int decimals, const QString& after) {
+        if (std::isfinite(v)) *parts << before + str(formatFixed(v, decimals)) + after;
+    };
+    QStringList parts;
+    if (turn.wallMs > 0) parts << QDateTime::fromMSecsSinceEpoch(turn.wallMs).toString("yyyy-MM-dd HH:mm");
+    add(&parts, "", f.tokS, 1, " tok/s");
+    add(&parts, "TTFT ", f.ttftMs, 0, " ms");
+    if (f.promptTokens > 0) parts << "prompt " + count(f.promptTokens) + " tokens";
+    parts << "reply " + count(f.tokens) + " tokens";
+    add(&parts, "hit rate ", f.hitRate, 1, " %");
+    if (std::isfinite(f.bytesRead)) parts << "read " + str(formatGiB(f.bytesRead));
+    if (!f.stop.isEmpty()) parts << "stop: " + f.stop;
+    const QString drawn = !f.sampling.isEmpty() ? f.sampling : f.drawn;
+    return "*" + parts.join(", ") + (drawn.isEmpty() ? QString() : "; " + drawn) + "*";
 }
 
 }  // namespace
@@ -176,14 +205,31 @@ QString Conversation::plainText() const {
 
 QString Conversation::markdown() const {
     QString out = "# " + title + "\n";
+    if (!turns.isEmpty() && turns[0].wallMs > 0)
+        out += "\nBegun on " + QDateTime::fromMSecsSinceEpoch(turns[0].wallMs).toString("yyyy-MM-dd HH:mm") + "\n";
     if (!system.isEmpty()) out += "\n> " + QString(system).replace('\n', "\n> ") + "\n";
     for (const int index : path()) {
         const Turn& turn = turns[index];
         const bool user = turn.role == Turn::Role::User;
-        out += "\n## " + (user ? QString("You") : turn.model.isEmpty() ? "Model" : turn.model) +
-               "\n\n" + turn.text + "\n";
+        out += "\n## " + (user ? QString("You") : turn.model.isEmpty() ? "Model" : turn.model);
+        out += "\n\n" + turn.text + "\n";
+        if (!user) out += "\n" + figuresLine(turn) + "\n";
     }
     return out;
+}
+
+QString Conversation::fileName() const {
+    QString name;
+    for (const QChar c : title.toLower())
+        if (c.isLetterOrNumber()) name += c;
+        else if (!name.isEmpty() && !name.endsWith('-')) name += '-';
+    name.truncate(48);
+    while (name.endsWith('-')) name.chop(1);
+    return name.isEmpty() ? QString("chat") : name;
+}
+
+void Conversation::setLive(const QString& session) {
+    for (Turn& turn : turns) turn.live = !session.isEmpty() && turn.session == session;
 }
 
 QJsonObject Conversation::toJson() const {

@@ -28,12 +28,18 @@ struct TurnFigures {
     double tokS = kUnknown, ttftMs = kUnknown, promptTokS = kUnknown, hitRate = kUnknown;
     double bytesRead = kUnknown;
     int promptTokens = 0, tokens = 0;
+    int limit = 0;               // the most tokens that were asked for; 0 = not known
+    int leftOut = 0;             // earlier messages that did not fit the context
     double from = kUnknown, to = kUnknown;   // session seconds, for the jump to the plots
     QString stop;                // "eos", "length", "cancelled", ...; "" while running
+    QString sampling;            // as the composer sums it up; "" = not known
     QString drawn;               // how tokens were chosen: "seed 43", "greedy"; "" = not known
 
     static constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 };
+
+// Why a reply ended that the program did not see the end of.
+inline constexpr char kInterrupted[] = "interrupted";
 
 struct Turn {
     enum class Role { User, Model };
@@ -47,7 +53,8 @@ struct Turn {
     QVector<TokenMark> tokens;
     TurnFigures figures;
     QString error;               // why the turn ended early
-    bool live = false;           // of the session that runs: its times are those of the plots
+    QString session;             // of which its times are; "" = none
+    bool live = false;           // that session runs: its times are those of the plots
     int parent = -1;
     QVector<int> children;       // branches, in the order they were made
     int active = 0;              // of children
@@ -69,7 +76,9 @@ public:
     int turnCount() const;                           // user turns on the active branch
     QString suggestTitle() const;                    // from the first user turn
     QString plainText() const;                       // all of it, for search
-    QString markdown() const;                        // the active branch
+    QString markdown() const;                        // the active branch, with its figures
+    QString fileName() const;                        // made of the title, without an ending
+    void setLive(const QString& session);            // marks the turns of the session that runs
 
     QJsonObject toJson() const;
     static std::optional<Conversation> fromJson(const QJsonObject& json);

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/workbench/chat/sampling_panel.h"
 
+#include <QCheckBox>
 #include <QLabel>
+#include <QRandomGenerator>
 #include <QScrollArea>
 #include <QSettings>
 #include <QVBoxLayout>
+#include <algorithm>
 #include <cmath>
 
 #include "app/workbench/pages/page_parts.h"
@@ -13,6 +16,8 @@
 
 namespace colibri::ui {
 namespace {
+
+constexpr int kSeeds = 1'000'000, kMostTokens = 8192;
 
 QString trimmed(double v) { return QString::number(v, 'g', 3); }
 
@@ -31,7 +36,7 @@ QString ChatSettings::summary() const {
         if (sampling.topK > 0) parts << QString("top-k %1").arg(sampling.topK);
         if (sampling.topP < 1) parts << "top-p " + trimmed(sampling.topP);
         if (sampling.minP > 0) parts << "min-p " + trimmed(sampling.minP);
-        parts << QString("seed %1").arg(sampling.seed);
+        parts << (randomSeed ? QString("random seed") : QString("seed %1").arg(sampling.seed));
     }
     return parts.join(", ");
 }
@@ -42,13 +47,19 @@ QString ChatSettings::options() const {
         if (sampling.topK > 0) text += QString(" --top-k %1").arg(sampling.topK);
         if (sampling.topP < 1) text += " --top-p " + trimmed(sampling.topP);
         if (sampling.minP > 0) text += " --min-p " + trimmed(sampling.minP);
-        text += QString(" --seed %1").arg(sampling.seed);
+        if (!randomSeed) text += QString(" --seed %1").arg(sampling.seed);
     }
     if (sampling.repetitionPenalty != 1)
         text += " --repetition-penalty " + trimmed(sampling.repetitionPenalty);
     text += QString(" --max-tokens %1").arg(maxTokens);
     for (const QString& stop : stops) text += " --stop " + shellQuoted(stop);
     return text;
+}
+
+Sampling ChatSettings::drawn() const {
+    Sampling next = sampling;
+    if (randomSeed) next.seed = QRandomGenerator::global()->bounded(kSeeds);
+    return next;
 }
 
 ChatSettings ChatSettings::load() {
@@ -63,6 +74,8 @@ ChatSettings ChatSettings::load() {
     s.sampling.seed = store.value("seed", qulonglong(s.sampling.seed)).toULongLong();
     s.maxTokens = store.value("max_tokens", s.maxTokens).toInt();
     s.stops = store.value("stops").toStringList();
+    s.randomSeed = store.value("random_seed").toBool();
+    s.overflow = Overflow(std::clamp(store.value("overflow").toInt(), 0, int(Overflow::CutMiddle)));
     store.endGroup();
     return s;
 }
@@ -78,6 +91,8 @@ void ChatSettings::store() const {
     store.setValue("seed", qulonglong(sampling.seed));
     store.setValue("max_tokens", maxTokens);
     store.setValue("stops", stops);
+    store.setValue("random_seed", randomSeed);
+    store.setValue("overflow", int(overflow));
     store.endGroup();
 }
 
@@ -113,18 +128,28 @@ SamplingPanel::SamplingPanel(QWidget* window) : Popover(window), m_content(new Q
     m_topP = addRow("Top-p", "", 100, 2, {1, 100, 1}, "");
     m_minP = addRow("Min-p", "", 100, 2, {0, 100, 1}, "");
     m_penalty = addRow("Repetition penalty", "", 100, 2, {100, 200, 1}, "1.00 = none.");
-    SliderRange seed{0, 999999, 1};
+    SliderRange seed{0, kSeeds - 1, 1};
     m_seed = addRow("Seed", "", 1, 0, seed, "The same seed and prompt give the same reply. A reply made again takes the "
                                        "next seed; its figures say which.");
-    SliderRange most{1, 8192, 16};
+    SliderRange most{1, kMostTokens, 16};
     most.logarithmic = true;
     m_maxTokens = addRow("Most tokens", "tokens", 1, 0, most, "");
-    auto* label = new QLabel("Stop strings");
+    m_random = new QCheckBox("Another seed for every reply");
+    column->insertWidget(column->indexOf(m_seed) + 1, m_random);
+    column->addWidget(new QLabel("When the context is full"));
+    m_overflow = new Segment({"Stop", "Drop oldest", "Cut middle"});
+    m_overflow->setToolTip("Stop: a message that does not fit is not sent.\n"
+                           "Drop oldest: the oldest turns are left out of what the model reads.\n"
+                           "Cut middle: the turns after the first one are left out.\n"
+                           "The chat keeps all of them, and the reply says how many were left out.");
+    column->addWidget(m_overflow);
+    column->addWidget(new QLabel("Stop strings, with a bar between them"));
     m_stops = new QLineEdit;
-    m_stops->setPlaceholderText("none; separate with |");
+    m_stops->setPlaceholderText("none");
     m_stops->setAccessibleName("Stop strings, separated by vertical bars");
-    column->addWidget(label);
     column->addWidget(m_stops);
+    connect(m_random, &QCheckBox::toggled, this, &SamplingPanel::read);
+    connect(m_overflow, &Segment::chosen, this, &SamplingPanel::read);
     connect(m_stops, &QLineEdit::editingFinished, this, &SamplingPanel::read);
     connect(reset, &QAbstractButton::clicked, this, [this] {
         show(m_defaults);
@@ -150,6 +175,16 @@ SliderRow* SamplingPanel::addRow(const QString& label, const QString& unit, int 
     static_cast<QVBoxLayout*>(m_content->layout())->addWidget(row);
     connect(row, &SliderRow::edited, this, [this](int64_t, bool) { read(); });
     return row;
+}
+
+// A reply cannot be longer than the context.
+void SamplingPanel::setContextLength(int64_t tokens) {
+    SliderRange range = m_maxTokens->slider()->range();
+    range.max = tokens > 0 ? tokens : kMostTokens;
+    if (range.defaultValue) range.defaultValue = std::min(*range.defaultValue, range.max);
+    m_maxTokens->setRange(range);
+    m_maxTokens->setNote(tokens > 0 ? QString("Of one reply; prompt and reply share the context.") : QString());
+    show(m_settings);
 }
 
 void SamplingPanel::setSettings(const ChatSettings& settings, const ChatSettings& defaults) {
@@ -181,7 +216,10 @@ void SamplingPanel::show(const ChatSettings& settings) {
     m_minP->setValue(std::lround(s.minP * 100));
     m_penalty->setValue(std::lround(s.repetitionPenalty * 100));
     m_seed->setValue(int64_t(s.seed));
-    m_maxTokens->setValue(settings.maxTokens);
+    m_maxTokens->setValue(std::min<int64_t>(settings.maxTokens, m_maxTokens->slider()->range().max));
+    m_random->setChecked(settings.randomSeed);
+    m_seed->setAvailable(!settings.randomSeed);
+    m_overflow->setCurrent(int(settings.overflow));
     QStringList stops;
     for (const QString& stop : settings.stops) stops << escaped(stop);
     m_stops->setText(stops.join('|'));
@@ -198,6 +236,9 @@ void SamplingPanel::read() {
     s.repetitionPenalty = float(m_penalty->value()) / 100;
     s.seed = uint64_t(m_seed->value());
     m_settings.maxTokens = int(m_maxTokens->value());
+    m_settings.randomSeed = m_random->isChecked();
+    m_seed->setAvailable(!m_settings.randomSeed);
+    m_settings.overflow = Overflow(m_overflow->current());
     m_settings.stops.clear();
     for (const QString& stop : m_stops->text().split('|', Qt::SkipEmptyParts))
         m_settings.stops << unescaped(stop);

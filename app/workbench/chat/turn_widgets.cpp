@@ -5,19 +5,21 @@
 #include <QClipboard>
 #include <QKeyEvent>
 #include <QMouseEvent>
-#include <QPlainTextEdit>
+#include <QRegularExpression>
 #include <algorithm>
 #include <cmath>
 
 #include "app/workbench/plots/plot_data.h"
 #include "app/workbench/session/recent_list.h"
-#include "engine/base/format.h"
+#include "app/workbench/session/text.h"
 #include "engine/telemetry/events.h"
 
 namespace colibri::ui {
 namespace {
 
 constexpr int kFold = 26;
+constexpr int kLongMessage = 300, kFoldedMessage = 160;   // heights of a user's text
+constexpr int kNote = 24;                // a line on what was left out
 
 QString text(double v, int decimals) { return QString::fromStdString(formatFixed(v, decimals)); }
 
@@ -34,6 +36,38 @@ QString sig(double v) { return QString::fromStdString(formatSig(v, 3)); }
 }  // namespace
 
 // ---- TurnWidget
+
+TurnWidget::TurnWidget(int index, QWidget* parent)
+    : QWidget(parent), m_index(index), m_left(smallButton("left", "Earlier branch")),
+      m_right(smallButton("right", "Later branch")) {
+    connect(m_left, &QAbstractButton::clicked, this, [this] { emit branchWanted(m_index, -1); });
+    connect(m_right, &QAbstractButton::clicked, this, [this] { emit branchWanted(m_index, 1); });
+}
+
+void TurnWidget::setLast(bool on) {
+    if (on == m_last) return;
+    m_last = on;
+    updateActions();
+}
+
+void TurnWidget::placeBranches(int right, int top) {
+    m_right->move(right - 18, top);
+    m_left->move(right - 18 - 18 - 18, top);
+}
+
+void TurnWidget::showBranches(bool on) {
+    m_left->setVisible(on);
+    m_right->setVisible(on);
+    m_left->setEnabled(m_branch > 0);
+    m_right->setEnabled(m_branch + 1 < m_branches);
+}
+
+void TurnWidget::paintBranch(QPainter& p, int top) const {
+    if (!m_left->isVisibleTo(this)) return;
+    drawText(p, QRectF(m_left->geometry().right(), top, m_right->x() - m_left->geometry().right(), 16),
+             Qt::AlignCenter, QString("%1/%2").arg(m_branch + 1).arg(m_branches), type::monoSmall(),
+             tone(Tone::Text3));
+}
 
 void TurnWidget::setBranches(int at, int count) {
     m_branch = at;
@@ -62,9 +96,10 @@ IconButton* TurnWidget::smallButton(const QString& icon, const QString& name) {
 UserTurn::UserTurn(int index, const Turn& turn, QWidget* parent)
     : TurnWidget(index, parent), m_text(turn.text), m_time(timeText(turn)),
       m_flow(new TextFlow(this)), m_edit(smallButton("edit", "Edit message")),
-      m_copy(smallButton("copy", "Copy message")), m_left(smallButton("left", "Earlier branch")),
-      m_right(smallButton("right", "Later branch")) {
-    m_flow->setPlain(true);
+      m_copy(smallButton("copy", "Copy message")), m_fold(new LinkButton("", type::dense(), this)) {
+    // As it was typed; but code that is marked as such is shown as code.
+    static const QRegularExpression fence("(^|\\n) *(```|~~~)");
+    m_flow->setPlain(!turn.text.contains(fence));
     m_flow->setLook(20, false);
     m_flow->setText(turn.text, 0, false);
     setAccessibleName("You: " + turn.text);
@@ -73,19 +108,23 @@ UserTurn::UserTurn(int index, const Turn& turn, QWidget* parent)
         QApplication::clipboard()->setText(m_text);
         emit copied();
     });
-    connect(m_left, &QAbstractButton::clicked, this, [this] { emit branchWanted(m_index, -1); });
-    connect(m_right, &QAbstractButton::clicked, this, [this] { emit branchWanted(m_index, 1); });
+    connect(m_flow, &TextFlow::codeCopied, this, &TurnWidget::copied);
+    connect(m_fold, &QAbstractButton::clicked, this, [this] { setOpen(!m_open); });
+    m_fold->hide();
     updateActions();
+}
+
+void UserTurn::setOpen(bool on) {
+    m_open = on;
+    emit heightChanged();
+    update();
 }
 
 void UserTurn::updateActions() {
     const bool shown = !m_compact || actionsShown();
     m_edit->setVisible(shown && !m_editor);
     m_copy->setVisible(shown && !m_editor);
-    m_left->setVisible(m_branches > 1);
-    m_right->setVisible(m_branches > 1);
-    m_left->setEnabled(m_branch > 0);
-    m_right->setEnabled(m_branch + 1 < m_branches);
+    showBranches(m_branches > 1);
     update();
 }
 
@@ -95,8 +134,7 @@ int UserTurn::layoutFor(int width) {
     m_copy->move(x, kTop - 4);
     m_edit->move(x - 24, kTop - 4);
     x -= 24 + 7;
-    m_right->move(x - 18, kTop - 4);
-    m_left->move(x - 18 - 18 - 18, kTop - 4);
+    placeBranches(x, kTop - 4);
     const int top = kTop + 16 + 4;
     int height = 0;
     if (m_editor) {
@@ -108,7 +146,18 @@ int UserTurn::layoutFor(int width) {
         height += 32;
     } else {
         height = m_flow->layoutFor(width - 2 * kPad);
+        m_foldable = height > kLongMessage;
+        if (folded()) height = kFoldedMessage;
         m_flow->setGeometry(kPad, top, width - 2 * kPad, height);
+    }
+    m_fold->setVisible(m_foldable && !m_editor);
+    if (m_fold->isVisibleTo(this)) {
+        const int lines = int(m_text.count('\n')) + 1;
+        m_fold->setText(m_open ? QString("Show less") : lines > 1 ? "Show all " + count(lines) + " lines"
+                                                                  : QString("Show all"));
+        m_fold->resize(m_fold->sizeHint());
+        m_fold->move(kPad, top + height + 4);
+        height += 4 + m_fold->height();
     }
     return top + height + 9;
 }
@@ -119,18 +168,15 @@ void UserTurn::paintEvent(QPaintEvent*) {
     drawText(p, QRectF(13, 9, 60, 16), Qt::AlignVCenter, "You", type::denseBold(), tone(Tone::Text1));
     drawText(p, QRectF(13 + textWidth(type::denseBold(), "You") + 8, 9, 80, 16), Qt::AlignVCenter,
              m_time, type::monoSmall(), tone(Tone::Text3));
-    if (m_branches > 1)
-        drawText(p, QRectF(m_left->geometry().right(), 9, m_right->x() - m_left->geometry().right(), 16),
-                 Qt::AlignCenter, QString("%1/%2").arg(m_branch + 1).arg(m_branches),
-                 type::monoSmall(), tone(Tone::Text3));
+    paintBranch(p, 9);
 }
 
 void UserTurn::startEdit() {
     if (m_editor) return;
-    m_editor = new QPlainTextEdit(m_text, this);
-    m_editor->setFont(type::chat());
+    m_editor = new MessageEdit(this);
+    m_editor->setPlainText(m_text);
     m_editor->setAccessibleName("Edit message");
-    m_editor->installEventFilter(this);
+    connect(m_editor, &MessageEdit::submitted, this, [this] { endEdit(true); });
     m_send = new Button("Send", Button::Kind::Primary, Button::Size::Dense, this);
     m_cancel = new Button("Cancel", Button::Kind::Default, Button::Size::Dense, this);
     for (Button* button : {m_send, m_cancel}) {
@@ -161,20 +207,9 @@ void UserTurn::endEdit(bool send) {
     if (send && !text.isEmpty()) emit edited(m_index, text);
 }
 
-bool UserTurn::eventFilter(QObject* object, QEvent* event) {
-    if (object == m_editor && event->type() == QEvent::KeyPress) {
-        auto* key = static_cast<QKeyEvent*>(event);
-        const bool enter = key->key() == Qt::Key_Return || key->key() == Qt::Key_Enter;
-        if (enter && !(key->modifiers() & Qt::ShiftModifier)) {
-            endEdit(true);
-            return true;
-        }
-        if (key->key() == Qt::Key_Escape) {
-            endEdit(false);
-            return true;
-        }
-    }
-    return QWidget::eventFilter(object, event);
+void UserTurn::keyPressEvent(QKeyEvent* event) {
+    if (m_editor && event->key() == Qt::Key_Escape) endEdit(false);
+    else QWidget::keyPressEvent(event);
 }
 
 // ---- TurnStrip
@@ -204,7 +239,7 @@ void TurnStrip::paintEvent(QPaintEvent*) {
     p.fillRect(QRectF(0, 0, width(), 1), tone(Tone::Line1));
     const TurnFigures& f = m_figures;
     struct Column { QString name, value, unit; double share; };
-    const QString tokens = QString::fromStdString(formatCount(f.tokens));
+    const QString tokens = count(f.tokens);
     const QString bytes = std::isfinite(f.bytesRead)
                               ? QString::fromStdString(formatGiB(f.bytesRead)) : "n/a";
     const QString stop = f.stop.isEmpty() ? QString("…") : f.stop;
@@ -249,7 +284,6 @@ ModelTurn::ModelTurn(int index, const Turn& turn, QWidget* parent)
     : TurnWidget(index, parent), m_turn(turn), m_time(timeText(turn)),
       m_flow(new TextFlow(this)), m_reasoning(new TextFlow(this)), m_strip(new TurnStrip(this)),
       m_again(smallButton("reset", "Regenerate")), m_copy(smallButton("copy", "Copy reply")),
-      m_left(smallButton("left", "Earlier branch")), m_right(smallButton("right", "Later branch")),
       m_retry(new LinkButton("Try again", type::dense(), this)) {
     m_flow->setFocusPolicy(Qt::StrongFocus);
     m_reasoning->setLook(20, true);
@@ -258,14 +292,13 @@ ModelTurn::ModelTurn(int index, const Turn& turn, QWidget* parent)
     connect(m_again, &QAbstractButton::clicked, this, [this] { emit regenerateWanted(m_index); });
     connect(m_retry, &QAbstractButton::clicked, this, [this] {
         if (contextFull()) emit newChatWanted();
+        else if (cutOff() && !m_turn.text.isEmpty()) emit continueWanted(m_index);
         else emit regenerateWanted(m_index);
     });
     connect(m_copy, &QAbstractButton::clicked, this, [this] {
         QApplication::clipboard()->setText(m_turn.text.mid(m_parts.answerFrom));
         emit copied();
     });
-    connect(m_left, &QAbstractButton::clicked, this, [this] { emit branchWanted(m_index, -1); });
-    connect(m_right, &QAbstractButton::clicked, this, [this] { emit branchWanted(m_index, 1); });
     connect(m_strip, &TurnStrip::jumpWanted, this, [this] { emit jumpWanted(m_index); });
     connect(m_flow, &TextFlow::tokenHovered, this,
             [this](int token) { emit tokenHovered(m_index, token); });
@@ -289,16 +322,51 @@ void ModelTurn::refresh(const Turn& turn, State state, const QString& progress) 
     m_flow->setCaret(state == State::Generating && !m_parts.open);
     m_reasoning->setCaret(state == State::Generating && m_parts.open && m_reasoningOpen);
     m_strip->setFigures(m_turn.figures, m_compact, running, m_turn.live);
-    m_retry->setText(contextFull() ? "New chat" : "Try again");
+    m_retry->setText(contextFull() ? "New chat" : cutOff() && !m_turn.text.isEmpty() ? "Continue"
+                                                                                     : "Try again");
     m_retry->resize(m_retry->sizeHint());
     if (!running) setAccessibleName(m_turn.model + ": " + m_turn.text.mid(m_parts.answerFrom));
+    markSlow();
     updateActions();
 }
 
-void ModelTurn::setSlowMs(double ms) { m_flow->setSlowMs(ms); }
+void ModelTurn::setSloMs(double ms) {
+    m_sloMs = ms;
+    markSlow();
+}
+
+// Of this reply alone: what is said of it does not change when others are slower.
+void ModelTurn::markSlow() {
+    std::vector<float> gaps;
+    for (const TokenMark& token : m_turn.tokens)
+        if (token.gapMs > 0) gaps.push_back(token.gapMs);
+    double limit = m_sloMs;
+    if (!gaps.empty()) {
+        const auto middle = gaps.begin() + std::ptrdiff_t(gaps.size() / 2);
+        std::nth_element(gaps.begin(), middle, gaps.end());
+        limit = std::max(limit, 1.5 * double(*middle));
+    }
+    m_flow->setSlowMs(limit);
+    m_reasoning->setSlowMs(limit);
+}
 
 bool ModelTurn::contextFull() const {
     return m_turn.figures.stop == stopReasonName(StopReason::ContextFull);
+}
+
+bool ModelTurn::cutOff() const {
+    const QString& stop = m_turn.figures.stop;
+    return m_turn.error.isEmpty() && (stop == "cancelled" || stop == "length" || stop == kInterrupted);
+}
+
+QVector<Span> ModelTurn::endText() const {
+    const TurnFigures& f = m_turn.figures;
+    const auto words = [](const QString& text) { return Span{text, Tone::Text3, type::dense()}; };
+    const auto tokens = [](int n) { return Span{count(n) + (n == 1 ? " token" : " tokens"), Tone::Text3, type::monoSmall()}; };
+    if (f.stop == "length" && f.limit > 0) return {words("Stopped at the limit of "), tokens(f.limit)};
+    if (f.stop == "length") return {words("Stopped at the limit, after "), tokens(f.tokens)};
+    if (f.stop == kInterrupted) return {words("Interrupted after "), tokens(f.tokens)};
+    return {words("Stopped by you after "), tokens(f.tokens)};
 }
 
 void ModelTurn::setReasoningOpen(bool on) {
@@ -313,10 +381,8 @@ void ModelTurn::updateActions() {
     const bool shown = done && (actionsShown() || !m_compact);
     m_again->setVisible(shown);
     m_copy->setVisible(shown);
-    m_left->setVisible(done && m_branches > 1);
-    m_right->setVisible(done && m_branches > 1);
-    m_left->setEnabled(m_branch > 0);
-    m_right->setEnabled(m_branch + 1 < m_branches);
+    showBranches(done && m_branches > 1);
+    m_retry->setVisible(done && (!m_turn.error.isEmpty() || (m_last && cutOff())));
     update();
 }
 
@@ -325,9 +391,8 @@ QRectF ModelTurn::foldRect() const { return QRectF(0, m_foldTop, width(), kFold)
 int ModelTurn::layoutFor(int width) {
     m_copy->move(width - 20, -4);
     m_again->move(width - 44, -4);
-    m_right->move(width - 75, -4);
-    m_left->move(width - 75 - 18 - 18, -4);
-    int y = 16 + 4;
+    placeBranches(width - 75 + 18, -4);
+    int y = 16 + 4 + (m_turn.figures.leftOut > 0 ? kNote : 0);
     const bool reasoning = m_parts.reasoningTo > m_parts.reasoningFrom && !m_compact;
     m_reasoning->setVisible(reasoning && m_reasoningOpen);
     if (reasoning) {
@@ -344,9 +409,7 @@ int ModelTurn::layoutFor(int width) {
     m_flow->setGeometry(0, y, width, height);
     y += height;
     m_stopTop = 0;
-    const bool stopped = m_state == State::Done &&
-                         (!m_turn.error.isEmpty() || m_turn.figures.stop == "cancelled");
-    m_retry->setVisible(m_state == State::Done && !m_turn.error.isEmpty());
+    const bool stopped = m_state == State::Done && (!m_turn.error.isEmpty() || cutOff());
     if (stopped || (m_state == State::Prompt && !m_progress.isEmpty())) {
         m_stopTop = y + (height ? 6 : 0);
         const int lines = m_turn.error.isEmpty()
@@ -380,10 +443,14 @@ void ModelTurn::paintEvent(QPaintEvent*) {
     if (m_state != State::Done)
         drawText(p, QRectF(0, 0, width(), 16), Qt::AlignRight | Qt::AlignVCenter, "generating",
                  type::dense(), tone(Tone::Accent));
-    else if (m_branches > 1)
-        drawText(p, QRectF(m_left->geometry().right(), 0, m_right->x() - m_left->geometry().right(), 16),
-                 Qt::AlignCenter, QString("%1/%2").arg(m_branch + 1).arg(m_branches),
-                 type::monoSmall(), tone(Tone::Text3));
+    paintBranch(p, 0);
+    if (const int left = m_turn.figures.leftOut; left > 0) {
+        paintIcon(p, "info", QRectF(0, 22, 12, 12), tone(Tone::Text3));
+        drawElided(p, QRectF(18, 20, width() - 18, 16), Qt::AlignVCenter,
+                   left == 1 ? QString("1 earlier message was left out: the context is full")
+                             : count(left) + " earlier messages were left out: the context is full",
+                   type::dense(), tone(Tone::Text3));
+    }
     if (m_parts.reasoningTo > m_parts.reasoningFrom && !m_compact) {
         const QRectF fold = foldRect();
         paintIcon(p, m_reasoningOpen ? "down" : "right", QRectF(0, fold.top() + 7, 12, 12),
@@ -398,7 +465,7 @@ void ModelTurn::paintEvent(QPaintEvent*) {
             to = token.t;
             ++tokens;
         }
-        QString detail = QString::fromStdString(formatCount(tokens)) + " tokens";
+        QString detail = count(tokens) + " tokens";
         if (tokens > 1) detail += ", " + text(to - from, 1) + " s";
         drawText(p, fold.adjusted(18 + textWidth(type::dense(), "Reasoning") + 6, 0, 0, 0),
                  Qt::AlignVCenter, detail, type::monoSmall(), tone(Tone::Text3));
@@ -415,10 +482,7 @@ void ModelTurn::paintEvent(QPaintEvent*) {
                     tone(Tone::Error));
     } else {
         paintIcon(p, "stop", QRectF(0, m_stopTop + 2, 12, 12), tone(Tone::Text3));
-        drawSpans(p, QRectF(18, m_stopTop, width() - 18, 16),
-                  {{"Stopped by you after ", Tone::Text3, type::dense()},
-                   {QString::fromStdString(formatCount(m_turn.figures.tokens)) + " tokens",
-                    Tone::Text3, type::monoSmall()}});
+        drawSpans(p, QRectF(18, m_stopTop, width() - 18, 16), endText());
     }
 }
 

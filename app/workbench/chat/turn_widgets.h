@@ -6,10 +6,9 @@
 #include <QWidget>
 
 #include "app/workbench/chat/conversation.h"
+#include "app/workbench/chat/message_edit.h"
 #include "app/workbench/chat/text_flow.h"
 #include "app/workbench/widgets/controls.h"
-
-class QPlainTextEdit;
 
 namespace colibri::ui {
 
@@ -17,13 +16,13 @@ class TurnWidget : public QWidget {
     Q_OBJECT
 
 public:
-    TurnWidget(int index, QWidget* parent) : QWidget(parent), m_index(index) {}
+    TurnWidget(int index, QWidget* parent);
     int turnIndex() const { return m_index; }
     virtual int layoutFor(int width) = 0;         // places the children; returns the height
     virtual TextFlow* flow() const = 0;
     void setCompact(bool on) { m_compact = on; }  // narrow window: fewer figures, no actions at rest
     void setBranches(int at, int count);          // "2/2"
-    void setLast(bool on) { m_last = on; }        // its actions are always there
+    void setLast(bool on);                        // its actions are always there
 
 signals:
     void heightChanged();
@@ -35,13 +34,18 @@ protected:
     void leaveEvent(QEvent*) override { updateActions(); }
     virtual void updateActions() = 0;
     bool actionsShown() const;
+    void placeBranches(int right, int top);       // the arrows end at `right`
+    void showBranches(bool on);
+    void paintBranch(QPainter& p, int top) const; // "1/2" between them
     IconButton* smallButton(const QString& icon, const QString& name);
 
     int m_index;
     int m_branch = 0, m_branches = 1;
     bool m_compact = false, m_last = false;
+    IconButton *m_left, *m_right;                 // between branches
 };
 
+// The user's card. A long message shows its first lines until it is opened.
 class UserTurn : public TurnWidget {
     Q_OBJECT
 
@@ -51,6 +55,8 @@ public:
     TextFlow* flow() const override { return m_flow; }
     void startEdit();
     bool editing() const { return m_editor != nullptr; }
+    bool folded() const { return m_foldable && !m_open; }
+    void setOpen(bool on);
 
 signals:
     void edited(int turn, const QString& text);
@@ -58,15 +64,17 @@ signals:
 protected:
     void paintEvent(QPaintEvent*) override;
     void updateActions() override;
-    bool eventFilter(QObject*, QEvent*) override;
+    void keyPressEvent(QKeyEvent*) override;
 
 private:
     void endEdit(bool send);
 
     QString m_text, m_time;
     TextFlow* m_flow;
-    IconButton *m_edit, *m_copy, *m_left, *m_right;
-    QPlainTextEdit* m_editor = nullptr;
+    IconButton *m_edit, *m_copy;
+    LinkButton* m_fold;
+    bool m_foldable = false, m_open = false;
+    MessageEdit* m_editor = nullptr;
     Button *m_send = nullptr, *m_cancel = nullptr;
 };
 
@@ -104,11 +112,14 @@ public:
     TextFlow* flow() const override { return m_flow; }
     // The turn's data changed: text grew, figures moved. `turn` must outlive this widget's use.
     void refresh(const Turn& turn, State state, const QString& progress);
-    void setSlowMs(double ms);                    // tokens with a longer gap are underlined
+    // Tokens with a longer gap are underlined; where more than half of the reply's have one, those
+    // that are longer than 1.5 times its median.
+    void setSloMs(double ms);
     void setReasoningOpen(bool on);
 
 signals:
     void regenerateWanted(int turn);
+    void continueWanted(int turn);                // it was cut off
     void newChatWanted();                         // the context is full
     void jumpWanted(int turn);
     void tokenHovered(int turn, int token);
@@ -121,6 +132,9 @@ protected:
 private:
     QRectF foldRect() const;
     bool contextFull() const;
+    bool cutOff() const;                          // it can go on
+    QVector<Span> endText() const;                // why it ended, where that is not its own end
+    void markSlow();
 
     Turn m_turn;                 // shares its text and tokens with the conversation
     State m_state = State::Done;
@@ -128,8 +142,9 @@ private:
     ReplyParts m_parts;
     TextFlow *m_flow, *m_reasoning;
     TurnStrip* m_strip;
-    IconButton *m_again, *m_copy, *m_left, *m_right;
+    IconButton *m_again, *m_copy;
     LinkButton* m_retry;
+    double m_sloMs = 40;
     bool m_reasoningOpen = false;
     int m_foldTop = 0, m_stopTop = 0;
 };

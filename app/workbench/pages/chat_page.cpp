@@ -2,6 +2,7 @@
 #include "app/workbench/pages/chat_page.h"
 
 #include <QHBoxLayout>
+#include <QKeyEvent>
 #include <QMenu>
 #include <QStackedWidget>
 #include <QVBoxLayout>
@@ -128,7 +129,21 @@ ChatPage::ChatPage(ChatStore* store, ViewState* view, QWidget* window)
         m_listPopover->closePopover();
         m_chat->newChat();
     });
+    connect(m_list, &ChatList::exportChatWanted, this, [this](const QString& id) {
+        m_listPopover->closePopover();
+        m_chat->exportChat(id);
+    });
+    connect(m_list, &ChatList::duplicateWanted, this, [this](const QString& id) {
+        m_listPopover->closePopover();
+        m_chat->duplicate(id);
+    });
     connect(m_chat, &ChatPanel::currentChanged, m_list, &ChatList::setCurrent);
+    connect(m_chat, &ChatPanel::repliesChanged, m_list, &ChatList::setReplying);
+    m_chat->installEventFilter(this);
+    auto* close = new IconButton("close", "Close", 24, m_drawer);
+    close->describe("Close", "Esc");
+    close->setObjectName("closeDrawer");
+    connect(close, &QAbstractButton::clicked, this, &ChatPage::closeDrawer);
     connect(m_chat, &ChatPanel::listWanted, this, &ChatPage::toggleList);
     connect(m_plots, &PlotsPanel::turnClicked, this, [view](double from, double to) {
         const double margin = std::max(0.5, (to - from) * 0.05);
@@ -211,7 +226,35 @@ void ChatPage::resizeEvent(QResizeEvent*) {
     }
     m_plots->setDensity(PlotsPanel::Density(int(m_mode)), m_window->height());
     if (m_mode == Mode::Small) m_pane->put(2, m_plots->experts());
+    placeDrawer();
+}
+
+// Its close button stands at the right of the tabs under the docks.
+void ChatPage::placeDrawer() {
     m_drawer->setGeometry(width() - 305, 0, 305, height());
+    auto* close = m_drawer->findChild<IconButton*>("closeDrawer", Qt::FindDirectChildrenOnly);
+    close->move(m_drawer->width() - 30, m_drawer->height() - 28);
+    close->raise();
+}
+
+void ChatPage::closeDrawer() {
+    m_drawer->hide();
+    m_chat->composer()->focusEditor();
+}
+
+// Esc closes what lies over the page before it stops a reply.
+bool ChatPage::eventFilter(QObject* object, QEvent* event) {
+    if (object == m_chat && event->type() == QEvent::KeyPress && m_drawer->isVisible() &&
+        static_cast<QKeyEvent*>(event)->key() == Qt::Key_Escape) {
+        closeDrawer();
+        return true;
+    }
+    return QWidget::eventFilter(object, event);
+}
+
+void ChatPage::keyPressEvent(QKeyEvent* event) {
+    if (event->key() == Qt::Key_Escape && m_drawer->isVisible()) return closeDrawer();
+    QWidget::keyPressEvent(event);
 }
 
 void ChatPage::restoreSizes() {
@@ -270,11 +313,10 @@ void ChatPage::addDock(const QString& key, const QString& title, DockPanel* dock
 bool ChatPage::openSide(const QString& key) {
     if (m_mode == Mode::Compact) {
         if (m_drawer->isVisible() && m_side->current() == key) {
-            m_drawer->hide();
-            m_chat->composer()->focusEditor();
+            closeDrawer();
             return false;
         }
-        m_drawer->setGeometry(width() - 305, 0, 305, height());
+        placeDrawer();
         m_drawer->show();
         m_drawer->raise();
     }
@@ -305,7 +347,7 @@ void ChatPage::showPane(const QString& name) {
 
 void ChatPage::toggleList(QWidget* anchor) {
     if (m_mode == Mode::Large) {
-        m_list->search()->setFocus();
+        m_list->beginSearch();
         return;
     }
     if (m_listPopover->isOpen()) {
@@ -313,7 +355,7 @@ void ChatPage::toggleList(QWidget* anchor) {
         return;
     }
     m_listPopover->openAt(anchor ? anchor : m_chat->listButton(), false, false);
-    m_list->search()->setFocus();
+    m_list->beginSearch();
 }
 
 void ChatPage::paintEvent(QPaintEvent*) {

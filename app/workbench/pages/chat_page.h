@@ -49,9 +49,13 @@ public:
 protected:
     void resizeEvent(QResizeEvent*) override;
     void paintEvent(QPaintEvent*) override;
+    void keyPressEvent(QKeyEvent*) override;
+    bool eventFilter(QObject*, QEvent*) override;
 
 private:
     class Pane;
+    void placeDrawer();
+    void closeDrawer();
     void applyMode(Mode mode);
     bool openSide(const QString& key);   // false: it was open, and was closed
     void saveSizes();

@@ -375,17 +375,27 @@ std::shared_ptr<ChatRun> EngineHost::startChat(ChatRequest request) {
         if (run->cancelled()) {
             return run->fail(Status(Code::Cancelled, "The request was cancelled"));
         }
-        auto prompt = promptOf(*loaded->engine, request.messages);
-        if (!prompt) return run->fail(prompt.status());
-        const bool full = int64_t(prompt->size()) >= loaded->engine->contextLength();
+        const auto encode = [&](const nlohmann::ordered_json& messages) {
+            return promptOf(*loaded->engine, messages);
+        };
+        const int64_t context = loaded->engine->contextLength();
+        const Tokenizer* tokenizer = loaded->engine->tokenizer();
+        const auto soFar = tokenizer ? tokenizer->encode(request.replySoFar) : std::vector<int32_t>();
+        // Room for a reply that is as long as may be, but not for the sake of more than a quarter.
+        const int64_t room = context - std::min<int64_t>(request.maxTokens, context / 4) - int64_t(soFar.size());
+        auto fitted = fitChat(request.messages, request.overflow, size_t(std::max<int64_t>(0, room)), encode);
+        if (!fitted) return run->fail(fitted.status());
+        run->setLeftOut(fitted->leftOut);
         Request r;
-        r.prompt = std::move(*prompt);
+        r.prompt = std::move(fitted->prompt);
+        if (endsInReasoning(*tokenizer, r.prompt)) run->beginInReasoning();
+        r.prompt.insert(r.prompt.end(), soFar.begin(), soFar.end());
+        run->setPrompt(0, uint32_t(r.prompt.size()));
+        const bool full = int64_t(r.prompt.size()) >= context;
         r.sampling = request.sampling;
         r.maxTokens = request.maxTokens;
         r.stops = request.stops;
-        const Tokenizer& tokenizer = *loaded->engine->tokenizer();
-        r.specialText = marksAreSpecial(tokenizer);
-        if (endsInReasoning(tokenizer, r.prompt)) run->beginInReasoning();
+        r.specialText = marksAreSpecial(*tokenizer);
         RequestCallbacks callbacks;
         const auto shared = std::make_shared<std::atomic<bool>>(false);
         callbacks.onToken = [run, shared, engine = loaded->engine.get()](const GeneratedToken& token) {
@@ -418,6 +428,13 @@ void EngineHost::cancelChat(const std::shared_ptr<ChatRun>& run) {
 int EngineHost::countTokens(const QString& text) const {
     if (!m_loaded || !m_loaded->engine->tokenizer() || text.size() > kCountedChars) return -1;
     return int(m_loaded->engine->tokenizer()->encode(text.toStdString()).size());
+}
+
+Result<std::string> EngineHost::renderChat(const nlohmann::ordered_json& messages) const {
+    if (!m_loaded) return Status(Code::InvalidArgument, "No model is loaded", "Open a model first");
+    const auto prompt = promptOf(*m_loaded->engine, messages);
+    if (!prompt) return prompt.status();
+    return m_loaded->engine->tokenizer()->decode(*prompt);
 }
 
 // ---- demo

@@ -65,6 +65,7 @@ public:
     std::shared_ptr<ChatRun> startChat(ChatRequest request) override;
     void cancelChat(const std::shared_ptr<ChatRun>& run) override;
     int countTokens(const QString& text) const override;
+    Result<std::string> renderChat(const nlohmann::ordered_json& messages) const override;
 
     // ---- kept between runs
     RecentList& recent() { return m_recent; }

@@ -10,6 +10,7 @@ ChatRun::Update ChatRun::take() {
     m_update.promptDone = update.promptDone;
     m_update.promptTotal = update.promptTotal;
     m_update.inReasoning = update.inReasoning;
+    m_update.leftOut = update.leftOut;
     return update;
 }
 
@@ -27,6 +28,11 @@ void ChatRun::setPrompt(uint32_t done, uint32_t total) {
     const std::lock_guard lock(m_mutex);
     m_update.promptDone = done;
     m_update.promptTotal = total;
+}
+
+void ChatRun::setLeftOut(int messages) {
+    const std::lock_guard lock(m_mutex);
+    m_update.leftOut = messages;
 }
 
 void ChatRun::finish(RequestResult result) {

@@ -15,6 +15,7 @@
 #include <optional>
 #include <vector>
 
+#include "app/workbench/session/context_fit.h"
 #include "engine/run/engine.h"
 #include "profiler/record/recorder.h"
 
@@ -45,6 +46,8 @@ struct ChatRequest {
     Sampling sampling;
     int maxTokens = 256;
     std::vector<std::string> stops;
+    Overflow overflow = Overflow::Stop;        // what happens when the chat is longer than the context
+    std::string replySoFar;                    // goes on with this reply to the last message; "" = a new one
 };
 
 // One reply on its way. The engine's threads fill it, the GUI's timer takes what is new.
@@ -54,6 +57,7 @@ public:
         std::vector<GeneratedToken> tokens;
         uint32_t promptDone = 0, promptTotal = 0;
         bool inReasoning = false;              // the prompt begins the reply's reasoning itself
+        int leftOut = 0;                       // messages that did not fit the context
         std::optional<RequestResult> result;   // set once: nothing follows
     };
 
@@ -64,6 +68,7 @@ public:
     void beginInReasoning();
     void addToken(const GeneratedToken& token);
     void setPrompt(uint32_t done, uint32_t total);
+    void setLeftOut(int messages);
     void finish(RequestResult result);
     // Before the engine accepted the request; ContextFull: the prompt is too long.
     void fail(const Status& status, StopReason stop = StopReason::Error);
@@ -108,6 +113,8 @@ public:
     virtual std::shared_ptr<ChatRun> startChat(ChatRequest request) = 0;
     virtual void cancelChat(const std::shared_ptr<ChatRun>& run) = 0;
     virtual int countTokens(const QString& text) const = 0;   // -1: unknown
+    // What the model reads of a chat, as its template renders it. Errors: no model, no template.
+    virtual Result<std::string> renderChat(const nlohmann::ordered_json& messages) const = 0;
 
 signals:
     void stateChanged();

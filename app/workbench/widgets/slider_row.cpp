@@ -69,6 +69,7 @@ void NumberField::keyPressEvent(QKeyEvent* event) {
                 setText(m_shown);
                 setError(false);
                 selectAll();
+                emit restored();
                 return;
             }
             break;
@@ -89,6 +90,7 @@ void NumberField::focusOutEvent(QFocusEvent* event) {
     if (text() != m_shown) {   // not applied: the value in force stays visible
         setText(m_shown);
         setError(false);
+        emit restored();
     }
 }
 
@@ -169,6 +171,8 @@ SliderRow::SliderRow(const QString& label, const QString& unit, QWidget* parent)
         if (m_slider->range().defaultValue) commit(*m_slider->range().defaultValue);
     });
     connect(m_field, &NumberField::applied, this, &SliderRow::applyText);
+    connect(m_field, &NumberField::restored, this,
+            [this] { setNote(m_noteText, m_noteIcon, m_noteIconTone, m_noteTextTone); });
     connect(m_field, &NumberField::stepped, this, [this](int steps) {
         commit(value() + steps * std::max<int64_t>(1, m_slider->range().step));
     });

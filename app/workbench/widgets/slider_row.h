@@ -83,6 +83,7 @@ public:
 
 signals:
     void applied(const QString& text);
+    void restored();                              // what was typed is gone, with its error
     void stepped(int steps);
 
 protected:

@@ -79,7 +79,9 @@ void MainWindow::build() {
     m_sheet = new Sheet(this);
     m_messageList = new MessageList(m_messages, this);
     m_dropHint = new DropHint(this);
-    m_commands->blocked = [this] { return m_sheet->isOpen() || m_palette->isOpen(); };
+    m_commands->blocked = [this] {
+        return m_sheet->isOpen() || m_palette->isOpen() || m_chatPage->chat()->promptShown();
+    };
 
     connect(m_top, &TopBar::tabChosen, this, &MainWindow::showPage);
     connect(m_top, &TopBar::commandsWanted, this, [this] { m_palette->openCommands(); });
@@ -117,8 +119,7 @@ void MainWindow::connectChat() {
         for (const ChatSummary& summary : m_chats->summaries())
             if (summary.id == id) title = summary.title;
         m_palette->ask("Rename chat", title, [this, chat, id](const QString& text) {
-            if (chat->conversation().id == id) chat->rename(text);
-            else m_chats->rename(id, text);
+            chat->rename(id, text);
         });
     });
     const auto undoDelete = [this](const QString& title) {
@@ -126,17 +127,7 @@ void MainWindow::connectChat() {
             if (m_chats->restore()) m_messages->ok("Chat restored");
         }});
     };
-    connect(m_chatPage->list(), &ChatList::deleteWanted, this, [=, this](const QString& id) {
-        QString title;
-        for (const ChatSummary& summary : m_chats->summaries())
-            if (summary.id == id) title = summary.title;
-        if (chat->conversation().id == id) {
-            chat->deleteCurrent();
-        } else {
-            m_chats->remove(id);
-            undoDelete(title);
-        }
-    });
+    connect(m_chatPage->list(), &ChatList::deleteWanted, chat, &ChatPanel::deleteChat);
     connect(chat, &ChatPanel::deleted, this, undoDelete);
     connect(chat, &ChatPanel::generatingChanged, this, &MainWindow::wake);
     connect(chat, &ChatPanel::failed, m_messages, &MessageCenter::error);
@@ -228,7 +219,7 @@ void MainWindow::tick() {
     for (const PageEntry& page : m_pages)
         if (page.key == m_current && page.tick) page.tick(snapshot);
     // A reply goes on while another page is shown.
-    if (m_current != "chat" && m_chatPage->chat()->generating()) m_chatPage->chat()->tick(snapshot);
+    if (m_current != "chat" && m_chatPage->chat()->busy()) m_chatPage->chat()->tick(snapshot);
     // 4 times a second: figures that can be read.
     if (m_statusTicks++ % 8 == 0 || m_timer.interval() > kTickMs) {
         updateTopBar(snapshot.get());
@@ -246,7 +237,7 @@ void MainWindow::tick() {
 // Something moves on the screen by itself.
 bool MainWindow::atWork() const {
     const bool quiet = m_source->state() != SessionSource::State::Loading && m_source->activeRequests() == 0 &&
-                       !m_chatPage->chat()->generating() && !m_loadTest->running();
+                       !m_chatPage->chat()->busy() && !m_loadTest->running();
     return !quiet;
 }
 
@@ -359,10 +350,6 @@ void MainWindow::resizeEvent(QResizeEvent* event) {
 }
 
 void MainWindow::keyPressEvent(QKeyEvent* event) {
-    if (event->key() == Qt::Key_Escape && m_chatPage->chat()->generating()) {
-        m_chatPage->chat()->stop();
-        return;
-    }
     if (event->key() == Qt::Key_Escape && m_loadTest->running()) return m_loadTest->stop();
     m_altAlone = event->key() == Qt::Key_Alt;
     QMainWindow::keyPressEvent(event);
@@ -422,7 +409,7 @@ void MainWindow::setMachine(const QString& device, const QString& gpu) {
 
 void MainWindow::closeEvent(QCloseEvent* event) {
     settings().setValue("layout/window", saveGeometry());
-    m_chatPage->chat()->stop();
+    m_chatPage->chat()->endReplies();
     m_loadTest->stop();
     m_server->stop();
     m_chats->flush();

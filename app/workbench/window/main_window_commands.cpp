@@ -318,7 +318,8 @@ void MainWindow::importConfig(const QString& from) {
 }
 
 void MainWindow::exportChat() {
-    const QString path = askSaveFile(this, "Export chat", "chat.md", "Markdown (*.md);;JSON (*.json)");
+    const QString path = askSaveFile(this, "Export chat", m_chatPage->chat()->conversation().fileName() + ".md",
+                                     "Markdown (*.md);;JSON (*.json)");
     if (path.isEmpty()) return;
     QString error;
     if (m_chatPage->chat()->exportTo(path, &error)) m_messages->ok("Chat exported.", path);

@@ -283,11 +283,16 @@ std::shared_ptr<ChatRun> FakeSource::startChat(ChatRequest request) {
     lastRequest = std::move(request);
     lastRun = std::make_shared<ChatRun>();
     lastRun->request = 7;
-    m_index = 0;
-    m_ids.clear();
-    m_text.clear();
+    m_fed[lastRun.get()] = {};
     active = 1;
     return lastRun;
+}
+
+Result<std::string> FakeSource::renderChat(const nlohmann::ordered_json& messages) const {
+    std::string text;
+    for (const auto& message : messages)
+        text += "<|" + message["role"].get<std::string>() + "|>" + message["content"].get<std::string>() + "\n";
+    return text;
 }
 
 void FakeSource::cancelChat(const std::shared_ptr<ChatRun>& run) {
@@ -297,23 +302,23 @@ void FakeSource::cancelChat(const std::shared_ptr<ChatRun>& run) {
 
 void FakeSource::feed(ChatRun& run, const QStringList& tokens, double gapMs) {
     run.setPrompt(148, 148);
+    Fed& fed = m_fed[&run];
     for (const QString& text : tokens) {
         GeneratedToken token{};
         token.request = 7;
-        token.index = m_index;
-        token.id = int32_t(100 + m_index);
+        token.index = uint32_t(fed.ids.size());
+        token.id = int32_t(100 + token.index);
         token.text = text.toStdString();
         token.timeNs = monotonicNs();
-        token.gapNs = m_index ? uint64_t(gapMs * 1e6) : 0;
+        token.gapNs = token.index ? uint64_t(gapMs * 1e6) : 0;
         token.lookups = 96;
         token.hits = 70;
         token.worstLayer = 14;
         token.worstExpert = 37;
         token.worstWaitNs = gapMs > 40 ? 12'600'000 : 0;
         run.addToken(token);
-        m_ids.push_back(token.id);
-        m_text += token.text;
-        ++m_index;
+        fed.ids.push_back(token.id);
+        fed.text += token.text;
     }
 }
 
@@ -321,8 +326,8 @@ void FakeSource::finish(ChatRun& run, StopReason stop) {
     RequestResult result;
     result.request = 7;
     result.stop = stop;
-    result.tokens = m_ids;
-    result.text = m_text;
+    result.tokens = m_fed[&run].ids;
+    result.text = m_fed[&run].text;
     result.promptTokens = 148;
     result.ttftMs = 402;
     result.promptTokS = 148;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <QHash>
+#include <map>
 
 #include "app/workbench/chat/conversation.h"
 #include "app/workbench/session/session_source.h"
@@ -52,7 +53,11 @@ public:
     void note(const QString& text) override { notes << text; }
     std::shared_ptr<ChatRun> startChat(ChatRequest request) override;
     void cancelChat(const std::shared_ptr<ChatRun>& run) override;
-    int countTokens(const QString& text) const override { return int(text.size() / 4); }
+    int countTokens(const QString& text) const override {
+        return text.size() > (64 << 10) ? -1 : int(text.size() / 4);   // as EngineHost
+    }
+    Result<std::string> renderChat(const nlohmann::ordered_json& messages) const override;
+    void setContextLength(int64_t tokens) { m_facts.contextLength = tokens; }
 
 private:
     void buildStory();
@@ -66,9 +71,11 @@ private:
     std::array<KnobState, kKnobCount> m_knobs;
     double m_now = 90;
     uint64_t m_startNs = 0;
-    uint32_t m_index = 0;
-    std::vector<int32_t> m_ids;
-    std::string m_text;
+    struct Fed {                                 // what a run got so far
+        std::vector<int32_t> ids;
+        std::string text;
+    };
+    std::map<const ChatRun*, Fed> m_fed;
 };
 
 // The conversation of the pictures.

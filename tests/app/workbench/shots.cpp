@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Renders the window with the seeded story to PNG files, to be looked at beside the pictures of the
 // design: workbench_shots DIR [PAGE...]; pages: chat, knobs, experts, palette, keyboard, diagnose,
-// sampling, list, messages, empty; a size may follow, as in chat-800x500. On the bundled model, with
+// sampling, list, messages, empty, text, texttop, textfull; a size may follow, as in chat-800x500. On the bundled model, with
 // an engine: serve, load, loading, shape, welcome; "live" is a chat with it, "plots" the same with
 // every plot chosen.
 #include <QApplication>
@@ -9,6 +9,7 @@
 #include <QKeyEvent>
 #include <QPainter>
 #include <QPlainTextEdit>
+#include <QScrollBar>
 #include <QStandardPaths>
 #include <QThread>
 #include <cstdio>
@@ -155,6 +156,48 @@ void shootLive(const QString& folder, const QString& name, Theme::Mode mode) {
     save(window, folder, name);
 }
 
+// A reply with everything that text can have, cut off at its limit, after a long paste.
+Conversation textConversation() {
+    Conversation chat = Conversation::create();
+    chat.title = "Every kind of text";
+    Turn user;
+    user.live = true;
+    for (int i = 0; i < 60; ++i) user.text += QString("line %1 of a log: 0x10 -> 1024x768, 12.5 tok/s\n").arg(i);
+    Turn reply;
+    reply.role = Turn::Role::Model;
+    reply.live = true;
+    reply.model = "Wren-14B-A1.3B";
+    reply.text =
+        "# A heading\nPlain, *italic*, **bold**, ***both***, ~~struck~~, `0x10 -> y`, https://example.org/a_b, "
+        "$E = mc^2$ and 1024x768.\n\n## A smaller one\n\n> A quote that goes on\n> in a second line\n> "
+        "```py\n> print(1)\n> ```\n\n1. first\n   ```sh\n   ls -l | grep a_very_long_name_that_does_not_fit "
+        "--and-an-option-that-goes-on\n   ```\n2. second\n   - inner\n- [ ] open\n- [x] done\n\n"
+        "| Model | tok/s | Experts | Notes |\n|---|---|---|---|\n| Qwen3-30B-A3B | 12.5 | 1,024 | A long remark "
+        "that goes on and on, about the disk, the cache and the threads |\n| Mixtral 8x7 | 9.75 | 8 | no |\n\n"
+        "### The smallest\nAnd the last";
+    reply.figures.tokS = 34.2;
+    reply.figures.ttftMs = 402;
+    reply.figures.promptTokS = 148;
+    reply.figures.promptTokens = 1560;
+    reply.figures.tokens = reply.figures.limit = 512;
+    reply.figures.hitRate = 67.5;
+    reply.figures.bytesRead = 1e9;
+    reply.figures.leftOut = 2;
+    reply.figures.stop = "length";
+    chat.append(chat.append(-1, user), reply);
+    return chat;
+}
+
+void shootText(MainWindow& window, const QString& name) {
+    ChatPanel* chat = window.chatPage()->chat();
+    chat->openConversation(textConversation());
+    settle(window);
+    if (name.startsWith("texttop")) chat->view()->verticalScrollBar()->setValue(0);
+    if (name.startsWith("textfull")) chat->composer()->setText(QString(4 << 15, 'x'));
+    QThread::msleep(100);
+    settle(window);
+}
+
 void shoot(const QString& folder, const QString& name, Theme::Mode mode) {
     Theme::get().setMode(mode);
     const QSize size = sizeOf(name);
@@ -165,6 +208,8 @@ void shoot(const QString& folder, const QString& name, Theme::Mode mode) {
     ChatPanel* chat = window.chatPage()->chat();
     if (name == "empty") {
         settle(window);
+    } else if (name.startsWith("text")) {
+        shootText(window, name);
     } else {
         chat->openConversation(storyConversation(size.width() >= 1920));
         const QVector<int> path = chat->conversation().path();

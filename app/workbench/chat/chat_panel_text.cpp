@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// ChatPanel: what is said beside the text: context, slow tokens, the token under the pointer.
+#include <QScrollBar>
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "app/workbench/chat/chat_panel.h"
+#include "app/workbench/chat/chat_parts.h"
+#include "app/workbench/session/text.h"
+
+namespace colibri::ui {
+namespace {
+
+constexpr qsizetype kCountedDraft = 60'000;      // characters; all of a longer one is not counted
+
+QString fixed(double v, int decimals) { return str(formatFixed(v, decimals)); }
+
+}  // namespace
+
+// ---- the context
+
+// What the last reply of this model held, and what was written since; another model counts
+// otherwise, so then the text is counted.
+void ChatPanel::refreshMeter() {
+    m_used = 0;
+    QString since;
+    for (const int index : m_chat.path()) {
+        const Turn& turn = m_chat.turns[index];
+        const bool running = m_reply && index == m_reply->turn();
+        const bool counted = turn.role == Turn::Role::Model && turn.figures.promptTokens > 0 &&
+                             (turn.figures.tokens > 0 || running) && m_source &&
+                             turn.model == m_source->model()->name;
+        if (counted) {
+            m_used = turn.figures.promptTokens + turn.figures.tokens;
+            since.clear();
+        } else if (!running) {
+            since += turn.text + "\n";
+        }
+    }
+    if (m_source && !m_reply && !since.isEmpty()) m_used += std::max(0, m_source->countTokens(since));
+    showContext();
+}
+
+void ChatPanel::countDraft() {
+    m_draftTimer.stop();
+    const QString text = m_composer->text().trimmed();
+    m_draft = m_source && !text.isEmpty() ? m_source->countTokens(text) : 0;
+    m_draftLonger = m_draft < 0;
+    if (m_draftLonger) m_draft = m_source->countTokens(text.left(kCountedDraft));
+    showContext();
+}
+
+// The warning comes before the message is sent, and such a message is not.
+void ChatPanel::showContext() {
+    const int limit = m_source ? int(m_source->model()->contextLength) : 0;
+    const int draft = std::max(0, m_draft);
+    m_composer->setContext(m_used + draft, draft, limit);
+    const int system = m_source && !m_chat.system.isEmpty() ? std::max(0, m_source->countTokens(m_chat.system)) : 0;
+    const QString of = " of " + count(limit) + ".";
+    if (limit <= 0 || draft == 0) {
+        m_composer->setNotice({}, false);
+    } else if (draft + system >= limit) {
+        m_composer->setNotice(QString("This message alone needs %1%2 tokens")
+                                  .arg(m_draftLonger ? "more than " : "", count(draft)) + of +
+                                  " Shorten it, or load the model with a larger context length.", true);
+    } else if (m_used + draft < limit) {
+        m_composer->setNotice(m_draftLonger ? QString("Only the first %1 tokens of this message are counted.")
+                                                  .arg(count(draft)) : QString(), false);
+    } else if (m_settings.overflow == Overflow::Stop) {
+        m_composer->setNotice(QString("With this message the chat needs %1 tokens").arg(count(m_used + draft)) + of +
+                                  " Sampling says what happens then.", true, "New chat");
+    } else {
+        m_composer->setNotice(m_settings.overflow == Overflow::DropOldest
+                                  ? "The context is full: the oldest turns will be left out."
+                                  : "The context is full: turns after the first will be left out.", false);
+    }
+}
+
+// ---- tokens
+
+void ChatPanel::refreshPill() {
+    const bool bottom = m_view->atBottom();
+    const int tokens = m_reply ? int(m_chat.turns[m_reply->turn()].tokens.size()) : 0;
+    if (bottom || m_chat.isEmpty()) {
+        m_seenTokens = tokens;
+        m_pill->hide();
+        m_readout->setInset(0);
+        return;
+    }
+    const int below = m_reply ? tokens - m_seenTokens : 0;
+    // It stands beside the text, in the readout line or the composer's foot, and covers nothing.
+    const bool small = m_density == Density::Small;
+    m_pill->setText(below > 0 && !small ? QString("Newest, %1 tokens below").arg(count(below)) : QString("Newest"));
+    const QSize size = m_pill->sizeHint();
+    if (small) {
+        m_pill->setGeometry(QRect(m_composer->mapTo(this, QPoint(9, m_composer->height() - 31)), size));
+    } else {
+        m_pill->setGeometry(QRect(QPoint(width() - 8 - size.width(), m_readout->y() + 3), size));
+        m_readout->setInset(size.width() + 8);
+    }
+    m_pill->show();
+    m_pill->raise();
+}
+
+void ChatPanel::hover(int turn, int token) {
+    if (token < 0) {                     // its line stays readable, its place in the plots goes
+        m_viewState->setCursor(std::numeric_limits<double>::quiet_NaN());
+        return;
+    }
+    if (turn >= m_chat.turns.size()) return;
+    const Turn& source = m_chat.turns[turn];
+    if (token >= source.tokens.size()) return;
+    const TokenMark& mark = source.tokens[token];
+    const int from = token > 0 ? source.tokens[token - 1].end : 0;
+    Readout::Content content;
+    content.token = source.text.mid(from, mark.end - from).replace('\n', "⏎");
+    if (content.token.startsWith(' ')) content.token[0] = QChar(0x2423);
+    content.gap = mark.gapMs > 0 ? fixed(mark.gapMs, 1) + " ms" : QString("first token");
+    content.slo = "SLO " + fixed(m_viewState->sloMs(), 0);
+    content.slow = mark.gapMs > m_viewState->sloMs();
+    content.t = mark.t;
+    if (mark.layer >= 0) {
+        content.reason = {{QString("layer %1 waited ").arg(mark.layer), Tone::Text2, type::dense()},
+                          {fixed(mark.waitMs, 1) + " ms", Tone::Text2, type::monoSmall()},
+                          {QString(" for expert %1").arg(mark.expert), Tone::Text2, type::dense()}};
+        // Other layers waited too: all of it together.
+        if (mark.stallMs > mark.waitMs)
+            content.reason << Span{", all layers ", Tone::Text2, type::dense()}
+                           << Span{fixed(mark.stallMs, 1) + " ms", Tone::Text2, type::monoSmall()};
+    } else {
+        content.reason = {{"no wait for an expert", Tone::Text2, type::dense()}};
+    }
+    content.inPlots = source.live;
+    m_readout->setContent(content);
+    m_viewState->setCursor(source.live ? mark.t : std::numeric_limits<double>::quiet_NaN());
+}
+
+// The limit is the SLO; a reply that is slower as a whole marks only what stands out of it.
+void ChatPanel::refreshSlow() {
+    m_view->setSloMs(m_viewState->sloMs());
+    m_readout->setSloMs(m_viewState->sloMs());
+}
+
+void ChatPanel::jump(int turn) {
+    const TurnFigures& f = m_chat.turns[turn].figures;
+    if (!std::isfinite(f.from)) return;
+    const double to = std::isfinite(f.to) ? f.to : m_viewState->now();
+    const double margin = std::max(0.5, (to - f.from) * 0.05);
+    m_viewState->setRange(f.from - margin, to + margin);
+}
+
+}  // namespace colibri::ui
