@@ -14,7 +14,7 @@ namespace {
 
 constexpr qsizetype kCountedDraft = 60'000;      // characters; all of a longer one is not counted
 
-QString fixed(double v, int decimals) { return str(formatFixed(v, decimals)); }
+QString formatted(double v, int decimals) { return str(formatFixed(v, decimals)); }
 
 }  // namespace
 
@@ -116,18 +116,18 @@ void ChatPanel::hover(int turn, int token) {
     Readout::Content content;
     content.token = source.text.mid(from, mark.end - from).replace('\n', "⏎");
     if (content.token.startsWith(' ')) content.token[0] = QChar(0x2423);
-    content.gap = mark.gapMs > 0 ? fixed(mark.gapMs, 1) + " ms" : QString("first token");
-    content.slo = "SLO " + fixed(m_viewState->sloMs(), 0);
+    content.gap = mark.gapMs > 0 ? formatted(mark.gapMs, 1) + " ms" : QString("first token");
+    content.slo = "SLO " + formatted(m_viewState->sloMs(), 0);
     content.slow = mark.gapMs > m_viewState->sloMs();
     content.t = mark.t;
     if (mark.layer >= 0) {
         content.reason = {{QString("layer %1 waited ").arg(mark.layer), Tone::Text2, type::dense()},
-                          {fixed(mark.waitMs, 1) + " ms", Tone::Text2, type::monoSmall()},
+                          {formatted(mark.waitMs, 1) + " ms", Tone::Text2, type::monoSmall()},
                           {QString(" for expert %1").arg(mark.expert), Tone::Text2, type::dense()}};
         // Other layers waited too: all of it together.
         if (mark.stallMs > mark.waitMs)
             content.reason << Span{", all layers ", Tone::Text2, type::dense()}
-                           << Span{fixed(mark.stallMs, 1) + " ms", Tone::Text2, type::monoSmall()};
+                           << Span{formatted(mark.stallMs, 1) + " ms", Tone::Text2, type::monoSmall()};
     } else {
         content.reason = {{"no wait for an expert", Tone::Text2, type::dense()}};
     }

@@ -132,7 +132,9 @@ QString Composer::notice() const { return m_notice->isVisibleTo(this) ? m_notice
 
 void Composer::setNotice(const QString& text, bool stops, const QString& action) {
     const Tone ink = stops ? Tone::Error : Tone::Warn;
-    m_stopped = stops && !text.isEmpty();
+    const bool stopped = stops && !text.isEmpty();
+    if (text == m_notice->text() && stopped == m_stopped && action == m_action->text()) return;
+    m_stopped = stopped;
     m_notice->setNote(text, text.isEmpty() ? "" : stops ? "error" : "warn", ink, Tone::Text2);
     m_notice->setVisible(!text.isEmpty());
     m_action->setText(action);

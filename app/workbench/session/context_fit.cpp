@@ -8,13 +8,13 @@ namespace {
 
 using Messages = nlohmann::ordered_json;
 
-bool is(const Messages& message, const char* role) { return message.value("role", std::string()) == role; }
+bool hasRole(const Messages& message, const char* role) { return message.value("role", std::string()) == role; }
 
 // Where each turn begins: a message of the user and what follows it.
 std::vector<size_t> turnsOf(const Messages& messages) {
     std::vector<size_t> begins;
     for (size_t i = 0; i < messages.size(); ++i)
-        if (is(messages[i], "user")) begins.push_back(i);
+        if (hasRole(messages[i], "user")) begins.push_back(i);
     return begins;
 }
 
@@ -22,7 +22,7 @@ std::vector<size_t> turnsOf(const Messages& messages) {
 Messages without(const Messages& messages, size_t from, size_t to) {
     Messages out = Messages::array();
     for (size_t i = 0; i < messages.size(); ++i)
-        if (i < from || i >= to || is(messages[i], "system")) out.push_back(messages[i]);
+        if (i < from || i >= to || hasRole(messages[i], "system")) out.push_back(messages[i]);
     return out;
 }
 

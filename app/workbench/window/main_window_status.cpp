@@ -113,7 +113,7 @@ void MainWindow::whenUnused(const QString& question, const QString& answer, std:
     QStringList ends;
     if (m_server->state() == ModelServer::State::On) ends << "serving at " + m_server->address();
     if (m_loadTest->running()) ends << "the load test";
-    if (m_chatPage->chat()->generating()) ends << "the reply that is being written";
+    if (m_chatPage->chat()->busy()) ends << "the reply that is being written";
     if (ends.isEmpty()) return action();
     const QString last = ends.takeLast();
     m_messages->post({.kind = Message::Kind::Warn, .text = question,
