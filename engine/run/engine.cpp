@@ -211,8 +211,8 @@ Result<std::unique_ptr<Engine>> Engine::load(const EngineOptions& options,
     COLIBRI_TRY(stage("Expert store"));
     COLIBRI_TRY(m.openStore());
     COLIBRI_TRY(stage("Rates of disk and memory"));
-    m.startWork = std::make_unique<StartWork>(m.info, *m.store, options.warmStart,
-                                              options.calibrate, cancel);
+    m.startWork =
+        std::make_unique<StartWork>(m.info, *m.store, options.warmStart, options.calibrate, cancel);
     COLIBRI_TRY(stage("Threads"));
     m.startThreads();
     return engine;
@@ -406,7 +406,31 @@ KnobState Engine::prefetchThreadCore(int thread) const {
 
 // --- requests --------------------------------------------------------------------------------
 
-Result<std::vector<int32_t>> Engine::encodeChat(const nlohmann::ordered_json& messages) const {
+namespace {
+
+// Into the context of a template, but for what the chat itself sets there.
+Status addTemplateArgs(const nlohmann::ordered_json& args, nlohmann::ordered_json& context) {
+    if (args.is_null()) return {};
+    if (!args.is_object()) {
+        return Status(Code::InvalidArgument, "the template arguments are not a JSON object",
+                      "Give names and values: {\"enable_thinking\": false}");
+    }
+    for (const auto& [name, value] : args.items()) {
+        if (context.contains(name) ||
+            std::ranges::find(kTemplateTokens, name) != std::end(kTemplateTokens)) {
+            return Status(Code::InvalidArgument,
+                          "the template argument \"" + name + "\" is set by the chat itself",
+                          "Leave it out");
+        }
+    }
+    for (const auto& [name, value] : args.items()) context[name] = value;
+    return {};
+}
+
+}  // namespace
+
+Result<std::vector<int32_t>> Engine::encodeChat(const nlohmann::ordered_json& messages,
+                                                const ChatOptions& options) const {
     const Impl& m = *m_impl;
     if (!m.tokenizer) {
         return Status(Code::Unsupported, "this model has no tokenizer", "Give token ids instead");
@@ -424,9 +448,11 @@ Result<std::vector<int32_t>> Engine::encodeChat(const nlohmann::ordered_json& me
     context["bos_token"] = text(m.info.config.bosId);
     context["eos_token"] =
         m.info.config.eosIds.empty() ? std::string() : text(m.info.config.eosIds.front());
-    Result<std::string> prompt = m.chatTemplate->render(context);
+    COLIBRI_TRY(addTemplateArgs(options.templateArgs, context));
+    Result<TracedText> prompt = m.chatTemplate->renderTraced(context, {});
     if (!prompt.ok()) return prompt.status();
-    return m.tokenizer->encode(*prompt, {.special = true, .bos = false});
+    return options.specialInMessages ? m.tokenizer->encode(prompt->text)
+                                     : m.tokenizer->encode(*prompt);
 }
 
 Result<uint64_t> Engine::submit(Request request, RequestCallbacks callbacks) {

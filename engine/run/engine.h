@@ -51,6 +51,15 @@ struct Sampling {
     std::vector<std::pair<int32_t, float>> logitBias;  // token, what is added to its logit
 };
 
+// How a chat becomes a prompt.
+struct ChatOptions {
+    // Further variables of the template: an object, e.g. {"enable_thinking": false}, or null.
+    nlohmann::ordered_json templateArgs;
+    // Control tokens written in messages are control tokens, as in the reference implementation;
+    // else they are plain text, so that no message can end its turn or write another.
+    bool specialInMessages = false;
+};
+
 constexpr int kMaxLogprobs = 20;
 
 struct Request {
@@ -173,7 +182,10 @@ public:
     int64_t bytesPerToken() const;
 
     // Renders a chat with the model's template and encodes it. messages: [{"role", "content"}].
-    Result<std::vector<int32_t>> encodeChat(const nlohmann::ordered_json& messages) const;
+    // Errors: Unsupported (no template), InvalidArgument (a template argument that is no object,
+    // or sets what the chat sets), BadInput (the template refuses the messages).
+    Result<std::vector<int32_t>> encodeChat(const nlohmann::ordered_json& messages,
+                                            const ChatOptions& options = {}) const;
 
     // Checks the request (ids in range, context limit) before any work. Errors: InvalidArgument,
     // Busy. The id is never 0.

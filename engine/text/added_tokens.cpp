@@ -49,7 +49,8 @@ void StringFinder::build(const std::vector<std::string>& strings) {
     }
 }
 
-std::vector<StringFinder::Hit> StringFinder::find(std::string_view text) const {
+std::vector<StringFinder::Hit> StringFinder::find(
+    std::string_view text, const std::function<bool(const Hit&)>& admits) const {
     std::vector<Hit> hits;
     if (m_states.size() < 2) return hits;
     std::optional<Hit> best;  // the first that begins, as far as is known
@@ -84,16 +85,30 @@ std::vector<StringFinder::Hit> StringFinder::find(std::string_view text) const {
         }
         state = next;
         ++at;
-        const int32_t ending = m_states[state].string >= 0 ? state : m_states[state].suffixHit;
-        if (ending >= 0) {
+        int32_t ending = m_states[state].string >= 0 ? state : m_states[state].suffixHit;
+        for (; ending >= 0; ending = m_states[ending].suffixHit) {
             const size_t which = size_t(m_states[ending].string);
-            const size_t begin = at - m_lengths[which];
-            if (!best || begin <= best->begin) best = Hit{begin, at, which};
+            const Hit hit{at - m_lengths[which], at, which};
+            if (!admits(hit)) continue;
+            if (!best || hit.begin <= best->begin) best = hit;
+            break;
         }
         settle();
     }
     return hits;
 }
+
+namespace {
+
+bool looksLikeControl(std::string_view content) {
+    constexpr std::string_view marks[][2] = {{"<|", "|>"}, {"<｜", "｜>"}};
+    return std::any_of(std::begin(marks), std::end(marks), [&](const auto& mark) {
+        return content.size() > mark[0].size() + mark[1].size() && content.starts_with(mark[0]) &&
+               content.ends_with(mark[1]);
+    });
+}
+
+}  // namespace
 
 void AddedTokens::build(std::vector<AddedToken> tokens, const Normalizer* normalizer) {
     m_tokens = std::move(tokens);
@@ -103,6 +118,7 @@ void AddedTokens::build(std::vector<AddedToken> tokens, const Normalizer* normal
         AddedToken& token = m_tokens[i];
         m_byId.emplace(token.id, i);
         m_byContent.emplace(token.content, i);
+        token.control = token.special || looksLikeControl(token.content);
         token.written = token.content;
         if (token.normalized && m_normalizer) m_normalizer->apply(token.written);
         (token.normalized ? m_normalized : m_raw).tokens.push_back(i);
@@ -122,12 +138,20 @@ const AddedToken* AddedTokens::byContent(std::string_view content) const {
     return found == m_byContent.end() ? nullptr : &m_tokens[found->second];
 }
 
-void AddedTokens::cutBy(const Group& group, std::string_view text, bool atStart, bool special,
-                        std::vector<Piece>& out) const {
+std::vector<AddedTokens::Cut> AddedTokens::cutsBy(const Group& group, const TracedText& traced,
+                                                  bool special) const {
+    const std::string_view text = traced.text;
+    std::vector<Cut> out;
     size_t done = 0;
     size_t spaceBegin = 1, spaceEnd = 0;  // white space that rightStrip has walked over already
-    for (const StringFinder::Hit& hit : group.finder.find(text)) {
-        const AddedToken& token = m_tokens[group.tokens[hit.which]];
+    const auto tokenOf = [&](const StringFinder::Hit& hit) -> const AddedToken& {
+        return m_tokens[group.tokens[hit.which]];
+    };
+    const auto admits = [&](const StringFinder::Hit& hit) {
+        return !tokenOf(hit).control || !traced.hasData(hit.begin, hit.end);
+    };
+    for (const StringFinder::Hit& hit : group.finder.find(text, admits)) {
+        const AddedToken& token = tokenOf(hit);
         if (token.special && !special) continue;
         size_t begin = hit.begin, end = hit.end;
         if (token.singleWord) {
@@ -149,26 +173,56 @@ void AddedTokens::cutBy(const Group& group, std::string_view text, bool atStart,
             }
             end = spaceEnd;
         }
-        if (done < begin) {
-            out.push_back({std::string(text.substr(done, begin - done)), -1, atStart && done == 0});
-        }
-        out.push_back({std::string(), token.id, false});
+        if (done < begin) out.push_back({done, begin, -1});
+        out.push_back({begin, end, token.id});
         done = end;
     }
-    if (done < text.size())
-        out.push_back({std::string(text.substr(done)), -1, atStart && done == 0});
+    if (done < text.size()) out.push_back({done, text.size(), -1});
+    return out;
 }
 
-std::vector<Piece> AddedTokens::cut(std::string_view text, bool special) const {
-    std::vector<Piece> raw, out;
-    cutBy(m_raw, text, true, special, raw);
-    for (Piece& piece : raw) {
-        if (piece.id >= 0) {
-            out.push_back(std::move(piece));
+TracedText AddedTokens::normalized(TracedText text) const {
+    if (!m_normalizer) return text;
+    std::string whole = text.text;
+    m_normalizer->apply(whole);
+    if (!text.hasData()) return TracedText(std::move(whole));
+    if (whole == text.text) return text;
+    // Where a range of data lies now is told by the normalized text before it. At its ends that may
+    // be wrong by a character that goes together with its neighbour, never by a whole token.
+    const auto place = [&](size_t at) {
+        std::string before = text.text.substr(0, at);
+        m_normalizer->apply(before);
+        return std::min(before.size(), whole.size());
+    };
+    TracedText out;
+    const auto appendUpTo = [&](size_t end, bool isData) {
+        const size_t begin = out.text.size();
+        if (end > begin) out.append(std::string_view(whole).substr(begin, end - begin), isData);
+    };
+    const bool matters = std::any_of(m_normalized.tokens.begin(), m_normalized.tokens.end(),
+                                     [&](size_t token) { return m_tokens[token].control; });
+    for (const ByteRange& range : text.data) {
+        if (!matters) break;
+        appendUpTo(place(range.begin), false);
+        appendUpTo(place(range.end), true);
+    }
+    appendUpTo(whole.size(), false);
+    return out;
+}
+
+std::vector<Piece> AddedTokens::cut(const TracedText& text, bool special) const {
+    std::vector<Piece> out;
+    for (const Cut& raw : cutsBy(m_raw, text, special)) {
+        if (raw.id >= 0) {
+            out.push_back({std::string(), raw.id, false});
             continue;
         }
-        if (m_normalizer) m_normalizer->apply(piece.text);
-        cutBy(m_normalized, piece.text, piece.atStart, special, out);
+        const TracedText part = normalized(text.slice(raw.begin, raw.end));
+        for (const Cut& cut : cutsBy(m_normalized, part, special)) {
+            const bool atStart = cut.id < 0 && raw.begin == 0 && cut.begin == 0;
+            out.push_back({cut.id < 0 ? part.text.substr(cut.begin, cut.end - cut.begin) : "",
+                           cut.id, atStart});
+        }
     }
     return out;
 }

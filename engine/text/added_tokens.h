@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -11,6 +12,7 @@
 
 #include "engine/base/status.h"
 #include "engine/text/pre_tokenizers.h"
+#include "engine/text/traced_text.h"
 
 namespace colibri::text {
 
@@ -22,6 +24,7 @@ struct AddedToken {
     int32_t id = 0;
     bool special = false, normalized = false, singleWord = false, leftStrip = false,
          rightStrip = false;
+    bool control = false;  // never recognised in data: special, or written as <|name|>
 };
 
 // Finds strings in a text in one pass over it (Aho-Corasick): of all that begin first the longest,
@@ -34,7 +37,9 @@ public:
     };
     // Of equal strings the first counts. Empty strings are never found.
     void build(const std::vector<std::string>& strings);
-    std::vector<Hit> find(std::string_view text) const;
+    // Hits that `admits` turns down are passed over as if their string were not searched for.
+    std::vector<Hit> find(std::string_view text,
+                          const std::function<bool(const Hit&)>& admits) const;
 
 private:
     struct State {
@@ -61,16 +66,20 @@ public:
     const std::vector<AddedToken>& all() const { return m_tokens; }
 
     // The text cut at added tokens, the rest normalized. Special tokens are left as text unless
-    // `special`. REQUIRES: valid UTF-8.
-    std::vector<Piece> cut(std::string_view text, bool special) const;
+    // `special`; control tokens are where one of their bytes is data. REQUIRES: valid UTF-8.
+    std::vector<Piece> cut(const TracedText& text, bool special) const;
 
 private:
     struct Group {
         StringFinder finder;
         std::vector<size_t> tokens;  // index in m_tokens of each string of the finder
     };
-    void cutBy(const Group& group, std::string_view text, bool atStart, bool special,
-               std::vector<Piece>& out) const;
+    struct Cut {
+        size_t begin, end;
+        int32_t id;  // of an added token; -1: text
+    };
+    std::vector<Cut> cutsBy(const Group& group, const TracedText& text, bool special) const;
+    TracedText normalized(TracedText text) const;
 
     std::vector<AddedToken> m_tokens;
     std::unordered_map<int32_t, size_t> m_byId;

@@ -127,9 +127,11 @@ const std::string* BpeModel::idToToken(int32_t id) const {
     return id >= 0 && size_t(id) < m_tokens.size() && m_used[id] ? &m_tokens[id] : nullptr;
 }
 
-const BpeModel::Merge* BpeModel::mergeOf(int32_t left, int32_t right) const {
+const BpeModel::Merge* BpeModel::mergeOf(int32_t left, int32_t right,
+                                         const std::vector<bool>* barred) const {
     const auto found = m_merges.find(uint64_t(left) << 32 | uint32_t(right));
-    return found == m_merges.end() ? nullptr : &found->second;
+    if (found == m_merges.end() || isBarred(barred, found->second.id)) return nullptr;
+    return &found->second;
 }
 
 // The bytes of a character that the vocabulary lacks, when it has a token for each of them.
@@ -142,7 +144,8 @@ bool BpeModel::addBytes(std::string_view character, std::vector<Symbol>& symbols
     return true;
 }
 
-void BpeModel::addSymbols(std::string_view piece, std::vector<Symbol>& symbols) const {
+void BpeModel::addSymbols(std::string_view piece, std::vector<Symbol>& symbols,
+                          const std::vector<bool>* barred) const {
     bool unknownWaits = false;  // fused unknowns become one symbol, in front of the next known one
     std::string decorated;
     for (size_t at = 0, next; at < piece.size(); at = next) {
@@ -153,7 +156,7 @@ void BpeModel::addSymbols(std::string_view piece, std::vector<Symbol>& symbols) 
             if (next == piece.size()) decorated += m_suffix;
             character = decorated;
         }
-        if (const auto id = tokenToId(character)) {
+        if (const auto id = tokenToId(character); id && !isBarred(barred, *id)) {
             if (unknownWaits) symbols.push_back({m_unknown, 0, 0, false});
             unknownWaits = false;
             symbols.push_back({*id, 0, 0, false});
@@ -173,7 +176,7 @@ void BpeModel::addSymbols(std::string_view piece, std::vector<Symbol>& symbols) 
 
 // Always the merge of lowest rank, of equal ones the leftmost: O(n log n) by a heap whose stale
 // entries are recognised when they come up.
-void BpeModel::mergeAll(std::vector<Symbol>& symbols) const {
+void BpeModel::mergeAll(std::vector<Symbol>& symbols, const std::vector<bool>* barred) const {
     struct Candidate {
         uint32_t rank;
         int32_t position, id;
@@ -184,7 +187,7 @@ void BpeModel::mergeAll(std::vector<Symbol>& symbols) const {
     std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> queue;
     const auto offer = [&](int32_t left, int32_t right) {
         if (left < 0 || right < 0) return;
-        if (const Merge* merge = mergeOf(symbols[left].id, symbols[right].id)) {
+        if (const Merge* merge = mergeOf(symbols[left].id, symbols[right].id, barred)) {
             queue.push({merge->rank, left, merge->id});
         }
     };
@@ -195,7 +198,7 @@ void BpeModel::mergeAll(std::vector<Symbol>& symbols) const {
         Symbol& left = symbols[best.position];
         if (left.gone || left.next < 0) continue;
         Symbol& right = symbols[left.next];
-        const Merge* merge = mergeOf(left.id, right.id);
+        const Merge* merge = mergeOf(left.id, right.id, barred);
         if (!merge || merge->id != best.id) continue;
         left.id = best.id;
         right.gone = true;
@@ -206,17 +209,18 @@ void BpeModel::mergeAll(std::vector<Symbol>& symbols) const {
     }
 }
 
-void BpeModel::encode(std::string_view piece, std::vector<int32_t>& ids) const {
+void BpeModel::encode(std::string_view piece, std::vector<int32_t>& ids,
+                      const std::vector<bool>* barred) const {
     if (m_ignoreMerges) {
-        if (const auto whole = tokenToId(piece)) {
+        if (const auto whole = tokenToId(piece); whole && !isBarred(barred, *whole)) {
             ids.push_back(*whole);
             return;
         }
     }
     std::vector<Symbol> symbols;
     symbols.reserve(piece.size());
-    addSymbols(piece, symbols);
-    mergeAll(symbols);
+    addSymbols(piece, symbols, barred);
+    mergeAll(symbols, barred);
     for (const Symbol& symbol : symbols) {
         if (!symbol.gone) ids.push_back(symbol.id);
     }

@@ -21,7 +21,8 @@ class BpeModel : public TokenModel {
 public:
     static Result<std::unique_ptr<TokenModel>> make(const JsonNode& node);
 
-    void encode(std::string_view piece, std::vector<int32_t>& ids) const override;
+    void encode(std::string_view piece, std::vector<int32_t>& ids,
+                const std::vector<bool>* barred) const override;
     std::optional<int32_t> tokenToId(std::string_view token) const override;
     const std::string* idToToken(int32_t id) const override;
     int32_t highestId() const override { return int32_t(m_tokens.size()) - 1; }
@@ -42,10 +43,11 @@ private:
     Status readMerges(const JsonNode& node);
     Status addMerge(const JsonNode& where, uint32_t rank, std::string_view left,
                     std::string_view right);
-    void addSymbols(std::string_view piece, std::vector<Symbol>& symbols) const;
+    void addSymbols(std::string_view piece, std::vector<Symbol>& symbols,
+                    const std::vector<bool>* barred) const;
     bool addBytes(std::string_view character, std::vector<Symbol>& symbols) const;
-    void mergeAll(std::vector<Symbol>& symbols) const;
-    const Merge* mergeOf(int32_t left, int32_t right) const;
+    void mergeAll(std::vector<Symbol>& symbols, const std::vector<bool>* barred) const;
+    const Merge* mergeOf(int32_t left, int32_t right, const std::vector<bool>* barred) const;
 
     std::unordered_map<std::string, int32_t, StringHash, std::equal_to<>> m_ids;
     std::vector<std::string> m_tokens;             // by id; empty where the id is not used

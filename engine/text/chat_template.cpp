@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/text/chat_template.h"
 
+#include <algorithm>
+#include <span>
+
 #include "engine/base/locale.h"
 #include "engine/text/jinja/machine.h"
 #include "engine/text/jinja/parser.h"
@@ -22,7 +25,12 @@ std::string placed(const std::string& name, Position at, const std::string& what
     return name + ":" + std::to_string(at.line) + ":" + std::to_string(at.column) + ": " + what;
 }
 
-Value fromJson(const ordered_json& json, int depth) {
+// A string of the template's own side, or data.
+Value stringOf(const std::string& text, bool isData) {
+    return Value::string(TracedText(text::toValidUtf8(text), isData));
+}
+
+Value fromJson(const ordered_json& json, int depth, bool isData = true) {
     if (depth > kDeepestValue) throw RenderError("the input is nested too deep");
     switch (json.type()) {
         case ordered_json::value_t::boolean:
@@ -34,22 +42,34 @@ Value fromJson(const ordered_json& json, int depth) {
         case ordered_json::value_t::number_float:
             return Value::real(json.get<double>());
         case ordered_json::value_t::string:
-            return Value::string(text::toValidUtf8(json.get_ref<const std::string&>()));
+            return stringOf(json.get_ref<const std::string&>(), isData);
         case ordered_json::value_t::array: {
             std::vector<Value> items;
-            for (const auto& item : json) items.push_back(fromJson(item, depth + 1));
+            for (const auto& item : json) items.push_back(fromJson(item, depth + 1, isData));
             return Value::list(std::move(items));
         }
         case ordered_json::value_t::object: {
             DictObject dict;
             for (const auto& [key, item] : json.items()) {
-                dict.set(Value::string(text::toValidUtf8(key)), fromJson(item, depth + 1));
+                dict.set(stringOf(key, isData), fromJson(item, depth + 1, isData));
             }
             return Value::dict(std::move(dict));
         }
         default:
             return Value::none();
     }
+}
+
+bool isIn(std::span<const std::string_view> names, std::string_view name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// Of the usual roles a template may make a token: "<|" + role + "|>". Any other is data.
+Value roleFromJson(const ordered_json& role) {
+    constexpr std::string_view usual[] = {"system", "developer", "user", "assistant",
+                                          "tool",   "function",  "model"};
+    const bool isUsual = role.is_string() && isIn(usual, role.get_ref<const std::string&>());
+    return fromJson(role, 1, !isUsual);
 }
 
 // A message as the reference hands it on: without empty entries, and with its reasoning under
@@ -65,7 +85,8 @@ Value messageFromJson(const ordered_json& message) {
     DictObject dict;
     if (reasoning) dict.set(Value::string("thinking"), fromJson(*reasoning, 1));
     for (const auto& [key, item] : message.items()) {
-        if (!item.is_null()) dict.set(Value::string(text::toValidUtf8(key)), fromJson(item, 1));
+        if (item.is_null()) continue;
+        dict.set(stringOf(key, true), key == "role" ? roleFromJson(item) : fromJson(item, 1));
     }
     if (reasoning) dict.set(Value::string("reasoning_content"), fromJson(*reasoning, 1));
     return Value::dict(std::move(dict));
@@ -79,7 +100,7 @@ ScopePtr rootScope(const ordered_json& context) {
     root->set("add_generation_prompt", Value::boolean(false));
     for (auto it = context.begin(); it != context.end(); ++it) {
         if (it.key() != "messages" || !it->is_array()) {
-            root->set(it.key(), fromJson(*it, 0));
+            root->set(it.key(), fromJson(*it, 0, !isIn(kTemplateTokens, it.key())));
             continue;
         }
         if (it->empty()) throw RenderError("the conversation has no messages");
@@ -114,6 +135,13 @@ Result<std::unique_ptr<ChatTemplate>> ChatTemplate::parse(std::string_view sourc
 
 Result<std::string> ChatTemplate::render(const ordered_json& context,
                                          const RenderOptions& options) const {
+    Result<TracedText> traced = renderTraced(context, options);
+    if (!traced) return traced.status();
+    return std::move(traced->text);
+}
+
+Result<TracedText> ChatTemplate::renderTraced(const ordered_json& context,
+                                              const RenderOptions& options) const {
     if (!context.is_object()) {
         return Status(Code::BadInput,
                       m_impl->name + ": the input is not a JSON object with \"messages\"");

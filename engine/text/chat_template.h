@@ -11,8 +11,13 @@
 #include <string_view>
 
 #include "engine/base/status.h"
+#include "engine/text/traced_text.h"
 
 namespace colibri {
+
+// Entries of a template's context that name the model's own tokens. All other entries are data.
+inline constexpr std::string_view kTemplateTokens[] = {
+    "bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"};
 
 class ChatTemplate {
 public:
@@ -36,6 +41,11 @@ public:
     }
     Result<std::string> render(const nlohmann::ordered_json& context,
                                const RenderOptions& options) const;
+    // The same text, which knows what of it came from the context and not from the template: the
+    // contents, names and unusual roles of messages, tools, and every other string but
+    // kTemplateTokens. jinja/value.h says how closely each operation is traced.
+    Result<TracedText> renderTraced(const nlohmann::ordered_json& context,
+                                    const RenderOptions& options) const;
 
 private:
     ChatTemplate();

@@ -22,8 +22,10 @@ class TokenModel {
 public:
     virtual ~TokenModel() = default;
     // Appends the ids of one piece. Characters the vocabulary lacks give the unknown token, or
-    // nothing where there is none. REQUIRES: valid UTF-8.
-    virtual void encode(std::string_view piece, std::vector<int32_t>& ids) const = 0;
+    // nothing where there is none. Tokens that are `barred` by id do not come out, though the text
+    // be theirs; null: none are. REQUIRES: valid UTF-8.
+    virtual void encode(std::string_view piece, std::vector<int32_t>& ids,
+                        const std::vector<bool>* barred) const = 0;
     virtual std::optional<int32_t> tokenToId(std::string_view token) const = 0;
     virtual const std::string* idToToken(int32_t id) const = 0;  // null: no such token
     virtual int32_t highestId() const = 0;                       // -1 when empty
@@ -32,6 +34,10 @@ public:
 
 // The token that stands for one byte: <0x00> .. <0xFF>.
 std::string byteToken(uint8_t byte);
+
+inline bool isBarred(const std::vector<bool>* barred, int32_t id) {
+    return barred && size_t(id) < barred->size() && (*barred)[size_t(id)];
+}
 
 // Errors: BadInput; Unsupported with the type's name.
 Result<std::unique_ptr<TokenModel>> makeTokenModel(const JsonNode& node);

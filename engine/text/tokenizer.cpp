@@ -26,12 +26,16 @@ struct Tokenizer::Impl {
     IdFrame frame;
     std::unique_ptr<Decoder> decoder;
     int32_t highestId = -1;
+    std::vector<bool> controlIds;  // by id
 
     Status read(const JsonNode& root);
     Status readAddedTokens(const JsonNode& root);
     // What the decoder gets for an id; nothing for ids that do not exist or are to be skipped.
     std::optional<DecodedToken> tokenOf(int32_t id, bool skipSpecial) const;
     const std::string* textOf(int32_t id) const;
+    // Ids that are not `barred` for the pieces.
+    void encode(std::vector<Piece> pieces, const std::vector<bool>* barred,
+                std::vector<int32_t>& ids) const;
 };
 
 namespace {
@@ -100,6 +104,10 @@ Status Tokenizer::Impl::readAddedTokens(const JsonNode& root) {
         }
     }
     added.build(std::move(tokens), normalizer.get());
+    controlIds.resize(size_t(highestId + 1));
+    for (const AddedToken& token : added.all()) {
+        if (token.control) controlIds[size_t(token.id)] = true;
+    }
     return {};
 }
 
@@ -171,20 +179,31 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::parse(std::string_view json,
     return {std::move(tokenizer)};
 }
 
+void Tokenizer::Impl::encode(std::vector<Piece> pieces, const std::vector<bool>* barred,
+                             std::vector<int32_t>& ids) const {
+    if (preTokenizer) preTokenizer->apply(pieces);
+    for (const Piece& piece : pieces) {
+        if (piece.id >= 0) {
+            ids.push_back(piece.id);
+        } else {
+            model->encode(piece.text, ids, barred);
+        }
+    }
+}
+
+std::vector<int32_t> Tokenizer::encode(const TracedText& text) const {
+    if (!text.hasData()) return encode(text.text);
+    std::vector<int32_t> ids;
+    m_impl->encode(m_impl->added.cut(text, true), &m_impl->controlIds, ids);
+    return ids;
+}
+
 std::vector<int32_t> Tokenizer::encode(std::string_view text, const EncodeOptions& options) const {
     std::string valid;
     if (!isValidUtf8(text)) text = valid = toValidUtf8(text);
     std::vector<int32_t> ids;
     if (options.bos) ids = m_impl->frame.before;
-    std::vector<Piece> pieces = m_impl->added.cut(text, options.special);
-    if (m_impl->preTokenizer) m_impl->preTokenizer->apply(pieces);
-    for (const Piece& piece : pieces) {
-        if (piece.id >= 0) {
-            ids.push_back(piece.id);
-        } else {
-            m_impl->model->encode(piece.text, ids);
-        }
-    }
+    m_impl->encode(m_impl->added.cut(TracedText(std::string(text)), options.special), nullptr, ids);
     if (options.bos) ids.insert(ids.end(), m_impl->frame.after.begin(), m_impl->frame.after.end());
     return ids;
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/base/status.h"
+#include "engine/text/traced_text.h"
 
 namespace colibri {
 
@@ -29,6 +30,11 @@ public:
     ~Tokenizer();
 
     std::vector<int32_t> encode(std::string_view text, const EncodeOptions& options = {}) const;
+    // A rendered chat. Control tokens are recognised only where none of their bytes is data; in
+    // data they are plain text. Where data holds none, the ids are those of encode(text.text).
+    // Control tokens are the special ones and those written as <|name|>, with ASCII or full-width
+    // bars: some models do not mark the names of roles as special.
+    std::vector<int32_t> encode(const TracedText& text) const;
     // Raw bytes (perhaps not valid UTF-8 alone). Ids out of range decode to nothing.
     std::string decode(const std::vector<int32_t>& ids, bool skipSpecial = false) const;
     // Bytes of one token as they stand in a decoded sequence; "" for an id out of range.

@@ -105,7 +105,8 @@ const std::string* UnigramModel::idToToken(int32_t id) const {
 
 // Viterbi over the places between characters. Of equal scores the way that was found first stays:
 // from the earlier place, and there by the shorter token.
-std::vector<UnigramModel::Step> UnigramModel::bestSteps(std::string_view piece) const {
+std::vector<UnigramModel::Step> UnigramModel::bestSteps(std::string_view piece,
+                                                        const std::vector<bool>* barred) const {
     std::vector<Step> best(piece.size() + 1);
     const auto offer = [&](size_t begin, size_t end, int32_t id, double score) {
         const double sum = best[begin].score + score;
@@ -119,7 +120,7 @@ std::vector<UnigramModel::Step> UnigramModel::bestSteps(std::string_view piece) 
             state = child(state, static_cast<unsigned char>(piece[end++]));
             if (state < 0) break;
             const int32_t id = m_idOf[state];
-            if (id < 0) continue;
+            if (id < 0 || isBarred(barred, id)) continue;
             offer(begin, end, id, m_scores[id]);
             known |= end == begin + character;
         }
@@ -129,8 +130,9 @@ std::vector<UnigramModel::Step> UnigramModel::bestSteps(std::string_view piece) 
     return best;
 }
 
-void UnigramModel::addUnknown(std::string_view text, std::vector<int32_t>& ids) const {
-    if (const auto id = tokenToId(text)) {
+void UnigramModel::addUnknown(std::string_view text, std::vector<int32_t>& ids,
+                              const std::vector<bool>* barred) const {
+    if (const auto id = tokenToId(text); id && !isBarred(barred, *id)) {
         ids.push_back(*id);
         return;
     }
@@ -144,8 +146,9 @@ void UnigramModel::addUnknown(std::string_view text, std::vector<int32_t>& ids) 
     }
 }
 
-void UnigramModel::encode(std::string_view piece, std::vector<int32_t>& ids) const {
-    const std::vector<Step> best = bestSteps(piece);
+void UnigramModel::encode(std::string_view piece, std::vector<int32_t>& ids,
+                          const std::vector<bool>* barred) const {
+    const std::vector<Step> best = bestSteps(piece, barred);
     std::vector<size_t> ends;
     for (size_t end = piece.size(); end > 0; end = size_t(best[end].begin)) ends.push_back(end);
     // Unknown characters in a row are one.
@@ -156,12 +159,12 @@ void UnigramModel::encode(std::string_view piece, std::vector<int32_t>& ids) con
         const bool unknown = step.id == m_unknown;
         if (unknown && !unknownWaits) unknownBegin = size_t(step.begin);
         if (!unknown && unknownWaits) {
-            addUnknown(piece.substr(unknownBegin, size_t(step.begin) - unknownBegin), ids);
+            addUnknown(piece.substr(unknownBegin, size_t(step.begin) - unknownBegin), ids, barred);
         }
         if (!unknown) ids.push_back(step.id);
         unknownWaits = unknown;
     }
-    if (unknownWaits) addUnknown(piece.substr(unknownBegin), ids);
+    if (unknownWaits) addUnknown(piece.substr(unknownBegin), ids, barred);
 }
 
 }  // namespace colibri::text

@@ -15,7 +15,8 @@ class UnigramModel : public TokenModel {
 public:
     static Result<std::unique_ptr<TokenModel>> make(const JsonNode& node);
 
-    void encode(std::string_view piece, std::vector<int32_t>& ids) const override;
+    void encode(std::string_view piece, std::vector<int32_t>& ids,
+                const std::vector<bool>* barred) const override;
     std::optional<int32_t> tokenToId(std::string_view token) const override;
     const std::string* idToToken(int32_t id) const override;
     int32_t highestId() const override { return int32_t(m_tokens.size()) - 1; }
@@ -31,8 +32,9 @@ private:
     Status readVocabulary(const JsonNode& node);
     void addToTrie(std::string_view token, int32_t id);
     int32_t child(int32_t state, unsigned char byte) const;  // -1: no token goes on so
-    std::vector<Step> bestSteps(std::string_view piece) const;
-    void addUnknown(std::string_view text, std::vector<int32_t>& ids) const;
+    std::vector<Step> bestSteps(std::string_view piece, const std::vector<bool>* barred) const;
+    void addUnknown(std::string_view text, std::vector<int32_t>& ids,
+                    const std::vector<bool>* barred) const;
 
     std::vector<std::string> m_tokens;  // by id
     std::vector<double> m_scores;       // logarithms of probabilities, by id

@@ -124,9 +124,9 @@ std::optional<Value> ownItem(const Value& object, const Value& key) {
         const Integer count = Integer(codePointCount(string));
         if (at < 0) at += count;
         if (at < 0 || at >= count) return std::nullopt;
-        if (string.ascii) return Value::string(string.text.substr(size_t(at), 1), string.safe);
-        const std::u32string codes = toCodePoints(string.text);
-        return Value::string(toUtf8(std::u32string(1, codes[size_t(at)])), string.safe);
+        const size_t begin = byteOffset(string, size_t(at));
+        const size_t bytes = text::nextUtf8(string.text, begin).bytes;
+        return Value::string(string.slice(begin, begin + bytes), string.safe);
     }
     return std::nullopt;
 }

@@ -103,7 +103,7 @@ Value Runtime::evaluateBinary(const Expr& expr) {
 }
 
 Value Runtime::evaluateConcat(const Expr& expr) {
-    std::string out;
+    TracedText out;
     bool safe = false;
     std::vector<Value> parts;
     for (const ExprPtr& operand : expr.operands) {
@@ -113,8 +113,8 @@ Value Runtime::evaluateConcat(const Expr& expr) {
     m_at = expr.at;
     // With escaping on, one safe part makes the whole safe and the others escaped.
     for (const Value& part : parts) {
-        out += safe ? textFor(part) : str(part);
-        if (out.size() > m_limits.value) chargeBytes(out.size());
+        out.append(safe ? textFor(part) : tracedStr(part));
+        if (out.text.size() > m_limits.value) chargeBytes(out.text.size());
     }
     return text(std::move(out), safe);
 }
@@ -178,6 +178,7 @@ Arguments Runtime::arguments(const CallArguments& call) {
         const Value dict = evaluate(*call.doubleStar);
         if (!dict.is(Type::Dict))
             typeError("argument after ** must be a mapping, not " + typeName(dict));
+        out.namesAreData = hasData(dict);
         for (const auto& [key, value] : dict.asDict().entries) {
             if (!key.is(Type::String)) typeError("keywords must be strings");
             if (out.find(key.text()))
@@ -201,7 +202,7 @@ Value Runtime::call(const Value& callee, const Arguments& given) {
         case Type::Undefined:
             undefinedError(callee);
         case Type::Function:
-            return callee.asFunction().call(*this, given);
+            return operate(given.hasData(), [&] { return callee.asFunction().call(*this, given); });
         case Type::Macro:
             return callMacro(callee.asMacro(), given);
         case Type::Loop:
@@ -227,7 +228,7 @@ Value Runtime::applyFilter(const std::string& name, const Value& input, const Ar
     charge(2);
     const FilterFunction filter = findFilter(name);
     if (!filter) throw RenderError("No filter named " + reprText(name) + " found.");
-    return filter(*this, input, given);
+    return operate(hasData(input) || given.hasData(), [&] { return filter(*this, input, given); });
 }
 
 bool Runtime::applyTest(const std::string& name, const Value& input, const Arguments& given) {

@@ -253,13 +253,16 @@ std::string converted(Runtime& runtime, const Value& value, Spec& spec, bool esc
 
 }  // namespace
 
-std::string percentFormat(Runtime& runtime, const std::string& format, const Value& values,
-                          bool escape) {
+TracedText percentFormat(Runtime& runtime, const TracedText& traced, const Value& values,
+                         bool escape) {
+    const std::string& format = traced.text;
     PercentValues source(values);
-    std::string out;
+    TracedText out;
     for (size_t at = 0; at < format.size();) {
         if (format[at] != '%') {
-            out += format[at++];
+            const size_t end = std::min(format.find('%', at), format.size());
+            out.append(traced, at, end);
+            at = end;
             continue;
         }
         ++at;
@@ -304,11 +307,12 @@ std::string percentFormat(Runtime& runtime, const std::string& format, const Val
         if (at >= format.size()) throw RenderError("incomplete format");
         spec.type = format[at++];
         if (spec.type == '%') {
-            out += '%';
+            out.append(traced, at - 1, at);
             continue;
         }
-        out += converted(runtime, value ? *value : source.next(), spec, escape);
-        spendOnText(16, out.size());
+        if (!value) value = source.next();
+        out.append(converted(runtime, *value, spec, escape), hasData(*value));
+        spendOnText(16, out.text.size());
     }
     source.checkAllUsed();
     return out;
@@ -321,24 +325,26 @@ public:
     BraceFormatter(Runtime& runtime, const Arguments& arguments)
         : m_runtime(runtime), m_arguments(arguments) {}
 
-    std::string run(const std::string& format, int depth) {
+    TracedText run(const TracedText& traced, int depth) {
         if (depth > 2) throw RenderError("Max string recursion exceeded");
-        std::string out;
+        const std::string& format = traced.text;
+        TracedText out;
         for (size_t at = 0; at < format.size();) {
             const char c = format[at];
             if ((c == '{' || c == '}') && at + 1 < format.size() && format[at + 1] == c) {
-                out += c;
+                out.append(traced, at, at + 1);
                 at += 2;
             } else if (c == '}') {
                 throw RenderError("Single '}' encountered in format string");
             } else if (c == '{') {
                 const size_t end = fieldEnd(format, at + 1);
-                out += field(format.substr(at + 1, end - at - 1), depth);
-                spendOnText(16 + end - at, out.size());
+                out.append(field(traced.slice(at + 1, end), depth));
+                spendOnText(16 + end - at, out.text.size());
                 at = end + 1;
             } else {
-                out += c;
-                ++at;
+                const size_t end = std::min(format.find_first_of("{}", at), format.size());
+                out.append(traced, at, end);
+                at = end;
             }
         }
         return out;
@@ -354,18 +360,19 @@ private:
         throw RenderError("expected '}' before end of string");
     }
 
-    std::string field(const std::string& text, int depth) {
+    TracedText field(const TracedText& traced, int depth) {
+        const std::string& text = traced.text;
         const size_t nameEnd = std::min(text.find_first_of("!:"), text.size());
         Value value = lookUp(text.substr(0, nameEnd));
         size_t at = nameEnd;
         if (at < text.size() && text[at] == '!') {
             const char how = at + 1 < text.size() ? text[at + 1] : '\0';
             if (how == 's') {
-                value = Value::string(str(value));
+                value = Value::string(tracedStr(value));
             } else if (how == 'r') {
-                value = Value::string(repr(value));
+                value = Value::string(tracedRepr(value));
             } else if (how == 'a') {
-                value = Value::string(asciiOnly(repr(value)));
+                value = Value::string(TracedText(asciiOnly(repr(value)), hasData(value)));
             } else {
                 throw RenderError("Unknown conversion specifier");
             }
@@ -373,8 +380,10 @@ private:
         }
         if (at < text.size() && text[at] != ':')
             throw RenderError("expected ':' after conversion specifier");
-        return formatted(value,
-                         at < text.size() ? run(text.substr(at + 1), depth + 1) : std::string());
+        if (at >= text.size()) return tracedStr(value);
+        const TracedText spec = run(traced.slice(at + 1, text.size()), depth + 1);
+        if (spec.text.empty()) return tracedStr(value);
+        return TracedText(formatted(value, spec.text), hasData(value) || spec.hasData());
     }
 
     Value lookUp(const std::string& name) {
@@ -451,7 +460,6 @@ private:
     }
 
     std::string formatted(const Value& value, const std::string& specText) {
-        if (specText.empty()) return str(value);
         Spec spec = parseSpec(specText);
         const bool number = value.isNumber() && !(value.is(Type::Bool) && spec.type == 0);
         if (spec.zero && !spec.align) {
@@ -491,7 +499,7 @@ private:
 
 }  // namespace
 
-std::string braceFormat(Runtime& runtime, const std::string& format, const Arguments& arguments) {
+TracedText braceFormat(Runtime& runtime, const TracedText& format, const Arguments& arguments) {
     return BraceFormatter(runtime, arguments).run(format, 0);
 }
 
@@ -520,6 +528,10 @@ std::string escapeHtml(std::string_view text) {
         }
     }
     return out;
+}
+
+TracedText escapeHtml(const TracedText& text) {
+    return TracedText(escapeHtml(text.text), text.hasData());
 }
 
 }  // namespace colibri::jinja

@@ -18,7 +18,8 @@ Value strftimeNow(Runtime& runtime, const Arguments& arguments) {
         typeError("strftime() argument 1 must be str, not " + typeName(format));
     // One more character, so that an empty result can be told from a failed call; microseconds,
     // which C does not know, are those of a whole second.
-    const std::string wanted = replaceAll(format.text(), "%f", "000000", -1) + "x";
+    const std::string wanted =
+        replaceAll(format.asString(), "%f", TracedText("000000"), -1).text + "x";
     const std::tm now = runtime.now();
     std::array<char, 16384> buffer;
     const size_t size = std::strftime(buffer.data(), buffer.size(), wanted.c_str(), &now);
@@ -75,7 +76,8 @@ DictObject dictOf(const Arguments& arguments) {
             }
         }
     }
-    for (const auto& [name, value] : arguments.named) dict.set(Value::string(name), value);
+    for (const auto& [name, value] : arguments.named)
+        dict.set(Value::string(TracedText(name, arguments.namesAreData)), value);
     return dict;
 }
 

@@ -15,22 +15,22 @@ public:
     void write(const Value& value, int depth) {
         if (depth > kDeepestValue) throw RenderError("maximum recursion depth exceeded");
         m_runtime.charge(1);
-        spendOnText(0, m_out.size());
+        spendOnText(0, m_out.text.size());
         switch (value.type()) {
             case Type::None:
-                m_out += "null";
+                m_out.text += "null";
                 break;
             case Type::Bool:
-                m_out += value.asInteger() ? "true" : "false";
+                m_out.text += value.asInteger() ? "true" : "false";
                 break;
             case Type::Int:
-                m_out += formatInteger(value.asInteger());
+                m_out.text += formatInteger(value.asInteger());
                 break;
             case Type::Float:
-                m_out += number(value.asDouble());
+                m_out.text += number(value.asDouble());
                 break;
             case Type::String:
-                string(value.text());
+                string(value.text(), hasData(value));
                 break;
             case Type::List:
             case Type::Tuple:
@@ -44,7 +44,7 @@ public:
         }
     }
 
-    std::string take() { return std::move(m_out); }
+    TracedText take() { return std::move(m_out); }
 
 private:
     static std::string number(double value) {
@@ -53,40 +53,40 @@ private:
         return formatDouble(value);
     }
 
-    void unicode(char32_t unit) {
-        m_out += "\\u";
-        for (int shift = 12; shift >= 0; shift -= 4)
-            m_out += "0123456789abcdef"[unit >> shift & 15];
+    static void unicode(char32_t unit, std::string& out) {
+        out += "\\u";
+        for (int shift = 12; shift >= 0; shift -= 4) out += "0123456789abcdef"[unit >> shift & 15];
     }
 
-    void string(const std::string& text) {
+    void string(const std::string& text, bool isData = false) {
         m_runtime.chargeBytes(text.size());
         spend(text.size() / 8);
-        m_out += '"';
+        std::string out = "\"";
         for (size_t at = 0; at < text.size();) {
             const auto step = text::nextUtf8(text, at);
             const char32_t code = step.code;
             constexpr std::string_view special = "\"\\\n\r\t\f\b", letters = "\"\\nrtfb";
             const size_t known = code < 0x80 ? special.find(char(code)) : std::string_view::npos;
             if (known != std::string_view::npos) {
-                m_out += {'\\', letters[known]};
+                out += {'\\', letters[known]};
             } else if (code < 0x20 ||
                        (m_style.asciiOnly && code > 0x7E && code < 0x10000 && code != 0x7F)) {
-                unicode(code);
+                unicode(code, out);
             } else if (m_style.asciiOnly && code >= 0x10000) {
-                unicode(0xD800 + ((code - 0x10000) >> 10));
-                unicode(0xDC00 + ((code - 0x10000) & 0x3FF));
+                unicode(0xD800 + ((code - 0x10000) >> 10), out);
+                unicode(0xDC00 + ((code - 0x10000) & 0x3FF), out);
             } else {
-                m_out.append(text, at, step.bytes);
+                out.append(text, at, step.bytes);
             }
             at += step.bytes;
         }
-        m_out += '"';
+        out += '"';
+        m_out.append(out, isData);
     }
 
     void put(const std::string& piece) {
-        m_out += piece;
-        spendOnText(piece.size(), m_out.size());
+        m_out.append(piece);
+        spendOnText(piece.size(), m_out.text.size());
     }
 
     // What stands before an item; `first` of its container.
@@ -97,22 +97,22 @@ private:
 
     void newLine(int depth) {
         if (!m_style.indent) return;
-        m_out += '\n';
+        m_out.text += '\n';
         for (int i = 0; i < depth; ++i) put(*m_style.indent);
     }
 
     void list(const std::vector<Value>& items, int depth) {
         if (items.empty()) {
-            m_out += "[]";
+            m_out.text += "[]";
             return;
         }
-        m_out += '[';
+        m_out.text += '[';
         for (size_t i = 0; i < items.size(); ++i) {
             separate(i == 0, depth);
             write(items[i], depth + 1);
         }
         newLine(depth);
-        m_out += ']';
+        m_out.text += ']';
     }
 
     void dict(const DictObject& dict, int depth) {
@@ -125,10 +125,10 @@ private:
             });
         }
         if (entries.empty()) {
-            m_out += "{}";
+            m_out.text += "{}";
             return;
         }
-        m_out += '{';
+        m_out.text += '{';
         for (size_t i = 0; i < entries.size(); ++i) {
             separate(i == 0, depth);
             key(entries[i]->first);
@@ -136,13 +136,13 @@ private:
             write(entries[i]->second, depth + 1);
         }
         newLine(depth);
-        m_out += '}';
+        m_out.text += '}';
     }
 
     void key(const Value& key) {
         switch (key.type()) {
             case Type::String:
-                return string(key.text());
+                return string(key.text(), hasData(key));
             case Type::None:
                 return string("null");
             case Type::Bool:
@@ -158,12 +158,12 @@ private:
 
     Runtime& m_runtime;
     const JsonStyle& m_style;
-    std::string m_out;
+    TracedText m_out;
 };
 
 }  // namespace
 
-std::string dumpJson(Runtime& runtime, const Value& value, const JsonStyle& style) {
+TracedText dumpJson(Runtime& runtime, const Value& value, const JsonStyle& style) {
     JsonWriter writer(runtime, style);
     writer.write(value, 0);
     return writer.take();

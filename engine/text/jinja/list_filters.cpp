@@ -12,7 +12,8 @@ namespace {
 std::vector<Value> pathOf(const Value& attribute) {
     if (!attribute.is(Type::String)) return {attribute};
     std::vector<Value> path;
-    for (const std::string& part : splitBy(attribute.text(), ".", -1, false)) {
+    for (const std::string_view view : splitBy(attribute.text(), ".", -1, false)) {
+        const std::string part(view);
         const bool number = !part.empty() && part.size() < 18 &&
                             part.find_first_not_of("0123456789") == std::string::npos;
         path.push_back(number ? Value::integer(std::stoll(part)) : Value::string(part));
@@ -42,8 +43,8 @@ public:
         if (!attribute || attribute->is(Type::None)) {
             m_paths.emplace_back();
         } else if (several && attribute->is(Type::String)) {
-            for (const std::string& one : splitBy(attribute->text(), ",", -1, false))
-                m_paths.push_back(pathOf(Value::string(one)));
+            for (const std::string_view one : splitBy(attribute->text(), ",", -1, false))
+                m_paths.push_back(pathOf(Value::string(std::string(one))));
         } else {
             m_paths.push_back(pathOf(*attribute));
         }
@@ -187,13 +188,16 @@ Value join(Runtime& runtime, const Value& value, const Arguments& arguments) {
     bool safe = false;  // with escaping on, one safe item makes the whole safe
     for (const Value& item : items)
         safe |= runtime.autoescape() && item.is(Type::String) && item.asString().safe;
-    const auto textOf = [&](const Value& item) { return safe ? runtime.textFor(item) : str(item); };
-    const std::string between = given[0] ? textOf(*given[0]) : "";
-    std::string out;
+    const auto textOf = [&](const Value& item) {
+        return safe ? runtime.textFor(item) : tracedStr(item);
+    };
+    const TracedText between = given[0] ? textOf(*given[0]) : TracedText();
+    TracedText out;
     for (size_t i = 0; i < items.size(); ++i) {
-        if (i > 0) out += between;
-        out += textOf(items[i]);
-        spendOnText(between.size() + 16, out.size());
+        if (i > 0) out.append(between);
+        out.append(textOf(items[i]));
+        spend(between.data.size());
+        spendOnText(between.text.size() + 16, out.text.size());
     }
     return runtime.text(std::move(out), safe);
 }
@@ -220,7 +224,8 @@ Value first(Runtime&, const Value& value, const Arguments&) {
         if (!value.items().empty()) return value.items()[0];
     } else if (value.is(Type::String)) {
         const std::string& text = value.text();
-        if (!text.empty()) return Value::string(text.substr(0, text::nextUtf8(text, 0).bytes));
+        if (!text.empty())
+            return Value::string(value.asString().slice(0, text::nextUtf8(text, 0).bytes));
     } else if (std::vector<Value> items = itemsOf(value); !items.empty()) {
         return items[0];
     }
@@ -231,7 +236,8 @@ Value last(Runtime&, const Value& value, const Arguments&) {
     if (value.is(Type::Generator)) typeError("'generator' object is not reversible");
     if (value.is(Type::String) && !value.text().empty()) {
         const std::string& text = value.text();
-        return Value::string(text.substr(text::previousUtf8(text, text.size())));
+        const size_t begin = text::previousUtf8(text, text.size());
+        return Value::string(value.asString().slice(begin, text.size()));
     }
     const std::vector<Value> items = itemsOf(value);
     return items.empty() ? Value::undefined("No last item, sequence was empty.") : items.back();

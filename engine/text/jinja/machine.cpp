@@ -8,20 +8,6 @@
 namespace colibri::jinja {
 namespace {
 
-// Setting and restoring a member for the time of a block.
-template <typename T>
-class Swapped {
-public:
-    Swapped(T& member, T value)
-        : m_member(member), m_before(std::exchange(member, std::move(value))) {}
-    Swapped(const Swapped&) = delete;
-    ~Swapped() { m_member = std::move(m_before); }
-
-private:
-    T& m_member;
-    T m_before;
-};
-
 thread_local Runtime* t_running = nullptr;
 
 ScopePtr innerScope(ScopePtr parent) {
@@ -34,6 +20,10 @@ ScopePtr innerScope(ScopePtr parent) {
 
 void spend(size_t steps) {
     if (t_running) t_running->charge(int64_t(steps));
+}
+
+bool dataInHand() {
+    return t_running && t_running->dataInHand();
 }
 
 void spendOnText(size_t piece, size_t whole) {
@@ -56,6 +46,13 @@ void Scope::set(std::string_view name, Value value) {
     } else {
         variables.emplace_back(name, std::move(value));
     }
+}
+
+bool Arguments::hasData() const {
+    const auto holds = [](const Value& value) { return jinja::hasData(value); };
+    return namesAreData || std::any_of(positional.begin(), positional.end(), holds) ||
+           std::any_of(named.begin(), named.end(),
+                       [&](const auto& entry) { return holds(entry.second); });
 }
 
 const Value* Arguments::find(std::string_view name) const {
@@ -129,9 +126,14 @@ void Runtime::checkStack() const {
     }
 }
 
-Value Runtime::text(std::string text, bool safe) {
-    chargeBytes(text.size());
+Value Runtime::text(TracedText text, bool safe) {
+    chargeBytes(text.text.size());
+    charge(int64_t(text.data.size()));
     return Value::string(std::move(text), safe);
+}
+
+Value Runtime::text(std::string text, bool safe) {
+    return this->text(TracedText(std::move(text), m_dataInHand), safe);
 }
 
 Value Runtime::list(std::vector<Value> items) {
@@ -154,32 +156,32 @@ Value Runtime::makeNamespace(DictObject attributes) {
     return Value::object(Type::Namespace, std::move(space));
 }
 
-std::string Runtime::textFor(const Value& value) {
-    std::string text = str(value);
+TracedText Runtime::textFor(const Value& value) {
+    TracedText text = tracedStr(value);
     if (m_autoescape && !(value.is(Type::String) && value.asString().safe)) text = escapeHtml(text);
     return text;
 }
 
-std::string Runtime::render(ScopePtr root) {
+TracedText Runtime::render(ScopePtr root) {
     m_stackTop = static_cast<const char*>(__builtin_frame_address(0));
     const Swapped running(t_running, this);
     m_root = m_scope = std::move(root);
     m_captured.push_back(m_root);
-    std::string out;
+    TracedText out;
     m_out = &out;
     (void)run(m_template.body);
     return out;
 }
 
-void Runtime::emit(std::string_view text) {
-    m_emitted += text.size();
+void Runtime::emit(const TracedText& text) {
+    m_emitted += text.text.size();
     if (m_emitted > m_limits.output) throw RenderError("the rendered text is too long");
-    charge(int64_t(text.size() / 16));
-    *m_out += text;
+    charge(int64_t(text.text.size() / 16 + text.data.size()));
+    m_out->append(text);
 }
 
-std::string Runtime::capture(const Body& body, ScopePtr scope, Flow* flow) {
-    std::string out;
+TracedText Runtime::capture(const Body& body, ScopePtr scope, Flow* flow) {
+    TracedText out;
     const Swapped outGuard(m_out, &out);
     const Swapped scopeGuard(m_scope, std::move(scope));
     const Flow ended = run(body);
@@ -206,7 +208,7 @@ Runtime::Flow Runtime::run(const Statement& statement) {
     m_at = statement.at;
     switch (statement.kind) {
         case StatementKind::Text:
-            emit(statement.text);
+            emit(TracedText(statement.text));
             break;
         case StatementKind::Print:
             for (const ExprPtr& expr : statement.exprs) emit(textFor(evaluate(*expr)));
@@ -302,7 +304,7 @@ Value Runtime::callLoop(LoopObject& loop, const Value& items) {
         typeError("The loop must have the 'recursive' marker to be called recursively.");
     }
     checkStack();
-    std::string out;
+    TracedText out;
     const Swapped outGuard(m_out, &out);
     const Swapped scopeGuard(m_scope, loop.outer);
     (void)runFor(*loop.statement, itemsOf(items), !items.is(Type::Generator), loop.depth0 + 1);
@@ -448,7 +450,8 @@ std::vector<const Value*> Runtime::bindMacro(const MacroObject& macro, const Arg
             typeError("macro " + reprText(macro.name) + " takes no keyword argument " +
                       reprText(given.named[i].first));
         }
-        rest.set(Value::string(given.named[i].first), given.named[i].second);
+        rest.set(Value::string(TracedText(given.named[i].first, given.namesAreData)),
+                 given.named[i].second);
     }
     if (body.usesKwargs) scope.set("kwargs", Value::dict(std::move(rest)));
     if (given.positional.size() > count && !body.usesVarargs) {

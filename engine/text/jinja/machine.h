@@ -28,7 +28,9 @@ struct Limits {
 struct Arguments {
     std::vector<Value> positional;
     std::vector<std::pair<std::string, Value>> named;
+    bool namesAreData = false;  // they come from a dict that holds data: f(**dict)
 
+    bool hasData() const;
     const Value* find(std::string_view name) const;
     // One place for each parameter, by position or name. RenderError: too many, unknown or twice;
     // the first `required` have to be there.
@@ -77,13 +79,30 @@ private:
     std::optional<Value> pull();
 };
 
+// Setting and restoring a member for the time of a block.
+template <typename T>
+class Swapped {
+public:
+    Swapped(T& member, T value)
+        : m_member(member), m_before(std::exchange(member, std::move(value))) {}
+    Swapped(const Swapped&) = delete;
+    ~Swapped() { m_member = std::move(m_before); }
+
+private:
+    T& m_member;
+    T m_before;
+};
+
+// Whether the operation under way on this thread has data among its inputs.
+bool dataInHand();
+
 class Runtime {
 public:
     Runtime(const Template& source, const Limits& limits, const std::optional<std::tm>& now);
     ~Runtime();
 
     // RenderError ends it; where() tells the place.
-    std::string render(ScopePtr root);
+    TracedText render(ScopePtr root);
     Position where() const { return m_at; }
 
     // Counts work; RenderError when there is too much. spend() comes here as well.
@@ -99,8 +118,16 @@ public:
     bool applyTest(const std::string& name, const Value& input, const Arguments& arguments);
     bool autoescape() const { return m_autoescape; }
     // The value's text as the escaping in force asks for it, for output.
-    std::string textFor(const Value& value);
-    Value text(std::string text, bool safe = false);  // a string that is counted
+    TracedText textFor(const Value& value);
+    Value text(TracedText text, bool safe = false);   // a string that is counted
+    Value text(std::string text, bool safe = false);  // of unknown origin, see Value::string
+    // Runs an operation on inputs that hold data, or none that do.
+    template <typename Run>
+    Value operate(bool data, Run run) {
+        const Swapped guard(m_dataInHand, data);
+        return run();
+    }
+    bool dataInHand() const { return m_dataInHand; }
     Value list(std::vector<Value> items);
     std::tm now() const;
     Value makeNamespace(DictObject attributes);
@@ -119,9 +146,8 @@ private:
     void runFilterBlock(const Statement& statement);
     void runCallBlock(const Statement& statement);
     void runScoped(const std::vector<StatementPtr>& body, ScopePtr scope);
-    void emit(std::string_view text);
-    std::string capture(const std::vector<StatementPtr>& body, ScopePtr scope,
-                        Flow* flow = nullptr);
+    void emit(const TracedText& text);
+    TracedText capture(const std::vector<StatementPtr>& body, ScopePtr scope, Flow* flow = nullptr);
     void assign(const Expr& target, const Value& value);
     Value makeMacro(const MacroBody& body, std::string name);
     Value callMacro(const MacroObject& macro, const Arguments& arguments);
@@ -146,9 +172,9 @@ private:
     const char* m_stackTop = nullptr;
     Position m_at;
     ScopePtr m_scope, m_root;
-    std::string* m_out = nullptr;
+    TracedText* m_out = nullptr;
     size_t m_emitted = 0;
-    bool m_autoescape = false;
+    bool m_autoescape = false, m_dataInHand = false;
     // Cleared at the end: what a template can tie into a ring (a namespace that holds itself, a
     // macro in the scope that it was defined in).
     std::vector<std::shared_ptr<Namespace>> m_namespaces;
@@ -184,12 +210,13 @@ struct JsonStyle {
     std::optional<std::string> indent;
     std::string itemSeparator = ", ", keySeparator = ": ";
 };
-std::string dumpJson(Runtime& runtime, const Value& value, const JsonStyle& style);
+TracedText dumpJson(Runtime& runtime, const Value& value, const JsonStyle& style);
 
 // "%s %d" % values, and "{} {}".format(...).
-std::string percentFormat(Runtime& runtime, const std::string& format, const Value& values,
-                          bool escape);
-std::string braceFormat(Runtime& runtime, const std::string& format, const Arguments& arguments);
+TracedText percentFormat(Runtime& runtime, const TracedText& format, const Value& values,
+                         bool escape);
+TracedText braceFormat(Runtime& runtime, const TracedText& format, const Arguments& arguments);
 std::string escapeHtml(std::string_view text);
+TracedText escapeHtml(const TracedText& text);  // data as a whole if any of it is
 
 }  // namespace colibri::jinja

@@ -33,8 +33,14 @@ int64_t numberOf(const std::optional<Value>& value, int64_t fallback) {
 }
 
 // A new text from an old one: markup stays markup.
-Value like(Runtime& runtime, const Value& self, std::string text) {
+template <typename Text>
+Value like(Runtime& runtime, const Value& self, Text text) {
     return runtime.text(std::move(text), self.asString().safe);
+}
+
+// A part of the old text.
+Value part(Runtime& runtime, const Value& self, std::string_view view) {
+    return like(runtime, self, partOf(self.asString(), view));
 }
 
 template <std::string (*change)(std::string_view)>
@@ -47,17 +53,15 @@ Value changed(Runtime& runtime, const Value& self, const Arguments& arguments) {
 template <Side side>
 Value stripped(Runtime& runtime, const Value& self, const Arguments& arguments) {
     const Bound given = arguments.bind("strip", {"chars"});
-    if (!given[0] || given[0]->is(Type::None))
-        return like(runtime, self, std::string(strip(self.text(), side)));
-    return like(runtime, self,
-                std::string(strip(self.text(), side, textOf(*given[0], "strip arg"))));
+    if (!given[0] || given[0]->is(Type::None)) return part(runtime, self, strip(self.text(), side));
+    return part(runtime, self, strip(self.text(), side, textOf(*given[0], "strip arg")));
 }
 
 template <bool fromRight>
 Value splitText(Runtime& runtime, const Value& self, const Arguments& arguments) {
     const Bound given = arguments.bind("split", {"sep", "maxsplit"});
     const int64_t most = numberOf(given[1], -1);
-    std::vector<std::string> parts;
+    std::vector<std::string_view> parts;
     runtime.chargeBytes(self.text().size());
     if (!given[0] || given[0]->is(Type::None)) {
         parts = splitWords(self.text(), most, fromRight);
@@ -67,16 +71,16 @@ Value splitText(Runtime& runtime, const Value& self, const Arguments& arguments)
         parts = splitBy(self.text(), separator, most, fromRight);
     }
     std::vector<Value> out;
-    for (std::string& part : parts)
-        out.push_back(Value::string(std::move(part), self.asString().safe));
+    for (const std::string_view view : parts)
+        out.push_back(Value::string(partOf(self.asString(), view), self.asString().safe));
     return runtime.list(std::move(out));
 }
 
 Value splitIntoLines(Runtime& runtime, const Value& self, const Arguments& arguments) {
     const Bound given = arguments.bind("splitlines", {"keepends"});
     std::vector<Value> out;
-    for (std::string& line : splitLines(self.text(), given[0] && truthy(*given[0]))) {
-        out.push_back(Value::string(std::move(line), self.asString().safe));
+    for (const std::string_view line : splitLines(self.text(), given[0] && truthy(*given[0]))) {
+        out.push_back(Value::string(partOf(self.asString(), line), self.asString().safe));
     }
     return runtime.list(std::move(out));
 }
@@ -157,18 +161,19 @@ Value countText(Runtime&, const Value& self, const Arguments& arguments) {
 Value replaceText(Runtime& runtime, const Value& self, const Arguments& arguments) {
     const Bound given = arguments.bind("replace", {"old", "new", "count"}, 2);
     const std::string& from = textOf(*given[0], "replace() argument 1");
-    std::string to = textOf(*given[1], "replace() argument 2");
+    (void)textOf(*given[1], "replace() argument 2");
+    TracedText to = given[1]->asString();
     const bool safe = self.asString().safe;
     if (safe && !given[1]->asString().safe) to = escapeHtml(to);
     const size_t most = from.empty() ? self.text().size() + 1 : self.text().size() / from.size();
     runtime.chargeBytes(self.text().size() +
                         std::min<size_t>(most, 1 << 24) *
-                            (to.size() > from.size() ? to.size() - from.size() : 0) / 8);
-    return like(runtime, self, replaceAll(self.text(), from, to, numberOf(given[2], -1)));
+                            (to.text.size() > from.size() ? to.text.size() - from.size() : 0) / 8);
+    return like(runtime, self, replaceAll(self.asString(), from, to, numberOf(given[2], -1)));
 }
 
 Value joinItems(Runtime& runtime, const Value& self, const Arguments& arguments) {
-    std::string out;
+    TracedText out;
     size_t index = 0;
     const bool safe = self.asString().safe;
     for (const Value& item : itemsOf(*arguments.bind("join", {"iterable"}, 1)[0])) {
@@ -176,45 +181,49 @@ Value joinItems(Runtime& runtime, const Value& self, const Arguments& arguments)
             typeError("sequence item " + std::to_string(index) + ": expected str instance, " +
                       typeName(item) + " found");
         }
-        if (index++ > 0) out += self.text();
-        out += safe && !item.asString().safe ? escapeHtml(item.text()) : item.text();
-        spendOnText(self.text().size() + item.text().size(), out.size());
+        const TracedText& piece = item.asString();
+        if (index++ > 0) out.append(self.asString());
+        out.append(safe && !item.asString().safe ? escapeHtml(piece) : piece);
+        spend(self.asString().data.size());
+        spendOnText(self.text().size() + item.text().size(), out.text.size());
     }
     return like(runtime, self, std::move(out));
 }
 
-std::string padded(Runtime& runtime, const std::string& text, int64_t width, std::string_view fill,
-                   int leftShare) {
-    const int64_t missing = width - int64_t(codePointCount(std::string_view(text)));
+TracedText padded(Runtime& runtime, const TracedText& text, int64_t width, const TracedText& fill,
+                  int leftShare) {
+    const int64_t missing = width - int64_t(codePointCount(std::string_view(text.text)));
     if (missing <= 0) return text;
-    runtime.chargeBytes(size_t(std::min<int64_t>(missing, 1 << 28)) * fill.size());
+    runtime.chargeBytes(size_t(std::min<int64_t>(missing, 1 << 28)) * fill.text.size());
     // Python puts the odd one to the left only when the width is odd too.
     const int64_t left = leftShare == 0   ? 0
                          : leftShare == 2 ? missing
                                           : missing / 2 + (missing & width & 1);
-    std::string out;
-    for (int64_t i = 0; i < left; ++i) out += fill;
-    out += text;
-    for (int64_t i = left; i < missing; ++i) out += fill;
+    TracedText out;
+    for (int64_t i = 0; i < left; ++i) out.append(fill);
+    out.append(text);
+    for (int64_t i = left; i < missing; ++i) out.append(fill);
     return out;
 }
 
 template <int leftShare>
 Value pad(Runtime& runtime, const Value& self, const Arguments& arguments) {
     const Bound given = arguments.bind("pad", {"width", "fillchar"}, 1);
-    const std::string fill = given[1] ? textOf(*given[1], "The fill character") : std::string(" ");
-    if (codePointCount(std::string_view(fill)) != 1)
+    if (given[1] && codePointCount(std::string_view(textOf(*given[1], "The fill character"))) != 1)
         typeError("The fill character must be exactly one character long");
+    const TracedText fill = given[1] ? TracedText(given[1]->asString()) : TracedText(" ");
     return like(runtime, self,
-                padded(runtime, self.text(), numberOf(given[0], 0), fill, leftShare));
+                padded(runtime, self.asString(), numberOf(given[0], 0), fill, leftShare));
 }
 
 Value zeroFill(Runtime& runtime, const Value& self, const Arguments& arguments) {
     const int64_t width = numberOf(arguments.bind("zfill", {"width"}, 1)[0], 0);
     const bool sign = self.text().starts_with('-') || self.text().starts_with('+');
-    const std::string body = self.text().substr(sign);
-    return like(runtime, self,
-                self.text().substr(0, sign) + padded(runtime, body, width - sign, "0", 2));
+    const TracedText& text = self.asString();
+    TracedText out = text.slice(0, sign);
+    out.append(
+        padded(runtime, text.slice(sign, text.text.size()), width - sign, TracedText("0"), 2));
+    return like(runtime, self, std::move(out));
 }
 
 template <bool fromRight>
@@ -224,12 +233,13 @@ Value partition(Runtime&, const Value& self, const Arguments& arguments) {
     if (wanted.empty()) throw RenderError("empty separator");
     const std::string& text = self.text();
     const size_t at = fromRight ? findLastText(text, wanted) : findText(text, wanted);
-    const Value empty = Value::string("");
+    const Value empty = Value::string(TracedText());
     if (at == std::string::npos) {
         return fromRight ? Value::tuple({empty, empty, self}) : Value::tuple({self, empty, empty});
     }
-    return Value::tuple({Value::string(text.substr(0, at)), separator,
-                         Value::string(text.substr(at + wanted.size()))});
+    const TracedText& whole = self.asString();
+    return Value::tuple({Value::string(whole.slice(0, at)), separator,
+                         Value::string(whole.slice(at + wanted.size(), text.size()))});
 }
 
 template <bool suffix>
@@ -238,8 +248,9 @@ Value removeEnd(Runtime& runtime, const Value& self, const Arguments& arguments)
     const std::string& wanted = textOf(end, "argument");
     const std::string& text = self.text();
     if (suffix ? !text.ends_with(wanted) : !text.starts_with(wanted)) return self;
-    return like(runtime, self,
-                suffix ? text.substr(0, text.size() - wanted.size()) : text.substr(wanted.size()));
+    std::string_view rest = text;
+    suffix ? rest.remove_suffix(wanted.size()) : rest.remove_prefix(wanted.size());
+    return part(runtime, self, rest);
 }
 
 template <bool (*wanted)(char32_t)>
@@ -344,7 +355,7 @@ const Row kStringMethods[] = {
     {"isidentifier", [](Runtime&, const Value& s,
                         const Arguments&) { return Value::boolean(isIdentifier(s.text())); }},
     {"format", [](Runtime& r, const Value& s,
-                  const Arguments& a) { return like(r, s, braceFormat(r, s.text(), a)); }},
+                  const Arguments& a) { return like(r, s, braceFormat(r, s.asString(), a)); }},
 };
 
 Value countItems(Runtime&, const Value& self, const Arguments& arguments) {
@@ -395,7 +406,8 @@ std::optional<Value> bound(std::span<const Row> rows, const Value& object, std::
         return Value::function(
             std::string(name),
             [object, method = row.method](Runtime& runtime, const Arguments& arguments) {
-                return method(runtime, object, arguments);
+                return runtime.operate(hasData(object) || arguments.hasData(),
+                                       [&] { return method(runtime, object, arguments); });
             });
     }
     return std::nullopt;

@@ -135,11 +135,13 @@ Value floats(BinaryOperator op, double a, double b) {
 Value concatenated(Runtime& runtime, const Value& left, const Value& right) {
     if (left.is(Type::String)) {
         const bool safe = left.asString().safe || right.asString().safe;
-        const auto part = [&](const Value& value) {
-            return safe && !value.asString().safe ? escapeHtml(value.text()) : value.text();
-        };
+        TracedText out;
         runtime.chargeBytes(left.text().size() + right.text().size());
-        return Value::string(part(left) + part(right), safe);
+        for (const Value* value : {&left, &right}) {
+            const TracedText& part = value->asString();
+            out.append(safe && !value->asString().safe ? escapeHtml(part) : part);
+        }
+        return Value::string(std::move(out), safe);
     }
     runtime.chargeBytes((left.items().size() + right.items().size()) * 16);
     std::vector<Value> items = left.items();
@@ -153,9 +155,10 @@ Value repeated(Runtime& runtime, const Value& what, Integer times) {
     if (times > (1 << 28)) times = 1 << 28;  // refused below
     runtime.chargeBytes(size * size_t(times));
     if (what.is(Type::String)) {
-        std::string out;
-        out.reserve(size * size_t(times));
-        for (Integer i = 0; i < times; ++i) out += what.text();
+        TracedText out;
+        out.text.reserve(size * size_t(times));
+        runtime.charge(int64_t(what.asString().data.size()) * int64_t(times));
+        for (Integer i = 0; i < times; ++i) out.append(what.asString());
         return Value::string(std::move(out), what.asString().safe);
     }
     std::vector<Value> items;
@@ -185,7 +188,7 @@ Value binaryOperator(Runtime& runtime, BinaryOperator op, const Value& left, con
     }
     if (op == BinaryOperator::Modulo && left.is(Type::String)) {
         const bool safe = left.asString().safe;
-        return runtime.text(percentFormat(runtime, left.text(), right, safe), safe);
+        return runtime.text(percentFormat(runtime, left.asString(), right, safe), safe);
     }
     unsupported(op, left, right);
 }
@@ -252,14 +255,15 @@ Value sliceOf(Runtime& runtime, const Value& object, const Value& start, const V
         const StringObject& string = object.asString();
         runtime.chargeBytes(string.text.size());
         const Indices at = indicesOf(start, stop, step, Integer(codePointCount(string)));
-        if (string.ascii && at.step == 1) {
-            const size_t from = size_t(at.start), to = size_t(std::max(at.start, at.stop));
-            return Value::string(string.text.substr(from, to - from), string.safe);
+        if (at.step == 1) {
+            const size_t from = byteOffset(string, size_t(at.start));
+            const size_t to = byteOffset(string, size_t(std::max(at.start, at.stop)));
+            return Value::string(string.slice(from, to), string.safe);
         }
         const std::u32string codes = toCodePoints(string.text);
         std::u32string out;
         walk(at, [&](size_t i) { out += codes[i]; });
-        return Value::string(toUtf8(out), string.safe);
+        return Value::string(TracedText(toUtf8(out), string.hasData()), string.safe);
     }
     if (object.is(Type::List) || object.is(Type::Tuple)) {
         const auto& items = object.items();

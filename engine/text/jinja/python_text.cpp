@@ -134,14 +134,27 @@ std::string toUtf8(std::u32string_view codes) {
     return out;
 }
 
-std::vector<Value> charactersOf(std::string_view text) {
+size_t byteOffset(const StringObject& text, size_t codePoint) {
+    if (text.ascii) return codePoint;
+    spend(codePoint / 4);
+    size_t at = 0;
+    for (; codePoint > 0 && at < text.text.size(); --codePoint) at += nextUtf8(text.text, at).bytes;
+    return at;
+}
+
+std::vector<Value> charactersOf(const TracedText& text) {
     std::vector<Value> out;
-    for (size_t at = 0; at < text.size();) {
-        const size_t bytes = nextUtf8(text, at).bytes;
-        out.push_back(Value::string(std::string(text.substr(at, bytes))));
+    for (size_t at = 0; at < text.text.size();) {
+        const size_t bytes = nextUtf8(text.text, at).bytes;
+        out.push_back(Value::string(text.slice(at, at + bytes)));
         at += bytes;
     }
     return out;
+}
+
+TracedText partOf(const TracedText& whole, std::string_view part) {
+    const auto begin = part.empty() ? 0 : size_t(part.data() - whole.text.data());
+    return whole.slice(begin, begin + part.size());
 }
 
 bool isSpace(char32_t code) {
@@ -273,8 +286,8 @@ std::string_view strip(std::string_view text, Side side, std::string_view charac
                    [&](char32_t code) { return std::binary_search(set.begin(), set.end(), code); });
 }
 
-std::vector<std::string> splitWords(std::string_view text, int64_t most, bool fromRight) {
-    std::vector<std::string> out;
+std::vector<std::string_view> splitWords(std::string_view text, int64_t most, bool fromRight) {
+    std::vector<std::string_view> out;
     const Side outside = fromRight ? Side::Right : Side::Left;
     spend(text.size() / 8);
     text = strip(text, outside);
@@ -332,12 +345,15 @@ size_t findLastText(std::string_view text, std::string_view wanted) {
     return at == std::string::npos ? at : text.size() - at - wanted.size();
 }
 
-std::vector<std::string> splitBy(std::string_view text, std::string_view separator, int64_t most,
-                                 bool fromRight) {
-    std::vector<std::string> out;
+std::vector<std::string_view> splitBy(std::string_view text, std::string_view separator,
+                                      int64_t most, bool fromRight) {
+    std::vector<std::string_view> out;
     if (fromRight) {  // a search from the left in what is written backwards
-        out = splitBy(backwards(text), backwards(separator), most, false);
-        for (std::string& part : out) std::reverse(part.begin(), part.end());
+        const std::string reversed = backwards(text);
+        for (std::string_view part : splitBy(reversed, backwards(separator), most, false)) {
+            const size_t behind = size_t(part.data() - reversed.data());  // it, in `text`
+            out.push_back(text.substr(text.size() - behind - part.size(), part.size()));
+        }
         std::reverse(out.begin(), out.end());
         return out;
     }
@@ -351,8 +367,8 @@ std::vector<std::string> splitBy(std::string_view text, std::string_view separat
     return out;
 }
 
-std::vector<std::string> splitLines(std::string_view text, bool keepEnds) {
-    std::vector<std::string> out;
+std::vector<std::string_view> splitLines(std::string_view text, bool keepEnds) {
+    std::vector<std::string_view> out;
     spend(text.size() / 8);
     size_t begin = 0;
     for (size_t at = 0; at < text.size();) {
@@ -369,30 +385,32 @@ std::vector<std::string> splitLines(std::string_view text, bool keepEnds) {
     return out;
 }
 
-std::string replaceAll(std::string_view text, std::string_view from, std::string_view to,
-                       int64_t most) {
-    std::string out;
-    spend(text.size() / 16);
+TracedText replaceAll(const TracedText& text, std::string_view from, const TracedText& to,
+                      int64_t most) {
+    TracedText out;
+    const size_t size = text.text.size();
+    spend(size / 16);
     if (from.empty()) {  // between all characters, and at both ends
         size_t at = 0;
-        for (; most != 0 && at < text.size(); --most) {
-            const size_t bytes = nextUtf8(text, at).bytes;
-            out += to;
-            out += text.substr(at, bytes);
+        for (; most != 0 && at < size; --most) {
+            const size_t bytes = nextUtf8(text.text, at).bytes;
+            out.append(to);
+            out.append(text, at, at + bytes);
             at += bytes;
         }
-        out += text.substr(at);
-        if (most != 0) out += to;
+        out.append(text, at, size);
+        if (most != 0) out.append(to);
         return out;
     }
     size_t done = 0;
-    for (size_t at = findText(text, from); at != std::string_view::npos && most != 0;
-         at = findText(text, from, done), --most) {
-        out += text.substr(done, at - done);
-        out += to;
+    for (size_t at = findText(text.text, from); at != std::string_view::npos && most != 0;
+         at = findText(text.text, from, done), --most) {
+        out.append(text, done, at);
+        out.append(to);
+        spend(to.data.size());
         done = at + from.size();
     }
-    out += text.substr(done);
+    out.append(text, done, size);
     return out;
 }
 

@@ -49,18 +49,21 @@ std::string titleWords(std::string_view text) {
 
 Value trim(Runtime& runtime, const Value& value, const Arguments& arguments) {
     const auto given = arguments.bind("trim", {"chars"});
-    const std::string text = str(value);
+    const TracedText text = tracedStr(value);
     if (!given[0] || given[0]->is(Type::None))
-        return runtime.text(std::string(strip(text, Side::Both)), isSafe(value));
+        return runtime.text(partOf(text, strip(text.text, Side::Both)), isSafe(value));
     if (!given[0]->is(Type::String)) typeError("strip arg must be None or str");
-    return runtime.text(std::string(strip(text, Side::Both, given[0]->text())), isSafe(value));
+    return runtime.text(partOf(text, strip(text.text, Side::Both, given[0]->text())),
+                        isSafe(value));
 }
 
 Value replace(Runtime& runtime, const Value& value, const Arguments& arguments) {
     const auto given = arguments.bind("replace", {"old", "new", "count"}, 2);
-    const std::string text = str(value), from = str(*given[0]), to = str(*given[1]);
-    const size_t places = from.empty() ? text.size() + 1 : text.size() / from.size();
-    runtime.chargeBytes(text.size() + std::min<size_t>(places, 1 << 24) * to.size() / 8);
+    const TracedText text = tracedStr(value), to = tracedStr(*given[1]);
+    const std::string from = str(*given[0]);
+    const size_t size = text.text.size();
+    const size_t places = from.empty() ? size + 1 : size / from.size();
+    runtime.chargeBytes(size + std::min<size_t>(places, 1 << 24) * to.text.size() / 8);
     return runtime.text(replaceAll(text, from, to, wholeArgument(given[2], -1)));
 }
 
@@ -91,15 +94,18 @@ Value tojson(Runtime& runtime, const Value& value, const Arguments& arguments) {
         style.itemSeparator = str(separators[0]);
         style.keySeparator = str(separators[1]);
     }
-    return runtime.text(dumpJson(runtime, value, style));
+    TracedText json = dumpJson(runtime, value, style);
+    // Separators and the like that are data may stand anywhere in it.
+    if (arguments.hasData()) return runtime.text(std::move(json.text));
+    return runtime.text(std::move(json));
 }
 
 Value string(Runtime& runtime, const Value& value, const Arguments&) {
-    return value.is(Type::String) ? value : runtime.text(str(value));
+    return value.is(Type::String) ? value : runtime.text(tracedStr(value));
 }
 
 Value escaped(Runtime& runtime, const Value& value, const Arguments&) {
-    return isSafe(value) ? value : runtime.text(escapeHtml(str(value)), true);
+    return isSafe(value) ? value : runtime.text(escapeHtml(tracedStr(value)), true);
 }
 
 Value format(Runtime& runtime, const Value& value, const Arguments& arguments) {
@@ -110,7 +116,8 @@ Value format(Runtime& runtime, const Value& value, const Arguments& arguments) {
     for (const auto& [name, item] : arguments.named) named.set(Value::string(name), item);
     const Value values = arguments.named.empty() ? Value::tuple(arguments.positional)
                                                  : Value::dict(std::move(named));
-    return runtime.text(percentFormat(runtime, str(value), values, isSafe(value)), isSafe(value));
+    return runtime.text(percentFormat(runtime, tracedStr(value), values, isSafe(value)),
+                        isSafe(value));
 }
 
 Value indent(Runtime& runtime, const Value& value, const Arguments& arguments) {
@@ -118,20 +125,22 @@ Value indent(Runtime& runtime, const Value& value, const Arguments& arguments) {
     if (value.is(Type::Undefined)) undefinedError(value);
     if (!value.is(Type::String))
         typeError("unsupported operand type(s) for +=: '" + typeName(value) + "' and 'str'");
-    std::string by;
-    if (given[0] && given[0]->is(Type::String)) {
-        by = given[0]->text();
-    } else {
-        by = std::string(size_t(std::clamp<int64_t>(wholeArgument(given[0], 4), 0, 10000)), ' ');
-    }
+    const bool named = given[0] && given[0]->is(Type::String);
+    const TracedText by =
+        named ? TracedText(given[0]->asString())
+              : TracedText(std::string(
+                    size_t(std::clamp<int64_t>(wholeArgument(given[0], 4), 0, 10000)), ' '));
     const bool blank = flagArgument(given[2]);
-    const std::vector<std::string> lines = splitLines(value.text() + "\n", false);
-    runtime.chargeBytes(value.text().size() + lines.size() * by.size());
-    std::string out = flagArgument(given[1]) ? by : "";
+    TracedText text = value.asString();
+    text.append("\n");
+    const std::vector<std::string_view> lines = splitLines(text.text, false);
+    runtime.chargeBytes(text.text.size() + lines.size() * by.text.size());
+    TracedText out;
+    if (flagArgument(given[1])) out.append(by);
     for (size_t i = 0; i < lines.size(); ++i) {
-        if (i > 0) out += '\n';
-        if (i > 0 && (blank || !lines[i].empty())) out += by;
-        out += lines[i];
+        if (i > 0) out.append("\n");
+        if (i > 0 && (blank || !lines[i].empty())) out.append(by);
+        out.append(partOf(text, lines[i]));
     }
     return runtime.text(std::move(out), isSafe(value));
 }
@@ -156,7 +165,7 @@ Value truncate(Runtime& runtime, const Value& value, const Arguments& arguments)
     if (int64_t(lengthOf(value)) <= length + std::min<int64_t>(leeway, INT32_MAX)) return value;
     const std::u32string codes = toCodePoints(str(value));
     std::string cut = toUtf8(std::u32string_view(codes).substr(0, size_t(length - endLength)));
-    if (!flagArgument(given[1])) cut = splitBy(cut, " ", 1, true)[0];
+    if (!flagArgument(given[1])) cut = std::string(splitBy(cut, " ", 1, true)[0]);
     return runtime.text(cut + end, isSafe(value));
 }
 
@@ -188,12 +197,15 @@ Value striptags(Runtime& runtime, const Value& value, const Arguments&) {
         text = out + text.substr(done);
     }
     std::string joined;
-    for (const std::string& word : splitWords(text, -1, false))
-        joined += (joined.empty() ? "" : " ") + word;
+    for (const std::string_view word : splitWords(text, -1, false)) {
+        if (!joined.empty()) joined += ' ';
+        joined += word;
+    }
     constexpr std::pair<std::string_view, std::string_view> entities[] = {
         {"&lt;", "<"},    {"&gt;", ">"},  {"&#34;", "\""},
         {"&quot;", "\""}, {"&#39;", "'"}, {"&amp;", "&"}};
-    for (const auto& [from, to] : entities) joined = replaceAll(joined, from, to, -1);
+    for (const auto& [from, to] : entities)
+        joined = replaceAll(TracedText(joined), from, TracedText(std::string(to)), -1).text;
     return runtime.text(std::move(joined));
 }
 
@@ -424,7 +436,7 @@ Value wordwrap(Runtime& runtime, const Value& value, const Arguments& arguments)
     const std::string between = given[2] && !given[2]->is(Type::None) ? str(*given[2]) : "\n";
     std::string out;
     bool firstLine = true;
-    for (const std::string& paragraph : splitLines(str(value), false)) {
+    for (const std::string_view paragraph : splitLines(value.text(), false)) {
         std::u32string line;
         const auto flush = [&] {
             while (!line.empty() && line.back() == ' ') line.pop_back();
@@ -436,7 +448,7 @@ Value wordwrap(Runtime& runtime, const Value& value, const Arguments& arguments)
             line.clear();
         };
         const size_t before = out.size();
-        for (const std::string& piece : splitBy(paragraph, " ", -1, false)) {
+        for (const std::string_view piece : splitBy(paragraph, " ", -1, false)) {
             const std::u32string whole = toCodePoints(piece);
             std::u32string_view word = whole;
             const size_t space = line.empty() ? 0 : 1;
@@ -457,7 +469,7 @@ Value wordwrap(Runtime& runtime, const Value& value, const Arguments& arguments)
 }
 
 Value pretty(Runtime& runtime, const Value& value, const Arguments&) {
-    if (!value.is(Type::Dict)) return runtime.text(repr(value));
+    if (!value.is(Type::Dict)) return runtime.text(tracedRepr(value));
     // Python's pformat sorts the keys.
     DictObject sorted;
     auto entries = value.asDict().entries;
@@ -466,7 +478,7 @@ Value pretty(Runtime& runtime, const Value& value, const Arguments&) {
         return compare(a.first, b.first, "<") < 0;
     });
     for (auto& [key, item] : entries) sorted.set(key, item);
-    return runtime.text(repr(Value::dict(std::move(sorted))));
+    return runtime.text(tracedRepr(Value::dict(std::move(sorted))));
 }
 
 constexpr FilterRow kTextFilters[] = {
@@ -482,9 +494,10 @@ constexpr FilterRow kTextFilters[] = {
     {"string", string},
     {"escape", escaped},
     {"e", escaped},
-    {"forceescape",
-     [](Runtime& r, const Value& v, const Arguments&) { return r.text(escapeHtml(str(v)), true); }},
-    {"safe", [](Runtime& r, const Value& v, const Arguments&) { return r.text(str(v), true); }},
+    {"forceescape", [](Runtime& r, const Value& v,
+                       const Arguments&) { return r.text(escapeHtml(tracedStr(v)), true); }},
+    {"safe",
+     [](Runtime& r, const Value& v, const Arguments&) { return r.text(tracedStr(v), true); }},
     {"format", format},
     {"indent", indent},
     {"center", center},

@@ -36,7 +36,10 @@ void checkDepth(int depth) {
 
 std::shared_ptr<ListObject> listObject(std::vector<Value> items) {
     auto list = std::make_shared<ListObject>();
-    for (const Value& item : items) list->depth = deeper(list->depth, item);
+    for (const Value& item : items) {
+        list->depth = deeper(list->depth, item);
+        list->data |= hasData(item);
+    }
     list->items = std::move(items);
     return list;
 }
@@ -75,12 +78,16 @@ Value Value::undefined(std::string message) {
                   std::make_shared<UndefinedObject>(UndefinedObject{std::move(message)}));
 }
 
-Value Value::string(std::string text, bool safe) {
+Value Value::string(TracedText text, bool safe) {
     auto object = std::make_shared<StringObject>();
-    object->ascii = text::isAscii(text);
-    object->text = std::move(text);
+    object->ascii = text::isAscii(text.text);
+    static_cast<TracedText&>(*object) = std::move(text);
     object->safe = safe;
     return Value::object(Type::String, std::move(object));
+}
+
+Value Value::string(std::string text, bool safe) {
+    return string(TracedText(std::move(text), dataInHand()), safe);
 }
 
 Value Value::list(std::vector<Value> items) {
@@ -106,8 +113,13 @@ Value Value::view(std::shared_ptr<const DictObject> dict, ViewKind kind) {
 }
 
 Value Value::generator(std::vector<Value> items) {
-    for (const Value& item : items) (void)deeper(0, item);
-    return object(Type::Generator, std::make_shared<Generator>(Generator{std::move(items)}));
+    auto generator = std::make_shared<Generator>();
+    for (const Value& item : items) {
+        (void)deeper(0, item);
+        generator->data |= hasData(item);
+    }
+    generator->items = std::move(items);
+    return object(Type::Generator, std::move(generator));
 }
 
 Value Value::function(std::string name, std::function<Value(Runtime&, const Arguments&)> call) {
@@ -126,6 +138,7 @@ size_t DictObject::place(const Value& key, size_t hash) const {
 void DictObject::set(const Value& key, Value value) {
     const size_t hash = hashOf(key);
     depth = deeper(depth, value);
+    data |= hasData(key) || hasData(value);
     const size_t at = place(key, hash);
     if (at < entries.size()) {
         entries[at].second = std::move(value);
@@ -150,6 +163,26 @@ const Value* DictObject::find(std::string_view key) const {
             return &entries[it->second].second;
     }
     return nullptr;
+}
+
+bool hasData(const Value& value) {
+    switch (value.type()) {
+        case Type::String:
+            return value.asString().hasData();
+        case Type::List:
+        case Type::Tuple:
+            return value.asList().data;
+        case Type::Dict:
+            return value.asDict().data;
+        case Type::View:
+            return value.asView().dict->data;
+        case Type::Generator:
+            return value.asGenerator().data;
+        case Type::Namespace:
+            return value.asNamespace().attributes.data;
+        default:
+            return false;  // it prints as text of its own only
+    }
 }
 
 bool truthy(const Value& value) {
@@ -330,7 +363,7 @@ std::vector<Value> itemsOf(const Value& value) {
             return out;
         case Type::String:
             spend(value.text().size());
-            return charactersOf(value.text());
+            return charactersOf(value.asString());
         case Type::List:
         case Type::Tuple:
             spend(value.items().size());
@@ -414,11 +447,15 @@ std::string describe(const Value& value) {
 }
 
 std::string str(const Value& value) {
+    return tracedStr(value).text;
+}
+
+TracedText tracedStr(const Value& value) {
     if (value.is(Type::String)) {
         spend(value.text().size() / 16);
-        return value.text();
+        return value.asString();
     }
-    return value.is(Type::Undefined) ? std::string() : repr(value);
+    return value.is(Type::Undefined) ? TracedText() : tracedRepr(value);
 }
 
 namespace {
@@ -449,16 +486,16 @@ public:
                 dict(value.asNamespace().attributes, depth + 1);
                 return put(">");
             default:
-                return put(single(value));
+                return put(single(value), hasData(value));
         }
     }
 
-    std::string take() { return std::move(m_out); }
+    TracedText take() { return std::move(m_out); }
 
 private:
-    void put(std::string_view piece) {
-        m_out += piece;
-        spendOnText(piece.size(), m_out.size());
+    void put(std::string_view piece, bool isData = false) {
+        m_out.append(piece, isData);
+        spendOnText(piece.size(), m_out.text.size());
     }
 
     void items(const std::vector<Value>& list, int depth) {
@@ -515,14 +552,18 @@ private:
         }
     }
 
-    std::string m_out;
+    TracedText m_out;
 };
 
 }  // namespace
 
-std::string repr(const Value& value, int depth) {
+std::string repr(const Value& value) {
+    return tracedRepr(value).text;
+}
+
+TracedText tracedRepr(const Value& value) {
     ReprWriter writer;
-    writer.write(value, depth);
+    writer.write(value, 0);
     return writer.take();
 }
 

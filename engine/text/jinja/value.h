@@ -2,6 +2,14 @@
 // Values of the template language, with Python's meaning. Containers do not change once made (the
 // reference's sandbox forbids it); only namespaces, loops, generators and cyclers have state.
 // A value belongs to one render call and one thread.
+//
+// Strings know which of their bytes are data (TracedText). These operations trace them byte for
+// byte: + and ~, output and captured blocks, repetition, join, slices, items and iteration, strip
+// and trim, the split and partition methods, removeprefix and removesuffix, replace, indent,
+// padding, first and last. Formatting, str, repr and tojson trace each value: one with any data in
+// it is data as a whole. All other operations (changes of case, wordwrap, ...) need not care: a
+// string that one of them makes is data as a whole when any of its inputs holds data. Numbers,
+// booleans and none are never data, nor is the text that they print as.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +21,8 @@
 #include <unordered_map>
 #include <utility>
 #include <vector>
+
+#include "engine/text/traced_text.h"
 
 namespace colibri::jinja {
 
@@ -54,9 +64,8 @@ struct MacroObject;
 struct LoopObject;
 struct Cycler;
 
-struct StringObject {
-    std::string text;   // valid UTF-8
-    bool safe = false;  // markup: needs no HTML escapes
+struct StringObject : TracedText {  // valid UTF-8
+    bool safe = false;              // markup: needs no HTML escapes
     bool ascii = false;
 };
 
@@ -64,6 +73,7 @@ struct ListObject {
     std::vector<Value> items;
     int depth = 1;       // levels of containers, this one included
     bool group = false;  // made by groupby: .grouper and .list name its two items
+    bool data = false;   // an item holds data
 };
 
 struct RangeObject {
@@ -98,6 +108,8 @@ public:
     }
     static Value none() { return Value(Type::None); }
     static Value undefined(std::string message);
+    static Value string(TracedText text, bool safe = false);
+    // Of unknown origin: data as a whole if the operation under way has data among its inputs.
     static Value string(std::string text, bool safe = false);
     static Value list(std::vector<Value> items);
     static Value tuple(std::vector<Value> items, bool group = false);
@@ -185,6 +197,7 @@ private:
 struct DictObject {
     std::vector<std::pair<Value, Value>> entries;
     int depth = 1;
+    bool data = false;  // a key or a value holds data
 
     void set(const Value& key, Value value);  // RenderError: the key is not hashable
     const Value* find(const Value& key) const;
@@ -198,6 +211,7 @@ private:
 struct Generator {
     std::vector<Value> items;
     size_t next = 0;
+    bool data = false;  // an item holds data
 };
 
 struct Namespace {
@@ -218,6 +232,9 @@ void spend(size_t steps);
 // A text has grown by a piece to `whole` bytes; RenderError when that is too large.
 void spendOnText(size_t piece, size_t whole);
 
+// Whether there is data in a string, or in one of those that a container holds.
+bool hasData(const Value& value);
+
 bool truthy(const Value& value);
 bool equal(const Value& a, const Value& b, int depth = 0);
 // <0, 0, >0; RenderError "'<' not supported ..." with `op` when the types have no order.
@@ -227,7 +244,9 @@ size_t hashOf(const Value& value, int depth = 0);
 std::string typeName(const Value& value);  // Python's: "str", "NoneType", ...
 std::string describe(const Value& value);  // "str object", for messages
 std::string str(const Value& value);       // as {{ value }} prints it
-std::string repr(const Value& value, int depth = 0);
+std::string repr(const Value& value);
+TracedText tracedStr(const Value& value);
+TracedText tracedRepr(const Value& value);
 std::string reprText(std::string_view text);
 std::string formatInteger(Integer value);
 std::string formatDouble(double value);  // the shortest that reads back, as Python
