@@ -8,29 +8,6 @@
 
 namespace colibri {
 
-namespace {
-
-StoreStats difference(const StoreStats& after, const StoreStats& before) {
-    StoreStats d = after;
-    d.lookups -= before.lookups;
-    d.hits -= before.hits;
-    d.demandLoads -= before.demandLoads;
-    d.prefetchLoads -= before.prefetchLoads;
-    d.evictions -= before.evictions;
-    d.failedReads -= before.failedReads;
-    d.bytesLoaded -= before.bytesLoaded;
-    d.prefetchIssued -= before.prefetchIssued;
-    d.prefetchUseful -= before.prefetchUseful;
-    d.prefetchLate -= before.prefetchLate;
-    d.prefetchWasted -= before.prefetchWasted;
-    d.stallNs -= before.stallNs;
-    d.freshLoads -= before.freshLoads;
-    d.freshStallNs -= before.freshStallNs;
-    return d;
-}
-
-}  // namespace
-
 void Scheduler::writeRequestEvent(EventType type, const Job& job, uint64_t timeNs) {
     Event event{};
     event.timeNs = timeNs;

@@ -2,7 +2,10 @@
 #include "engine/store/expert_store.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <system_error>
+#include <type_traits>
 
 #include "engine/base/format.h"
 #include "engine/store/store_core.h"
@@ -365,6 +368,19 @@ int64_t ExpertStore::experts() const {
 }
 int64_t ExpertStore::moeLayers() const {
     return m_core->moeLayers();
+}
+
+StoreStats difference(const StoreStats& after, const StoreStats& before) {
+    // Counter by counter, whatever they are called: none can be forgotten.
+    static_assert(std::has_unique_object_representations_v<StoreCounters> &&
+                  sizeof(StoreCounters) % sizeof(uint64_t) == 0);
+    using Words = std::array<uint64_t, sizeof(StoreCounters) / sizeof(uint64_t)>;
+    Words words = std::bit_cast<Words>(static_cast<const StoreCounters&>(after));
+    const Words earlier = std::bit_cast<Words>(static_cast<const StoreCounters&>(before));
+    for (size_t i = 0; i < words.size(); ++i) words[i] -= earlier[i];
+    StoreStats out = after;
+    static_cast<StoreCounters&>(out) = std::bit_cast<StoreCounters>(words);
+    return out;
 }
 
 }  // namespace colibri

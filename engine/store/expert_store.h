@@ -103,7 +103,8 @@ struct PrefetchCounts {
 };
 constexpr size_t kPrefetchSources = 4;  // of PrefetchSource
 
-struct StoreStats {
+// Since the store was opened; 64-bit counters only.
+struct StoreCounters {
     uint64_t lookups = 0, hits = 0;               // misses = lookups - hits
     uint64_t demandLoads = 0, prefetchLoads = 0;  // reads that ended well, by who began them
     uint64_t warmLoads = 0;                       // experts of earlier runs, read ahead of need
@@ -112,7 +113,9 @@ struct StoreStats {
     uint64_t bytesLoaded = 0;
     uint64_t prefetchIssued = 0, prefetchUseful = 0, prefetchLate = 0, prefetchWasted = 0;  // sums
     std::array<PrefetchCounts, kPrefetchSources> bySource;
-    uint64_t stallNs = 0;                  // wait() blocked
+    uint64_t stallNs = 0;  // wait() blocked
+};
+struct StoreStats : StoreCounters {
     int64_t slotCount = 0, slotsUsed = 0;  // now; more are used while pins delay a shrink
     // Memory prepared ahead of need: slots ready now, those still to be prepared, and the sum so
     // far with its time. A fresh load is a demand read into memory that was not: it had to wait for
@@ -122,6 +125,9 @@ struct StoreStats {
     uint64_t freshLoads = 0, freshStallNs = 0;
     int64_t slotBytes = 0;  // memory of all slots now, those that are ready included
 };
+
+// What was counted between two moments; what is told of now is `after`'s.
+StoreStats difference(const StoreStats& after, const StoreStats& before);
 
 class ExpertStore {
 public:

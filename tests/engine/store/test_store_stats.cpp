@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What the store counted during a request: every counter of it, also those that come to be added.
+#include <QtTest>
+#include <array>
+#include <bit>
+
+#include "engine/store/expert_store.h"
+
+using namespace colibri;
+
+class TestStoreStats : public QObject {
+    Q_OBJECT
+
+private slots:
+    void differenceForgetsNoCounter() {
+        using Words = std::array<uint64_t, sizeof(StoreStats) / sizeof(uint64_t)>;
+        static_assert(sizeof(Words) == sizeof(StoreStats));
+        Words before, after;
+        for (size_t i = 0; i < before.size(); ++i) {
+            before[i] = 10 + i;
+            after[i] = 1000 * (i + 1) + before[i];
+        }
+        const auto result =
+            difference(std::bit_cast<StoreStats>(after), std::bit_cast<StoreStats>(before));
+        const Words got = std::bit_cast<Words>(result);
+        const auto now = std::bit_cast<StoreStats>(after);
+        size_t counters = 0;
+        for (size_t i = 0; i < got.size(); ++i) counters += got[i] == 1000 * (i + 1);
+        // All but what is told of now.
+        QCOMPARE(counters, got.size() - 3);
+        QCOMPARE(result.slotCount, now.slotCount);
+        QCOMPARE(result.slotsUsed, now.slotsUsed);
+        QCOMPARE(result.slotBytes, now.slotBytes);
+    }
+
+    void warmLoadsAndSourcesAreOfTheRequest() {
+        StoreStats before, after;
+        before.warmLoads = 5;
+        after.warmLoads = 7;
+        before.bySource[1] = {10, 9, 8, 7};
+        after.bySource[1] = {11, 11, 11, 11};
+        const StoreStats d = difference(after, before);
+        QCOMPARE(d.warmLoads, uint64_t(2));
+        QCOMPARE(d.bySource[1].issued, uint64_t(1));
+        QCOMPARE(d.bySource[1].useful, uint64_t(2));
+        QCOMPARE(d.bySource[1].late, uint64_t(3));
+        QCOMPARE(d.bySource[1].wasted, uint64_t(4));
+    }
+};
+
+QTEST_APPLESS_MAIN(TestStoreStats)
+#include "test_store_stats.moc"
