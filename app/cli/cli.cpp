@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/cli/cli.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <numeric>
 
 #include "engine/base/file.h"
 #include "engine/base/format.h"
@@ -40,6 +42,63 @@ int exitCodeOf(Code code) {
 
 void message(std::string_view text) {
     std::fprintf(stderr, "%s\n", printableLines(text).c_str());
+}
+
+void messageFigures(std::string_view figures) {
+    winsize size{};
+    const bool terminal = isatty(STDERR_FILENO) && ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0;
+    const size_t width = terminal && size.ws_col > 0 ? size.ws_col : figures.size();
+    std::string text;
+    size_t column = 0;
+    while (!figures.empty()) {
+        const std::string_view figure = figures.substr(0, figures.find("  "));
+        figures.remove_prefix(std::min(figures.size(), figure.size() + 2));
+        if (column > 0 && column + 2 + figure.size() > width) {
+            text += '\n';
+            column = 0;
+        }
+        if (column > 0) {
+            text += "  ";
+            column += 2;
+        }
+        text += figure;
+        column += figure.size();
+    }
+    message(text);
+}
+
+namespace {
+
+// How many letters have to be added, left out, exchanged or swapped with their neighbour.
+size_t spellingDistance(std::string_view a, std::string_view b) {
+    std::vector<size_t> before, last, now(b.size() + 1);
+    std::iota(now.begin(), now.end(), size_t(0));
+    for (size_t i = 1; i <= a.size(); ++i) {
+        before = std::exchange(last, now);
+        now[0] = i;
+        for (size_t j = 1; j <= b.size(); ++j) {
+            now[j] = std::min({last[j] + 1, now[j - 1] + 1, last[j - 1] + (a[i - 1] != b[j - 1])});
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                now[j] = std::min(now[j], before[j - 2] + 1);
+        }
+    }
+    return now[b.size()];
+}
+
+}  // namespace
+
+std::string didYouMean(std::string_view given, const std::vector<std::string>& names) {
+    if (given.size() > 64) return {};
+    size_t best = std::max<size_t>(1, given.size() / 3) + 1;
+    std::string out;
+    for (const std::string& name : names) {
+        const bool begins = given.size() > 1 && name.starts_with(given);
+        const size_t distance = begins ? 1 : spellingDistance(given, name);
+        if (distance >= best || distance >= name.size()) continue;
+        best = distance;
+        out = "Did you mean " + name + "? ";
+    }
+    return out;
 }
 
 int fail(const Status& status) {

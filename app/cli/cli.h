@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "engine/base/progress.h"
 #include "engine/base/status.h"
@@ -23,6 +24,12 @@ int exitCodeOf(Code code);
 int fail(const Status& status);
 // One line on standard error. Control characters of names and paths in it are escaped.
 void message(std::string_view text);
+// Figures with two spaces between them; on a terminal they begin a new line where they would not
+// fit in one.
+void messageFigures(std::string_view figures);
+
+// "Did you mean X? " with the name that is spelled nearly so; "" when there is none.
+std::string didYouMean(std::string_view given, const std::vector<std::string>& names);
 
 // Writes and flushes; false when standard output is closed or full (told once, silently for a
 // closed pipe: whoever reads has had enough).

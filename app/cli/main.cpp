@@ -29,6 +29,20 @@ std::vector<std::string> argumentsOf(int argc, char** argv) {
     return arguments;
 }
 
+// An option that nobody knows is often one that is spelled nearly so.
+void tellNearOption(const CLI::App& app, int argc, char** argv) {
+    using namespace colibri::cli;
+    std::vector<std::string> names;
+    for (const CLI::App* verb : app.get_subcommands()) {
+        for (const CLI::Option* option : verb->get_options()) names.push_back(option->get_name());
+    }
+    for (int i = 1; i < argc; ++i) {
+        const std::string_view whole = argv[i], given = whole.substr(0, whole.find('='));
+        if (!given.starts_with("--") || std::count(names.begin(), names.end(), given)) continue;
+        if (const std::string hint = didYouMean(given, names); !hint.empty()) message(hint);
+    }
+}
+
 int run(int argc, char** argv) {
     using namespace colibri;
     using namespace colibri::cli;
@@ -53,17 +67,28 @@ int run(int argc, char** argv) {
     addLoad(verbs);
     addConfig(verbs);
     addDiagnose(verbs);
+    if (argc == 1) {
+        message(app.help());
+        return kUsage;
+    }
     try {
         app.parse(argumentsOf(argc, argv));
     } catch (const CLI::RequiredError& error) {
         if (app.get_subcommands().empty() && argc > 1 && argv[1][0] != '-') {
+            std::vector<std::string> names;
+            for (const CLI::App* verb : app.get_subcommands({})) names.push_back(verb->get_name());
             return fail({Code::InvalidArgument, "there is no verb \"" + std::string(argv[1]) + "\"",
-                         "colibri --help lists them"});
+                         didYouMean(argv[1], names) + "colibri --help lists them"});
         }
-        return app.exit(error, std::cout, std::cerr) == 0 ? kOk : kUsage;
+        (void)app.exit(error, std::cout, std::cerr);
+        tellNearOption(app, argc, argv);
+        return kUsage;
     } catch (const CLI::ParseError& error) {
         std::ostringstream text;
-        if (app.exit(error, text, std::cerr) != 0) return kUsage;
+        if (app.exit(error, text, std::cerr) != 0) {
+            tellNearOption(app, argc, argv);
+            return kUsage;
+        }
         return out(text.str()) ? kOk : kFailed;  // --help, --version
     }
     if (const Status status = checkValues(app); !status.ok()) return fail(status);

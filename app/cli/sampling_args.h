@@ -2,6 +2,7 @@
 // Options of the verbs that generate text.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,13 +11,28 @@
 namespace colibri::cli {
 
 struct SamplingArgs {
-    Sampling sampling;
+    std::optional<float> temperature, topP, minP, repetitionPenalty;
+    std::optional<int> topK;
+    std::optional<uint64_t> seed;
     int maxTokens = 256;
     std::vector<std::string> stops;
     bool ignoreEos = false;
 
-    void addTo(CLI::App& verb);
-    Request request(std::vector<int32_t> prompt) const;
+    // Of a chat the help says that defaults are the model's.
+    void addTo(CLI::App& verb, bool ofChat = false);
+    // `defaults`: of what is not given.
+    Request request(std::vector<int32_t> prompt, const Sampling& defaults) const;
+};
+
+// Options of the verbs that make a prompt from messages.
+struct ChatOptionArgs {
+    std::vector<std::string> templateArgs;  // "name=JSON"
+    std::string reasoningEffort;
+    bool specialInMessages = false;
+
+    // With `only`, each needs that option too.
+    void addTo(CLI::App& verb, const char* only = nullptr);
+    Result<ChatOptions> options() const;  // Errors: InvalidArgument
 };
 
 // The "stats" object of a request; loads: of its expert loads.

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include <unistd.h>
 
-#include <iostream>
-
+#include "app/cli/line_reader.h"
 #include "app/cli/sampling_args.h"
 #include "engine/base/format.h"
 #include "engine/base/printable.h"
@@ -26,6 +25,7 @@ constexpr const char* kHelp =
 struct ChatArgs {
     EngineArgs engine;
     SamplingArgs sampling;
+    ChatOptionArgs chat;
     std::string system;
     int figuresEvery = 0;  // tokens; 0: only at the end of a reply
 };
@@ -58,34 +58,60 @@ private:
     uint32_t m_lookups = 0, m_hits = 0;
 };
 
+constexpr const char* kCommands[] = {"/set",   "/knobs", "/stats", "/system",
+                                     "/clear", "/help",  "/quit",  "/exit"};
+
+// A line's first word and the rest, without the white space around both.
+std::pair<std::string, std::string> cutWord(std::string_view line) {
+    constexpr std::string_view kSpace = " \t\r";
+    const size_t first = std::min(line.find_first_not_of(kSpace), line.size());
+    line = line.substr(first, line.find_last_not_of(kSpace) + 1 - first);
+    const std::string_view word = line.substr(0, line.find_first_of(kSpace));
+    const size_t rest = std::min(line.find_first_not_of(kSpace, word.size()), line.size());
+    return {std::string(word), std::string(line.substr(rest))};
+}
+
+// What Tab offers: commands, for /set knobs and the values of those that have names.
+std::vector<std::string> candidates(const std::string& before) {
+    std::vector<std::string> all;
+    const size_t at = before.find_last_of(' ') + 1;
+    const auto [command, rest] = cutWord(before.substr(0, at));
+    if (at == 0) {
+        all.assign(std::begin(kCommands), std::end(kCommands));
+    } else if (command == "/set" && rest.empty()) {
+        for (const KnobRow& row : knobTable()) all.emplace_back(row.name);
+    } else if (const KnobRow* row = command == "/set" ? findKnob(rest) : nullptr) {
+        all.assign(row->choices.begin(), row->choices.end());
+    }
+    const std::string word = before.substr(at);
+    std::erase_if(all, [&](const std::string& one) { return !one.starts_with(word); });
+    return all;
+}
+
 class Chat {
 public:
-    Chat(const ChatArgs& args, LoadedEngine& loaded)
-        : m_args(args), m_loaded(loaded), m_engine(*loaded.engine) {
+    Chat(const ChatArgs& args, ChatOptions options, LoadedEngine& loaded)
+        : m_args(args), m_options(std::move(options)), m_loaded(loaded), m_engine(*loaded.engine) {
         clear(args.system);
     }
 
     int run() {
         const bool terminal = isatty(STDIN_FILENO);
         if (terminal) message(m_engine.config().name + ". /help for commands.");
+        LineReader lines(candidates);
         int interruptions = 0;
         for (;;) {
-            if (terminal) {
-                std::fprintf(stderr, "> ");
-                std::fflush(stderr);
-            }
             std::string line;
-            const bool got = bool(std::getline(std::cin, line));
-            if (interrupted().exchange(false)) {
+            const LineReader::Got got = lines.read(line);
+            if (got == LineReader::Got::Interrupted) {
+                interrupted().store(false);
                 if (!terminal || ++interruptions > 1) return kFailed;
-                message("\n/quit ends the chat, and so does another Ctrl-C.");
-                std::cin.clear();
-                clearerr(stdin);
+                message("/quit ends the chat, and so does another Ctrl-C.");
                 continue;
             }
             interruptions = 0;
-            if (!got) return end();
-            if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+            if (got == LineReader::Got::End) return end();
+            if (cutWord(line).first.empty()) continue;
             if (line[0] == '/') {
                 if (!command(line)) return end();
             } else if (const int code = turn(line); code != kOk) {
@@ -111,9 +137,7 @@ private:
 
     // False: quit.
     bool command(const std::string& line) {
-        const size_t space = line.find(' ');
-        const std::string name = line.substr(0, space);
-        const std::string rest = space == std::string::npos ? "" : line.substr(space + 1);
+        const auto [name, rest] = cutWord(line);
         if (name == "/quit" || name == "/exit") return false;
         if (name == "/help") {
             message(kHelp);
@@ -130,23 +154,25 @@ private:
             clear(m_system);
             message("Conversation new.");
         } else {
-            message("Unknown command " + name + ". /help lists them.");
+            message("Unknown command " + name + ". " +
+                    didYouMean(name, {std::begin(kCommands), std::end(kCommands)}) +
+                    "/help lists them.");
         }
         return true;
     }
 
     void set(const std::string& rest) {
-        const size_t space = rest.find(' ');
-        const KnobRow* row = findKnob(rest.substr(0, space));
-        if (!row || space == std::string::npos) {
-            message(row ? "Give a value: /set " + std::string(row->name) + " VALUE"
-                    : rest.empty()
-                        ? "Write /set KNOB VALUE. /knobs lists the knobs."
-                        : "No knob \"" + rest.substr(0, space) + "\". /knobs lists them.");
+        const auto [name, text] = cutWord(rest);
+        const KnobRow* row = findKnob(name);
+        if (!row || text.empty()) {
+            std::vector<std::string> names;
+            for (const KnobRow& knob : knobTable()) names.emplace_back(knob.name);
+            message(row            ? "Give a value: /set " + std::string(row->name) + " VALUE"
+                    : rest.empty() ? "Write /set KNOB VALUE. /knobs lists the knobs."
+                                   : "No knob \"" + name + "\". " + didYouMean(name, names) +
+                                         "/knobs lists them.");
             return;
         }
-        const size_t first = rest.find_first_not_of(' ', space);
-        const std::string text = first == std::string::npos ? "" : rest.substr(first);
         Result<int64_t> value = parseKnobValue(*row, text, m_engine.knobLimits(row->id));
         if (!value.ok()) {
             message(value.status().text());
@@ -192,7 +218,8 @@ private:
         tellEffects(true);
     }
 
-    // The effect of each /set on decode speed: once when it is known, with `all` each of them again.
+    // The effect of each /set on decode speed: once when it is known, with `all` each of them
+    // again.
     void tellEffects(bool all) {
         const auto snapshot = m_loaded.recorder->snapshot();
         for (const Marker& m : snapshot->markers) {
@@ -206,18 +233,19 @@ private:
 
     int turn(const std::string& line) {
         m_messages.push_back({{"role", "user"}, {"content", line}});
-        Result<std::vector<int32_t>> prompt = m_engine.encodeChat(m_messages);
+        Result<std::vector<int32_t>> prompt = m_engine.encodeChat(m_messages, m_options);
         if (!prompt.ok()) {
             m_messages.erase(m_messages.size() - 1);
             return fail(prompt.status());
         }
         const bool inReasoning = endsInReasoning(*m_engine.tokenizer(), *prompt);
-        Request request = m_args.sampling.request(std::move(*prompt));
+        Request request =
+            m_args.sampling.request(std::move(*prompt), chatSampling(m_engine.config()));
         request.specialText = marksAreSpecial(*m_engine.tokenizer());
         const double from = m_loaded.recorder->sessionTime(monotonicNs());
         Result<RequestResult> result = runRequest(
-            m_engine, std::move(request),
-            [this](const std::string& text) { return show(text); }, Figures{m_args.figuresEvery});
+            m_engine, std::move(request), [this](const std::string& text) { return show(text); },
+            Figures{m_args.figuresEvery});
         const bool stopped = interrupted().exchange(false);
         const Status status = result.ok() ? result->status : result.status();
         if (!status.ok()) {
@@ -239,7 +267,7 @@ private:
         // Its reasoning is not repeated.
         const auto answer = size_t(splitReply(result->text, inReasoning).answerFrom);
         m_messages.push_back({{"role", "assistant"}, {"content", result->text.substr(answer)}});
-        message((stopped ? "Stopped. " : "") + statsLine(*result));
+        messageFigures((stopped ? "Stopped. " : "") + statsLine(*result));
         tellEffects(false);
         return kOk;
     }
@@ -253,6 +281,7 @@ private:
     }
 
     const ChatArgs& m_args;
+    const ChatOptions m_options;
     LoadedEngine& m_loaded;
     Engine& m_engine;
     std::string m_system;
@@ -263,6 +292,8 @@ private:
 };
 
 int run(const ChatArgs& args) {
+    Result<ChatOptions> options = args.chat.options();
+    if (!options.ok()) return fail(options.status());
     Result<LoadedEngine> loaded = loadEngine(args.engine);
     if (!loaded.ok()) return fail(loaded.status());
     if (!loaded->engine->tokenizer() || !loaded->engine->chatTemplate()) {
@@ -270,7 +301,7 @@ int run(const ChatArgs& args) {
         return refuse(*loaded, args.engine,
                       missingText(*loaded->engine, what, "Use colibri generate"));
     }
-    return Chat(args, *loaded).run();
+    return Chat(args, std::move(*options), *loaded).run();
 }
 
 }  // namespace
@@ -280,11 +311,12 @@ void addChat(Verbs& verbs) {
     CLI::App* verb = verbs.add("chat", "Chat in the terminal", [args] { return run(*args); });
     args->engine.addTo(*verb);
     verb->add_option("--system", args->system, "System message");
+    args->chat.addTo(*verb);
     verb->add_option("--figures", args->figuresEvery, "A line of figures every N tokens; 0: none")
         ->type_name("N")
         ->check(CLI::NonNegativeNumber);
-    args->sampling.maxTokens = 1024;
-    args->sampling.addTo(*verb);
+    args->sampling.maxTokens = kChatMaxTokens;
+    args->sampling.addTo(*verb, true);
 }
 
 }  // namespace colibri::cli

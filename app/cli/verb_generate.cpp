@@ -4,6 +4,7 @@
 #include "engine/base/file.h"
 #include "engine/base/format.h"
 #include "engine/base/machine.h"
+#include "engine/text/reply_parts.h"
 
 namespace colibri::cli {
 
@@ -12,6 +13,7 @@ namespace {
 struct GenerateArgs {
     EngineArgs engine;
     SamplingArgs sampling;
+    ChatOptionArgs chatOptions;
     std::string prompt, file, tokens, system;
     bool chat = false, noBos = false;
     std::optional<int> logprobs;
@@ -31,7 +33,9 @@ Result<std::vector<int32_t>> promptIds(const GenerateArgs& args, const Engine& e
         if (!args.system.empty())
             messages.push_back({{"role", "system"}, {"content", args.system}});
         messages.push_back({{"role", "user"}, {"content", text}});
-        return engine.encodeChat(messages);
+        Result<ChatOptions> options = args.chatOptions.options();
+        if (!options.ok()) return options.status();
+        return engine.encodeChat(messages, *options);
     }
     if (!engine.tokenizer()) {
         return missingText(engine, "tokenizer", "Use --tokens 1,2,3");
@@ -57,8 +61,9 @@ int run(const GenerateArgs& args) {
     const bool json = args.engine.json;
     const auto show = [&](const std::string& text) { return json || outText(text); };
     const double from = loaded->recorder->sessionTime(monotonicNs());
-    Request request = args.sampling.request(std::move(*ids));
+    Request request = args.sampling.request(std::move(*ids), Sampling());
     request.logprobs = args.logprobs;
+    request.specialText = args.chat && marksAreSpecial(*engine.tokenizer());
     Result<RequestResult> result = runRequest(engine, std::move(request), show);
     if (!result.ok()) return refuse(*loaded, args.engine, result.status());
     (void)loaded->recorder->flush();  // a failure is told at the end
@@ -81,8 +86,12 @@ int run(const GenerateArgs& args) {
             out(list);
         }
         if (!out("\n")) return kFailed;
-        message(statsLine(*result));
+        messageFigures(statsLine(*result));
         if (const std::string line = routerLine(engine); !line.empty()) message(line);
+        if (engine.chatTemplate() && !args.chat && args.promptOption->count()) {
+            message(
+                "The prompt was continued as raw text. For an answer, use --chat or colibri chat.");
+        }
     }
     return endRecording(*loaded, interrupted().load() ? kFailed : kOk);
 }
@@ -127,23 +136,37 @@ std::string statsLine(const RequestResult& r) {
                           : "");
 }
 
-void SamplingArgs::addTo(CLI::App& verb) {
+void SamplingArgs::addTo(CLI::App& verb, bool ofChat) {
+    const auto shown = [&](double plain, const char* chat) {
+        return ofChat ? chat : formatSig(plain);
+    };
+    const Sampling plain;
     verb.add_option("--max-tokens", maxTokens, "Tokens to generate at most")->capture_default_str();
-    verb.add_option("--temperature", sampling.temperature, "0 is greedy")->capture_default_str();
-    verb.add_option("--top-k", sampling.topK, "0 is off")->capture_default_str();
-    verb.add_option("--top-p", sampling.topP, "1 is off")->capture_default_str();
-    verb.add_option("--min-p", sampling.minP, "0 is off")->capture_default_str();
-    verb.add_option("--repetition-penalty", sampling.repetitionPenalty, "1 is off")
-        ->capture_default_str();
-    verb.add_option("--seed", sampling.seed, "Same seed, same text")->capture_default_str();
+    verb.add_option("--temperature", temperature, "0 is greedy")
+        ->default_str(shown(plain.temperature, "the model's, else 0.7"));
+    verb.add_option("--top-k", topK, "0 is off")
+        ->default_str(shown(plain.topK, "the model's, else 0"));
+    verb.add_option("--top-p", topP, "1 is off")
+        ->default_str(shown(plain.topP, "the model's, else 0.95"));
+    verb.add_option("--min-p", minP, "0 is off")->default_str(formatSig(plain.minP));
+    verb.add_option("--repetition-penalty", repetitionPenalty, "1 is off")
+        ->default_str(formatSig(plain.repetitionPenalty));
+    verb.add_option("--seed", seed, "Same seed, same text")
+        ->default_str(std::to_string(ofChat ? chatSampling({}).seed : plain.seed));
     verb.add_option("--stop", stops, "The text ends before this string; may be repeated");
     verb.add_flag("--ignore-eos", ignoreEos, "Go on after an end-of-sequence token");
 }
 
-Request SamplingArgs::request(std::vector<int32_t> prompt) const {
+Request SamplingArgs::request(std::vector<int32_t> prompt, const Sampling& defaults) const {
     Request r;
     r.prompt = std::move(prompt);
-    r.sampling = sampling;
+    Sampling& s = r.sampling;
+    s.temperature = temperature.value_or(defaults.temperature);
+    s.topK = topK.value_or(defaults.topK);
+    s.topP = topP.value_or(defaults.topP);
+    s.minP = minP.value_or(defaults.minP);
+    s.repetitionPenalty = repetitionPenalty.value_or(defaults.repetitionPenalty);
+    s.seed = seed.value_or(defaults.seed);
     r.maxTokens = maxTokens;
     r.stops = stops;
     r.ignoreEos = ignoreEos;
@@ -154,7 +177,7 @@ void addGenerate(Verbs& verbs) {
     auto args = std::make_shared<GenerateArgs>();
     CLI::App* verb = verbs.add("generate", "Continue a prompt", [args] { return run(*args); });
     args->engine.addTo(*verb);
-    args->promptOption = verb->add_option("--prompt", args->prompt, "The prompt");
+    args->promptOption = verb->add_option("-p,--prompt", args->prompt, "The prompt");
     args->fileOption =
         verb->add_option("--file", args->file, "The prompt from a file; - is standard input")
             ->type_name("FILE");
@@ -164,6 +187,7 @@ void addGenerate(Verbs& verbs) {
     args->fileOption->excludes(args->tokensOption);
     verb->add_flag("--chat", args->chat, "The prompt is a user's message: use the chat template");
     verb->add_option("--system", args->system, "System message, with --chat");
+    args->chatOptions.addTo(*verb, "--chat");
     verb->add_flag("--no-bos", args->noBos, "No beginning-of-sequence token before the prompt");
     args->sampling.addTo(*verb);
     verb->add_option("--logprobs", args->logprobs,

@@ -2,7 +2,7 @@
 #include <cstdlib>
 #include <thread>
 
-#include "app/cli/engine_args.h"
+#include "app/cli/sampling_args.h"
 #include "app/serve/api_server.h"
 #include "app/serve/openai.h"
 #include "engine/base/format.h"
@@ -13,6 +13,7 @@ namespace {
 
 struct ServeArgs {
     EngineArgs engine;
+    ChatOptionArgs chat;
     serve::ApiOptions api;
 };
 
@@ -45,6 +46,9 @@ int run(ServeArgs args) {
     }
     // Before the model is read, which may take long.
     if (Status status = serve::checkAddress(args.api); !status.ok()) return fail(status);
+    Result<ChatOptions> chat = args.chat.options();
+    if (!chat.ok()) return fail(chat.status());
+    args.api.chat = std::move(*chat);
     Result<LoadedEngine> loaded = loadEngine(args.engine);
     if (!loaded.ok()) return fail(loaded.status());
     serve::ApiServer server(*loaded->engine, args.api);
@@ -90,6 +94,7 @@ void addServe(Verbs& verbs) {
                      "Tokens of a reply where the request does not say")
         ->check(CLI::PositiveNumber)
         ->capture_default_str();
+    args->chat.addTo(*verb);
     verb->footer(
         "POST /v1/chat/completions and /v1/completions, GET /v1/models, /health, /metrics.");
 }

@@ -199,7 +199,7 @@ void ApiServer::Impl::generate(Endpoint endpoint, const HttpRequest& req, HttpRe
     if (const auto refused = refusedParameter(*body, endpoint)) return setError(res, *refused);
     Result<ApiRequest> parsed =
         endpoint == Endpoint::Chat
-            ? parseChatRequest(engine, *body, options.defaultMaxTokens)
+            ? parseChatRequest(engine, *body, options.defaultMaxTokens, options.chat)
             : parseCompletionRequest(engine, *body, options.defaultMaxTokens);
     if (!parsed.ok()) return setError(res, requestError(parsed.status()));
     if (!parsed->model.empty() && parsed->model != model) {

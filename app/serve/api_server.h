@@ -20,6 +20,7 @@ struct ApiOptions : AccessOptions {
     int port = 8080;                             // 0: any that is free
     int defaultMaxTokens = 512;                  // where a request does not say
     std::chrono::milliseconds keepAlive{5'000};  // a stream is never silent for longer
+    ChatOptions chat;  // a request's chat_template_kwargs replace arguments by name
     ConnectionLimits limits;
 };
 

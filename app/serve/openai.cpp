@@ -182,6 +182,19 @@ Result<Json> chatMessages(const Plain& list) {
     return messages;
 }
 
+// Into the variables of the template: reasoning_effort, and chat_template_kwargs over it.
+void readTemplateArgs(Fields& fields, Json& args) {
+    const auto set = [&](const std::string& name, const Plain& value) {
+        if (args.is_null()) args = Json::object();
+        args[name] = Json(value);
+    };
+    if (fields.has("reasoning_effort")) set("reasoning_effort", fields.text("reasoning_effort"));
+    const Plain* given = fields.find("chat_template_kwargs");
+    if (!given) return;
+    if (!given->is_object()) return fields.fail("chat_template_kwargs: not an object");
+    for (const auto& [name, value] : given->items()) set(name, value);
+}
+
 Result<std::vector<int32_t>> completionPrompt(const Engine& engine, const Plain* prompt) {
     if (!prompt) return Status(Code::BadInput, "\"prompt\" is missing");
     const bool oneOfList = prompt->is_array() && prompt->size() == 1 && !(*prompt)[0].is_number();
@@ -225,17 +238,18 @@ std::string modelId(const Engine& engine) {
 }
 
 Result<ApiRequest> parseChatRequest(const Engine& engine, const nlohmann::json& body,
-                                    int defaultMaxTokens) {
+                                    int defaultMaxTokens, ChatOptions chat) {
     Fields fields(body, "body");
     ApiRequest out;
     out.chat = true;
     readCommon(fields, engine, defaultMaxTokens, out);
+    readTemplateArgs(fields, chat.templateArgs);
     const Plain* list = fields.array("messages");
     COLIBRI_TRY(fields.status());
     if (list->empty()) return Status(Code::BadInput, "body: \"messages\" is empty");
     Result<Json> messages = chatMessages(*list);
     if (!messages.ok()) return messages.status();
-    Result<std::vector<int32_t>> prompt = engine.encodeChat(*messages);
+    Result<std::vector<int32_t>> prompt = engine.encodeChat(*messages, chat);
     if (!prompt.ok()) return prompt.status();
     if (const Tokenizer* tokenizer = engine.tokenizer()) {
         out.inReasoning = endsInReasoning(*tokenizer, *prompt);

@@ -33,8 +33,9 @@ struct ApiRequest {
 Result<nlohmann::json> parseBody(std::string_view text);
 
 // Errors: InvalidArgument, BadInput and Unsupported for what the client got wrong.
+// `chat`: what the request adds to and may replace by name.
 Result<ApiRequest> parseChatRequest(const Engine& engine, const nlohmann::json& body,
-                                    int defaultMaxTokens);
+                                    int defaultMaxTokens, ChatOptions chat = {});
 Result<ApiRequest> parseCompletionRequest(const Engine& engine, const nlohmann::json& body,
                                           int defaultMaxTokens);
 

@@ -406,29 +406,6 @@ KnobState Engine::prefetchThreadCore(int thread) const {
 
 // --- requests --------------------------------------------------------------------------------
 
-namespace {
-
-// Into the context of a template, but for what the chat itself sets there.
-Status addTemplateArgs(const nlohmann::ordered_json& args, nlohmann::ordered_json& context) {
-    if (args.is_null()) return {};
-    if (!args.is_object()) {
-        return Status(Code::InvalidArgument, "the template arguments are not a JSON object",
-                      "Give names and values: {\"enable_thinking\": false}");
-    }
-    for (const auto& [name, value] : args.items()) {
-        if (context.contains(name) ||
-            std::ranges::find(kTemplateTokens, name) != std::end(kTemplateTokens)) {
-            return Status(Code::InvalidArgument,
-                          "the template argument \"" + name + "\" is set by the chat itself",
-                          "Leave it out");
-        }
-    }
-    for (const auto& [name, value] : args.items()) context[name] = value;
-    return {};
-}
-
-}  // namespace
-
 Result<std::vector<int32_t>> Engine::encodeChat(const nlohmann::ordered_json& messages,
                                                 const ChatOptions& options) const {
     const Impl& m = *m_impl;
@@ -448,7 +425,8 @@ Result<std::vector<int32_t>> Engine::encodeChat(const nlohmann::ordered_json& me
     context["bos_token"] = text(m.info.config.bosId);
     context["eos_token"] =
         m.info.config.eosIds.empty() ? std::string() : text(m.info.config.eosIds.front());
-    COLIBRI_TRY(addTemplateArgs(options.templateArgs, context));
+    COLIBRI_TRY(checkTemplateArgs(options.templateArgs));
+    for (const auto& [name, value] : options.templateArgs.items()) context[name] = value;
     Result<TracedText> prompt = m.chatTemplate->renderTraced(context, {});
     if (!prompt.ok()) return prompt.status();
     return options.specialInMessages ? m.tokenizer->encode(prompt->text)

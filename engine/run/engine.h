@@ -60,6 +60,11 @@ struct ChatOptions {
     bool specialInMessages = false;
 };
 
+// What a chat is sampled with where nobody says: the model's generation defaults, and common values
+// where it has none. Window and command line begin with the same.
+Sampling chatSampling(const ModelConfig& model);
+constexpr int kChatMaxTokens = 1024;  // of a reply, then
+
 constexpr int kMaxLogprobs = 20;
 
 struct Request {

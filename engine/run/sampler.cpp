@@ -162,4 +162,13 @@ std::optional<int32_t> Sampler::next(std::span<const float> logits) {
     return chosen;
 }
 
+Sampling chatSampling(const ModelConfig& model) {
+    Sampling s;
+    s.temperature = model.temperature >= 0 ? model.temperature : 0.7f;
+    s.topP = model.topP > 0 ? model.topP : 0.95f;
+    s.topK = std::max(0, model.topKSampling);
+    s.seed = 42;
+    return s;
+}
+
 }  // namespace colibri

@@ -113,6 +113,22 @@ ScopePtr rootScope(const ordered_json& context) {
 
 }  // namespace
 
+Status checkTemplateArgs(const ordered_json& args) {
+    if (args.is_null()) return {};
+    if (!args.is_object()) {
+        return Status(Code::InvalidArgument, "the template arguments are not a JSON object",
+                      "Give names and values: {\"enable_thinking\": false}");
+    }
+    constexpr std::string_view ofChat[] = {"messages", "add_generation_prompt"};
+    for (const auto& [name, value] : args.items()) {
+        if (!isIn(ofChat, name) && !isIn(kTemplateTokens, name)) continue;
+        return Status(Code::InvalidArgument,
+                      "the template argument \"" + name + "\" is set by the chat itself",
+                      "Leave it out");
+    }
+    return {};
+}
+
 ChatTemplate::ChatTemplate() = default;
 ChatTemplate::~ChatTemplate() = default;
 

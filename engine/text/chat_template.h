@@ -19,6 +19,10 @@ namespace colibri {
 inline constexpr std::string_view kTemplateTokens[] = {
     "bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"};
 
+// Whether `args` can be further variables of a chat's template: an object that sets nothing of
+// what the chat and the model set themselves, or null. Errors: InvalidArgument.
+Status checkTemplateArgs(const nlohmann::ordered_json& args);
+
 class ChatTemplate {
 public:
     // Errors: BadInput "name:line:column: what".

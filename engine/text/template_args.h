@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Variables of a chat template as people write them.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "engine/base/status.h"
+
+namespace colibri {
+
+// Adds "enable_thinking=false": a name and a JSON value. White space around both is left out.
+// Errors: InvalidArgument.
+Status addTemplateArg(std::string_view assignment, nlohmann::ordered_json& args);
+
+}  // namespace colibri
