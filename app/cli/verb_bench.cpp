@@ -47,22 +47,6 @@ std::vector<int32_t> randomTokens(int64_t vocab, int count, uint64_t seed) {
     return ids;
 }
 
-void add(StoreStats& to, const StoreStats& s) {
-    to.lookups += s.lookups;
-    to.hits += s.hits;
-    to.demandLoads += s.demandLoads;
-    to.prefetchLoads += s.prefetchLoads;
-    to.evictions += s.evictions;
-    to.bytesLoaded += s.bytesLoaded;
-    to.prefetchIssued += s.prefetchIssued;
-    to.prefetchUseful += s.prefetchUseful;
-    to.prefetchLate += s.prefetchLate;
-    to.prefetchWasted += s.prefetchWasted;
-    to.stallNs += s.stallNs;
-    to.freshLoads += s.freshLoads;
-    to.freshStallNs += s.freshStallNs;
-}
-
 class Bench {
 public:
     Bench(const BenchArgs& args, LoadedEngine& loaded) : m_args(args), m_loaded(loaded) {}
@@ -107,7 +91,7 @@ private:
                     "Choose a smaller -n or a larger --context-length"};
         }
         m_result = std::move(*result);
-        if (measured) add(experts, m_result.experts);
+        if (measured) experts += m_result.experts;
         return {};
     }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <functional>
 #include <system_error>
 #include <type_traits>
 
@@ -370,17 +371,30 @@ int64_t ExpertStore::moeLayers() const {
     return m_core->moeLayers();
 }
 
-StoreStats difference(const StoreStats& after, const StoreStats& before) {
-    // Counter by counter, whatever they are called: none can be forgotten.
+namespace {
+
+// Counter by counter, whatever they are called: none can be forgotten.
+template <typename Operation>
+StoreCounters combined(const StoreCounters& a, const StoreCounters& b, Operation operation) {
     static_assert(std::has_unique_object_representations_v<StoreCounters> &&
                   sizeof(StoreCounters) % sizeof(uint64_t) == 0);
     using Words = std::array<uint64_t, sizeof(StoreCounters) / sizeof(uint64_t)>;
-    Words words = std::bit_cast<Words>(static_cast<const StoreCounters&>(after));
-    const Words earlier = std::bit_cast<Words>(static_cast<const StoreCounters&>(before));
-    for (size_t i = 0; i < words.size(); ++i) words[i] -= earlier[i];
+    Words words = std::bit_cast<Words>(a);
+    const Words others = std::bit_cast<Words>(b);
+    for (size_t i = 0; i < words.size(); ++i) words[i] = operation(words[i], others[i]);
+    return std::bit_cast<StoreCounters>(words);
+}
+
+}  // namespace
+
+StoreStats difference(const StoreStats& after, const StoreStats& before) {
     StoreStats out = after;
-    static_cast<StoreCounters&>(out) = std::bit_cast<StoreCounters>(words);
+    static_cast<StoreCounters&>(out) = combined(after, before, std::minus());
     return out;
+}
+
+StoreCounters& operator+=(StoreCounters& to, const StoreCounters& more) {
+    return to = combined(to, more, std::plus());
 }
 
 }  // namespace colibri

@@ -114,20 +114,21 @@ struct StoreCounters {
     uint64_t prefetchIssued = 0, prefetchUseful = 0, prefetchLate = 0, prefetchWasted = 0;  // sums
     std::array<PrefetchCounts, kPrefetchSources> bySource;
     uint64_t stallNs = 0;  // wait() blocked
+    // Slots whose memory was prepared ahead of need, and the time of it. A fresh load is a demand
+    // read into memory that was not: it had to wait for the system's pages as well; freshStallNs of
+    // stallNs was for such.
+    uint64_t slotsPrepared = 0, prepareNs = 0;
+    uint64_t freshLoads = 0, freshStallNs = 0;
 };
 struct StoreStats : StoreCounters {
     int64_t slotCount = 0, slotsUsed = 0;  // now; more are used while pins delay a shrink
-    // Memory prepared ahead of need: slots ready now, those still to be prepared, and the sum so
-    // far with its time. A fresh load is a demand read into memory that was not: it had to wait for
-    // the system's pages as well; freshStallNs of stallNs was for such.
-    int64_t slotsReady = 0, slotsToPrepare = 0;
-    uint64_t slotsPrepared = 0, prepareNs = 0;
-    uint64_t freshLoads = 0, freshStallNs = 0;
+    int64_t slotsReady = 0, slotsToPrepare = 0;  // their memory is prepared, or still to be
     int64_t slotBytes = 0;  // memory of all slots now, those that are ready included
 };
 
 // What was counted between two moments; what is told of now is `after`'s.
 StoreStats difference(const StoreStats& after, const StoreStats& before);
+StoreCounters& operator+=(StoreCounters& to, const StoreCounters& more);
 
 class ExpertStore {
 public:
