@@ -385,7 +385,10 @@ Status ApiServer::start() {
     if (m.port == 0) return taken(o);
     m.listening.store(true);
     m.listener = std::thread([&m] {
-        m.http.listen_after_bind();
+        try {
+            m.http.listen_after_bind();
+        } catch (const std::bad_alloc&) {  // running() tells that it has ended
+        }
         m.listening.store(false);
     });
     // The library can be stopped only after its loop has begun.

@@ -228,7 +228,10 @@ bool HttpServer::process_and_close_socket(socket_t socket) {
             std::lock_guard lock(m_mutex);
             m_sockets.insert(socket);
         }
-        if (!ending()) serveConnection(socket);
+        try {
+            if (!ending()) serveConnection(socket);
+        } catch (const std::bad_alloc&) {  // this connection ends
+        }
         std::lock_guard lock(m_mutex);
         m_sockets.erase(socket);
     } else {

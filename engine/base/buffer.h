@@ -39,7 +39,11 @@ private:
     void grow(int64_t bytes) {
         release();
         m_bytes = (bytes + kPage - 1) / kPage * kPage;
-        m_data = ::operator new(size_t(m_bytes), alignment());
+        m_data = ::operator new(size_t(m_bytes), alignment(), std::nothrow);
+        if (!m_data) {
+            m_bytes = 0;
+            throw std::bad_alloc();
+        }
         if (m_bytes >= kHugePage) (void)madvise(m_data, size_t(m_bytes), MADV_HUGEPAGE);
     }
     void release() {

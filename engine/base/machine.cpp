@@ -221,9 +221,10 @@ double measureMemoryRead(int threads, double seconds) {
             words.fetch_add(kWords);
         } while (spent() < seconds);
     };
-    std::vector<std::thread> readers;
-    for (const auto& buffer : buffers) readers.emplace_back(read, std::cref(buffer));
-    for (std::thread& reader : readers) reader.join();
+    {
+        std::vector<std::jthread> readers;  // joined also when one cannot be started
+        for (const auto& buffer : buffers) readers.emplace_back(read, std::cref(buffer));
+    }
     return double(words.load()) * 8 / spent();
 }
 

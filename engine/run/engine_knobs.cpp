@@ -180,7 +180,12 @@ void EngineKnobs::applyPending(const std::function<void(KnobId, KnobState&)>& ap
             s.effective = effective(row.id);
             if (s.effective != s.requested) s.reason = "takes effect when the model is loaded";
         }
-        apply(row.id, s);
+        try {
+            apply(row.id, s);
+        } catch (const std::bad_alloc&) {  // whoever waits for the knob still gets an answer
+            s.effective = effective(row.id);
+            s.reason = "out of memory";
+        }
         std::lock_guard lock(m_mutex);
         // A newer request that came meanwhile stays visible as requested.
         if (m_pending[i]) s.requested = *m_pending[i];

@@ -33,6 +33,8 @@ public:
     bool run(std::span<BatchRow> rows, const std::atomic<bool>* abort = nullptr,
              RoutingCapture* capture = nullptr);
 
+    // After run() has thrown: nothing of the step is held any more.
+    void giveUp() { m_moe.giveUp(); }
     uint64_t stallNs() const { return m_moe.stallNs(); }  // of the last run
     int64_t scratchBytes() const;
     const KvShape& kvShape() const { return m_attention.kvShape(); }
@@ -49,10 +51,10 @@ private:
     const int64_t m_hidden;
 
     FfnScratch m_ffn;
-    ScratchBuffer m_x;                 // (rows, H) the residual stream
-    ScratchBuffer m_normed, m_out;     // (rows, H)
+    ScratchBuffer m_x;              // (rows, H) the residual stream
+    ScratchBuffer m_normed, m_out;  // (rows, H)
     ScratchBuffer m_prepared;
-    ScratchBuffer m_logits;            // (wanted rows, vocab)
+    ScratchBuffer m_logits;  // (wanted rows, vocab)
 };
 
 }  // namespace colibri

@@ -46,6 +46,8 @@ struct Scheduler::Job {
     bool cancelled = false;
     std::optional<StopReason> stop;  // decided; finish follows
     Status failure;
+    bool outOfMemory = false;  // its step could not be done
+    bool told = false;         // its end
     uint64_t arrivedNs = 0, admittedNs = 0, firstTokenNs = 0, lastTokenNs = 0;
     uint64_t preemptedAtNs = 0;  // since its latest token; 0: it was not
     uint64_t preemptedNs = 0;    // in all

@@ -89,8 +89,8 @@ bool MoeStage::run(int64_t layer, std::span<BatchRow> rows, float* residual, Rou
 }
 
 // The layer's router applied to a residual stream: normed (rows, H) and logits (rows, E).
-void MoeStage::gateLogits(const LayerWeights& w, const float* residual, int64_t rows,
-                          float* normed, ScratchBuffer& input, float* logits) const {
+void MoeStage::gateLogits(const LayerWeights& w, const float* residual, int64_t rows, float* normed,
+                          ScratchBuffer& input, float* logits) const {
     m_compute.forRows(rows, [&](int64_t r) {
         m_compute.norm(w.ffnNorm, m_info.config.rmsEps, residual + r * m_hidden, m_hidden,
                        normed + r * m_hidden);
@@ -167,6 +167,7 @@ void MoeStage::compareWithTable(int64_t rows) {
 void MoeStage::plan(std::span<BatchRow> rows) {
     m_workOf.assign(size_t(m_experts), -1);
     m_work.clear();
+    m_nextRequest = 0;
     m_entryOf.assign(rows.size() * size_t(m_topK), -1);
     for (size_t r = 0; r < rows.size(); ++r) {
         if (!rows[r].status.ok()) continue;
@@ -248,6 +249,7 @@ void MoeStage::refill(int64_t moeLayer, size_t window) {
     const size_t n = std::min(m_work.size() - m_nextRequest, window - m_waiting.size());
     // Whatever fails for want of memory: giveUp() knows of every ticket.
     m_waiting.reserve(m_work.size());
+    m_group.reserve(m_work.size());
     m_tickets.reserve(n);
     m_ids.clear();
     for (size_t i = 0; i < n; ++i) m_ids.push_back(m_work[m_nextRequest + i].expert);
@@ -286,9 +288,11 @@ bool MoeStage::computeAll(const LayerWeights& w, int64_t layer, std::span<BatchR
 }
 
 void MoeStage::giveUp() {
-    for (Work* work : m_waiting) m_store.drop(work->ticket);
+    // A ticket that was waited for is dropped in vain.
+    for (size_t i = 0; i < m_nextRequest; ++i) m_store.drop(m_work[i].ticket);
     for (const Ticket& ticket : m_tickets) m_store.drop(ticket);
     m_tickets.clear();
+    m_nextRequest = 0;
     m_waiting.clear();
     m_group.clear();
     m_work.clear();
@@ -407,10 +411,10 @@ void MoeStage::computeGroup(const LayerWeights& w) {
                      m_hidden, first, last, in, work.count, h + at, m_expertSize);
             return;
         }
-        k.matmul(x.types.w1, record + x.w1Offset, m_expertSize, m_hidden, first, last, in, work.count,
-                 h + at, m_expertSize);
-        k.matmul(x.types.w3, record + x.w3Offset, m_expertSize, m_hidden, first, last, in, work.count,
-                 up + at, m_expertSize);
+        k.matmul(x.types.w1, record + x.w1Offset, m_expertSize, m_hidden, first, last, in,
+                 work.count, h + at, m_expertSize);
+        k.matmul(x.types.w3, record + x.w3Offset, m_expertSize, m_hidden, first, last, in,
+                 work.count, up + at, m_expertSize);
     });
     warmDown(x);
     const int64_t hBytes = inputRowBytes(x.types.w2, m_expertSize);

@@ -98,6 +98,8 @@ Result<uint64_t> Scheduler::submit(Request request, RequestCallbacks callbacks) 
     job->result.request = job->id;
     job->arrivedNs = monotonicNs();
     const uint64_t id = job->id;
+    Jobs arrival;
+    arrival.push_back(std::move(job));
     {
         std::lock_guard lock(m_mutex);
         if (m_queued >= kQueueLimit) {
@@ -106,7 +108,7 @@ Result<uint64_t> Scheduler::submit(Request request, RequestCallbacks callbacks) 
         }
         ++m_queued;
         m_count.fetch_add(1);
-        m_arrived.push_back(std::move(job));
+        m_arrived.splice(m_arrived.end(), arrival);
     }
     m_wake.notify_all();
     return id;
@@ -131,33 +133,61 @@ void Scheduler::wake() {
 }
 
 void Scheduler::runAlone(const std::function<void()>& body) {
+    struct Alone {  // also when the body throws
+        Scheduler& scheduler;
+        ~Alone() {
+            scheduler.m_aloneWaiting.fetch_sub(1);
+            scheduler.m_stepFree.notify_all();
+        }
+    };
     m_aloneWaiting.fetch_add(1);
-    {
-        std::lock_guard lock(m_stepMutex);
-        body();
-        m_aloneWaiting.fetch_sub(1);
-    }
-    m_stepFree.notify_all();
+    const Alone alone{*this};
+    std::lock_guard lock(m_stepMutex);
+    body();
 }
 
 void Scheduler::loop() {
     while (waitForWork()) {
-        takeArrivals();
-        {
-            std::unique_lock lock(m_stepMutex);
-            m_stepFree.wait(lock, [this] { return m_aloneWaiting.load() == 0; });
-            m_setup.applyKnobs();
-            dropCancelled();
-            growReplies();
-            admit();
-            if (!m_active.empty()) step();
+        try {
+            turn();
+        } catch (const std::bad_alloc&) {
+            failStep();
         }
-        if (!m_rows.empty()) afterForward();
-        m_rows.clear();
-        removeFinished();
-        m_activeCount.store(int(m_active.size()), std::memory_order_relaxed);
     }
     finishAll();
+}
+
+void Scheduler::turn() {
+    takeArrivals();
+    removeFinished();  // whose end or step had no memory in the last turn
+    {
+        std::unique_lock lock(m_stepMutex);
+        m_stepFree.wait(lock, [this] { return m_aloneWaiting.load() == 0; });
+        m_setup.applyKnobs();
+        dropCancelled();
+        growReplies();
+        admit();
+        if (!m_active.empty()) step();
+    }
+    if (!m_rows.empty()) afterForward();
+    m_rows.clear();
+    removeFinished();
+    m_activeCount.store(int(m_active.size()), std::memory_order_relaxed);
+}
+
+// There was no memory for a step: the requests in the batch end, or if there are none the next that
+// waits, and what is theirs is free for others. Allocates nothing.
+void Scheduler::failStep() {
+    {
+        std::lock_guard lock(m_mutex);
+        m_stepParts.clear();
+    }
+    m_rows.clear();
+    m_setup.forward->giveUp();
+    if (m_active.empty() && !m_waiting.empty()) {
+        m_active.splice(m_active.end(), m_waiting, m_waiting.begin());
+    }
+    for (const std::unique_ptr<Job>& job : m_active) job->outOfMemory = true;
 }
 
 BatchStats Scheduler::stats() const {
@@ -205,15 +235,15 @@ bool Scheduler::waitForWork() {
 }
 
 void Scheduler::takeArrivals() {
-    std::deque<std::unique_ptr<Job>> arrived;
+    Jobs arrived;
     {
         std::lock_guard lock(m_mutex);
         arrived.swap(m_arrived);
     }
-    for (std::unique_ptr<Job>& job : arrived) {
+    for (const std::unique_ptr<Job>& job : arrived) {
         writeRequestEvent(EventType::RequestArrived, *job, job->arrivedNs);
-        m_waiting.push_back(std::move(job));
     }
+    m_waiting.splice(m_waiting.end(), arrived);
 }
 
 void Scheduler::dropCancelled() {
@@ -232,51 +262,76 @@ void Scheduler::dropCancelled() {
 }
 
 void Scheduler::afterForward() {
-    for (const std::unique_ptr<Job>& owned : m_active) {
-        Job& job = *owned;
-        if (job.rowCount == 0) continue;
-        const BatchRow& last = m_rows[job.firstRow + job.rowCount - 1];
-        if (!last.status.ok()) {
-            job.failure = last.status;
-            continue;
+    for (const std::unique_ptr<Job>& job : m_active) {
+        if (job->rowCount == 0) continue;
+        try {
+            takeRows(*job);
+        } catch (const std::bad_alloc&) {  // the others go on
+            job->outOfMemory = true;
         }
-        const int64_t before = job.reached;
-        countStored(job);
-        if (last.prefill) {
-            if (job.callbacks.onPrefill && job.reached > before && job.result.tokens.empty()) {
-                job.callbacks.onPrefill(uint32_t(job.reached), uint32_t(job.promptTokens()));
-            }
-            if (job.scored()) giveLogits(job);
-            if (job.reads()) continue;
-            if (job.request.maxTokens == 0) job.stop = StopReason::MaxTokens;
-        }
-        if (last.logits && !job.stop) sample(job, last);
     }
     rotate();
+}
+
+// What the step computed for one request.
+void Scheduler::takeRows(Job& job) {
+    const BatchRow& last = m_rows[job.firstRow + job.rowCount - 1];
+    if (!last.status.ok()) {
+        job.failure = last.status;
+        return;
+    }
+    const int64_t before = job.reached;
+    countStored(job);
+    if (last.prefill) {
+        if (job.callbacks.onPrefill && job.reached > before && job.result.tokens.empty()) {
+            job.callbacks.onPrefill(uint32_t(job.reached), uint32_t(job.promptTokens()));
+        }
+        if (job.scored()) giveLogits(job);
+        if (job.reads()) return;
+        if (job.request.maxTokens == 0) job.stop = StopReason::MaxTokens;
+    }
+    if (last.logits && !job.stop) sample(job, last);
 }
 
 void Scheduler::removeFinished() {
     for (auto it = m_active.begin(); it != m_active.end();) {
         Job& job = **it;
-        if (!job.failure.ok()) {
-            finish(job, StopReason::Error, job.failure);
+        bool ended = false;
+        if (job.outOfMemory || !job.failure.ok()) {
+            ended = tryFinish(job, StopReason::Error, job.failure);
         } else if (job.stop) {
-            finish(job, *job.stop, {});
+            ended = tryFinish(job, *job.stop, {});
         } else if (job.cancelled) {
-            finish(job, StopReason::Cancelled, {});
-        } else {
-            ++it;
-            continue;
+            ended = tryFinish(job, StopReason::Cancelled, {});
         }
-        it = m_active.erase(it);
+        it = ended ? m_active.erase(it) : std::next(it);
     }
+}
+
+// False: there is no memory for the end itself; it is tried again.
+bool Scheduler::tryFinish(Job& job, StopReason stop, const Status& status) {
+    try {
+        if (job.outOfMemory && stop == StopReason::Error && status.ok()) {
+            finish(job, stop,
+                   {Code::OutOfMemory, "there was not enough memory to compute the next token",
+                    "Choose a smaller expert cache, context length or batch"});
+        } else {
+            finish(job, stop, status);
+        }
+    } catch (const std::bad_alloc&) {
+        job.outOfMemory = true;
+    }
+    return job.told;
 }
 
 void Scheduler::finishAll() {
     takeArrivals();
     m_activeCount.store(int(m_active.size()), std::memory_order_relaxed);
     for (Jobs* jobs : {&m_active, &m_waiting}) {
-        for (const std::unique_ptr<Job>& job : *jobs) finish(*job, StopReason::Cancelled, {});
+        for (const std::unique_ptr<Job>& job : *jobs) {
+            while (!tryFinish(*job, StopReason::Cancelled, {})) {
+            }
+        }
         jobs->clear();
     }
 }

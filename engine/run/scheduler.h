@@ -28,7 +28,6 @@
 
 #include <atomic>
 #include <condition_variable>
-#include <deque>
 #include <functional>
 #include <list>
 #include <memory>
@@ -95,6 +94,9 @@ private:
 
     Status check(const Request& request, bool scored) const;
     void loop();
+    void turn();
+    void failStep();
+    bool tryFinish(Job& job, StopReason stop, const Status& status);
     bool waitForWork();
     uint64_t admissionDueNs() const;
     void takeArrivals();
@@ -116,6 +118,7 @@ private:
     void rotate();
     void countStored(Job& job);
     void afterForward();
+    void takeRows(Job& job);
     void giveLogits(Job& job);
     void sample(Job& job, const BatchRow& row);
     void finish(Job& job, StopReason stop, Status status);
@@ -136,10 +139,10 @@ private:
 
     mutable std::mutex m_mutex;
     std::condition_variable m_wake;
-    std::deque<std::unique_ptr<Job>> m_arrived;
+    Jobs m_arrived;
     std::unordered_set<uint64_t> m_cancelled;
-    size_t m_queued = 0;                    // arrived or waiting, not admitted
-    std::vector<StepPart> m_stepParts;      // who has rows in the running step
+    size_t m_queued = 0;                // arrived or waiting, not admitted
+    std::vector<StepPart> m_stepParts;  // who has rows in the running step
     bool m_stop = false, m_woken = false;
     KvStats m_kvTold;
     int m_preempted = 0;  // waiting to come back

@@ -14,7 +14,8 @@ void Scheduler::formBatch() {
     for (const std::unique_ptr<Job>& owned : m_active) owned->rowCount = 0;
     for (const std::unique_ptr<Job>& owned : m_active) {
         Job& job = *owned;
-        if (job.cancelled || !job.failure.ok() || requests == m_limits.requests) continue;
+        if (job.cancelled || job.outOfMemory || !job.failure.ok() || requests == m_limits.requests)
+            continue;
         if (job.reads()) reuse(job);
         int64_t count = 1;
         if (job.reads()) {

@@ -43,10 +43,13 @@ void StartWork::warm() {
 
 StartWork::~StartWork() {
     if (!m_warmStart || m_store.stats().lookups == 0) return;
-    const std::filesystem::path path = hotListPath(m_info);
     // A list that cannot be kept only makes the next start a cold one.
-    if (!path.empty())
-        (void)writeHotList(path, m_info, mergeHotLists(m_earlier, m_store.lookupCounts()));
+    try {
+        const std::filesystem::path path = hotListPath(m_info);
+        if (!path.empty())
+            (void)writeHotList(path, m_info, mergeHotLists(m_earlier, m_store.lookupCounts()));
+    } catch (const std::bad_alloc&) {
+    }
 }
 
 }  // namespace colibri

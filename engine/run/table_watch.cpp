@@ -40,7 +40,10 @@ void TableWatch::loop() {
     std::unique_lock lock(m_mutex);
     while (!m_wake.wait_for(lock, std::chrono::seconds(1), [this] { return m_stop; })) {
         lock.unlock();
-        look();
+        try {
+            look();
+        } catch (const std::bad_alloc&) {  // the next change of the file is seen again
+        }
         lock.lock();
     }
 }

@@ -8,8 +8,10 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <exception>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #if defined(__x86_64__)
@@ -58,6 +60,8 @@ struct ThreadPool::Impl {
     alignas(64) std::atomic<uint32_t> warmSerial{0};
     alignas(64) std::atomic<int> sleepers{0};
     std::atomic<bool> stop{false};
+    std::atomic<bool> threw{false};  // a chunk of the region; `thrown` is read when all are done
+    std::exception_ptr thrown;
 
     std::mutex mutex;  // only for sleeping
     std::condition_variable wake;
@@ -68,6 +72,7 @@ struct ThreadPool::Impl {
     int64_t nextCut(int64_t from, int64_t items, int64_t grain) const;
     void cut(int64_t items, int64_t grain);
     bool runOne(int thread);
+    void runChunk(int thread, size_t index);
     bool idle(uint64_t seen) const { return ticket.load(std::memory_order_acquire) >> 32 == seen; }
     bool awaitWork(int thread, uint64_t seen, uint32_t& fetched) const;
     void work(int thread);
@@ -99,12 +104,20 @@ bool ThreadPool::Impl::runOne(int thread) {
                                           std::memory_order_acquire)) {
             continue;
         }
-        const size_t index = uint32_t(t);
-        (*body)(thread, bounds[index], bounds[index + 1]);
-        done.fetch_add(1, std::memory_order_release);
+        runChunk(thread, uint32_t(t));
         return true;
     }
     return false;
+}
+
+// What it throws, the first of the region, goes to the caller when all chunks are done.
+void ThreadPool::Impl::runChunk(int thread, size_t index) {
+    try {
+        (*body)(thread, bounds[index], bounds[index + 1]);
+    } catch (...) {
+        if (!threw.exchange(true, std::memory_order_relaxed)) thrown = std::current_exception();
+    }
+    done.fetch_add(1, std::memory_order_release);
 }
 
 // Prefetches never fault, so a stream may end or be gone.
@@ -157,11 +170,17 @@ void ThreadPool::Impl::work(int thread) {
 void ThreadPool::Impl::start(int threads) {
     stop.store(false);
     streams = std::make_unique<std::atomic<const std::byte*>[]>(size_t(threads));
-    for (int i = 1; i < threads; ++i) {
-        workers.emplace_back([this, i] {
-            pthread_setname_np(pthread_self(), ("compute-" + std::to_string(i)).c_str());
-            work(i);
-        });
+    workers.reserve(size_t(threads));
+    try {
+        for (int i = 1; i < threads; ++i) {
+            workers.emplace_back([this, i] {
+                pthread_setname_np(pthread_self(), ("compute-" + std::to_string(i)).c_str());
+                work(i);
+            });
+        }
+    } catch (...) {  // none may be left running
+        join();
+        throw;
     }
 }
 
@@ -258,8 +277,7 @@ void ThreadPool::parallelForIndexed(int64_t items, int64_t grain, const IndexedB
         { std::lock_guard lock(m.mutex); }  // a worker between its check and its wait
         m.wake.notify_all();
     }
-    body(0, 0, m.bounds[1]);
-    m.done.fetch_add(1, std::memory_order_release);
+    m.runChunk(0, 0);
     while (m.runOne(0)) {
     }
     for (int spins = 0; m.done.load(std::memory_order_acquire) != chunks; ++spins) {
@@ -268,6 +286,9 @@ void ThreadPool::parallelForIndexed(int64_t items, int64_t grain, const IndexedB
         } else {
             std::this_thread::yield();  // the worker was preempted: let it run
         }
+    }
+    if (m.threw.exchange(false, std::memory_order_relaxed)) {
+        std::rethrow_exception(std::exchange(m.thrown, nullptr));
     }
 }
 

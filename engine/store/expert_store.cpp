@@ -41,6 +41,10 @@ StoreCore::StoreCore(StoreShape shape, const StoreOptions& options, Telemetry* t
     m_capacity = size * moeLayers();
     m_policy = makePolicy(m_policyKind, int64_t(m_entries.size()), m_capacity);
     m_lookups.resize(m_entries.size());
+    for (std::vector<uint32_t>* keys : {&m_pending, &m_needSlot, &m_demand, &m_landed})
+        keys->reserve(m_entries.size());
+    m_ready.reserve(m_entries.size());
+    for (std::vector<uint32_t>& hints : m_hints) hints.reserve(size_t(experts()));
     endPause();
     sched_getaffinity(0, sizeof m_allowedCores, &m_allowedCores);
     m_link.setRate(std::max<int64_t>(0, options.linkLimit) * 1'000'000, m_parts.clock->now());

@@ -8,6 +8,7 @@
 // the rate changes while transfers are under way. Not thread-safe.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -17,6 +18,7 @@ class LinkLimiter {
 public:
     using Transfer = uint32_t;
 
+    LinkLimiter() { m_entries.reserve(kMostTransfers); }  // none is half begun for want of memory
     // 0: no limit, everything under way is over at once.
     void setRate(int64_t bytesPerSecond, uint64_t now);
     int64_t rate() const { return m_rate; }
@@ -40,6 +42,7 @@ private:
         bool demand;
         Units left;
     };
+    static constexpr size_t kMostTransfers = 256;  // reads in flight
     void advance(uint64_t now);
     void insert(const Entry& entry);
 

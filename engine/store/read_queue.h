@@ -7,7 +7,6 @@
 #pragma once
 
 #include <condition_variable>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -56,10 +55,17 @@ private:
     Status m_status;
 };
 
+// So short that it allocates nothing: there was no memory for a read or for what was wrong with it.
+inline Status outOfMemory() {
+    return {Code::OutOfMemory, "out of memory"};
+}
+
 class ReadQueue {
 public:
     using Done = std::function<void(uint32_t key, const ReadOutcome&)>;
     virtual ~ReadQueue() = default;
+    // Room for the reads of all who may ask at once.
+    static constexpr size_t kMostReads = 256;
 
     // Once, before anything else. `shape` and `clock` outlive the queue.
     virtual Status start(const StoreShape& shape, Clock& clock, int64_t depth, Done done) = 0;
@@ -101,7 +107,7 @@ private:
     Done m_done;
     std::mutex m_mutex;  // guards the following
     std::condition_variable m_cv;
-    std::deque<RecordRead> m_submitted;
+    std::vector<RecordRead> m_submitted;
     bool m_stopping = false;
     std::vector<std::thread> m_threads;  // of start(), setDepth() and stop(): one at a time
 };
@@ -135,7 +141,9 @@ private:
     };
     void enqueue(const RecordRead& read, Waiter* waiter);
     void loop();
+    void begin(Operation& operation, std::vector<Ring::Read>& reads);
     void land(const Ring::Landed& landed);
+    void end(const Operation& operation, const ReadOutcome& outcome);
     Ring::Read request(uint64_t tag);
     int bufferOf(std::span<std::byte> memory);
     void unregister(std::byte* memory);

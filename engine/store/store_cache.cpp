@@ -175,9 +175,7 @@ Result<const std::byte*> StoreCore::wait(const Ticket& ticket, uint32_t& key,
         if (e.fresh) m_stats.freshStallNs += waited;
     }
     if (e.state != State::Resident) {
-        Status status = e.state == State::Failed
-                            ? m_errors[key]
-                            : Status(Code::Cancelled, "the wait for an expert was cancelled");
+        const Status status = errorOf(key);
         endTicket(key);
         unlockAndFree(lock);
         return status;
@@ -185,6 +183,17 @@ Result<const std::byte*> StoreCore::wait(const Ticket& ticket, uint32_t& key,
     --e.tickets;
     ++e.pins;
     return static_cast<const std::byte*>(e.memory);
+}
+
+// Why a wait ended without the record.
+Status StoreCore::errorOf(uint32_t key) const {
+    try {
+        if (m_entries[key].state != State::Failed)
+            return {Code::Cancelled, "the wait for an expert was cancelled"};
+        if (const auto error = m_errors.find(key); error != m_errors.end()) return error->second;
+    } catch (const std::bad_alloc&) {
+    }
+    return {Code::OutOfMemory, "out of memory"};  // so short that it allocates nothing
 }
 
 void StoreCore::wakeWaiters() {
@@ -234,9 +243,13 @@ StoreCore::Slot StoreCore::newSlot() {
     if (std::byte* const memory = readySlot()) return {memory, false};
     std::byte* const memory = m_parts.memory->allocate(m_slotBytes);
     if (memory != nullptr) {
-        ++m_used;
-        placeNew(memory);
-        return {memory, true};
+        try {
+            placeNew(memory);
+            ++m_used;
+            return {memory, true};
+        } catch (const std::bad_alloc&) {
+            m_parts.memory->free(memory, m_slotBytes);
+        }
     }
     const int64_t wanted = m_capacity / std::max<int64_t>(1, moeLayers());
     if (m_used < m_capacity) {
@@ -398,7 +411,10 @@ void StoreCore::forceSlot(uint32_t key) {
 
 void StoreCore::fail(uint32_t key, Status status) {
     setState(key, State::Failed);
-    m_errors[key] = std::move(status);
+    try {
+        m_errors[key] = std::move(status);
+    } catch (const std::bad_alloc&) {  // wait() finds none
+    }
     if (m_doneWaiters > 0) m_doneCv.notify_all();
 }
 
@@ -415,7 +431,17 @@ void StoreCore::giveBack(std::byte* memory) {
     const auto slot = m_placed.find(memory);
     if (slot->second != m_placeSerial) --m_misplaced;
     m_placed.erase(slot);
-    m_freed.push_back(memory);
+    freeLater(memory);
+}
+
+// Unmapped after unlocking.
+void StoreCore::freeLater(std::byte* memory) {
+    try {
+        m_freed.push_back(memory);
+    } catch (const std::bad_alloc&) {  // or at once
+        m_parts.queue->forget(memory);
+        m_parts.memory->free(memory, m_slotBytes);
+    }
 }
 
 void StoreCore::unlockAndFree(Lock& lock) {

@@ -15,7 +15,6 @@
 #include <array>
 #include <atomic>
 #include <condition_variable>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -163,10 +162,12 @@ private:
     void forceSlot(uint32_t key);                // for a waiting thread, when nothing is evictable
     int64_t stealable(uint32_t key) const;
     void fail(uint32_t key, Status status);
+    Status errorOf(uint32_t key) const;
     void endTicket(uint32_t key);
     void trim(int64_t most);           // evicts down to capacity
     void giveBack(std::byte* memory);  // a slot, to be unmapped after unlocking
-    void unlockAndFree(Lock& lock);    // unmaps what trim() let go
+    void freeLater(std::byte* memory);
+    void unlockAndFree(Lock& lock);  // unmaps what trim() let go
     KnobState sizeState() const;
 
     // store_memory.cpp. REQUIRES the lock, but startMemoryThread().
@@ -179,7 +180,7 @@ private:
     void dropReady(int64_t keep);
     std::byte* readySlot();  // now in use; nullptr: none is ready
     bool reuseFirst(uint32_t coldest) const;
-    int64_t coldestSlot() const;  // whose slot may be taken; -1: none
+    int64_t coldestSlot() const;                     // whose slot may be taken; -1: none
     void measureRead(const Entry& e, uint64_t now);  // a demand read has ended
 
     // store_placement.cpp
@@ -237,11 +238,11 @@ private:
     std::unordered_map<uint32_t, Status> m_errors;
     std::vector<std::byte*> m_freed;  // to unmap after unlocking
 
-    int64_t m_capacity = 0;       // slots allowed
-    int64_t m_used = 0;           // slots taken; those in m_ready come on top
-    int64_t m_requestedSize = 0;  // experts per layer
-    std::string m_sizeReason;     // why the capacity is less than requested
-    const bool m_prepares;        // slots ahead of need
+    int64_t m_capacity = 0;           // slots allowed
+    int64_t m_used = 0;               // slots taken; those in m_ready come on top
+    int64_t m_requestedSize = 0;      // experts per layer
+    std::string m_sizeReason;         // why the capacity is less than requested
+    const bool m_prepares;            // slots ahead of need
     std::vector<std::byte*> m_ready;  // prepared and not in use
     int64_t m_preparing = 0;          // 1: one is being prepared
     bool m_memoryFull = false;        // no more can be prepared
@@ -251,7 +252,7 @@ private:
     int64_t m_preparedNow = 0;        // slots in the phase
     int64_t m_touchNs = 0;            // mean time that preparing a slot takes
     int64_t m_readNs = 0;             // ... and a demand read into touched memory
-    uint64_t m_tickets = 0;       // given out, to order them
+    uint64_t m_tickets = 0;           // given out, to order them
 
     int64_t m_layer = -1;                        // requested last
     std::vector<uint32_t> m_epochs;              // (MoE layers) requests so far
@@ -263,8 +264,9 @@ private:
     std::vector<uint32_t> m_warm;     // still to be read ahead of need, hottest last
     bool m_warming = false;
 
-    std::deque<uint32_t> m_needSlot;      // in ticket order
-    std::deque<uint32_t> m_demand;        // Queued
+    // These have room for every record from the start: nothing is half done for want of memory.
+    std::vector<uint32_t> m_needSlot;     // in ticket order
+    std::vector<uint32_t> m_demand;       // Queued
     std::vector<uint32_t> m_landed;       // read, waiting for the link; in order of arrival
     uint64_t m_lanes = 0;                 // bits: demand reads begun and not ended
     std::vector<EventRing*> m_laneRings;  // (depth so far) one lane per read in flight
@@ -304,8 +306,8 @@ private:
     int64_t m_doneWaiters = 0;
 
     std::condition_variable m_memoryCv;  // slots are to be prepared
-    std::condition_variable m_moverCv;  // the slots' place changed
-    cpu_set_t m_allowedCores{};         // of this process
+    std::condition_variable m_moverCv;   // the slots' place changed
+    cpu_set_t m_allowedCores{};          // of this process
     std::thread m_linkThread, m_memoryThread, m_moverThread, m_warmThread;
     EventRing* m_warmRing = nullptr;
     std::vector<Worker> m_workers;  // (kMaxPrefetchThreads)

@@ -69,7 +69,13 @@ void StoreCore::memoryLoop() {
             continue;
         }
         if (m_prepareFromNs == 0) m_prepareFromNs = from;
-        prepareSlot(lock);
+        try {
+            prepareSlot(lock);
+        } catch (const std::bad_alloc&) {
+            if (!lock.owns_lock()) lock.lock();
+            m_preparing = 0;
+            m_memoryFull = true;
+        }
         const uint64_t now = m_parts.clock->now();
         m_restUntilNs = now + kRests * (now - from);
     }
@@ -82,7 +88,10 @@ void StoreCore::prepareSlot(Lock& lock) {
     m_preparing = 1;
     lock.unlock();
     const uint64_t from = m_parts.clock->now();
-    std::byte* const memory = m_parts.memory->allocate(m_slotBytes);
+    const auto release = [this](std::byte* slot) { m_parts.memory->free(slot, m_slotBytes); };
+    std::unique_ptr<std::byte, decltype(release)> slot(m_parts.memory->allocate(m_slotBytes),
+                                                       release);
+    std::byte* const memory = slot.get();
     std::string refusal;
     bool wanted = true, whole = memory != nullptr;
     if (whole && place.mode != NumaMode::Off) {
@@ -102,7 +111,7 @@ void StoreCore::prepareSlot(Lock& lock) {
     if (!refusal.empty()) m_numaReason = refusal;
     if (memory != nullptr && whole && serial == m_placeSerial && slotsToPrepare() > 0) {
         m_placed[memory] = serial;
-        m_ready.push_back(memory);
+        m_ready.push_back(slot.release());
         ++m_stats.slotsPrepared;
         m_stats.prepareNs += uint64_t(took);
         ++m_preparedNow;
@@ -110,9 +119,8 @@ void StoreCore::prepareSlot(Lock& lock) {
         return;
     }
     m_memoryFull = !whole && wanted;  // what is there must do until the size is set anew
-    if (memory == nullptr) return;
     lock.unlock();
-    m_parts.memory->free(memory, m_slotBytes);
+    slot.reset();
     lock.lock();
 }
 
@@ -120,16 +128,21 @@ void StoreCore::prepareSlot(Lock& lock) {
 void StoreCore::tellPrepared() {
     if (m_prepareFromNs == 0) return;
     const uint64_t now = m_parts.clock->now();
-    const std::string text = "memory for " + formatCount(m_preparedNow) + " experts (" +
-                             formatGiB(double(m_preparedNow * m_slotBytes)) + ") prepared in " +
-                             formatFixed(double(now - m_prepareFromNs) * 1e-9, 1) + " s";
-    m_prepareFromNs = 0;
-    if (std::exchange(m_preparedNow, 0) == 0 || m_ring == nullptr) return;
+    const double seconds = double(now - std::exchange(m_prepareFromNs, 0)) * 1e-9;
+    const int64_t slots = std::exchange(m_preparedNow, 0);
+    if (slots == 0 || m_ring == nullptr) return;
     Event event{};
     event.type = EventType::Note;
     event.timeNs = now;
     event.note = {};
-    text.copy(event.note.text, sizeof event.note.text - 1);
+    try {
+        const std::string text = "memory for " + formatCount(slots) + " experts (" +
+                                 formatGiB(double(slots * m_slotBytes)) + ") prepared in " +
+                                 formatFixed(seconds, 1) + " s";
+        text.copy(event.note.text, sizeof event.note.text - 1);
+    } catch (const std::bad_alloc&) {  // then it is not told
+        return;
+    }
     m_ring->write(event);
 }
 
@@ -139,7 +152,7 @@ void StoreCore::dropReady(int64_t keep) {
         std::byte* const memory = m_ready.back();
         m_ready.pop_back();
         m_placed.erase(memory);
-        m_freed.push_back(memory);
+        freeLater(memory);
     }
 }
 

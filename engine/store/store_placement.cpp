@@ -109,7 +109,13 @@ void StoreCore::moverLoop() {
         ++e.pins;
         lock.unlock();
         m_parts.queue->keepMovable(memory, true);
-        const auto moved = m_parts.numa->place({memory, size_t(m_slotBytes)}, place);
+        const auto moved = [&]() -> Result<bool> {
+            try {
+                return m_parts.numa->place({memory, size_t(m_slotBytes)}, place);
+            } catch (const std::bad_alloc&) {  // later
+                return false;
+            }
+        }();
         const bool done = !moved.ok() || *moved || rounds == kMoveRounds;
         if (done) m_parts.queue->keepMovable(memory, false);
         lock.lock();

@@ -257,7 +257,11 @@ void StoreCore::judge(bool bad, uint64_t savedNs) {
     m_judgedBad += bad;
     m_savedNs += int64_t(savedNs);
     if (m_judged < m_window) return;
-    m_backOff = verdict();
+    try {
+        m_backOff = verdict();
+    } catch (const std::bad_alloc&) {  // judged at the next outcome
+        return;
+    }
     if (m_backOff.empty()) {
         m_window = kWindow;
         m_nextPause = kFirstPause;

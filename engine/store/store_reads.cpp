@@ -35,7 +35,7 @@ Status StoreCore::openLanes(int64_t depth) {
 void StoreCore::startReads() {
     while (!m_demand.empty() && std::popcount(m_lanes) < m_ioDepth && !m_stopping) {
         const uint32_t key = m_demand.front();
-        m_demand.pop_front();
+        m_demand.erase(m_demand.begin());
         Entry& e = m_entries[key];
         e.demanded = true;
         e.leads = m_demandReading == 0;
@@ -176,7 +176,7 @@ void StoreCore::loseRecord(uint32_t key, const Status& status) {
         e.retried = true;
         e.reason = LoadReason::Demand;
         setState(key, State::Queued);
-        m_demand.push_front(key);
+        m_demand.insert(m_demand.begin(), key);
         return;
     }
     dropSlot(key);

@@ -52,6 +52,7 @@ Status ThreadQueue::start(const StoreShape& shape, Clock& clock, int64_t depth, 
     m_shape = &shape;
     m_clock = &clock;
     m_done = std::move(done);
+    m_submitted.reserve(kMostReads);
     return setDepth(depth);
 }
 
@@ -84,7 +85,7 @@ void ThreadQueue::loop(int index) {
             m_cv.wait(lock, [&] { return m_stopping || !m_submitted.empty(); });
             if (m_stopping) return;
             next = m_submitted.front();
-            m_submitted.pop_front();
+            m_submitted.erase(m_submitted.begin());
         }
         m_done(next.key, read(next));
     }
@@ -93,10 +94,14 @@ void ThreadQueue::loop(int index) {
 ReadOutcome ThreadQueue::read(const RecordRead& read) {
     const uint64_t begin = m_clock->now();
     RecordCursor cursor(*m_shape, read);
-    while (
-        !cursor.take(m_reader->readAt(read.moeLayer, cursor.offset(), cursor.rest(), read.mode))) {
+    try {
+        while (!cursor.take(
+            m_reader->readAt(read.moeLayer, cursor.offset(), cursor.rest(), read.mode))) {
+        }
+        return {cursor.status(), begin};
+    } catch (const std::bad_alloc&) {
+        return {outOfMemory(), begin};
     }
-    return {cursor.status(), begin};
 }
 
 void ThreadQueue::stop() {

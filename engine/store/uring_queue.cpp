@@ -29,6 +29,8 @@ Status UringQueue::start(const StoreShape& shape, Clock& clock, int64_t /*depth*
     m_shape = &shape;
     m_clock = &clock;
     m_done = std::move(done);
+    m_submitted.reserve(kMostReads);
+    m_again.reserve(kMostReads);
     try {
         m_thread = std::thread([this] { loop(); });
     } catch (const std::system_error& error) {
@@ -56,7 +58,7 @@ ReadOutcome UringQueue::read(const RecordRead& read) {
     enqueue(read, &waiter);
     std::unique_lock lock(m_mutex);
     m_cv.wait(lock, [&] { return waiter.done; });
-    return waiter.outcome;
+    return std::move(waiter.outcome);
 }
 
 void UringQueue::loop() {
@@ -64,6 +66,9 @@ void UringQueue::loop() {
     std::vector<Operation> fresh;
     std::vector<Ring::Read> reads;
     std::vector<Ring::Landed> landed;
+    fresh.reserve(kMostReads);
+    reads.reserve(kMostReads);
+    landed.reserve(kMostReads);
     for (;;) {
         bool stopping = false;
         {
@@ -76,9 +81,7 @@ void UringQueue::loop() {
         m_again.clear();
         for (Operation& operation : fresh) {
             if (stopping && operation.waiter == nullptr) continue;
-            operation.submittedNs = m_clock->now();
-            m_flying.emplace(m_nextTag, std::move(operation));
-            reads.push_back(request(m_nextTag++));
+            begin(operation, reads);
         }
         fresh.clear();
         m_ring->submit(reads);
@@ -87,6 +90,17 @@ void UringQueue::loop() {
         m_ring->wait(landed);
         for (const Ring::Landed& one : landed) land(one);
     }
+}
+
+void UringQueue::begin(Operation& operation, std::vector<Ring::Read>& reads) {
+    operation.submittedNs = m_clock->now();
+    try {
+        m_flying.emplace(m_nextTag, operation);
+    } catch (const std::bad_alloc&) {
+        end(operation, {outOfMemory(), operation.submittedNs});
+        return;
+    }
+    reads.push_back(request(m_nextTag++));
 }
 
 Ring::Read UringQueue::request(uint64_t tag) {
@@ -99,20 +113,32 @@ Ring::Read UringQueue::request(uint64_t tag) {
 void UringQueue::land(const Ring::Landed& landed) {
     const auto it = m_flying.find(landed.tag);
     const bool again = landed.result == -EINTR || landed.result == -EAGAIN;
-    if (again || !it->second.cursor.take(landed.result)) {
-        m_again.push_back(landed.tag);
-        return;
+    ReadOutcome outcome{{}, it->second.submittedNs};
+    try {
+        if (again || !it->second.cursor.take(landed.result)) {
+            m_again.push_back(landed.tag);
+            return;
+        }
+        outcome.status = it->second.cursor.status();
+    } catch (const std::bad_alloc&) {
+        outcome.status = outOfMemory();
     }
-    Waiter* const waiter = it->second.waiter;
-    const uint32_t key = it->second.cursor.read().key;
-    ReadOutcome outcome{it->second.cursor.status(), it->second.submittedNs};
-    m_flying.erase(it);
+    const auto flying = m_flying.extract(it);
+    end(flying.mapped(), outcome);
+}
+
+void UringQueue::end(const Operation& operation, const ReadOutcome& outcome) {
+    Waiter* const waiter = operation.waiter;
     if (waiter == nullptr) {
-        m_done(key, outcome);
+        m_done(operation.cursor.read().key, outcome);
         return;
     }
     std::lock_guard lock(m_mutex);
-    waiter->outcome = std::move(outcome);
+    try {
+        waiter->outcome = outcome;
+    } catch (const std::bad_alloc&) {
+        waiter->outcome = {outOfMemory(), outcome.submittedNs};
+    }
     waiter->done = true;
     m_cv.notify_all();
 }
@@ -126,12 +152,17 @@ int UringQueue::bufferOf(std::span<std::byte> memory) {
         if (!m_refusal.empty() || m_movable.contains(memory.data())) return -1;
     }
     const int index = m_ring->addBuffer(memory);
-    std::lock_guard lock(m_mutex);
-    if (index >= 0)
-        m_buffers.emplace(memory.data(), index);
-    else
-        m_refusal = refusalText(-index);
-    return std::max(index, -1);
+    try {
+        std::lock_guard lock(m_mutex);
+        if (index >= 0)
+            m_buffers.emplace(memory.data(), index);
+        else
+            m_refusal = refusalText(-index);
+        return std::max(index, -1);
+    } catch (const std::bad_alloc&) {  // read unregistered
+        if (index >= 0) m_ring->removeBuffer(index);
+        return -1;
+    }
 }
 
 void UringQueue::forget(std::byte* memory) {

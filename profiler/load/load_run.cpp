@@ -31,9 +31,10 @@ public:
     LoadReport run() {
         int64_t senders = m_options.rate > 0 ? kSenders : m_options.users;
         if (m_options.requests > 0) senders = std::min(senders, m_options.requests);
-        std::vector<std::thread> threads;
-        for (int64_t i = 0; i < senders; ++i) threads.emplace_back([this] { send(); });
-        for (std::thread& t : threads) t.join();
+        {
+            std::vector<std::jthread> threads;  // joined also when one cannot be started
+            for (int64_t i = 0; i < senders; ++i) threads.emplace_back([this] { send(); });
+        }
         std::sort(m_report.samples.begin(), m_report.samples.end(),
                   [](const LoadSample& a, const LoadSample& b) { return a.index < b.index; });
         return std::move(m_report);
@@ -46,7 +47,13 @@ private:
             if (!sleepUntil(sample.arrivalS)) return;
             sample.sentS = secondsSince(monotonicNs());
             const LoadPrompt& prompt = m_prompts[size_t(sample.index) % m_prompts.size()];
-            add(sample, m_target.ask(prompt, m_cancel));
+            LoadReply reply;
+            try {
+                reply = m_target.ask(prompt, m_cancel);
+            } catch (const std::bad_alloc&) {
+                reply.error = "out of memory";
+            }
+            add(sample, reply);
         }
     }
 

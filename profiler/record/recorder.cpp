@@ -150,6 +150,16 @@ struct Recorder::Impl {
         return {};
     }
 
+    // What was drained without memory is lost; the next may be not.
+    template <typename Body>
+    void guarded(const Body& body) {
+        try {
+            body();
+        } catch (const std::bad_alloc&) {
+            fileStatus = {Code::OutOfMemory, "out of memory"};
+        }
+    }
+
     void run() {
         pthread_setname_np(pthread_self(), "recorder");
         std::unique_lock lock(wakeMutex);
@@ -160,7 +170,7 @@ struct Recorder::Impl {
             lock.unlock();
             {
                 std::lock_guard guard(work);
-                drain();
+                guarded([this] { drain(); });
                 cpuNs = threadCpuNs();
                 quietFor = events.empty() ? quietFor + busy.count() : 0;
             }
@@ -239,11 +249,12 @@ Status Recorder::finish() {
     m_impl->wake.notify_all();
     m_impl->thread.join();
     std::lock_guard lock(m_impl->work);
-    m_impl->drain(true);
-    if (m_impl->writer) {
+    m_impl->guarded([this] {
+        m_impl->drain(true);
+        if (!m_impl->writer) return;
         m_impl->fileStatus = m_impl->writer->finish();
         m_impl->writer.reset();
-    }
+    });
     return m_impl->fileStatus;
 }
 

@@ -31,7 +31,12 @@ void Job::start() {
             m_latest = p;
             m_fresh = true;
         };
-        Status status = m_work(progress, &m_cancel);
+        Status status;
+        try {
+            status = m_work(progress, &m_cancel);
+        } catch (const std::bad_alloc&) {
+            status = {Code::OutOfMemory, "not enough memory", "Close other programs and try again"};
+        }
         {
             const std::lock_guard lock(m_mutex);
             m_status = std::move(status);

@@ -2,6 +2,7 @@
 // One thread that does short tasks in order: tokenising a chat, saving it, closing an engine.
 #pragma once
 
+#include <QtGlobal>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -46,7 +47,11 @@ private:
             std::function<void()> task = std::move(m_tasks.front());
             m_tasks.pop_front();
             lock.unlock();
-            task();
+            try {
+                task();
+            } catch (const std::bad_alloc&) {
+                qWarning("A task was given up: not enough memory");
+            }
             task = nullptr;                       // what it captured goes on this thread
             lock.lock();
         }
