@@ -34,7 +34,7 @@ void openLink(const QString& address) {
 
 ChatPanel::ChatPanel(ChatStore* store, ViewState* view, QWidget* window, QWidget* parent)
     : QWidget(parent), m_store(store), m_viewState(view), m_chat(Conversation::create()),
-      m_settings(ChatSettings::load()), m_head(new ChatHead), m_find(new FindBar),
+      m_settings(ChatSettings::load({})), m_head(new ChatHead), m_find(new FindBar),
       m_view(new ChatView), m_readout(new Readout), m_composer(new Composer),
       m_sampling(new SamplingPanel(window)), m_prompt(new PromptSheet(window)),
       m_pill(new Button("", Button::Kind::Default, Button::Size::Dense, this)) {
@@ -93,7 +93,7 @@ void ChatPanel::connectParts() {
     connect(m_composer, &Composer::samplingWanted, this, &ChatPanel::openSampling);
     connect(m_sampling, &SamplingPanel::changed, this, [this] {
         m_settings = m_sampling->settings();
-        m_settings.store();
+        m_settings.store(m_sampling->defaults());
         m_composer->setSummary(m_settings.summary());
         showContext();
     });
@@ -159,11 +159,9 @@ void ChatPanel::setSource(SessionSource* source) {
     if (model) beginSession(model->name);
     m_composer->setModelName(model ? model->name : QString());
     ChatSettings defaults;
-    if (model && model->sampling.temperature > 0) {
-        defaults.sampling.temperature = model->sampling.temperature;
-        defaults.sampling.topK = model->sampling.topK;
-        defaults.sampling.topP = model->sampling.topP;
-    }
+    if (model) defaults.sampling = model->sampling;
+    m_settings = ChatSettings::load(defaults);
+    m_composer->setSummary(m_settings.summary());
     m_sampling->setSettings(m_settings, defaults);
     m_sampling->setContextLength(model ? model->contextLength : 0);
     refreshAvailability();

@@ -31,7 +31,7 @@ QString ChatPanel::renderedPrompt() const {
     const QString draft = m_composer->text().trimmed();
     if (!draft.isEmpty()) messages.push_back({{"role", "user"}, {"content", draft.toStdString()}});
     if (messages.empty()) return "The chat is empty.";
-    const auto prompt = m_source->renderChat(messages);
+    const auto prompt = m_source->renderChat(messages, m_settings.templateVariables());
     return prompt ? str(*prompt) : str(prompt.status().text());
 }
 

@@ -13,6 +13,8 @@
 #include "app/workbench/pages/page_parts.h"
 #include "app/workbench/session/settings.h"
 #include "app/workbench/widgets/controls.h"
+#include "engine/text/chat_template.h"
+#include "engine/text/template_args.h"
 
 namespace colibri::ui {
 namespace {
@@ -53,6 +55,7 @@ QString ChatSettings::options() const {
         text += " --repetition-penalty " + trimmed(sampling.repetitionPenalty);
     text += QString(" --max-tokens %1").arg(maxTokens);
     for (const QString& stop : stops) text += " --stop " + shellQuoted(stop);
+    for (const QString& arg : templateArgs) text += " --template-arg " + shellQuoted(arg);
     return text;
 }
 
@@ -62,8 +65,8 @@ Sampling ChatSettings::drawn() const {
     return next;
 }
 
-ChatSettings ChatSettings::load() {
-    ChatSettings s;
+ChatSettings ChatSettings::load(const ChatSettings& defaults) {
+    ChatSettings s = defaults;
     QSettings& store = settings();
     store.beginGroup("sampling");
     s.sampling.temperature = store.value("temperature", s.sampling.temperature).toFloat();
@@ -73,27 +76,43 @@ ChatSettings ChatSettings::load() {
     s.sampling.repetitionPenalty = store.value("repetition", s.sampling.repetitionPenalty).toFloat();
     s.sampling.seed = store.value("seed", qulonglong(s.sampling.seed)).toULongLong();
     s.maxTokens = store.value("max_tokens", s.maxTokens).toInt();
-    s.stops = store.value("stops").toStringList();
-    s.randomSeed = store.value("random_seed").toBool();
-    s.overflow = Overflow(std::clamp(store.value("overflow").toInt(), 0, int(Overflow::CutMiddle)));
+    s.stops = store.value("stops", s.stops).toStringList();
+    s.templateArgs = store.value("template_args", s.templateArgs).toStringList();
+    s.randomSeed = store.value("random_seed", s.randomSeed).toBool();
+    s.overflow = Overflow(std::clamp(store.value("overflow", int(s.overflow)).toInt(), 0, int(Overflow::CutMiddle)));
     store.endGroup();
     return s;
 }
 
-void ChatSettings::store() const {
+void ChatSettings::store(const ChatSettings& defaults) const {
     QSettings& store = settings();
     store.beginGroup("sampling");
-    store.setValue("temperature", sampling.temperature);
-    store.setValue("top_k", sampling.topK);
-    store.setValue("top_p", sampling.topP);
-    store.setValue("min_p", sampling.minP);
-    store.setValue("repetition", sampling.repetitionPenalty);
-    store.setValue("seed", qulonglong(sampling.seed));
-    store.setValue("max_tokens", maxTokens);
-    store.setValue("stops", stops);
-    store.setValue("random_seed", randomSeed);
-    store.setValue("overflow", int(overflow));
+    const auto keep = [&](const char* key, const auto& value, const auto& standard) {
+        if (value == standard) {
+            store.remove(key);
+        } else {
+            store.setValue(key, value);
+        }
+    };
+    const Sampling& d = defaults.sampling;
+    keep("temperature", sampling.temperature, d.temperature);
+    keep("top_k", sampling.topK, d.topK);
+    keep("top_p", sampling.topP, d.topP);
+    keep("min_p", sampling.minP, d.minP);
+    keep("repetition", sampling.repetitionPenalty, d.repetitionPenalty);
+    keep("seed", qulonglong(sampling.seed), qulonglong(d.seed));
+    keep("max_tokens", maxTokens, defaults.maxTokens);
+    keep("stops", stops, defaults.stops);
+    keep("template_args", templateArgs, defaults.templateArgs);
+    keep("random_seed", randomSeed, defaults.randomSeed);
+    keep("overflow", int(overflow), int(defaults.overflow));
     store.endGroup();
+}
+
+nlohmann::ordered_json ChatSettings::templateVariables() const {
+    nlohmann::ordered_json out;
+    for (const QString& arg : templateArgs) (void)addTemplateArg(arg.toStdString(), out);
+    return out;
 }
 
 SamplingPanel::SamplingPanel(QWidget* window) : Popover(window), m_content(new QWidget) {
@@ -151,6 +170,18 @@ SamplingPanel::SamplingPanel(QWidget* window) : Popover(window), m_content(new Q
     connect(m_random, &QCheckBox::toggled, this, &SamplingPanel::read);
     connect(m_overflow, &Segment::chosen, this, &SamplingPanel::read);
     connect(m_stops, &QLineEdit::editingFinished, this, &SamplingPanel::read);
+    column->addWidget(new QLabel("Template arguments"));
+    m_templateArgs = new QLineEdit;
+    m_templateArgs->setPlaceholderText("none");
+    m_templateArgs->setAccessibleName("Template arguments, separated by vertical bars");
+    m_templateArgs->setToolTip("Variables of the model's chat template, with a bar between several:\n"
+                               "enable_thinking=false | reasoning_effort=\"high\"\n"
+                               "Templates pass over those that they do not know.");
+    m_templateNote = new Note;
+    m_templateNote->hide();
+    column->addWidget(m_templateArgs);
+    column->addWidget(m_templateNote);
+    connect(m_templateArgs, &QLineEdit::editingFinished, this, &SamplingPanel::readTemplateArgs);
     connect(reset, &QAbstractButton::clicked, this, [this] {
         show(m_defaults);
         read();
@@ -223,6 +254,8 @@ void SamplingPanel::show(const ChatSettings& settings) {
     QStringList stops;
     for (const QString& stop : settings.stops) stops << escaped(stop);
     m_stops->setText(stops.join('|'));
+    m_templateArgs->setText(settings.templateArgs.join(" | "));
+    m_templateNote->hide();
     m_showing = false;
 }
 
@@ -242,6 +275,26 @@ void SamplingPanel::read() {
     m_settings.stops.clear();
     for (const QString& stop : m_stops->text().split('|', Qt::SkipEmptyParts))
         m_settings.stops << unescaped(stop);
+    emit changed();
+}
+
+// Arguments that are not sound stay in the field, with the reason; those before stay in force.
+void SamplingPanel::readTemplateArgs() {
+    QStringList args;
+    nlohmann::ordered_json variables;
+    Status status;
+    for (const QString& part : m_templateArgs->text().split('|', Qt::SkipEmptyParts)) {
+        if (part.trimmed().isEmpty()) continue;
+        args << part.trimmed();
+        if (status.ok()) status = addTemplateArg(args.back().toStdString(), variables);
+    }
+    if (status.ok()) status = checkTemplateArgs(variables);
+    m_templateNote->setVisible(!status.ok());
+    if (!status.ok()) {
+        m_templateNote->setNote(QString::fromStdString(status.text()), "error", Tone::Error, Tone::Text1);
+        return;
+    }
+    m_settings.templateArgs = args;
     emit changed();
 }
 

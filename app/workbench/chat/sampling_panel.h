@@ -15,18 +15,21 @@ namespace colibri::ui {
 class Segment;
 
 struct ChatSettings {
-    Sampling sampling{0.7f, 0, 0.95f, 0, 1, 42};
-    int maxTokens = 512;
+    Sampling sampling = chatSampling({});
+    int maxTokens = kChatMaxTokens;
     QStringList stops;
     bool randomSeed = false;             // every reply draws a seed of its own
     Overflow overflow = Overflow::Stop;  // a chat that is longer than the context
+    QStringList templateArgs;            // each "name=JSON", sound
 
     Sampling drawn() const;              // with the seed of the next reply
     QString summary() const;             // "temp 0.7, top-p 0.95, seed 42"
     // The same for colibri chat: "--temperature 0.7 --top-p 0.95 --seed 42 --max-tokens 512".
     QString options() const;
-    static ChatSettings load();
-    void store() const;
+    // What the user has set; all else is as the model in use has it, and follows the next model.
+    static ChatSettings load(const ChatSettings& defaults);
+    void store(const ChatSettings& defaults) const;
+    nlohmann::ordered_json templateVariables() const;   // null: none
 };
 
 class SamplingPanel : public Popover {
@@ -37,11 +40,14 @@ public:
     void setContextLength(int64_t tokens);   // 0 = no model
     void setSettings(const ChatSettings& settings, const ChatSettings& defaults);
     const ChatSettings& settings() const { return m_settings; }
+    const ChatSettings& defaults() const { return m_defaults; }
     QSize sizeHint() const override;
     SliderRow* temperature() const { return m_temperature; }
     SliderRow* maxTokens() const { return m_maxTokens; }
     QCheckBox* randomSeed() const { return m_random; }
     Segment* overflow() const { return m_overflow; }
+    QLineEdit* templateArgs() const { return m_templateArgs; }
+    Note* templateNote() const { return m_templateNote; }
 
 signals:
     void changed();
@@ -50,6 +56,7 @@ private:
     SliderRow* addRow(const QString& label, const QString& unit, int scale, int decimals,
                       SliderRange range, const QString& note);
     void read();
+    void readTemplateArgs();
     void show(const ChatSettings& settings);
 
     ChatSettings m_settings, m_defaults;
@@ -57,7 +64,8 @@ private:
     SliderRow *m_temperature, *m_topK, *m_topP, *m_minP, *m_penalty, *m_seed, *m_maxTokens;
     QCheckBox* m_random;
     Segment* m_overflow;
-    QLineEdit* m_stops;
+    QLineEdit *m_stops, *m_templateArgs;
+    Note* m_templateNote;                // what is wrong with the arguments
     bool m_showing = false;
 };
 

@@ -50,9 +50,7 @@ ModelFacts factsOf(const Engine& engine) {
     for (int64_t layer = 0; layer < config.numLayers; ++layer) {
         if (config.moeLayer[size_t(layer)]) facts.layerIndex.push_back(int(layer));
     }
-    if (config.temperature >= 0) facts.sampling.temperature = config.temperature;
-    if (config.topP > 0) facts.sampling.topP = config.topP;
-    if (config.topKSampling >= 0) facts.sampling.topK = config.topKSampling;
+    facts.sampling = chatSampling(config);
     return facts;
 }
 
@@ -68,8 +66,10 @@ std::string textToContinue(const nlohmann::ordered_json& messages) {
     return text;
 }
 
-Result<std::vector<int32_t>> promptOf(const Engine& engine, const nlohmann::ordered_json& messages) {
-    if (engine.chatTemplate() || !engine.tokenizer()) return engine.encodeChat(messages);
+Result<std::vector<int32_t>> promptOf(const Engine& engine, const nlohmann::ordered_json& messages,
+                                      const nlohmann::ordered_json& templateArgs) {
+    if (engine.chatTemplate() || !engine.tokenizer())
+        return engine.encodeChat(messages, {.templateArgs = templateArgs});
     return engine.tokenizer()->encode(textToContinue(messages), {.special = false, .bos = true});
 }
 
@@ -376,7 +376,7 @@ std::shared_ptr<ChatRun> EngineHost::startChat(ChatRequest request) {
             return run->fail(Status(Code::Cancelled, "The request was cancelled"));
         }
         const auto encode = [&](const nlohmann::ordered_json& messages) {
-            return promptOf(*loaded->engine, messages);
+            return promptOf(*loaded->engine, messages, request.templateArgs);
         };
         const int64_t context = loaded->engine->contextLength();
         const Tokenizer* tokenizer = loaded->engine->tokenizer();
@@ -430,9 +430,10 @@ int EngineHost::countTokens(const QString& text) const {
     return int(m_loaded->engine->tokenizer()->encode(text.toStdString()).size());
 }
 
-Result<std::string> EngineHost::renderChat(const nlohmann::ordered_json& messages) const {
+Result<std::string> EngineHost::renderChat(const nlohmann::ordered_json& messages,
+                                           const nlohmann::ordered_json& templateArgs) const {
     if (!m_loaded) return Status(Code::InvalidArgument, "No model is loaded", "Open a model first");
-    const auto prompt = promptOf(*m_loaded->engine, messages);
+    const auto prompt = promptOf(*m_loaded->engine, messages, templateArgs);
     if (!prompt) return prompt.status();
     return m_loaded->engine->tokenizer()->decode(*prompt);
 }

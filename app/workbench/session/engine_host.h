@@ -65,7 +65,8 @@ public:
     std::shared_ptr<ChatRun> startChat(ChatRequest request) override;
     void cancelChat(const std::shared_ptr<ChatRun>& run) override;
     int countTokens(const QString& text) const override;
-    Result<std::string> renderChat(const nlohmann::ordered_json& messages) const override;
+    Result<std::string> renderChat(const nlohmann::ordered_json& messages,
+                                           const nlohmann::ordered_json& templateArgs) const override;
 
     // ---- kept between runs
     RecentList& recent() { return m_recent; }

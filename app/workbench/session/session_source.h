@@ -32,7 +32,7 @@ struct ModelFacts {
     int64_t experts = 0, moeLayers = 0, topK = 0;
     int64_t expertBytes = 0;      // of one expert
     std::vector<int> layerIndex;  // model layer of each MoE layer
-    Sampling sampling;            // the model's own defaults
+    Sampling sampling = chatSampling({});   // the model's defaults
 };
 
 struct MemoryNow {
@@ -48,6 +48,7 @@ struct ChatRequest {
     std::vector<std::string> stops;
     Overflow overflow = Overflow::Stop;        // what happens when the chat is longer than the context
     std::string replySoFar;                    // goes on with this reply to the last message; "" = a new one
+    nlohmann::ordered_json templateArgs;       // further variables of the chat template; null: none
 };
 
 // One reply on its way. The engine's threads fill it, the GUI's timer takes what is new.
@@ -114,7 +115,8 @@ public:
     virtual void cancelChat(const std::shared_ptr<ChatRun>& run) = 0;
     virtual int countTokens(const QString& text) const = 0;   // -1: unknown
     // What the model reads of a chat, as its template renders it. Errors: no model, no template.
-    virtual Result<std::string> renderChat(const nlohmann::ordered_json& messages) const = 0;
+    virtual Result<std::string> renderChat(const nlohmann::ordered_json& messages,
+                                           const nlohmann::ordered_json& templateArgs) const = 0;
 
 signals:
     void stateChanged();

@@ -288,7 +288,8 @@ std::shared_ptr<ChatRun> FakeSource::startChat(ChatRequest request) {
     return lastRun;
 }
 
-Result<std::string> FakeSource::renderChat(const nlohmann::ordered_json& messages) const {
+Result<std::string> FakeSource::renderChat(const nlohmann::ordered_json& messages,
+                                           const nlohmann::ordered_json&) const {
     std::string text;
     for (const auto& message : messages)
         text += "<|" + message["role"].get<std::string>() + "|>" + message["content"].get<std::string>() + "\n";

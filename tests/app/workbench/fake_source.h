@@ -56,7 +56,8 @@ public:
     int countTokens(const QString& text) const override {
         return text.size() > (64 << 10) ? -1 : int(text.size() / 4);   // as EngineHost
     }
-    Result<std::string> renderChat(const nlohmann::ordered_json& messages) const override;
+    Result<std::string> renderChat(const nlohmann::ordered_json& messages,
+                                           const nlohmann::ordered_json& templateArgs) const override;
     void setContextLength(int64_t tokens) { m_facts.contextLength = tokens; }
 
 private:

@@ -36,7 +36,7 @@ class TestChatReplies : public QObject, ChatRig {
 private slots:
     void init() {
         openRig();
-        ChatSettings().store();
+        ChatSettings().store({});
     }
     void cleanup() { closeRig(); }
 
@@ -186,7 +186,7 @@ private slots:
     void theChosenOverflowIsAskedForAndTold() {
         ChatSettings settings;
         settings.overflow = Overflow::DropOldest;
-        settings.store();
+        settings.store({});
         closeRig();
         openRig();
         m_source->setContextLength(160);

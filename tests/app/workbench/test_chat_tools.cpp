@@ -35,7 +35,7 @@ class TestChatTools : public QObject, ChatRig {
 private slots:
     void init() {
         openRig();
-        ChatSettings().store();
+        ChatSettings().store({});
     }
     void cleanup() { closeRig(); }
 

@@ -450,10 +450,50 @@ private slots:
         QTest::keyClicks(temperature->field(), "0");
         QTest::keyClick(temperature->field(), Qt::Key_Return);
         QVERIFY(m_chat->composer()->samplingButton()->text().startsWith("greedy"));
-        QCOMPARE(ChatSettings::load().sampling.temperature, 0.0f);
+        QCOMPARE(ChatSettings::load({}).sampling.temperature, 0.0f);
         ask("x");
         QCOMPARE(m_source->lastRequest.sampling.temperature, 0.0f);
-        ChatSettings().store();
+        ChatSettings().store({});
+    }
+
+    // What nobody has set is the model's own, with the next model too.
+    void samplingFollowsTheModel() {
+        ChatSettings model;
+        model.sampling.temperature = 0.3f;
+        model.sampling.topK = 20;
+        ChatSettings changed = model;
+        changed.sampling.topK = 5;
+        changed.store(model);
+        QCOMPARE(ChatSettings::load(model).sampling.temperature, 0.3f);
+        QCOMPARE(ChatSettings::load(model).sampling.topK, 5);
+        QCOMPARE(ChatSettings::load({}).sampling.temperature, chatSampling({}).temperature);
+        QCOMPARE(ChatSettings::load({}).sampling.topK, 5);
+        model.store(model);
+        QCOMPARE(ChatSettings::load(model).sampling.topK, 20);
+    }
+
+    void templateArgumentsReachTheRequest() {
+        m_chat->openSampling();
+        SamplingPanel* panel = m_chat->samplingPanel();
+        const auto type = [&](const char* text) {
+            panel->templateArgs()->setText(text);
+            QTest::keyClick(panel->templateArgs(), Qt::Key_Return);
+        };
+        type("enable_thinking=false | effort = \"low\"");
+        ask("x");
+        QCOMPARE(m_source->lastRequest.templateArgs.dump(),
+                 std::string("{\"enable_thinking\":false,\"effort\":\"low\"}"));
+        QVERIFY(m_chat->samplingPanel()->settings().options().contains("--template-arg enable_thinking=false"));
+        // What is not sound is said, and changes nothing.
+        type("enable_thinking=flase");
+        QVERIFY(!panel->templateNote()->isHidden());
+        QCOMPARE(panel->settings().templateArgs.size(), 2);
+        type("messages=[]");
+        QVERIFY(!panel->templateNote()->isHidden());
+        type("");
+        QVERIFY(panel->templateNote()->isHidden());
+        QVERIFY(panel->settings().templateVariables().is_null());
+        ChatSettings().store({});
     }
 };
 

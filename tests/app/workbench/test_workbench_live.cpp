@@ -40,7 +40,7 @@ private slots:
         ChatSettings settings;
         settings.sampling.temperature = 0;
         settings.maxTokens = 80;
-        settings.store();
+        settings.store({});
         m_host = std::make_unique<EngineHost>(m_sandbox->path("data"));
         m_window = std::make_unique<MainWindow>(m_host.get(), m_sandbox->path("chats"));
         m_window->resize(1440, 900);

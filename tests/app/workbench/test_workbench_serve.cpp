@@ -65,7 +65,7 @@ private slots:
         ChatSettings settings;           // within the small model's context
         settings.sampling.temperature = 0;
         settings.maxTokens = 40;
-        settings.store();
+        settings.store({});
     }
     void init() { open(); }
     void cleanup() { drop(); }
