@@ -11,7 +11,7 @@ namespace colibri::serve {
 
 namespace {
 
-constexpr size_t kToldBytes = 100;  // of a name that somebody sent
+constexpr size_t kNameBytes = 100;  // of a name that somebody sent
 
 std::string lower(std::string_view text) {
     std::string out(text);
@@ -21,7 +21,7 @@ std::string lower(std::string_view text) {
     return out;
 }
 
-bool isDigits(std::string_view text) {
+bool isPort(std::string_view text) {
     return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
 }
 
@@ -30,7 +30,7 @@ bool isDigits(std::string_view text) {
 std::string_view withoutPort(std::string_view host) {
     const size_t bracket = host.find(']');
     const size_t colon = host.find(':', bracket == host.npos ? 0 : bracket);
-    return colon == host.npos || !isDigits(host.substr(colon + 1)) ? host : host.substr(0, colon);
+    return colon == host.npos || !isPort(host.substr(colon + 1)) ? host : host.substr(0, colon);
 }
 
 // "http://HOST:PORT" -> "HOST:PORT"; empty for what has not this form.
@@ -56,7 +56,7 @@ bool isName(std::string_view text) {
 }
 
 std::string told(std::string_view name) {
-    return "\"" + text::toValidUtf8(name.substr(0, kToldBytes)) + "\"";
+    return "\"" + text::toValidUtf8(name.substr(0, kNameBytes)) + "\"";
 }
 
 // Takes as long for every wrong key of a length.

@@ -11,7 +11,7 @@ namespace colibri::serve {
 
 namespace {
 
-using Json = nlohmann::json;
+using Plain = nlohmann::json;
 
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 constexpr size_t kMostBytes = 16 << 20;  // of a line, and of an event
@@ -27,28 +27,28 @@ std::string withoutSurrogates(std::string text) {
     return text;
 }
 
-std::optional<Json> parsed(const std::string& data) {
+std::optional<Plain> parsed(const std::string& data) {
     const std::string text = text::toValidUtf8(data);
     for (const std::string& form : {text, withoutSurrogates(text)}) {
-        if (Result<Json> json = parseJson(form, "event"); json.ok()) return std::move(*json);
+        if (Result<Plain> json = parseJson(form, "event"); json.ok()) return std::move(*json);
     }
     return {};
 }
 
 // A string or a list of parts that is not empty.
-bool hasText(const Json& delta, const char* key) {
+bool hasText(const Plain& delta, const char* key) {
     const auto found = delta.find(key);
     if (found == delta.end()) return false;
     return (found->is_string() && !found->get_ref<const std::string&>().empty()) ||
            (found->is_array() && !found->empty());
 }
 
-const Json* objectAt(const Json& object, const char* key) {
+const Plain* objectAt(const Plain& object, const char* key) {
     const auto found = object.find(key);
     return found != object.end() && found->is_object() ? &*found : nullptr;
 }
 
-std::optional<uint32_t> countAt(const Json& object, const char* key) {
+std::optional<uint32_t> countAt(const Plain& object, const char* key) {
     const auto found = object.find(key);
     if (found == object.end()) return {};
     const std::optional<int64_t> number = wholeNumber(*found);
@@ -90,41 +90,41 @@ void ChatStream::line(std::string_view line) {
     if (m_data.size() + line.size() > kMostBytes) m_data.clear();
     m_data += line;
     // Most servers write an event in one line, and not all end it with an empty one.
-    if (const std::optional<Json> json = parsed(m_data)) {
+    if (const std::optional<Plain> json = parsed(m_data)) {
         if (json->is_object()) event(*json);
         m_data.clear();
     }
 }
 
-void ChatStream::usageOf(const Json& object) {
-    const Json* usage = objectAt(object, "usage");
+void ChatStream::usageOf(const Plain& object) {
+    const Plain* usage = objectAt(object, "usage");
     if (!usage) return;
     if (const auto n = countAt(*usage, "prompt_tokens")) m_reply.promptTokens = n;
     if (const auto n = countAt(*usage, "completion_tokens")) m_reply.tokens = n;
 }
 
-void ChatStream::event(const Json& event) {
+void ChatStream::event(const Plain& event) {
     if (const auto error = event.find("error"); error != event.end() && !error->is_null()) {
         m_reply.error = "failed";
     }
     // llama.cpp's, where it was not asked for usage or does not know the question.
-    if (const Json* timings = objectAt(event, "timings"); timings && !m_reply.tokens) {
+    if (const Plain* timings = objectAt(event, "timings"); timings && !m_reply.tokens) {
         m_reply.tokens = countAt(*timings, "predicted_n");
     }
-    if (const Json* groq = objectAt(event, "x_groq")) usageOf(*groq);
+    if (const Plain* groq = objectAt(event, "x_groq")) usageOf(*groq);
     usageOf(event);
     const auto choices = event.find("choices");
     if (choices == event.end() || !choices->is_array() || choices->empty()) return;
     if (choices->front().is_object()) choice(choices->front());
 }
 
-void ChatStream::choice(const Json& choice) {
+void ChatStream::choice(const Plain& choice) {
     usageOf(choice);
     const auto reason = choice.find("finish_reason");
     if (reason != choice.end() && reason->is_string() &&
         !reason->get_ref<const std::string&>().empty())
         m_ended = true;
-    const Json* delta = objectAt(choice, "delta");
+    const Plain* delta = objectAt(choice, "delta");
     if (!delta) return;
     for (const char* key : {"content", "reasoning_content", "reasoning", "refusal"}) {
         if (!hasText(*delta, key)) continue;

@@ -9,20 +9,20 @@ namespace colibri::serve {
 
 namespace {
 
-using Json = nlohmann::json;
+using Plain = nlohmann::json;
 
 enum class Use { Read, NoEffect, OnlyNeutral };
 enum class At { Both, Chat, Completion };
 
 struct Parameter {
     Use use;
-    std::vector<Json> neutral = {};  // OnlyNeutral: the values that leave the reply as it is
+    std::vector<Plain> neutral = {};  // OnlyNeutral: the values that leave the reply as it is
     At at = At::Both;
 };
 
 const std::map<std::string_view, Parameter>& parameters() {
     constexpr Use kRead = Use::Read, kNoEffect = Use::NoEffect, kOnly = Use::OnlyNeutral;
-    const Json list = Json::array(), object = Json::object();
+    const Plain list = Plain::array(), object = Plain::object();
     static const std::map<std::string_view, Parameter> rows = {
         // Read by openai.cpp.
         {"model", {kRead}},
@@ -88,8 +88,8 @@ const std::map<std::string_view, Parameter>& parameters() {
         {"tool_choice", {kOnly, {"none", "auto"}, At::Chat}},
         {"functions", {kOnly, {list}, At::Chat}},
         {"function_call", {kOnly, {"none", "auto"}, At::Chat}},
-        {"response_format", {kOnly, {Json{{"type", "text"}}}}},
-        {"modalities", {kOnly, {Json::array({"text"})}, At::Chat}},
+        {"response_format", {kOnly, {Plain{{"type", "text"}}}}},
+        {"modalities", {kOnly, {Plain::array({"text"})}, At::Chat}},
         {"audio", {kOnly, {}, At::Chat}},
         {"verbosity", {kOnly, {"medium"}, At::Chat}},
         {"web_search_options", {kOnly, {}, At::Chat}},
@@ -156,17 +156,17 @@ bool isAt(At at, Endpoint endpoint) {
     return at == At::Both || (at == At::Chat) == (endpoint == Endpoint::Chat);
 }
 
-ApiError unsupported(const std::string& name, const Json& value, const Parameter& parameter) {
+ApiError unsupported(const std::string& name, const Plain& value, const Parameter& parameter) {
     std::string hint = "Leave it out";
-    for (const Json& other : parameter.neutral) hint += " or use " + other.dump();
+    for (const Plain& other : parameter.neutral) hint += " or use " + other.dump();
     const std::string shown =
-        value.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 60);
+        value.dump(-1, ' ', false, Plain::error_handler_t::replace).substr(0, 60);
     return {400, name + ": " + shown + " is not supported. " + hint, "unsupported_parameter", name};
 }
 
 }  // namespace
 
-std::optional<ApiError> refusedParameter(const Json& body, Endpoint endpoint) {
+std::optional<ApiError> refusedParameter(const Plain& body, Endpoint endpoint) {
     for (const auto& [name, value] : body.items()) {
         if (value.is_null()) continue;
         const auto known = parameters().find(name);
