@@ -10,8 +10,6 @@
 namespace colibri {
 namespace {
 
-constexpr double kSameChangeSeconds = 1;  // steps of one knob closer than this are one change
-
 std::string changeLabel(KnobId knob, int64_t from, int64_t to) {
     return knobTitle(knobRow(knob)) + " " + knobChangeText(knob, from, to);
 }

@@ -13,6 +13,8 @@
 
 namespace colibri {
 
+constexpr double kSameChangeSeconds = 1;  // steps of one knob closer than this are one change
+
 // The knob changes of a session: what is one change, its marker, and its measured effect.
 //
 // The steps of one drag, and steps of one knob within a second, are one change. What the engine

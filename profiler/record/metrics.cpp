@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 namespace colibri {
@@ -15,6 +16,7 @@ constexpr double kBucketSeconds = 0.05;
 constexpr size_t kRawValues = 1 << 18;   // newest raw gaps and loads kept for pooled percentiles
 constexpr double kLongestHole = 1;       // seconds between ticks
 constexpr double kHeatHalfLife = 5;      // seconds
+constexpr float kLeastHeat = 1e-6f;      // of one use; what is below has cooled down
 
 const SeriesInfo kInfos[kSeriesCount] = {
     {"Hit rate", "%", "resident at first touch, 10 s window"},
@@ -33,7 +35,7 @@ const SeriesInfo kInfos[kSeriesCount] = {
     {"Prefetch late", "reads/s", "asked for while being read ahead, 2 s window"},
     {"Prefetch wasted", "reads/s", "read ahead and gone before use, 2 s window"},
     {"Memory", "GiB", "resident memory of this process"},
-    {"SM utilisation", "%", "share of time in which the GPU ran a kernel"},
+    {"SM utilisation", "%", "time in which a kernel ran on the GPU, by NVML"},
     {"KV cache in use", "%", "blocks of the KV cache that running requests hold"},
     {"KV cache kept", "%", "blocks of the KV cache kept for reuse; they give way to requests"},
     {"Prompt reuse", "%", "prompt tokens found in the KV cache, 60 s window"},
@@ -168,6 +170,7 @@ void Metrics::addRequest(const Event& event, double t) {
             m_waiting = std::max(0, m_waiting - 1);
             return;
         }
+        if (m_figuresAt < started->t) keepFigures(t);  // it began and ended between two ticks
         m_active = std::max(0, m_active - 1);
         const std::string label = started->label;
         m_markers.add({.t = t,
@@ -279,14 +282,16 @@ void Metrics::tick(double now, double memoryBytes, double smPercent, const std::
     sm.setUnavailable(smReason);
     if (smReason.empty()) sm.add(now, smPercent);
 
-    // As in the series, the figures of a reply stand until the window has passed, and then go.
-    if (m_active > 0 || m_turns == 0 || now - m_figuresAt > kWindowSeconds) {
-        m_figures = figuresNow();
-        m_figuresAt = now;
-    }
+    if (m_active > 0 || m_turns == 0) keepFigures(now);
     m_changes.tick(now);
+    if (m_active + m_waiting > 0) m_lastActivity = now;
+    else if (!m_markers.all().empty())
+        m_lastActivity = std::max(m_lastActivity, m_markers.all().back().t);
     const float decay = float(std::exp2(-(now - m_heatTime) / kHeatHalfLife));
-    for (float& heat : m_heat) heat *= decay;
+    for (float& heat : m_heat) {
+        heat *= decay;
+        if (heat < kLeastHeat) heat = 0;
+    }
     m_heatTime = now;
     m_lastTick = now;
 }
@@ -299,14 +304,23 @@ void Metrics::fill(Snapshot& snapshot) const {
     snapshot.markers.reserve(m_markers.all().size());
     for (const Marker& marker : m_markers.all())
         if (m_changes.shows(marker)) snapshot.markers.push_back(marker);
-    const float hottest = m_heat.empty() ? 0 : *std::max_element(m_heat.begin(), m_heat.end());
+    // Against the hottest expert, or one whole use: what nobody has used for long is cold.
+    const float hottest =
+        std::accumulate(m_heat.begin(), m_heat.end(), 1.0f,
+                        [](float most, float heat) { return std::max(most, heat); });
     snapshot.heat = m_heat;
-    if (hottest > 0) {
-        for (float& heat : snapshot.heat) heat /= hottest;
-    }
+    for (float& heat : snapshot.heat) heat /= hottest;
+    snapshot.running = m_active;
+    snapshot.turns = m_turns;
     snapshot.figures = m_figures;
-    snapshot.figures.readBytesPerS =
-        m_reads.empty() ? kNoValue : m_reads.sums()[0] / kReadWindowSeconds;
+    snapshot.figuresAt = m_figuresAt;
+    snapshot.lastActivity = m_lastActivity;
+    snapshot.readNowBytesPerS = m_reads.sums()[0] / kReadWindowSeconds;
+}
+
+void Metrics::keepFigures(double t) {
+    m_figures = figuresNow();
+    m_figuresAt = t;
 }
 
 Figures Metrics::figuresNow() const {
@@ -315,6 +329,7 @@ Figures Metrics::figuresNow() const {
     const auto& lookups = m_lookups.sums();
     const auto& decode = m_decode.sums();
     figures.decodeTokS = tokens[1] > 0 ? tokens[0] / (tokens[1] / 1e9) : kNoValue;
+    figures.allTokS = tokens[0] > 0 ? tokens[0] / kRateWindowSeconds : kNoValue;
     figures.itlP50Ms = m_itl.histogram().quantile(0.5) / 1e6;
     figures.itlP99Ms = m_itl.histogram().quantile(0.99) / 1e6;
     figures.itlCount = m_itl.histogram().count();
@@ -323,6 +338,7 @@ Figures Metrics::figuresNow() const {
     figures.loadP50Ms = m_loads.histogram().quantile(0.5) / 1e6;
     figures.loadP99Ms = m_loads.histogram().quantile(0.99) / 1e6;
     figures.stallShare = decode[1] > 0 ? 100 * decode[2] / decode[1] : kNoValue;
+    figures.readBytesPerS = m_reads.sums()[0] / kReadWindowSeconds;
     return figures;
 }
 

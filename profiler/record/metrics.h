@@ -86,6 +86,7 @@ private:
     void addPrefetch(const PrefetchEvent& counts, double t);
     void tickPrefetch(double now);
     Figures figuresNow() const;
+    void keepFigures(double t);
 
     int64_t m_experts;
     std::vector<int> m_moeOfLayer;         // model layer -> MoE index, -1: dense
@@ -107,8 +108,9 @@ private:
     std::vector<float> m_heat;
     double m_heatTime = 0;
     double m_lastTick = 0;
-    Figures m_figures;                     // of the newest tick in which a request ran
+    Figures m_figures;                     // of the newest moment in which a request ran
     double m_figuresAt = 0;
+    double m_lastActivity = 0;             // a request ran or waited, or a marker was set
     int m_turns = 0;
     int m_active = 0;                      // requests admitted and not done
     int m_waiting = 0;                     // requests arrived and not admitted

@@ -29,7 +29,7 @@ enum class SeriesId : uint8_t {
     // while prefetch is off.
     PrefetchIssued, PrefetchUseful, PrefetchLate, PrefetchWasted,
     MemoryGiB,        // of this process
-    SmUtilisation,    // %, n/a without a GPU
+    SmUtilisation,    // %, of the time in which a kernel ran, as NVML counts; n/a without a GPU
     KvHeld, KvKept,   // %, of the KV blocks: held by running requests, and kept for reuse
     PromptReuse,      // %, prompt tokens found in the KV cache / prompt tokens read, 60 s window
     PreemptedShare,   // %, of the time between tokens in which requests were preempted, 10 s window
@@ -73,9 +73,11 @@ struct Marker {
     std::string validity;                  // "92 tokens before, 160 after, at 1 request at a time"
 };
 
-// The figures over the plots: latest windowed values in the units of the series, NaN = n/a.
+// The figures over the plots: latest windowed values in the units of the series, NaN = n/a. While
+// no request runs they are those of the moment in which the last one ended.
 struct Figures {
     double decodeTokS, itlP50Ms, itlP99Ms;
+    double allTokS;                                    // tok/s of all requests together
     double hitRate, prefetchHitRate;                   // %
     double loadP50Ms, loadP99Ms, readBytesPerS;
     double stallShare;                                 // %
@@ -86,10 +88,14 @@ struct Figures {
 struct Snapshot {
     uint64_t generation = 0;
     double now = 0;                                    // seconds since the session began
+    int running = 0, turns = 0;                        // requests that run now, and began so far
+    double figuresAt = 0;                              // the moment that `figures` are of
+    double lastActivity = 0;   // newest moment in which a request ran or waited, or a marker was set
     std::array<SeriesData, kSeriesCount> series;
     SeriesData itlCount;                               // n behind ITL P50 and P99, at each time
     std::vector<Marker> markers;                       // by time
     Figures figures{};
+    double readNowBytesPerS = 0;                       // also of reads that belong to no request
     StoreStats store;                                  // since load
     std::vector<Residency> residency;                  // (MoE layers * E)
     std::vector<float> heat;                           // (MoE layers * E) recent use, 0..1

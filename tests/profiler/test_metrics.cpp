@@ -43,10 +43,10 @@ private slots:
         QCOMPARE(last(snapshot, SeriesId::PrefetchHitRate), 100.0 / 3);
         QCOMPARE(snapshot.figures.hitRate, 200.0 / 3);
         QCOMPARE(snapshot.heat.size(), 16);
-        QVERIFY(snapshot.heat[8] > 0.9 && snapshot.heat[0] == 0);
+        QVERIFY(snapshot.heat[8] > 0.8 && snapshot.heat[0] == 0);
         QCOMPARE(snapshot.series[size_t(SeriesId::SmUtilisation)].unavailable, "no NVIDIA driver");
         QVERIFY(snapshot.series[size_t(SeriesId::SmUtilisation)].y.empty());
-        // The window forgets.
+        // The window forgets while the request goes on.
         metrics.tick(12, 1 << 30, NAN, "no NVIDIA driver");
         metrics.fill(snapshot);
         QVERIFY(std::isnan(snapshot.figures.hitRate));
@@ -88,9 +88,70 @@ private slots:
             QCOMPARE(double(snapshot.figures.itlCount), snapshot.itlCount.y[0]);
             QCOMPARE(snapshot.figures.itlP99Ms, snapshot.series[size_t(SeriesId::ItlP99)].y[0]);
         }
-        metrics.tick(12, 0, NAN, "none");
+    }
+    // A result is read after the reply has ended: it stays until the next one.
+    void theFiguresOfTheLastReplyAreNotForgotten()
+    {
+        Metrics metrics(1, 4, {0});
+        Snapshot snapshot;
+        metrics.tick(0.1, 0, NAN, "none");
         metrics.fill(snapshot);
-        QCOMPARE(snapshot.figures.itlCount, uint64_t(0));
+        QCOMPARE(snapshot.turns, 0);
+        QVERIFY(std::isnan(snapshot.figures.decodeTokS));
+        metrics.add(requestEvent(EventType::RequestArrived, 1), 1);
+        metrics.add(requestEvent(EventType::RequestAdmitted, 1), 1);
+        Event load{};
+        load.type = EventType::ExpertLoad;
+        load.load.bytes = 5'000'000;
+        load.load.needNs = 4'000'000;
+        metrics.add(load, 1.4);
+        for (int i = 0; i < 30; ++i) metrics.add(tokenEvent(20'000'000), 1 + 0.02 * i);
+        metrics.tick(1.6, 0, NAN, "none");
+        metrics.add(requestEvent(EventType::RequestDone, 1), 1.62);
+        for (const double t : {1.65, 12.0, 3600.0}) {
+            metrics.tick(t, 0, NAN, "none");
+            metrics.fill(snapshot);
+            QCOMPARE(snapshot.running, 0);
+            QCOMPARE(snapshot.turns, 1);
+            QCOMPARE(snapshot.figuresAt, 1.6);
+            QCOMPARE(std::round(snapshot.figures.decodeTokS), 50.0);
+            QCOMPARE(snapshot.figures.allTokS, 15.0);       // 30 tokens in a window of 2 s
+            QCOMPARE(snapshot.figures.itlCount, uint64_t(30));
+            QCOMPARE(snapshot.figures.readBytesPerS, 5e6);
+            QCOMPARE(snapshot.lastActivity, 1.62);
+        }
+        QCOMPARE(snapshot.readNowBytesPerS, 0.0);
+        // One that began and ended between two ticks counts as well.
+        metrics.add(requestEvent(EventType::RequestArrived, 2), 3601);
+        metrics.add(requestEvent(EventType::RequestAdmitted, 2), 3601);
+        for (int i = 0; i < 3; ++i) metrics.add(tokenEvent(1'000'000), 3601.001 + 0.001 * i);
+        metrics.add(requestEvent(EventType::RequestDone, 2), 3601.005);
+        metrics.tick(3601.02, 0, NAN, "none");
+        metrics.fill(snapshot);
+        QCOMPARE(snapshot.figures.itlCount, uint64_t(3));
+    }
+    // Hours after the last token nothing is hot, whatever was the hottest.
+    void expertsCoolDownWhenNobodyUsesThem()
+    {
+        Metrics metrics(1, 8, {0});
+        Event step{};
+        step.type = EventType::LayerStep;
+        step.layerStep.count = 2;
+        for (int i = 0; i < 2; ++i) step.layerStep.experts[i] = uint16_t(i);
+        for (int i = 0; i < 100; ++i) metrics.add(step, 0.1);
+        step.layerStep.count = 1;
+        for (int i = 0; i < 100; ++i) metrics.add(step, 0.1);
+        metrics.tick(0.2, 0, NAN, "none");
+        Snapshot snapshot;
+        metrics.fill(snapshot);
+        QCOMPARE(snapshot.heat[0], 1.0f);
+        QVERIFY(std::abs(snapshot.heat[1] - 0.5f) < 0.01f);
+        for (double t = 0.3; t < 90; t += 0.1) metrics.tick(t, 0, NAN, "none");
+        metrics.fill(snapshot);
+        QVERIFY2(snapshot.heat[0] < 0.01f, qPrintable(QString::number(snapshot.heat[0])));
+        for (double t = 90; t < 900; t += 0.5) metrics.tick(t, 0, NAN, "none");
+        metrics.fill(snapshot);
+        for (const float heat : snapshot.heat) QCOMPARE(heat, 0.0f);
     }
     // The process was stopped, or the machine slept.
     void aHoleInTheTicksIsAGap()
