@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "profiler/record/recorder.h"
+#include "profiler/session/session_details.h"
 #include "profiler/session/session_reader.h"
 #include "profiler/session/session_writer.h"
 #include "profiler/session/sqlite.h"
@@ -160,6 +161,15 @@ private slots:
         QVERIFY(summary->endedCleanly);
         QCOMPARE(summary->tokens, 100);
         QCOMPARE(summary->requests, 1);
+        // What happened in it: requests by their end, percentiles of every gap, notes.
+        const auto details = readSessionDetails(path);
+        QVERIFY2(details.ok(), details.status().text().c_str());
+        QCOMPARE(details->stops.size(), size_t(1));
+        QCOMPARE(details->stops.at(""), 1);                 // not ended
+        QCOMPARE(details->itl.count(), uint64_t(summary->tokens));
+        QCOMPARE(details->marks.size(), size_t(1));
+        QCOMPARE(details->marks[0].label, std::string("here"));
+        QVERIFY(!readSessionDetails(file("none.colibri-session")).ok());
         // The hit rate on the screen is the count in the file.
         QCOMPARE(summary->lookups, 30);
         QCOMPARE(summary->hits, 20);

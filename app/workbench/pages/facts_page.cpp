@@ -6,6 +6,8 @@
 #include <QKeyEvent>
 #include <QScrollArea>
 #include <QVBoxLayout>
+#include <map>
+#include <set>
 
 #include "app/workbench/pages/page_parts.h"
 #include "app/workbench/session/text.h"
@@ -13,6 +15,93 @@
 
 namespace colibri::ui {
 namespace {
+
+// How a request ended, in words.
+QString stopText(const std::string& stop) {
+    static const std::map<std::string, const char*> kWords = {
+        {"eos", "the model ended it"}, {"length", "the limit of tokens"},   {"stop", "a stop text"},
+        {"cancelled", "cancelled"},    {"context", "the context was full"}, {"error", "an error"}};
+    const auto it = kWords.find(stop);
+    return it == kWords.end() ? stop.empty() ? QString("not ended") : str(stop)
+                              : QString(it->second);
+}
+
+MachineFact percentiles(const QString& name, const Histogram& values) {
+    if (values.count() == 0) return {name, "n/a: none was recorded", "", true};
+    return {name, "P50 " + str(formatMs(values.quantile(0.5) / 1e6)) + ", P99 " +
+                      str(formatMs(values.quantile(0.99) / 1e6)) +
+                      ", n = " + count(int64_t(values.count()))};
+}
+
+MachineSection requestsOf(const SessionDetails& details) {
+    MachineSection section{"Requests", {}};
+    int64_t all = 0;
+    QStringList ends;
+    for (const auto& [stop, n] : details.stops) {
+        all += n;
+        ends << stopText(stop) + " " + count(n);
+    }
+    if (all == 0) return section;
+    section.facts = {
+        {"Ended by", ends.join(", ")},
+        percentiles("TTFT", details.ttft),
+        percentiles("ITL", details.itl),
+        percentiles("Expert load", details.expertLoad),
+        {"Prompt tokens", count(int64_t(details.promptTokens)) + ", " +
+                              count(int64_t(details.cachedTokens)) + " of them cached"}};
+    return section;
+}
+
+// Changes of knobs with what they were measured to bring, and notes, by time.
+MachineSection changesOf(const SessionDetails& details) {
+    MachineSection section{"Changes and notes", {}};
+    for (const SessionDetails::Mark& mark : details.marks)
+        section.facts.push_back({str(formatClock(mark.t)), typographic(str(mark.label))});
+    return section;
+}
+
+MachineSection knobsOf(const SessionDetails& details) {
+    MachineSection section{"Knobs at the start", {}};
+    for (const SessionDetails::KnobLine& line : details.atStart) {
+        const KnobRow* row = findKnob(line.name);
+        QString value = str(line.effective);
+        bool number = false;
+        if (const int64_t n = value.toLongLong(&number); number) value = count(n);
+        if (row && row->unit[0]) value += QString(" ") + row->unit;
+        if (line.requested != line.effective)
+            value += ", asked for " + str(line.requested) +
+                     (line.reason.empty() ? QString() : ": " + str(line.reason));
+        section.facts.push_back({row ? str(knobTitle(*row)) : str(line.name), value});
+    }
+    return section;
+}
+
+// What the file notes of model and machine, by names that are read.
+MachineSection startOf(const SessionSummary& summary) {
+    static const std::vector<std::pair<const char*, const char*>> kNames = {
+        {"family", "Family"},
+        {"layers", "Layers"},
+        {"experts", "Experts / layer"},
+        {"top_k", "Experts for each token"},
+        {"expert_bytes", "Size of an expert"},
+        {"isa", "Instruction set"},
+        {"machine", "Machine"},
+        {"model_dir", "Model's folder"},
+        {"model_fingerprint", "Model's fingerprint"}};
+    MachineSection section{"Model and machine", {}};
+    std::set<std::string> told = {"model", "started", "ended", "schema"};
+    for (const auto& [key, name] : kNames) {
+        told.insert(key);
+        const auto it = summary.meta.find(key);
+        if (it == summary.meta.end()) continue;
+        const QString value = str(it->second);
+        section.facts.push_back(
+            {name, std::string_view(key) == "expert_bytes" ? sizeText(value.toDouble()) : value});
+    }
+    for (const auto& [key, value] : summary.meta)  // of a later version
+        if (!told.contains(key)) section.facts.push_back({str(key).replace('_', ' '), str(value)});
+    return section;
+}
 
 // Times are kept in UTC and shown in the time of the place.
 QString localTime(const QString& iso) {
@@ -158,7 +247,7 @@ SessionPage::SessionPage(QWidget* parent) : FactsPage(parent) {
     connect(reveal, &QAbstractButton::clicked, this, [this] { revealInFolder(m_path); });
 }
 
-void SessionPage::showSession(const SessionSummary& summary) {
+void SessionPage::showSession(const SessionSummary& summary, const SessionDetails& details) {
     m_path = str(summary.path.string());
     const auto meta = [&](const char* key) {
         const auto it = summary.meta.find(key);
@@ -194,13 +283,10 @@ void SessionPage::showSession(const SessionSummary& summary) {
             : MachineFact{"Hit rate", "n/a: nothing was looked up", "", true});
     totals.facts.push_back({"Expert loads", count(summary.loads)});
 
-    MachineSection about{"Noted at the start", {}};
-    for (const auto& [key, value] : summary.meta) {
-        if (key == "model" || key == "started" || key == "ended" || key == "schema") continue;
-        about.facts.push_back({str(key).replace('_', ' '), str(value)});
-    }
     m_shown = {session, totals};
-    if (!about.facts.isEmpty()) m_shown << about;
+    for (const MachineSection& section :
+         {requestsOf(details), changesOf(details), knobsOf(details), startOf(summary)})
+        if (!section.facts.isEmpty()) m_shown << section;
     setHead(known(meta("model")) + ", session",
             QFileInfo(m_path).fileName() + ", " + sizeText(double(summary.bytes)));
     setSections(m_shown);

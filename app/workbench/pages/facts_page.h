@@ -66,7 +66,7 @@ class SessionPage : public FactsPage {
 
 public:
     explicit SessionPage(QWidget* parent = nullptr);
-    void showSession(const SessionSummary& summary);
+    void showSession(const SessionSummary& summary, const SessionDetails& details = {});
     const QString& path() const { return m_path; }
     const QVector<MachineSection>& sections() const { return m_shown; }
 

@@ -262,7 +262,7 @@ void StartPages::opened(const QString& path, const Result<Inspection>& result, c
     }
     emit wanted();
     if (result->kind == Inspection::Kind::Session) {
-        m_session->showSession(result->session);
+        m_session->showSession(result->session, result->details);
         RecentEntry entry;
         entry.kind = RecentEntry::Kind::Session;
         entry.path = QString::fromStdString(result->path.string());

@@ -110,6 +110,9 @@ Result<Inspection> inspectPath(const fs::path& given, const CancelFlag* cancel) 
         if (!summary) return summary.status();
         result.kind = Inspection::Kind::Session;
         result.session = std::move(*summary);
+        auto details = readSessionDetails(given);
+        if (!details) return details.status();
+        result.details = std::move(*details);
         return result;
     }
     // A model.json or config.json chosen in a file dialog, or dropped, means its folder.

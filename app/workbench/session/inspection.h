@@ -11,6 +11,7 @@
 #include "engine/convert/inspect.h"
 #include "engine/model/container.h"
 #include "engine/store/calibration.h"
+#include "profiler/session/session_details.h"
 #include "profiler/session/session_reader.h"
 
 namespace colibri::ui {
@@ -21,6 +22,7 @@ struct Inspection {
     ContainerInfo container;         // Container; for a Checkpoint what a conversion would give
     SourceInfo source;               // Checkpoint
     SessionSummary session;          // Session
+    SessionDetails details;          // Session
     std::optional<Calibration> calibration;   // of its disk, else the newest of this machine
     int files = 0;                   // of the model
     // Container: the checkpoint that was opened, of which this is an earlier conversion.
