@@ -19,7 +19,8 @@ LoadReply EngineTarget::ask(const LoadPrompt& prompt, const CancelFlag& cancel) 
     request.prompt = std::move(*ids);
     auto shared = std::make_shared<Shared>();
     RequestCallbacks callbacks;
-    callbacks.onToken = [shared, &cancel](const GeneratedToken& token) {
+    callbacks.onToken = [this, shared, &cancel](const GeneratedToken& token) {
+        if (m_onToken) m_onToken();
         shared->reply.timesNs.push_back(token.timeNs);  // read after onDone only
         return !cancel.load(std::memory_order_relaxed);
     };

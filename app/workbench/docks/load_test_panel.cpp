@@ -17,6 +17,7 @@
 namespace colibri::ui {
 namespace {
 
+constexpr int kLatencyColumn = 55;  // px: "25.4 s", "9,990"
 constexpr int kRateScale = 10;  // the rate's slider moves in tenths
 constexpr uint64_t kEnoughForP99 = 200;
 
@@ -140,9 +141,10 @@ void LoadTestPanel::buildResult() {
     m_result->layout()->setContentsMargins(0, 1, 0, 12);
     QVector<TableColumn> columns{{"ms", 0}};
     for (const char* title : {"P50", "P90", "P99", "max"})
-        columns << TableColumn{title, 54, true, true};
-    columns.back().width += 4;  // its padding at the edge is larger
+        columns << TableColumn{title, kLatencyColumn, true, true};
+    columns.back().width += 6;  // its padding at the edge is larger
     m_latencies = new DataTable(columns, false);
+    m_latencies->setInnerPadding(5);
     m_latencies->setPadding(12, 12);
     m_latencies->setToolTip(
         "Of the replies that went well. TTFT and request count from the moment a request was meant "
@@ -298,8 +300,8 @@ void LoadTestPanel::showTotals() {
 
 void LoadTestPanel::exportReport() {
     if (!m_test->report()) return;
-    const QString path = askSaveFile(
-        window(), "Export the load", "load.json", "JSON (*.json);;CSV, a line per request (*.csv)");
+    const QString path = askSaveFile(window(), "Export the load test", "load-test.json",
+                                     "JSON (*.json);;CSV, a line per request (*.csv)");
     if (!path.isEmpty()) exportTo(path);
 }
 

@@ -32,6 +32,9 @@ public:
     void setColumnTitle(int column, const QString& title);
     const QVector<QVector<TableCell>>& rows() const { return m_rows; }
     void setPadding(int left, int right);        // of the first and the last column
+    void setInnerPadding(int px) { m_inner = px; }  // between columns, on either side
+    // Whether every cell is seen whole at the present width.
+    bool fits() const;
     QSize sizeHint() const override;
 
 protected:
@@ -41,7 +44,11 @@ private:
     QVector<TableColumn> m_columns;
     QVector<QVector<TableCell>> m_rows;
     bool m_framed;
-    int m_left = 8, m_right = 8;
+    struct Slot {
+        int left, width;
+    };  // of the text in a column
+    QVector<Slot> textSlots() const;
+    int m_left = 8, m_right = 8, m_inner = 8;
 };
 
 }  // namespace colibri::ui

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/workbench/session/load_test.h"
 
+#include <QCoreApplication>
+#include <QDateTime>
+
 #include "app/workbench/session/save_file.h"
 #include "engine/base/file.h"
 #include "engine/base/format.h"
+#include "engine/base/machine.h"
 #include "profiler/load/engine_target.h"
 
 namespace colibri::ui {
@@ -29,9 +33,6 @@ public:
     LoadReply ask(const LoadPrompt& prompt, const CancelFlag& cancel) override {
         m_counts.asked.fetch_add(1, std::memory_order_relaxed);
         LoadReply reply = m_target.ask(prompt, cancel);
-        if (reply.error.empty()) {
-            m_counts.tokens.fetch_add(reply.tokens.value_or(0), std::memory_order_relaxed);
-        }
         auto& ends = reply.error.empty() ? m_counts.completed : m_counts.failed;
         ends.fetch_add(1, std::memory_order_relaxed);
         return reply;
@@ -41,6 +42,30 @@ private:
     LoadTarget& m_target;
     Counts& m_counts;
 };
+
+// What repeats a load, beside who asked how often.
+nlohmann::ordered_json setupOf(const SessionSource& source, const LoadPlan& plan) {
+    const ModelFacts& model = *source.model();
+    nlohmann::ordered_json knobs;
+    for (const KnobRow& row : knobTable()) {
+        const int64_t value = source.knobState(row.id).effective;
+        if (row.choices.empty())
+            knobs[row.name] = value;
+        else
+            knobs[row.name] = knobValueText(row, value);
+    }
+    return {
+        {"version", QCoreApplication::applicationVersion().toStdString()},
+        {"model", model.name.toStdString()},
+        {"weights", model.weights.toStdString()},
+        {"context_length", model.contextLength},
+        {"machine", machineFingerprint()},
+        {"prompts", plan.prompts.isEmpty() ? std::string("shipped") : plan.prompts.toStdString()},
+        {"max_tokens", plan.maxTokens},
+        {"ignore_eos", plan.ignoreEos},
+        {"started", QDateTime::currentDateTimeUtc().toString(Qt::ISODate).toStdString()},
+        {"knobs", knobs}};
+}
 
 Result<std::vector<LoadPrompt>> promptsOf(const QString& file) {
     if (file.isEmpty()) return shippedLoadPrompts();
@@ -90,6 +115,7 @@ void LoadTest::start(const LoadPlan& plan) {
     m_plan = plan;
     m_model = m_source->model()->folder;
     m_modelName = m_source->model()->name;
+    m_setup = setupOf(*m_source, plan);
     m_engine = engine;
     m_report.reset();
     m_stopped = false;
@@ -107,7 +133,7 @@ void LoadTest::start(const LoadPlan& plan) {
             Request model;
             model.maxTokens = plan.maxTokens;
             model.ignoreEos = plan.ignoreEos;
-            EngineTarget target(*own, model);
+            EngineTarget target(*own, model, [counts] { counts->tokens.fetch_add(1); });
             CountedTarget counted(target, *counts);
             auto result = runLoad(counted, *prompts, plan.load, progress, *cancel);
             if (!result) return result.status();
@@ -157,11 +183,23 @@ LoadNow LoadTest::now() const {
     return now;
 }
 
+bool LoadTest::allAsked() const {
+    const LoadNow counted = now();
+    if (!m_job || counted.inFlight() == 0) return false;
+    const LoadOptions& load = m_plan.load;
+    return (load.requests > 0 && counted.asked >= load.requests) ||
+           (load.durationS > 0 && counted.seconds >= load.durationS);
+}
+
 JobProgress LoadTest::progress() const {
     JobProgress shown;
     if (!m_job) return shown;
     shown = m_job->progress();
-    shown.stage = m_plan.words();
+    const LoadNow counted = now();
+    const QString waiting = "waiting for " +
+                            QString::fromStdString(formatCount(counted.inFlight())) +
+                            (counted.inFlight() == 1 ? " reply" : " replies");
+    shown.stage = allAsked() ? waiting : m_plan.words();
     shown.unit = "requests";
     shown.total = uint64_t(m_plan.load.requests);
     // Over the whole run: requests end in clumps, and a short window would jump with them.
@@ -171,13 +209,13 @@ JobProgress LoadTest::progress() const {
         shown.unit = "s";
         shown.total = uint64_t(std::ceil(m_plan.load.durationS));
         shown.done = std::min(shown.total, uint64_t(now().seconds));
-        shown.secondsLeft = double(shown.total - shown.done);
+        shown.secondsLeft = allAsked() ? NAN : double(shown.total - shown.done);
     }
     return shown;
 }
 
 std::function<Status(const QString& path)> LoadTest::saver() const {
-    return [report = *m_report, model = m_model, load = m_plan.load](const QString& path) {
+    return [report = *m_report, model = m_model, load = m_plan.load, setup = m_setup](const QString& path) {
         if (path.endsWith(".csv", Qt::CaseInsensitive))
             return saveFile(path, QByteArray::fromStdString(loadCsv(report)));
         nlohmann::ordered_json json = {{"target", model.toStdString()}};
@@ -188,6 +226,8 @@ std::function<Status(const QString& path)> LoadTest::saver() const {
             json["users"] = load.users;
         }
         json.update(loadJson(report));
+        for (const auto& [key, value] : setup.items())
+            if (!json.contains(key)) json[key] = value;
         return saveFile(path, QByteArray::fromStdString(json.dump(2)) + "\n");
     };
 }

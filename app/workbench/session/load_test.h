@@ -24,10 +24,10 @@ struct LoadPlan {
     QString words() const;               // "4 users, 32 requests"
 };
 
-// Counted as the requests end.
+// Counted as the requests end, and the tokens as they come.
 struct LoadNow {
     int64_t asked = 0, completed = 0, failed = 0;
-    uint64_t tokens = 0;                 // of the replies that went well
+    uint64_t tokens = 0;
     double seconds = 0;                  // since the begin
 
     int64_t inFlight() const { return asked - completed - failed; }
@@ -49,14 +49,15 @@ public:
     bool stopping() const { return m_job && m_job->cancelling(); }
     LoadNow now() const;                 // of the load that runs, or ran last
     JobProgress progress() const;        // requests of all, or seconds of the duration
+    bool allAsked() const;               // no request will come any more; replies still run
 
     const LoadPlan& plan() const { return m_plan; }
     const std::optional<LoadReport>& report() const { return m_report; }
     const QString& model() const { return m_modelName; }   // the report's
     bool stopped() const { return m_stopped; }   // the report is of a load that was stopped
     const Status& error() const { return m_error; }
-    // JSON as `colibri load --json`, or CSV with a line per request where the name ends so.
-    // REQUIRES: report().
+    // JSON as `colibri load --json` with what repeats it (model, knobs, version), or CSV with a
+    // line per request where the name ends so. REQUIRES: report().
     Status save(const QString& path) const { return saver()(path); }
     // The same for later, when the report is gone. REQUIRES: report().
     std::function<Status(const QString& path)> saver() const;
@@ -75,6 +76,7 @@ private:
     SessionSource* m_source;
     LoadPlan m_plan;
     QString m_model, m_modelName;        // folder and name of the model the report is of
+    nlohmann::ordered_json m_setup;      // the rest of what repeats it, as it was at the start
     QElapsedTimer m_clock;
     double m_seconds = 0;                // of the load that ran last
     std::shared_ptr<Counts> m_counts;

@@ -115,6 +115,50 @@ private slots:
         QCOMPARE(failed.count(), 1);
     }
 
+    // Every figure is read whole, from a millisecond to hours, and the file says how to repeat it.
+    void resultsAreReadableAndRepeatable() {
+        QVERIFY(load());
+        type(panel()->users(), "1");
+        type(panel()->requests(), "1");
+        type(panel()->maxTokens(), "3");
+        panel()->ignoreEos()->click();
+        start();
+        QVERIFY(waitEnd());
+        auto rows = panel()->latencies()->rows();
+        for (int c = 1; c < 5; ++c) {
+            rows[1][c].text = "9,990";
+            rows[2][c].text = c % 2 ? "25.4 s" : "1,230 s";
+        }
+        panel()->latencies()->setRows(rows);
+        QVERIFY(panel()->latencies()->fits());
+        const QString path = m_sandbox->path("repeat.json");
+        panel()->exportTo(path);
+        QFile file(path);
+        QVERIFY(file.open(QIODevice::ReadOnly));
+        const auto read = nlohmann::json::parse(file.readAll().toStdString());
+        for (const char* key : {"version", "model", "weights", "context_length", "max_tokens", "knobs"})
+            QVERIFY2(read.contains(key), key);
+        QCOMPARE(read["knobs"]["expert_cache_size"].get<int64_t>(),
+                 m_host->knobState(KnobId::ExpertCacheSize).effective);
+        QCOMPARE(read["max_tokens"].get<int>(), 3);
+    }
+
+    // Tokens are counted as they come; when no request will come any more, it says what it waits for.
+    void whatItWaitsForIsSaid() {
+        QVERIFY(load(slow()));
+        type(panel()->users(), "2");
+        type(panel()->requests(), "2");
+        type(panel()->maxTokens(), "4000");
+        panel()->ignoreEos()->click();
+        start();
+        QVERIFY(waitUntil([&] { return test()->now().tokens >= 2; }));
+        QCOMPARE(test()->now().completed, int64_t(0));
+        QVERIFY(waitUntil([&] { return test()->allAsked(); }));
+        QCOMPARE(test()->progress().stage, QString("waiting for 2 replies"));
+        test()->stop();
+        QVERIFY(waitEnd());
+    }
+
     void anOpenLoopComesAtItsRate() {
         QVERIFY(load());
         choose(panel()->loop(), 1);
