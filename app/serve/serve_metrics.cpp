@@ -64,6 +64,13 @@ private:
 void ServeMetrics::addResponse(int status) {
     std::lock_guard lock(m_mutex);
     ++m_stats.responses[status];
+    if (status >= 400) remember({.status = status, .ttftMs = NAN, .tokS = NAN});
+}
+
+void ServeMetrics::remember(const ServedRequest& request) {
+    m_stats.recent.push_back(request);
+    m_stats.recent.back().ended = std::chrono::system_clock::now();
+    if (m_stats.recent.size() > ApiStats::kRecent) m_stats.recent.pop_front();
 }
 
 void ServeMetrics::addStart() {
@@ -80,7 +87,16 @@ void ServeMetrics::addResult(const RequestResult& r) {
     m_stats.generatedTokens += r.tokens.size();
     m_stats.preemptedS += r.preemptedMs * 1e-3;
     if (!r.tokens.empty()) m_stats.ttft.add(uint64_t(r.ttftMs * 1e6));
-    for (const double ms : r.gapsMs) m_stats.itl.add(uint64_t(ms * 1e6));
+    double ms = 0;
+    for (const double gap : r.gapsMs) {
+        m_stats.itl.add(uint64_t(gap * 1e6));
+        ms += gap;
+    }
+    remember({.promptTokens = r.promptTokens,
+              .generated = uint32_t(r.tokens.size()),
+              .ttftMs = r.tokens.empty() ? NAN : r.ttftMs,
+              .tokS = ms > 0 ? double(r.gapsMs.size()) / ms * 1000 : NAN,
+              .stop = r.status.ok() ? r.stop : StopReason::Error});
 }
 
 ApiStats ServeMetrics::stats() const {

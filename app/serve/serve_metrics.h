@@ -2,6 +2,8 @@
 // What the server counts, and /metrics in Prometheus' text format. Any thread.
 #pragma once
 
+#include <chrono>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <string>
@@ -11,7 +13,18 @@
 
 namespace colibri::serve {
 
+// A request that has ended, for a log.
+struct ServedRequest {
+    std::chrono::system_clock::time_point ended;
+    int status = 200;  // of HTTP; other than 200: it was refused
+    uint32_t promptTokens = 0, generated = 0;
+    double ttftMs = 0, tokS = 0;  // NaN: no token, or only one
+    StopReason stop = StopReason::Eos;
+};
+
 struct ApiStats {
+    static constexpr size_t kRecent = 50;
+    std::deque<ServedRequest> recent;                     // the newest last
     std::map<int, uint64_t> responses;                    // by HTTP status
     uint64_t started = 0;                                 // requests that reached the engine
     uint64_t completions = 0, cancelled = 0, failed = 0;  // those of them that have ended
@@ -30,6 +43,8 @@ public:
     ApiStats stats() const;
 
 private:
+    void remember(const ServedRequest& request);  // REQUIRES: m_mutex is held
+
     mutable std::mutex m_mutex;
     ApiStats m_stats;
 };

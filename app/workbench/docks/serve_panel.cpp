@@ -16,6 +16,8 @@ namespace {
 
 using State = ModelServer::State;
 
+constexpr qsizetype kLogLines = 20;
+
 QString latency(double ms) {
     return std::isfinite(ms) ? QString::fromStdString(formatMs(ms)) : QString("n/a: no reply yet");
 }
@@ -85,11 +87,29 @@ ServePanel::ServePanel(SessionSource* source, ModelServer* server, QWidget* pare
     m_figures = new DataTable({{"Since it was started", 0}, {"", 168, true, true}}, false);
     m_figures->setPadding(12, 12);
     now->body()->addWidget(m_figures);
+    m_logSection = addSection({});
+    m_logSection->layout()->setContentsMargins(0, 1, 0, 0);
+    m_log = new DataTable({{"Requests", 66, false, true},
+                           {"in, out", 0, true, true},
+                           {"TTFT", 62, true, true},
+                           {"tok/s", 48, true, true},
+                           {"end", 62, true, false, Tone::Text2}},
+                          false);
+    m_log->setPadding(12, 12);
+    m_log->setInnerPadding(4);
+    m_log->setToolTip(
+        "The newest requests that have ended: tokens of prompt and reply, time to the "
+        "first token, speed, and how they ended. A number is the HTTP status of one that "
+        "was refused.");
+    m_logSection->body()->addWidget(m_log);
     m_command = new CommandLine;
     foot()->addWidget(m_command);
 
     connect(m_switch, &Segment::chosen, this, [this](int index) { setOn(index == 1); });
-    connect(copy, &QAbstractButton::clicked, this, &ServePanel::copyAddress);
+    connect(copy, &QAbstractButton::clicked, this, [this, copy] {
+        copyAddress();
+        showCopied(copy);
+    });
     connect(m_copyError, &QAbstractButton::clicked, this, [this] { copyText(note()); });
     for (QLineEdit* edit : {m_host, m_port, m_key})
         connect(edit, &QLineEdit::textEdited, this, &ServePanel::refresh);
@@ -185,6 +205,26 @@ void ServePanel::tick() {
          row("Of these reused", count(f.cachedTokens)),
          row("Generated tokens", count(f.tokens)), row("TTFT P50", latency(f.ttftP50Ms)),
          row("ITL P50", latency(f.itlP50Ms))});
+    QVector<QVector<TableCell>> lines;
+    for (const ServeFigures::Request& r : f.recent) {
+        if (lines.size() == kLogLines) break;
+        const QString time = r.ended.toString("HH:mm:ss");
+        if (r.status >= 400) {
+            lines << QVector<TableCell>{
+                {time}, {}, {}, {}, {QString::number(r.status), Tone::Count, Tone::Warn}};
+            continue;
+        }
+        const auto known = [](double v, const QString& text) {
+            return std::isfinite(v) ? text : QString();
+        };
+        lines << QVector<TableCell>{{time},
+                                    {count(r.promptTokens) + ", " + count(r.generated)},
+                                    {known(r.ttftMs, str(formatMs(r.ttftMs)))},
+                                    {known(r.tokS, str(formatSig(r.tokS)))},
+                                    {r.stop}};
+    }
+    m_logSection->setVisible(!lines.isEmpty());
+    m_log->setRows(lines);
 }
 
 }  // namespace colibri::ui

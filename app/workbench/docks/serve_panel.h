@@ -32,6 +32,7 @@ public:
     QLineEdit* apiKey() const { return m_key; }
     QString note() const;
     DataTable* figures() const { return m_figures; }
+    DataTable* log() const { return m_log; }  // requests that have ended, the newest first
     QString example() const;             // the curl line
     void copyAddress() const;
 
@@ -46,7 +47,8 @@ private:
     LinkButton* m_copyError;
     DockSection* m_use;
     CommandLine *m_example, *m_command;
-    DataTable* m_figures;
+    DockSection* m_logSection;
+    DataTable *m_figures, *m_log;
 };
 
 }  // namespace colibri::ui

@@ -9,6 +9,7 @@
 #include <QFontMetricsF>
 #include <QHBoxLayout>
 #include <QHelpEvent>
+#include <QTimer>
 #include <QToolTip>
 #include <QUrl>
 #include <algorithm>
@@ -246,7 +247,10 @@ CommandLine::CommandLine(QWidget* parent) : QWidget(parent) {
     row->addStretch(1);
     auto* copy = new IconButton("copy", "Copy command");
     row->addWidget(copy);
-    connect(copy, &QAbstractButton::clicked, this, [this] { copyText(m_command); });
+    connect(copy, &QAbstractButton::clicked, this, [this, copy] {
+        copyText(m_command);
+        showCopied(copy);
+    });
 }
 
 void CommandLine::setCommand(const QString& command) {
@@ -293,6 +297,13 @@ void revealInFolder(const QString& path) {
 
 void copyText(const QString& text) {
     QApplication::clipboard()->setText(text);
+}
+
+void showCopied(IconButton* button) {
+    constexpr int kShownMs = 1500;
+    button->setIconName("check");
+    QToolTip::showText(button->mapToGlobal(QPoint(0, button->height())), "Copied", button);
+    QTimer::singleShot(kShownMs, button, [button] { button->setIconName("copy"); });
 }
 
 }  // namespace colibri::ui

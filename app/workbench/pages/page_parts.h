@@ -14,6 +14,8 @@ class QHBoxLayout;
 
 namespace colibri::ui {
 
+class IconButton;
+
 // One line of text made of spans; cut where it does not fit.
 class TextLine : public QWidget {
     Q_OBJECT
@@ -127,5 +129,6 @@ QString shortPath(const QString& path);          // the home folder as ~
 QString sizeText(double bytes);                  // "7.65 GiB"
 void revealInFolder(const QString& path);
 void copyText(const QString& text);
+void showCopied(IconButton* button);  // a tick in place of its icon, for a moment
 
 }  // namespace colibri::ui

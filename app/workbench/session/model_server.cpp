@@ -26,6 +26,13 @@ ServeFigures figuresOf(const serve::ApiServer& server) {
     f.tokens = stats.generatedTokens;
     f.ttftP50Ms = stats.ttft.quantile(0.5) * 1e-6;
     f.itlP50Ms = stats.itl.quantile(0.5) * 1e-6;
+    for (auto it = stats.recent.rbegin(); it != stats.recent.rend(); ++it) {
+        using namespace std::chrono;
+        const auto ms = duration_cast<milliseconds>(it->ended.time_since_epoch()).count();
+        f.recent.push_back({QDateTime::fromMSecsSinceEpoch(ms), it->status, it->promptTokens,
+                            it->generated, it->ttftMs, it->tokS,
+                            QString::fromUtf8(stopReasonName(it->stop))});
+    }
     return f;
 }
 

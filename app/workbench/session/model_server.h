@@ -4,9 +4,11 @@
 // starting and stopping run on a job's thread. Another model, or none, stops it.
 #pragma once
 
+#include <QDateTime>
 #include <QPointer>
 #include <QString>
 #include <map>
+#include <vector>
 
 #include "app/workbench/session/job.h"
 #include "app/workbench/session/session_source.h"
@@ -29,6 +31,14 @@ struct ServeFigures {
     uint64_t promptTokens = 0, cachedTokens = 0;  // the second: found in the KV cache
     uint64_t tokens = 0;
     double ttftP50Ms = NAN, itlP50Ms = NAN;
+    struct Request {  // one that has ended
+        QDateTime ended;
+        int status = 200;  // of HTTP; from 400 on it was refused
+        uint32_t promptTokens = 0, generated = 0;
+        double ttftMs = NAN, tokS = NAN;
+        QString stop;  // "eos", "length", ...
+    };
+    std::vector<Request> recent;  // the newest first, a few dozen at most
 };
 
 class ModelServer : public QObject {

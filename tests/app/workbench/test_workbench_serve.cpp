@@ -113,6 +113,12 @@ private slots:
         QCOMPARE(figure("Refused"), QString("1: 404 × 1"));
         QCOMPARE(figure("Generated tokens"), QString("6"));
         QVERIFY(!figure("TTFT P50").startsWith("n/a"));
+        // The log has each that ended, the newest first: tokens, and how it ended.
+        QVERIFY(waitUntil([&] { return panel()->log()->rows().size() == 2; }));
+        QCOMPARE(panel()->log()->rows()[0][4].text, QString("404"));
+        QVERIFY2(panel()->log()->rows()[1][1].text.endsWith(", 6"),
+                 qPrintable(panel()->log()->rows()[1][1].text));
+        QVERIFY(panel()->log()->fits());
         // In the plots they are requests as those of the chat.
         QVERIFY(waitUntil([&] {
             int turns = 0;
