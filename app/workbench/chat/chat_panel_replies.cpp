@@ -85,6 +85,7 @@ void ChatPanel::start(int index, int userTurn, const std::string& soFar) {
     for (const QString& stop : m_settings.stops) request.stops.push_back(stop.toStdString());
     request.templateArgs = m_settings.templateVariables();
     const auto snapshot = m_source->snapshot();
+    m_viewState->follow();  // what was asked for is to be seen
     m_reply.emplace(m_source->startChat(std::move(request)), index, turn,
                     snapshot ? snapshot->store.bytesLoaded : 0);
     m_chat.changed = QDateTime::currentDateTime();

@@ -214,6 +214,12 @@ void Composer::send() {
 }
 
 bool Composer::eventFilter(QObject* object, QEvent* event) {
+    // With nothing typed the caret has nowhere to go: End is the plots' shortcut then.
+    if (object == m_edit && event->type() == QEvent::ShortcutOverride &&
+        m_edit->document()->isEmpty() && static_cast<QKeyEvent*>(event)->key() == Qt::Key_End) {
+        event->ignore();
+        return true;
+    }
     if (object == m_edit && (event->type() == QEvent::FocusIn || event->type() == QEvent::FocusOut)) update();
     return QWidget::eventFilter(object, event);
 }

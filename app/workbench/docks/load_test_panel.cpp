@@ -17,7 +17,7 @@
 namespace colibri::ui {
 namespace {
 
-constexpr int kLatencyColumn = 55;  // px: "25.4 s", "9,990"
+constexpr int kLatencyColumn = 59;  // px: "25.4 s", "1,230 s"
 constexpr int kRateScale = 10;  // the rate's slider moves in tenths
 constexpr uint64_t kEnoughForP99 = 200;
 
@@ -142,12 +142,12 @@ void LoadTestPanel::buildResult() {
     QVector<TableColumn> columns{{"ms", 0}};
     for (const char* title : {"P50", "P90", "P99", "max"})
         columns << TableColumn{title, kLatencyColumn, true, true};
-    columns.back().width += 6;  // its padding at the edge is larger
+    columns.back().width += 8;  // its padding at the edge is larger
     m_latencies = new DataTable(columns, false);
-    m_latencies->setInnerPadding(5);
+    m_latencies->setInnerPadding(4);
     m_latencies->setPadding(12, 12);
     m_latencies->setToolTip(
-        "Of the replies that went well. TTFT and request count from the moment a request was meant "
+        "Of the replies that went well. TTFT and reply count from the moment a request was meant "
         "to arrive, so that waiting for the engine is in them.");
     m_result->body()->setSpacing(0);
     m_result->body()->addWidget(m_latencies);
@@ -262,7 +262,7 @@ void LoadTestPanel::showResult() {
                                   milliseconds(h.quantile(0.99), h.count() < kEnoughForP99),
                                   milliseconds(h.max())};
     };
-    m_latencies->setRows({row("TTFT", r.ttft), row("ITL", r.itl), row("Request", r.endToEnd)});
+    m_latencies->setRows({row("TTFT", r.ttft), row("ITL", r.itl), row("Reply", r.endToEnd)});
     const auto n = [](const Histogram& h) { return count(int64_t(h.count())); };
     QString text = "n = " + n(r.ttft) + ", " + n(r.itl) + ", " + n(r.endToEnd);
     if (r.ttft.count() < kEnoughForP99 || r.itl.count() < kEnoughForP99)

@@ -89,11 +89,11 @@ ServePanel::ServePanel(SessionSource* source, ModelServer* server, QWidget* pare
     now->body()->addWidget(m_figures);
     m_logSection = addSection({});
     m_logSection->layout()->setContentsMargins(0, 1, 0, 0);
-    m_log = new DataTable({{"Requests", 66, false, true},
+    m_log = new DataTable({{"Ended", 54, false, true},
                            {"in, out", 0, true, true},
-                           {"TTFT", 62, true, true},
-                           {"tok/s", 48, true, true},
-                           {"end", 62, true, false, Tone::Text2}},
+                           {"TTFT ms", 56, true, true},
+                           {"tok/s", 46, true, true},
+                           {"end", 70, true, false, Tone::Text2}},
                           false);
     m_log->setPadding(12, 12);
     m_log->setInnerPadding(4);
@@ -208,7 +208,7 @@ void ServePanel::tick() {
     QVector<QVector<TableCell>> lines;
     for (const ServeFigures::Request& r : f.recent) {
         if (lines.size() == kLogLines) break;
-        const QString time = r.ended.toString("HH:mm:ss");
+        const QString time = r.ended.toString("HH:mm");
         if (r.status >= 400) {
             lines << QVector<TableCell>{
                 {time}, {}, {}, {}, {QString::number(r.status), Tone::Count, Tone::Warn}};
@@ -219,7 +219,7 @@ void ServePanel::tick() {
         };
         lines << QVector<TableCell>{{time},
                                     {count(r.promptTokens) + ", " + count(r.generated)},
-                                    {known(r.ttftMs, str(formatMs(r.ttftMs)))},
+                                    {known(r.ttftMs, str(formatSig(r.ttftMs)))},
                                     {known(r.tokS, str(formatSig(r.tokS)))},
                                     {r.stop}};
     }

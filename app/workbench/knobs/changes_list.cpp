@@ -6,16 +6,20 @@
 #include "app/workbench/plots/marker_lane.h"
 #include "app/workbench/plots/plot_data.h"
 #include "app/workbench/widgets/figures_row.h"
+#include "app/workbench/widgets/tooltip.h"
 #include "profiler/record/effect.h"
 
 namespace colibri::ui {
 namespace {
 
-constexpr int kListHead = 28, kRowHeight = 45, kLine = 14, kMostShown = 2;
+constexpr int kListHead = 28, kRowHeight = 45, kLine = 14;
 
 Span titleOf(const Marker& marker) {
     return {QString::fromStdString(knobTitle(knobRow(marker.knob))) + " ", Tone::Text1, type::dense()};
 }
+// In a short panel the knobs need the room more.
+constexpr int kShortPanel = 480;
+
 Span changeOf(const Marker& marker) {
     return {QString::fromStdString(knobChangeText(marker.knob, marker.from, marker.to)), Tone::Text1,
             type::mono()};
@@ -30,16 +34,20 @@ bool same(const Marker& a, const Marker& b) {
 
 ChangesList::ChangesList(QWidget* parent) : QWidget(parent) {
     setAccessibleName("Changes");
-    setToolTip("Decode speed of the 64 tokens after a change against the 64 before it, with a 95 % "
-               "interval. Only tokens that came at the same number of requests are compared. The first "
-               "8 tokens after it are left out while the cache settles.");
+    setToolTip(
+        explained("Changes",
+                  "Decode speed after a change against that before it, with a 95 % interval. "
+                  "Only tokens that came at the same number of requests are compared, and those "
+                  "in which the cache settles are left out.",
+                  "engine events of this session"));
     place();
 }
 
 void ChangesList::setSnapshot(const Snapshot* snapshot) {
     std::vector<Marker> newest;
     if (snapshot) {
-        for (size_t i = snapshot->markers.size(); i-- > 0 && newest.size() < kMostShown;) {
+        m_idle = snapshot->running == 0;
+        for (size_t i = snapshot->markers.size(); i-- > 0 && newest.size() < m_most;) {
             const Marker& marker = snapshot->markers[i];
             if (marker.kind == Marker::Kind::Knob && marker.knob != KnobId::Count && !marker.automatic)
                 newest.push_back(marker);
@@ -68,10 +76,12 @@ void ChangesList::setSnapshot(const Snapshot* snapshot) {
             changed = changed || before.effect != newest[i].effect ||
                       before.measured != newest[i].measured ||
                       before.settling != newest[i].settling || before.low != newest[i].low ||
-                      before.high != newest[i].high || before.refining != newest[i].refining;
+                      before.high != newest[i].high || before.refining != newest[i].refining ||
+                      m_idle != m_paintedIdle;
             m_rows[i].marker = newest[i];
         }
     }
+    m_paintedIdle = m_idle;
     if (!changed) return;
     place();                             // a reason may take more lines
     update();
@@ -95,6 +105,10 @@ int ChangesList::rowTop(size_t row) const {
     return y;
 }
 
+void ChangesList::setPanelHeight(int height) {
+    m_most = height < kShortPanel ? 1 : 2;
+}
+
 void ChangesList::place() {
     setFixedHeight(m_rows.empty() ? 0 : rowTop(m_rows.size()));
     setVisible(!m_rows.empty());
@@ -114,8 +128,8 @@ void ChangesList::paintEvent(QPaintEvent*) {
     drawText(p, QRectF(x, 1, 100, kListHead), Qt::AlignVCenter, "Changes", type::denseBold(),
              tone(Tone::Text1));
     x += textWidth(type::denseBold(), "Changes") + 8;
-    drawText(p, QRectF(x, 1, 220, kListHead), Qt::AlignVCenter, "effect on decode speed",
-             type::caption(), tone(Tone::Text3));
+    drawElided(p, QRectF(x, 1, width() - x - 12, kListHead), Qt::AlignVCenter,
+               "effect on decode speed", type::caption(), tone(Tone::Text3));
     for (size_t i = 0; i < m_rows.size(); ++i) {
         const Marker& marker = m_rows[i].marker;
         double top = rowTop(i);
@@ -145,6 +159,10 @@ void ChangesList::paintEvent(QPaintEvent*) {
             effect = {captionMono(look.text, look.ink), caption(" " + look.interval)};
         } else if (marker.effect == Marker::Effect::Known) {
             effect = {caption("No significant effect", Tone::Text2), caption(" " + look.interval)};
+        } else if (marker.effect == Marker::Effect::Measuring && m_idle) {
+            const QString soFar = look.text.section(", ", 1);
+            effect = {
+                caption("waits for the next reply" + (soFar.isEmpty() ? soFar : ", " + soFar))};
         } else {
             effect = {caption(look.text)};
         }

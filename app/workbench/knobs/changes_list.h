@@ -18,6 +18,7 @@ public:
     explicit ChangesList(QWidget* parent = nullptr);
     void setSnapshot(const Snapshot* snapshot);
     int shown() const { return int(m_rows.size()); }
+    void setPanelHeight(int height);  // of the panel it stands in: in a short one it shows less
 
 signals:
     void undoWanted(KnobId knob, int64_t value);
@@ -36,6 +37,8 @@ private:
     void place();
 
     std::vector<Row> m_rows;
+    size_t m_most = 2;
+    bool m_idle = false, m_paintedIdle = false;  // no request runs: nothing is being measured
 };
 
 }  // namespace colibri::ui

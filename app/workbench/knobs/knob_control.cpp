@@ -6,8 +6,9 @@
 #include <QStandardItemModel>
 #include <QVBoxLayout>
 
+#include "app/workbench/session/text.h"
+#include "app/workbench/widgets/tooltip.h"
 #include "app/workbench/widgets/typed_number.h"
-#include "engine/base/format.h"
 
 namespace colibri::ui {
 namespace {
@@ -38,7 +39,7 @@ KnobControl::KnobControl(const KnobRow& row, QWidget* parent) : QWidget(parent),
     auto* column = new QVBoxLayout(this);
     column->setContentsMargins(0, 0, 0, 0);
     column->setSpacing(0);
-    setToolTip(QString("<qt><b>%1</b><br>%2</qt>").arg(row.label, QString(row.help).toHtmlEscaped()));
+    setToolTip(explained(row.label, row.help));
     m_pace.setSingleShot(true);
     connect(&m_pace, &QTimer::timeout, this, [this] {
         if (!m_waiting) return;
@@ -179,9 +180,10 @@ void KnobControl::updateNote() {
     Tone ink = Tone::Text3;
     if (differs) {
         const QString reason = QString::fromStdString(m_state.reason);
-        text = QString("Effective %1%2").arg(
-            QString::fromStdString(knobValueText(m_row, m_state.effective)),
-            reason.isEmpty() ? QString(".") : ": " + reason + (reason.endsWith('.') ? "" : "."));
+        text = QString("Effective %1%2")
+                   .arg(knobText(m_row, m_state.effective),
+                        reason.isEmpty() ? QString(".")
+                                         : ": " + reason + (reason.endsWith('.') ? "" : "."));
         icon = "warn";
         ink = Tone::Text2;
     }
@@ -191,8 +193,15 @@ void KnobControl::updateNote() {
         m_slider->setNote(text, icon, Tone::Warn, ink);
     } else {
         m_note->setNote(text, icon, Tone::Warn, ink);
-        m_note->setVisible(!text.isEmpty());
+        m_note->setVisible(!text.isEmpty() || m_reservesNote);
     }
+}
+
+void KnobControl::reserveNote(int lines) {
+    m_reservesNote = lines > 0;
+    if (m_slider) return m_slider->reserveNote(lines);
+    m_note->reserve(lines);
+    m_note->setVisible(m_reservesNote || !m_note->text().isEmpty());
 }
 
 int64_t KnobControl::shownValue() const {

@@ -35,6 +35,9 @@ public:
     Segment* segment() const { return m_segment; }
     Select* select() const { return m_select; }
     QString note() const;
+    // Lines kept under a knob whose note the engine changes by itself, so that the knobs below stay
+    // where they are.
+    void reserveNote(int lines);
     void focusControl();
 
 signals:
@@ -55,6 +58,7 @@ private:
     KnobState m_state;
     QString m_hint;
     QStringList m_problems;
+    bool m_reservesNote = false;
     QTimer m_pace;
     std::optional<int64_t> m_waiting;             // value to apply when the pace allows
 };

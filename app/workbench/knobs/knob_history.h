@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Undo and redo of knob changes. A drag is one change: begin() remembers the value it started at.
+// Undo and redo of knob changes, in the grain of the list of changes: a drag is one change, and so
+// are steps of one knob that follow each other within kSameChangeSeconds. What was applied together
+// (a reset, a profile, a config file) is one step of undo.
 #pragma once
 
 #include <QObject>
@@ -14,27 +16,32 @@ struct KnobChange {
     KnobId knob = KnobId::Count;
     int64_t from = 0, to = 0;
 };
+using KnobStep = std::vector<KnobChange>;  // applied together; not empty
 
 class KnobHistory : public QObject {
     Q_OBJECT
 
 public:
     explicit KnobHistory(QObject* parent = nullptr) : QObject(parent) {}
-    void push(const KnobChange& change);          // no-op when from == to
+    // A change at `seconds` of any steady clock. `joins`: it may be a further step of the one
+    // before; a drag never is. A change that ends where it began is none.
+    void push(const KnobChange& change, double seconds, bool joins);
+    void pushTogether(KnobStep changes);  // those that change nothing are left out
     bool canUndo() const { return m_at > 0; }
-    bool canRedo() const { return m_at < m_changes.size(); }
-    const KnobChange* next() const { return canUndo() ? &m_changes[m_at - 1] : nullptr; }
-    const KnobChange* nextRedo() const { return canRedo() ? &m_changes[m_at] : nullptr; }
-    KnobChange undo();                            // REQUIRES: canUndo()
-    KnobChange redo();                            // REQUIRES: canRedo()
+    bool canRedo() const { return m_at < m_steps.size(); }
+    const KnobStep* next() const { return canUndo() ? &m_steps[m_at - 1] : nullptr; }
+    const KnobStep* nextRedo() const { return canRedo() ? &m_steps[m_at] : nullptr; }
+    KnobStep undo();  // REQUIRES: canUndo()
+    KnobStep redo();  // REQUIRES: canRedo()
     void clear();
 
 signals:
     void changed();
 
 private:
-    std::vector<KnobChange> m_changes;
-    size_t m_at = 0;                              // changes before this are in force
+    std::vector<KnobStep> m_steps;
+    size_t m_at = 0;           // steps before this are in force
+    double m_lastStep = -1e9;  // seconds of the newest change
 };
 
 }  // namespace colibri::ui

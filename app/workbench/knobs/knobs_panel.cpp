@@ -10,13 +10,11 @@
 #include <cmath>
 
 #include "app/workbench/knobs/changes_list.h"
-#include "app/workbench/plots/marker_lane.h"
 #include "app/workbench/pages/page_parts.h"
+#include "app/workbench/plots/marker_lane.h"
 #include "app/workbench/plots/plot_data.h"
-#include "app/workbench/session/save_file.h"
-#include "engine/base/file.h"
+#include "app/workbench/session/text.h"
 #include "engine/base/format.h"
-#include "engine/base/machine.h"
 
 namespace colibri::ui {
 namespace {
@@ -77,8 +75,10 @@ public:
         setToolTip(row.help);
     }
     void setState(const KnobState& state) {
-        QString text = QString::fromStdString(knobValueText(m_row, state.effective));
+        QString text = knobText(m_row, state.effective);
         if (m_row.unit[0]) text += " " + unitFor(m_row.unit, state.effective);
+        if (state.requested != state.effective)
+            text += ", then " + knobText(m_row, state.requested);
         m_value->setText(text);
     }
 
@@ -102,11 +102,21 @@ KnobsPanel::KnobsPanel(QWidget* parent)
     m_empty->setFont(type::dense());
     m_empty->setAlignment(Qt::AlignCenter);
     column->addWidget(m_empty, 1);
+    m_dense = new QLabel(
+        "This model is dense: it has no experts, so the knobs of the expert cache, "
+        "prefetch and reads do not apply.");
+    m_dense->setProperty("tone", "text3");
+    m_dense->setFont(type::caption());
+    m_dense->setWordWrap(true);
+    m_dense->setContentsMargins(12, 8, 12, 8);
+    m_dense->hide();
+    m_clock.start();
     column->addWidget(m_changes);
     auto* content = new QWidget;
     m_groups = new QVBoxLayout(content);
     m_groups->setContentsMargins(0, 0, 0, 0);
     m_groups->setSpacing(0);
+    m_groups->addWidget(m_dense);
     m_scroll->setWidget(content);
     m_scroll->setWidgetResizable(true);
     m_scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
@@ -204,7 +214,8 @@ void KnobsPanel::build() {
 }
 
 void KnobsPanel::addGroup(const QString& name, const std::vector<const KnobRow*>& rows) {
-    auto* group = new KnobGroup(name, m_groups->count() == 0);
+    auto* group = new KnobGroup(name, m_groupWidgets.empty());
+    m_groupWidgets.emplace_back(name, group);
     for (const KnobRow* row : rows) {
         if (!row->live) {
             auto* fixed = new AtLoadRow(*row, [this] { emit loadPageWanted(); });
@@ -216,6 +227,9 @@ void KnobsPanel::addGroup(const QString& name, const std::vector<const KnobRow*>
         const KnobId id = row->id;
         connect(control, &KnobControl::requested, this,
                 [this, id](int64_t value, bool final) { request(id, value, final); });
+        // What the engine says there comes and goes while a reply streams.
+        if (id == KnobId::PrefetchSource) control->reserveNote(3);
+        if (id == KnobId::ExpertCacheSize) control->reserveNote(2);
         m_controls.push_back(control);
         group->add(control);
     }
@@ -242,6 +256,7 @@ void KnobsPanel::setSource(SessionSource* source) {
         if (m_source) control->setLimits(m_source->knobLimits(control->row().id), m_source->model());
         control->setProblems(m_source ? problemsOf(control->row()) : QStringList());
     }
+    showGroups();
     m_scroll->setVisible(m_source != nullptr);
     m_empty->setVisible(m_source == nullptr);
     m_profile->setEnabled(m_source != nullptr);
@@ -251,6 +266,16 @@ void KnobsPanel::setSource(SessionSource* source) {
     m_redo->setEnabled(false);
     if (m_source) updateStates();
     m_changes->setSnapshot(nullptr);
+}
+
+// The knobs of a dense model are those that do something: the rest is one line.
+void KnobsPanel::showGroups() {
+    const bool dense = m_source && m_source->model()->isDense();
+    m_dense->setVisible(dense);
+    for (const auto& [name, group] : m_groupWidgets) {
+        const bool ofExperts = name == "Expert cache" || name == "Prefetch" || name == "Reads";
+        group->setVisible(!dense || !ofExperts);
+    }
 }
 
 QStringList KnobsPanel::problemsOf(const KnobRow& row) const {
@@ -271,6 +296,7 @@ void KnobsPanel::updateStates() {
 
 void KnobsPanel::tick(const std::shared_ptr<const Snapshot>& snapshot) {
     if (!m_source || !snapshot || !isVisible()) return;
+    m_changes->setPanelHeight(height());
     m_changes->setSnapshot(snapshot.get());
     if (std::abs(snapshot->now - m_statesAt) < kTickSeconds) return;
     m_statesAt = snapshot->now;
@@ -336,94 +362,38 @@ void KnobsPanel::request(KnobId id, int64_t value, bool final) {
     if (!start) start = now;
     if (now != value || (final && dragged)) m_source->setKnob(id, value, final);
     if (!final) return;
-    if (!m_adjusting) m_history.push({id, *start, value});
+    if (!m_adjusting)
+        m_history.push({id, *start, value}, double(m_clock.elapsed()) / 1000, !dragged);
     start.reset();
     if (KnobControl* c = control(id)) c->setState(m_source->knobState(id));
     updateProfileRow();
 }
 
 void KnobsPanel::undo() {
-    if (!m_source || !m_history.canUndo()) return;
-    const KnobChange change = m_history.undo();
-    m_adjusting = true;
-    request(change.knob, change.from);
-    m_adjusting = false;
+    if (m_source && m_history.canUndo()) applyTogether(m_history.undo(), false);
 }
 
 void KnobsPanel::redo() {
-    if (!m_source || !m_history.canRedo()) return;
-    const KnobChange change = m_history.redo();
+    if (m_source && m_history.canRedo()) applyTogether(m_history.redo(), true);
+}
+
+void KnobsPanel::applyTogether(const KnobStep& changes, bool forward) {
     m_adjusting = true;
-    request(change.knob, change.to);
+    for (const KnobChange& change : changes)
+        request(change.knob, forward ? change.to : change.from);
     m_adjusting = false;
 }
 
 void KnobsPanel::resetAll() {
     if (!m_source) return;
+    KnobStep changes;
     for (KnobControl* control : m_controls) {
         const KnobId id = control->row().id;
-        const int64_t value = m_source->knobLimits(id).defaultValue;
-        if (m_source->knobState(id).requested != value) request(id, value);
+        changes.push_back(
+            {id, m_source->knobState(id).requested, m_source->knobLimits(id).defaultValue});
     }
-}
-
-KnobValues KnobsPanel::requestedValues() const {
-    KnobValues values;
-    if (!m_source) return values;
-    for (const KnobRow& row : knobTable())
-        values[size_t(row.id)] = m_source->knobState(row.id).requested;
-    return values;
-}
-
-QString KnobsPanel::configJson() const {
-    const std::string model = m_source ? m_source->model()->name.toStdString() : "";
-    return QString::fromStdString(knobsToJson(requestedValues(), model, machineFingerprint()));
-}
-
-bool KnobsPanel::saveConfig(const QString& path, QString* error) const {
-    const Status status = saveFile(path, configJson().toUtf8());
-    if (!status.ok()) *error = QString::fromStdString(status.text());
-    return status.ok();
-}
-
-bool KnobsPanel::loadConfig(const QString& path, QString* error) {
-    const auto text = readTextFile(path.toStdString(), 1 << 20);
-    const auto values = text.ok() ? knobsFromJson(*text) : Result<KnobValues>(text.status());
-    if (!values.ok()) {
-        *error = QString::fromStdString(values.status().text());
-        return false;
-    }
-    for (const KnobRow& row : knobTable()) {
-        const auto& value = (*values)[size_t(row.id)];
-        if (value && row.live && m_source) request(row.id, *value);
-    }
-    return true;
-}
-
-void KnobsPanel::applyProfile(const QString& name) {
-    const auto values = m_profiles.read(name);
-    if (!values.ok()) {
-        emit failed("The profile " + name + " could not be read",
-                    QString::fromStdString(values.status().text()));
-        return;
-    }
-    m_profiles.setCurrent(name);
-    for (const KnobRow& row : knobTable()) {
-        const auto& value = (*values)[size_t(row.id)];
-        if (value && row.live) request(row.id, *value);
-    }
-    updateProfileRow();
-}
-
-void KnobsPanel::saveProfile(const QString& name) {
-    const Status status = m_profiles.write(name, configJson().toStdString());
-    if (!status.ok()) {
-        emit failed("The profile " + name + " was not saved", QString::fromStdString(status.text()));
-        return;
-    }
-    m_profiles.setCurrent(name);
-    updateProfileRow();
-    emit done("Profile saved", name + ".json");
+    applyTogether(changes, true);
+    m_history.pushTogether(std::move(changes));
 }
 
 void KnobsPanel::updateProfileRow() {
@@ -438,35 +408,23 @@ void KnobsPanel::updateProfileRow() {
     const QString current = m_profiles.current();
     const int index = std::max(0, int(entries.indexOf(current)));
     if (m_profile->currentIndex() != index) m_profile->setCurrentIndex(index);
-    bool changed = false;
-    if (index > 0 && m_source) {
-        const KnobValues& values = m_profiles.currentValues();
-        for (const KnobRow& row : knobTable()) {
-            if (!row.live) continue;
-            const auto& value = values[size_t(row.id)];
-            if (value && *value != m_source->knobState(row.id).requested) changed = true;
-        }
-    }
-    m_profile->setSuffix(changed ? "changed" : "");
-}
-
-QString KnobsPanel::commandLine() const {
-    if (!m_source) return {};
-    QString line = "colibri chat " + shellQuoted(m_source->model()->folder);
-    for (const KnobRow& row : knobTable()) {
-        const KnobState state = m_source->knobState(row.id);
-        if (state.requested == m_source->knobLimits(row.id).defaultValue) continue;
-        line += " --" + QString(row.name).replace('_', '-') + " " +
-                QString::fromStdString(knobValueText(row, state.requested));
-    }
-    return line;
+    const QStringList differences = profileDifferences();
+    m_profile->setSuffix(differences.isEmpty() ? "" : "changed");
+    m_profile->setToolTip(differences.join('\n'));
 }
 
 void KnobsPanel::showMenu() {
     QMenu menu;
     menu.addAction("Save as profile...", this, [this] { emit saveProfileWanted(); });
     if (!m_profiles.current().isEmpty()) {
-        menu.addAction("Delete profile " + m_profiles.current(), this, [this] {
+        const QString current = m_profiles.current();
+        menu.addAction("Rename profile " + current + "...", this,
+                       [this, current] { emit renameProfileWanted(current); });
+        QMenu* compare = menu.addMenu("Compare with profile " + current);
+        const QStringList differences = profileDifferences();
+        for (const QString& line : differences) compare->addAction(line)->setEnabled(false);
+        if (differences.isEmpty()) compare->addAction("No difference")->setEnabled(false);
+        menu.addAction("Delete profile " + current, this, [this] {
             const QString name = m_profiles.current();
             const Status status = m_profiles.remove(name);
             if (!status.ok())

@@ -20,6 +20,15 @@ namespace colibri::ui {
 
 class ChangesList;
 
+// What became of a set of values: a config file, a profile.
+struct Applied {
+    int applied = 0, total = 0;
+    QStringList needReload;  // labels: they take effect at the next load
+    QStringList outOfRange;  // "cache size 80 (1..64)": refused
+    QString model;           // of the config, where it is another than the loaded one
+    QString text() const;    // "1 of 2 applied; context length needs a reload"
+};
+
 class KnobsPanel : public QWidget {
     Q_OBJECT
 
@@ -40,15 +49,20 @@ public:
     KnobValues requestedValues() const;
     QString configJson() const;
     bool saveConfig(const QString& path, QString* error) const;
-    bool loadConfig(const QString& path, QString* error);
+    // Nothing, with the error, where the file cannot be read.
+    std::optional<Applied> loadConfig(const QString& path, QString* error);
     Profiles* profiles() { return &m_profiles; }
     void applyProfile(const QString& name);
     void saveProfile(const QString& name);
+    void renameProfile(const QString& from, const QString& to);
+    QStringList profileDifferences() const;       // "cache size 9, in the profile 12"
     QString commandLine() const;                  // the same session in a terminal
 
 signals:
     void loadPageWanted();                        // at-load knobs are changed there
     void saveProfileWanted();                     // asks for a name
+    void renameProfileWanted(const QString& name);
+    void applied(const QString& what, const QString& detail);  // some of it needs a reload
     void exportWanted();
     void importWanted();
     void failed(const QString& what, const QString& why);
@@ -62,7 +76,10 @@ private:
     void addGroup(const QString& name, const std::vector<const KnobRow*>& rows);
     QWidget* buildHead();
     QWidget* buildProfileRow();
+    Applied apply(const KnobValues& values);
+    void applyTogether(const KnobStep& changes, bool forward);
     QStringList problemsOf(const KnobRow& row) const;
+    void showGroups();
     void updateStates();
     void updateHints(const Snapshot& snapshot);
     void updateProfileRow();
@@ -74,6 +91,9 @@ private:
     QWidget* m_head = nullptr;
     QScrollArea* m_scroll;
     QLabel* m_empty = nullptr;
+    QLabel* m_dense = nullptr;  // why a model without experts has fewer knobs
+    std::vector<std::pair<QString, QWidget*>> m_groupWidgets;
+    QElapsedTimer m_clock;
     QVBoxLayout* m_groups;
     std::vector<KnobControl*> m_controls;
     std::vector<std::pair<KnobId, QWidget*>> m_atLoad;

@@ -4,6 +4,7 @@
 #include <QDir>
 #include <QFileInfo>
 #include <QStandardPaths>
+#include <QUrl>
 
 #include "app/workbench/session/save_file.h"
 #include "engine/base/file.h"
@@ -15,10 +16,14 @@ QString Profiles::folder() {
 }
 
 QString Profiles::path(const QString& name) {
-    QString safe = name;
-    for (QChar& c : safe)
-        if (c == '/' || c == '\\' || c == ':' || c < ' ') c = '_';
-    if (safe.startsWith('.')) safe[0] = '_';
+    QString safe;
+    for (const QChar c : name) {
+        const bool first = safe.isEmpty() && c == '.';
+        if (c == '/' || c == '\\' || c == ':' || c == '%' || c < ' ' || first)
+            safe += QString("%%1").arg(int(c.unicode()), 2, 16, QChar('0')).toUpper();
+        else
+            safe += c;
+    }
     return folder() + "/" + safe + ".json";
 }
 
@@ -27,7 +32,7 @@ Profiles::Profiles(QObject* parent) : QObject(parent) { list(); }
 void Profiles::list() {
     m_names.clear();
     for (const QFileInfo& file : QDir(folder()).entryInfoList({"*.json"}, QDir::Files, QDir::Name))
-        m_names << file.completeBaseName();
+        m_names << QUrl::fromPercentEncoding(file.completeBaseName().toUtf8());
 }
 
 void Profiles::setCurrent(const QString& name) {
@@ -48,6 +53,19 @@ Status Profiles::write(const QString& name, const std::string& json) {
     if (!QDir().mkpath(folder()))
         return {Code::IoError, "cannot create " + folder().toStdString()};
     COLIBRI_TRY(saveFile(path(name), QByteArray::fromStdString(json)));
+    list();
+    return {};
+}
+
+Status Profiles::rename(const QString& from, const QString& to) {
+    if (from == to) return {};
+    if (to.trimmed().isEmpty()) return {Code::InvalidArgument, "a profile needs a name"};
+    if (m_names.contains(to))
+        return {Code::InvalidArgument, "there is a profile " + to.toStdString() + " already",
+                "Delete it first, or take another name"};
+    if (!QFile::rename(path(from), path(to)))
+        return {Code::IoError, "cannot rename " + path(from).toStdString()};
+    if (m_current == from) m_current = to;
     list();
     return {};
 }

@@ -224,7 +224,7 @@ void ChatPage::resizeEvent(QResizeEvent*) {
     } else {
         restoreSizes();
     }
-    m_plots->setDensity(PlotsPanel::Density(int(m_mode)), m_window->height());
+    m_plots->setDensity(PlotsPanel::Density(int(m_mode)));
     if (m_mode == Mode::Small) m_pane->put(2, m_plots->experts());
     placeDrawer();
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/workbench/plots/experts_map.h"
 
+#include <QContextMenuEvent>
 #include <QKeyEvent>
 #include <QLinearGradient>
 #include <QMouseEvent>
@@ -24,6 +25,7 @@ ExpertsMap::ExpertsMap(QWidget* parent) : QWidget(parent) {
 }
 
 void ExpertsMap::setModel(const ModelFacts* model) {
+    m_loaded = model != nullptr;
     m_layers = model ? int(model->moeLayers) : 0;
     m_experts = model ? int(model->experts) : 0;
     m_layerIndex = model ? model->layerIndex : std::vector<int>();
@@ -33,8 +35,10 @@ void ExpertsMap::setModel(const ModelFacts* model) {
 }
 
 void ExpertsMap::setSnapshot(std::shared_ptr<const Snapshot> snapshot) {
+    const bool same = m_snapshot && snapshot && m_snapshot->residency == snapshot->residency &&
+                      m_snapshot->heat == snapshot->heat;
     m_snapshot = std::move(snapshot);
-    if (isVisible()) update();
+    if (isVisible() && !same) update();
 }
 
 QRect ExpertsMap::mapRect() const {
@@ -152,8 +156,10 @@ void ExpertsMap::paintEvent(QPaintEvent*) {
     if (m_layers > 0 && m_experts > 0) {
         paintCells(p);
     } else {
-        drawText(p, mapRect(), Qt::AlignCenter, "No data: no model is loaded", type::caption(),
-                 tone(Tone::Text2));
+        drawText(
+            p, mapRect(), Qt::AlignCenter,
+            m_loaded ? "This model is dense: it has no experts" : "No data: no model is loaded",
+            type::caption(), tone(Tone::Text2));
     }
     if (hasFocus()) focusRing(p, rect(), 0);
 }
@@ -187,11 +193,36 @@ void ExpertsMap::mouseMoveEvent(QMouseEvent* event) {
             std::min(m_experts - 1, (at.x() - map.left()) * m_experts / map.width()));
 }
 
-void ExpertsMap::mousePressEvent(QMouseEvent*) {
+void ExpertsMap::mousePressEvent(QMouseEvent* event) {
+    if (event && event->button() != Qt::LeftButton) return;
     const bool same = m_pinLayer == m_hoverLayer && m_pinExpert == m_hoverExpert;
     m_pinLayer = same ? -1 : m_hoverLayer;
     m_pinExpert = same ? -1 : m_hoverExpert;
     update();
+}
+
+QString ExpertsMap::csv() const {
+    QString out = "layer,expert,where,recent_use\n";
+    if (!m_snapshot) return out;
+    static const char* const kWhere[] = {"on disk", "loading", "resident"};
+    for (int l = 0; l < m_layers; ++l) {
+        const int layer = size_t(l) < m_layerIndex.size() ? m_layerIndex[size_t(l)] : l;
+        for (int e = 0; e < m_experts; ++e) {
+            const size_t index = size_t(l) * size_t(m_experts) + size_t(e);
+            if (index >= m_snapshot->residency.size()) return out;
+            const float heat = index < m_snapshot->heat.size() ? m_snapshot->heat[index] : 0;
+            out += QString("%1,%2,%3,%4\n")
+                       .arg(layer)
+                       .arg(e)
+                       .arg(kWhere[int(m_snapshot->residency[index])])
+                       .arg(double(heat), 0, 'f', 3);
+        }
+    }
+    return out;
+}
+
+void ExpertsMap::contextMenuEvent(QContextMenuEvent* event) {
+    emit menuRequested(event->globalPos());
 }
 
 void ExpertsMap::leaveEvent(QEvent*) { pointAt(-1, -1); }

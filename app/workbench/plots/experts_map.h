@@ -20,6 +20,11 @@ public:
     void setSnapshot(std::shared_ptr<const Snapshot> snapshot);
     // What the readout says of a cell, "" outside the map.
     QString cellText(int layer, int expert) const;
+    QString csv() const;  // a line per expert: layer, expert, where, recent use
+signals:
+    void menuRequested(const QPoint& globalPos);
+
+public:
     int layers() const { return m_layers; }
     int experts() const { return m_experts; }
     QRect cellRect(int layer, int expert) const;
@@ -32,6 +37,7 @@ protected:
     void keyPressEvent(QKeyEvent*) override;
     void focusInEvent(QFocusEvent*) override;
     void focusOutEvent(QFocusEvent*) override;
+    void contextMenuEvent(QContextMenuEvent*) override;
 
 private:
     QRect mapRect() const;
@@ -43,6 +49,7 @@ private:
     std::shared_ptr<const Snapshot> m_snapshot;
     std::vector<int> m_layerIndex;
     int m_layers = 0, m_experts = 0;
+    bool m_loaded = false;  // a model, with experts or without
     int m_hoverLayer = -1, m_hoverExpert = -1;
     int m_pinLayer = -1, m_pinExpert = -1;
 };

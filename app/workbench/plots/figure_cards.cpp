@@ -5,7 +5,8 @@
 
 #include "app/workbench/plots/marker_lane.h"
 #include "app/workbench/plots/plot_data.h"
-#include "engine/base/format.h"
+#include "app/workbench/session/text.h"
+#include "app/workbench/widgets/tooltip.h"
 
 namespace colibri::ui {
 namespace {
@@ -13,15 +14,20 @@ namespace {
 constexpr double kTogether = 1.2;         // requests per step from which they are several
 constexpr double kComparedSeconds = 120;  // figures stand beside those before a change
 
-QString number(double v, int decimals) { return QString::fromStdString(formatFixed(v, decimals)); }
+constexpr uint64_t kFewestForP99 = 20;  // gaps; of fewer it is hardly more than their largest
 
-// The newest knob change while figures may still be compared with those before it: not for long, and
-// not after a further change.
+QString number(double v, int decimals) {
+    return str(formatFixed(v, decimals));
+}
+
+// The newest knob change while figures may still be compared with those before it: not for long,
+// and not after a further change. One that came after the figures says nothing about them.
 const Marker* recentChange(const Snapshot& snapshot) {
     for (size_t i = snapshot.markers.size(); i-- > 0;) {
         const Marker& marker = snapshot.markers[i];
+        if (marker.t > snapshot.figuresAt) continue;
         if (marker.kind == Marker::Kind::Knob && !marker.automatic)
-            return snapshot.now - marker.t <= kComparedSeconds ? &marker : nullptr;
+            return snapshot.figuresAt - marker.t <= kComparedSeconds ? &marker : nullptr;
     }
     return nullptr;
 }
@@ -31,77 +37,137 @@ double valueBefore(const Snapshot& snapshot, SeriesId id, double t) {
     return visibleStats(snapshot.series[size_t(id)], t - 10, t).last;
 }
 
-}  // namespace
+bool isPast(const Snapshot& snapshot) {
+    return snapshot.running == 0 && snapshot.turns > 0;
+}
 
-QVector<FigureCard> figureCards(const Snapshot& snapshot, const SessionSource& source, double sloMs) {
+FigureCard decodeCard(const Snapshot& snapshot, const Marker* change) {
     const Figures& f = snapshot.figures;
-    const bool few = f.itlCount < 200;
-    QVector<FigureCard> cards;
-    FigureCard decode{"Decode", number(f.decodeTokS, 1), "tok/s", {},
-                      "Tokens per second that one request gets, over the last 2 s; with several at once "
-                      "all of them together get more. A turn's own figure is over its whole reply.\n"
-                      "Source: engine events, 2 s window"};
+    FigureCard card{"Decode",
+                    number(f.decodeTokS, 1),
+                    "tok/s",
+                    {},
+                    explained("Decode, tok/s",
+                              "Tokens per second that one request gets, over the last 2 s; with "
+                              "several at once all of them together get more. A turn's own figure "
+                              "is over its whole reply.",
+                              "engine events, 2 s window")};
     const SeriesData& batches = snapshot.series[size_t(SeriesId::MeanBatch)];
-    const double together = batches.y.empty() ? std::nan("") : batches.y.back();
-    const Marker* change = recentChange(snapshot);
+    const double together = visibleStats(batches, snapshot.figuresAt - 1, snapshot.figuresAt).last;
     const EffectLook effect = change ? effectLook(*change) : EffectLook();
-    if (together >= kTogether && std::isfinite(f.decodeTokS)) {
-        decode.detail = {caption("per request, "), captionMono(number(together, 1)), caption(" at once")};
-    } else if (effect.figure && std::isfinite(f.decodeTokS)) {
-        decode.detail = {captionMono(effect.text.section(" tok/s", 0, 0), effect.ink),
-                         caption(" since " + clockText(change->t, 0))};
-    } else if (!std::isfinite(f.itlP50Ms)) {
-        decode.detail = {caption("no tokens now")};
-    } else {
-        decode.detail = {caption("ITL P50 "), captionMono(number(f.itlP50Ms, 1)), caption(" ms")};
-    }
-    cards << decode;
+    if (!std::isfinite(f.decodeTokS))
+        card.detail = {caption(snapshot.running > 0 ? "no token yet" : "no tokens now")};
+    else if (together >= kTogether && std::isfinite(f.allTokS))
+        card.detail = {caption("each; "), captionMono(number(f.allTokS, 1)), caption(" in all")};
+    else if (effect.figure)
+        card.detail = {captionMono(effect.text.section(" tok/s", 0, 0), effect.ink),
+                       caption(" at " + clockText(change->t, 0))};
+    else
+        card.detail = {caption("ITL P50 "), captionMono(number(f.itlP50Ms, 1)), caption(" ms")};
+    return card;
+}
 
-    FigureCard itl{"ITL P99", number(f.itlP99Ms, 1), "ms", {},
-                   "99th percentile of every gap between tokens, pooled.\n"
-                   "Source: engine events, 10 s window"};
+FigureCard itlCard(const Snapshot& snapshot, double sloMs) {
+    const Figures& f = snapshot.figures;
+    FigureCard card{"ITL P99",
+                    number(f.itlP99Ms, 1),
+                    "ms",
+                    {},
+                    explained("ITL P99, ms",
+                              "99th percentile of every gap between tokens, pooled. It needs 20 "
+                              "gaps, and is no verdict below 200.",
+                              "engine events, 10 s window")};
     const QString slo = number(sloMs, 0);
+    const bool few = f.itlCount < kFewestForP99;
+    if (few) card.value = "n/a";
     if (!std::isfinite(f.itlP99Ms)) {
-        itl.detail = {caption("SLO " + slo + " ms")};
-    } else if (few) {
-        itl.detail = {caption(QString("n = %1, under 200").arg(f.itlCount))};
+        card.detail = {caption("SLO " + slo + " ms")};
+    } else if (f.itlCount < 200) {
+        card.detail = {
+            caption(QString(few ? "n = %1, 20 needed" : "n = %1, under 200").arg(f.itlCount))};
     } else {
         const bool met = f.itlP99Ms <= sloMs;
-        itl.detail = {caption("SLO " + slo + " ms, "),
-                      caption(met ? "met" : "over", met ? Tone::Ok : Tone::Error)};
+        card.detail = {caption("SLO " + slo + " ms, "),
+                       caption(met ? "met" : "over", met ? Tone::Ok : Tone::Error)};
     }
-    cards << itl;
+    return card;
+}
 
-    FigureCard hit{"Hit rate", number(f.hitRate, 1), "%", {},
-                   "Experts found in memory at first touch, out of all look-ups.\n"
-                   "A prefetch that comes late counts as a miss. Over the last 10 s; a turn's own "
-                   "figure is over its whole reply.\nSource: engine events, 10 s window"};
+FigureCard hitCard(const Snapshot& snapshot, const Marker* change) {
+    const Figures& f = snapshot.figures;
+    FigureCard card{"Hit rate",
+                    number(f.hitRate, 1),
+                    "%",
+                    {},
+                    explained("Hit rate, %",
+                              "Experts found in memory at first touch, out of all look-ups. A "
+                              "prefetch that comes late counts as a miss. Over the last 10 s; a "
+                              "turn's own figure is over its whole reply.",
+                              "engine events, 10 s window")};
     const double before = change && std::isfinite(f.hitRate)
                               ? valueBefore(snapshot, SeriesId::HitRate, change->t) : std::nan("");
-    if (std::isfinite(before)) {
-        hit.detail = {caption("was " + number(before, 1) + " %")};
-    } else if (std::isfinite(f.prefetchHitRate)) {
-        hit.detail = {captionMono(number(f.prefetchHitRate, 1)), caption(" % by prefetch")};
-    } else {
-        hit.detail = {caption("no look-ups now")};
-    }
-    cards << hit;
+    if (std::isfinite(before))
+        card.detail = {caption("was " + number(before, 1) + " %")};
+    else if (std::isfinite(f.prefetchHitRate))
+        card.detail = {captionMono(number(f.prefetchHitRate, 1)), caption(" % by prefetch")};
+    else
+        card.detail = {caption(snapshot.running > 0 ? "no look-up yet" : "no look-ups now")};
+    return card;
+}
 
-    const QString rate = std::isfinite(f.readBytesPerS)
-                             ? QString::fromStdString(formatRate(f.readBytesPerS)) : "n/a";
-    FigureCard read{"Read", rate.section(' ', 0, 0), rate.section(' ', 1), {},
-                    "Bytes of experts read from disk per second, over the last second; below it what "
-                    "the disk was measured to deliver.\nSource: engine events, 1 s window"};
+FigureCard readCard(const Snapshot& snapshot, const SessionSource& source) {
+    const double value = snapshot.figures.readBytesPerS;
+    const QString rate = std::isfinite(value) ? str(formatRate(value)) : QString("n/a");
+    FigureCard card{"Read",
+                    rate.section(' ', 0, 0),
+                    rate.section(' ', 1),
+                    {},
+                    explained("Read",
+                              "Bytes of experts read from disk per second, over the last second; "
+                              "below it what the disk was measured to deliver.",
+                              "engine events, 1 s window")};
     const int64_t limit = source.knobState(KnobId::LinkLimit).effective;
     const double roof = source.calibration().diskBytesPerSecond;
-    read.detail = {limit > 0 ? caption(QString("link limit %1 MB/s").arg(limit), Tone::Warn)
-                   : roof > 0 ? caption("of " + QString::fromStdString(formatRate(roof)))
+    card.detail = {limit > 0  ? caption("link limit " + count(limit) + " MB/s", Tone::Warn)
+                   : roof > 0 ? caption("of " + str(formatRate(roof)))
                               : caption("experts from disk")};
-    cards << read;
+    return card;
+}
 
-    cards << FigureCard{"Stall", number(f.stallShare, 0), "%", {caption("waiting for the disk")},
-                        "Share of decode time in which compute waited for experts.\n"
-                        "Source: engine events, 10 s window"};
+FigureCard stallCard(const Snapshot& snapshot) {
+    return {"Stall",
+            number(snapshot.figures.stallShare, 0),
+            "%",
+            {caption(isPast(snapshot) ? "of the decode time" : "waiting for the disk")},
+            explained("Stall, %", "Share of decode time in which compute waited for experts.",
+                      "engine events, 10 s window")};
+}
+
+// What a model without experts has in place of hit rate, reads and stall.
+FigureCard memoryCard(const SessionSource& source) {
+    const MemoryNow memory = source.memory();
+    const QString size = str(formatGiB(double(memory.used)));
+    return {"Memory",
+            size.section(' ', 0, 0),
+            size.section(' ', 1),
+            {memory.limit > 0 ? caption("of " + str(formatGiB(double(memory.limit))))
+                              : caption("of this process")},
+            explained("Memory", "Resident memory of this process, and what it could use.",
+                      "the system, twice a second")};
+}
+
+}  // namespace
+
+QVector<FigureCard> figureCards(const Snapshot& snapshot, const SessionSource& source,
+                                double sloMs) {
+    const Marker* change = recentChange(snapshot);
+    QVector<FigureCard> cards{decodeCard(snapshot, change), itlCard(snapshot, sloMs)};
+    const ModelFacts* model = source.model();
+    const bool dense = model && model->isDense();
+    if (!dense)
+        cards << hitCard(snapshot, change) << readCard(snapshot, source) << stallCard(snapshot);
+    for (FigureCard& card : cards) card.past = isPast(snapshot) && card.value != "n/a";
+    if (dense) cards << memoryCard(source);
     return cards;
 }
 

@@ -8,11 +8,19 @@
 #include <algorithm>
 #include <cmath>
 
-#include "app/workbench/plots/plot_margins.h"
 #include "app/workbench/plots/plot_data.h"
+#include "app/workbench/plots/plot_margins.h"
+#include "app/workbench/session/text.h"
+#include "app/workbench/widgets/tooltip.h"
 #include "profiler/record/effect.h"
 
 namespace colibri::ui {
+namespace {
+
+constexpr int kTurnTop = 6, kTurnHeight = 14, kFlagTop = 26, kFlagHeight = 18;
+constexpr double kCountWidth = 26;  // of the plate of several flags: "+3"
+
+}  // namespace
 
 EffectLook effectLook(const Marker& marker) {
     EffectLook look;
@@ -28,7 +36,7 @@ EffectLook effectLook(const Marker& marker) {
         return look;
     }
     if (marker.effect != Marker::Effect::Known) return look;
-    look.interval = "95 %: " + QString::fromStdString(effectInterval(marker));
+    look.interval = "95 %: " + str(effectInterval(marker));
     if (marker.low <= 0 && marker.high >= 0) {
         look.text = "no effect";
         return look;
@@ -47,9 +55,12 @@ MarkerLane::MarkerLane(ViewState* view, QWidget* parent) : QWidget(parent), m_vi
     setAccessibleName("Turns and changes");
 }
 
-void MarkerLane::setSnapshot(std::shared_ptr<const Snapshot> snapshot) {
+void MarkerLane::setSnapshot(std::shared_ptr<const Snapshot> snapshot, bool moved) {
+    // The bar of a turn that runs grows; the range that moves is the panel's to tell.
+    const bool same = m_snapshot && snapshot && snapshot->running == 0 && !moved &&
+                      sameMarkers(m_snapshot->markers, snapshot->markers);
     m_snapshot = std::move(snapshot);
-    if (isVisible()) update();
+    if (isVisible() && !same) update();
 }
 
 void MarkerLane::setShort(bool on) {
@@ -81,28 +92,32 @@ std::vector<MarkerLane::Turn> MarkerLane::turns() const {
     return out;
 }
 
+std::optional<std::pair<double, double>> MarkerLane::lastTurn() const {
+    const std::vector<Turn> all = turns();
+    if (all.empty()) return std::nullopt;
+    return std::pair(all.back().from, all.back().to);
+}
+
 std::vector<MarkerLane::Flag> MarkerLane::flags() const {
-    std::vector<Flag> out;
-    if (!m_snapshot) return out;
-    std::vector<Flag> automatic;
+    if (!m_snapshot) return {};
+    std::vector<Flag> users, automatic;
     for (const Marker& marker : m_snapshot->markers) {
         if (marker.kind == Marker::Kind::TurnStart || marker.kind == Marker::Kind::TurnEnd) continue;
         if (marker.t < m_view->lower() || marker.t > m_view->upper()) continue;
         Flag flag;
         flag.x = std::round(x(marker.t));
+        flag.name = typographic(str(marker.label));
+        flag.detail = clockText(marker.t, 1) + "  " + flag.name;
         if (marker.automatic) {
             flag.automatic = true;
             flag.name = "auto";
-            flag.detail = clockText(marker.t, 1) + "  " +
-                          typographic(QString::fromStdString(marker.label)) + "\nby the engine itself";
-            if (!marker.reason.empty()) flag.detail += ", " + QString::fromStdString(marker.reason);
+            flag.detail += "\nby the engine itself";
+            if (!marker.reason.empty()) flag.detail += ", " + str(marker.reason);
             automatic.push_back(flag);
             continue;
         }
-        flag.name = typographic(QString::fromStdString(marker.label));
         flag.look = effectLook(marker);
         flag.effect = flag.look.text;
-        flag.detail = clockText(marker.t, 1) + "  " + flag.name;
         if (!flag.effect.isEmpty()) flag.detail += "\n" + flag.effect;
         if (!flag.look.interval.isEmpty()) flag.detail += ", " + flag.look.interval;
         if (!marker.validity.empty()) {
@@ -114,75 +129,75 @@ std::vector<MarkerLane::Flag> MarkerLane::flags() const {
         } else if (flag.look.figure) {
             flag.effect += " (" + flag.look.interval + ")";
         }
-        out.push_back(flag);
+        users.push_back(flag);
     }
-    // From the newest to the oldest: an older flag that would reach into the next gives up its
-    // effect first; flags without room for their name share one plate with their number.
-    constexpr double kCountWidth = 30;
-    std::vector<Flag> shown;
-    double limit = width();
-    bool counting = false;
-    for (size_t i = out.size(); i-- > 0;) {
-        Flag& flag = out[i];
-        const QFont effectFont = flag.look.figure ? type::monoSmall() : type::caption();
-        const double nameWidth = std::ceil(textWidth(type::caption(), flag.name)) + 14;
-        double effectWidth = flag.effect.isEmpty()
-                                 ? 0 : std::ceil(textWidth(effectFont, flag.effect)) + 10;
-        double left = flag.x;
-        if (i + 1 == out.size()) {       // the newest stays whole: it moves in from the edge
-            left = std::max(0.0, std::min(left, limit - nameWidth - effectWidth - 2));
-        } else if (left + nameWidth + effectWidth > limit) {
-            effectWidth = 0;
-            flag.effect.clear();
-        }
-        if (i + 1 < out.size() && left + nameWidth > limit) {
-            if (!counting) {
-                flag.rect = QRectF(limit - kCountWidth, 26, kCountWidth, 18);
-                flag.name = "+1";
-                limit = flag.rect.left() - 2;
-                shown.push_back(flag);
-                counting = true;
-            } else {
-                Flag& plate = shown.back();
-                plate.name = QString("+%1").arg(plate.name.mid(1).toInt() + 1);
-                plate.detail += "\n" + flag.detail;
-            }
-            continue;
-        }
-        counting = false;
-        flag.rect = QRectF(left, 26, nameWidth + effectWidth, 18);
-        limit = left - 2;
-        shown.push_back(flag);
-    }
-    addAutomatic(shown, std::move(automatic));
+    std::vector<Flag> shown = placed(std::move(users));
+    for (Flag& flag : placedAutomatic(std::move(automatic))) shown.push_back(std::move(flag));
     std::sort(shown.begin(), shown.end(),
               [](const Flag& a, const Flag& b) { return a.rect.left() < b.rect.left(); });
     return shown;
 }
 
-// What the engine does by itself stands only where the user's changes leave room. Several in one
-// place are one tag.
-void MarkerLane::addAutomatic(std::vector<Flag>& shown, std::vector<Flag> automatic) const {
-    const double tag = std::ceil(textWidth(type::caption(), "auto")) + 10;
-    Flag* last = nullptr;
-    const size_t users = shown.size();
-    shown.reserve(users + automatic.size());
-    for (Flag& flag : automatic) {
-        if (last && flag.x < last->rect.right() + 2) {
-            last->detail += "\n" + flag.detail;
-            continue;
+// From the newest to the oldest: an older flag that would reach into the next gives up its effect
+// first, then its name. Flags without room for a plate of their own share one at their time, with
+// their number.
+std::vector<MarkerLane::Flag> MarkerLane::placed(std::vector<Flag> users) const {
+    std::vector<Flag> shown;
+    double limit = width();
+    Flag* several = nullptr;  // the plate with a number, while the next may join it
+    shown.reserve(users.size());
+    for (size_t i = users.size(); i-- > 0;) {
+        Flag& flag = users[i];
+        const bool newest = i + 1 == users.size();
+        const QFont effectFont = flag.look.figure ? type::monoSmall() : type::caption();
+        const double nameWidth = std::ceil(textWidth(type::caption(), flag.name)) + 14;
+        double effectWidth = flag.effect.isEmpty()
+                                 ? 0 : std::ceil(textWidth(effectFont, flag.effect)) + 10;
+        double left = flag.x;
+        if (newest) {  // it stays whole: it moves in from the edge
+            left = std::max(0.0, std::min(left, limit - nameWidth - effectWidth - 2));
+        } else if (left + nameWidth + effectWidth > limit) {
+            effectWidth = 0;
+            flag.effect.clear();
         }
-        flag.rect = QRectF(std::min(flag.x, width() - tag), 26, tag, 18);
-        const bool taken = std::any_of(shown.begin(), shown.begin() + std::ptrdiff_t(users), [&](const Flag& other) {
-            return other.rect.adjusted(-2, 0, 2, 0).intersects(flag.rect);
-        });
-        if (taken) continue;
+        double width = nameWidth + effectWidth;
+        if (!newest && left + nameWidth > limit) {
+            if (several && left + kCountWidth > several->rect.left()) {
+                several->name = QString("+%1").arg(several->name.mid(1).toInt() + 1);
+                several->detail = flag.detail + "\n" + several->detail;
+                several->x = flag.x;
+                continue;
+            }
+            flag.name = "+1";
+            width = kCountWidth;
+            left = std::min(left, limit - kCountWidth);
+        }
+        flag.rect = QRectF(left, kFlagTop, width, kFlagHeight);
+        limit = left - 2;
+        const bool counted = flag.name == "+1";
         shown.push_back(std::move(flag));
-        last = &shown.back();
+        several = counted ? &shown.back() : nullptr;
     }
+    return shown;
 }
 
-void MarkerLane::paintTurns(QPainter& p) {
+// In the row of the turns, so that they never compete with the user's changes for room. Several in
+// one place are one tag.
+std::vector<MarkerLane::Flag> MarkerLane::placedAutomatic(std::vector<Flag> automatic) const {
+    const double tag = std::ceil(textWidth(type::caption(), "auto")) + 8;
+    std::vector<Flag> shown;
+    for (Flag& flag : automatic) {
+        if (!shown.empty() && flag.x < shown.back().rect.right() + 2) {
+            shown.back().detail += "\n" + flag.detail;
+            continue;
+        }
+        flag.rect = QRectF(std::min(flag.x, width() - tag), kTurnTop, tag, kTurnHeight);
+        shown.push_back(std::move(flag));
+    }
+    return shown;
+}
+
+void MarkerLane::paintTurns(QPainter& p) const {
     const double left = kPlotLeft, right = width() - kPlotRight;
     const std::vector<Turn> all = turns();
     for (size_t i = 0; i < all.size(); ++i) {
@@ -190,44 +205,52 @@ void MarkerLane::paintTurns(QPainter& p) {
         const double a = std::max(left, std::round(x(turn.from)));
         const double b = std::min(right, std::round(x(turn.to)));
         if (b < left || a > right || b - a < 1) continue;
-        fillBox(p, QRectF(a, 6, b - a, 14), tone(Tone::Bg3), Qt::transparent, 2);
+        fillBox(p, QRectF(a, kTurnTop, b - a, kTurnHeight), tone(Tone::Bg3), Qt::transparent, 2);
         // Named only where the whole name stands clear of the turn that begins next.
         const double end = i + 1 < all.size() ? std::min(b, std::round(x(all[i + 1].from))) : b;
         const double name = textWidth(type::caption(), turn.name);
         if (end - a >= name + 10)
-            drawText(p, QRectF(a + 5, 6, name + 2, 14), Qt::AlignVCenter, turn.name, type::caption(),
-                     tone(Tone::Text2));
+            drawText(p, QRectF(a + 5, kTurnTop, name + 2, kTurnHeight), Qt::AlignVCenter, turn.name,
+                     type::caption(), tone(Tone::Text2));
     }
 }
 
 void MarkerLane::paintEvent(QPaintEvent*) {
     QPainter p(this);
+    paint(p, m_view->hasCursor());
+}
+
+void MarkerLane::paint(QPainter& p, bool cursor) const {
     p.fillRect(rect(), tone(Tone::Bg1));
     p.fillRect(QRectF(0, height() - 1, width(), 1), tone(Tone::Line1));
     paintTurns(p);
-    if (m_view->hasCursor() && m_view->cursor() >= m_view->lower() &&
-        m_view->cursor() <= m_view->upper()) {
+    if (cursor && m_view->cursor() >= m_view->lower() && m_view->cursor() <= m_view->upper()) {
         p.fillRect(QRectF(std::round(x(m_view->cursor())), 4, 1, height() - 4), tone(Tone::Accent));
     }
-    for (const Flag& flag : flags()) {
+    const std::vector<Flag> all = flags();
+    for (const Flag& flag : all) {  // all lines first: none runs through a plate
+        QPen pen(tone(flag.automatic ? Tone::Line2 : Tone::Text3), 1, Qt::CustomDashLine,
+                 Qt::FlatCap);
+        pen.setDashPattern(flag.automatic ? QVector<qreal>{1, 3} : QVector<qreal>{2, 2});
+        p.setPen(pen);
+        const double top = flag.automatic ? kTurnTop + kTurnHeight : kFlagTop;
+        p.drawLine(QPointF(flag.x + 0.5, top), QPointF(flag.x + 0.5, height()));
+    }
+    for (const Flag& flag : all) {
         if (flag.automatic) {
+            fillBox(p, flag.rect, tone(Tone::Bg1), tone(Tone::Line2), 2);
             drawText(p, flag.rect, Qt::AlignCenter, flag.name, type::caption(), tone(Tone::Text3));
-            p.fillRect(QRectF(flag.x, 42, 1, height() - 43), tone(Tone::Text3));
             continue;
         }
-        QPen pen(tone(Tone::Text3), 1, Qt::CustomDashLine, Qt::FlatCap);
-        pen.setDashPattern({2, 2});
-        p.setPen(pen);
-        p.drawLine(QPointF(flag.x + 0.5, 26), QPointF(flag.x + 0.5, height()));
         const QFont effectFont = flag.look.figure ? type::monoSmall() : type::caption();
         const double effectWidth = flag.effect.isEmpty()
                                        ? 0 : std::ceil(textWidth(effectFont, flag.effect)) + 10;
-        const QRectF name(flag.rect.left(), 26, flag.rect.width() - effectWidth, 18);
+        const QRectF name(flag.rect.left(), kFlagTop, flag.rect.width() - effectWidth, kFlagHeight);
         fillBox(p, name, tone(Tone::Bg2), tone(Tone::Line2), 2);
         drawText(p, name.adjusted(7, 0, 0, 0), Qt::AlignVCenter, flag.name, type::caption(),
                  tone(Tone::Text1));
         if (flag.effect.isEmpty()) continue;
-        const QRectF effect(name.right(), 26, effectWidth, 18);
+        const QRectF effect(name.right(), kFlagTop, effectWidth, kFlagHeight);
         fillBox(p, effect, tone(flag.look.ground), tone(flag.look.border), 2);
         drawText(p, effect, Qt::AlignCenter, flag.effect, effectFont, tone(flag.look.ink));
     }
@@ -255,7 +278,9 @@ bool MarkerLane::event(QEvent* event) {
         auto* help = static_cast<QHelpEvent*>(event);
         for (const Flag& flag : flags()) {
             if (flag.rect.contains(help->pos())) {
-                QToolTip::showText(help->globalPos(), flag.detail, this);
+                QToolTip::showText(
+                    help->globalPos(),
+                    explained(flag.detail.section('\n', 0, 0), flag.detail.section('\n', 1)), this);
                 return true;
             }
         }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The lane above the plots: turns as bars, knob changes and notes as flags with their measured
-// effect. Shares the plots' time range and margins.
+// effect; over the bars, quietly, what the engine changed by itself. Shares the plots' time range
+// and margins.
 #pragma once
 
 #include <QWidget>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "app/workbench/session/view_state.h"
@@ -26,7 +28,7 @@ class MarkerLane : public QWidget {
 
 public:
     explicit MarkerLane(ViewState* view, QWidget* parent = nullptr);
-    void setSnapshot(std::shared_ptr<const Snapshot> snapshot);
+    void setSnapshot(std::shared_ptr<const Snapshot> snapshot, bool moved = true);
     void setShort(bool on);      // effects without interval
     // What is drawn now, for tests and accessibility.
     struct Flag {
@@ -38,6 +40,8 @@ public:
         bool automatic = false;   // the engine's own doing: a quiet tag, "auto"
     };
     std::vector<Flag> flags() const;
+    std::optional<std::pair<double, double>> lastTurn() const;  // from, to
+    void paint(QPainter& p, bool cursor) const;                 // also into an export
 
 signals:
     void turnClicked(double from, double to);
@@ -52,8 +56,9 @@ private:
     struct Turn { double from, to; QString name; };
     std::vector<Turn> turns() const;
     double x(double t) const;
-    void addAutomatic(std::vector<Flag>& shown, std::vector<Flag> automatic) const;
-    void paintTurns(QPainter& p);
+    std::vector<Flag> placed(std::vector<Flag> users) const;
+    std::vector<Flag> placedAutomatic(std::vector<Flag> automatic) const;
+    void paintTurns(QPainter& p) const;
 
     ViewState* m_view;
     std::shared_ptr<const Snapshot> m_snapshot;

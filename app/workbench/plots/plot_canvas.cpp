@@ -10,8 +10,14 @@
 #include "app/workbench/plots/plot_margins.h"
 #include "app/workbench/theme/theme.h"
 #include "app/workbench/widgets/paint.h"
+#include "engine/base/format.h"
 
 namespace colibri::ui {
+namespace {
+
+constexpr int kExportColumns = 2000;  // of pixels, as many as a picture has
+
+}  // namespace
 
 PlotCanvas::PlotCanvas(const PlotSpec& spec, ViewState* view, QWidget* parent)
     : QCustomPlot(parent), m_spec(spec), m_view(view), m_hidden(spec.series.size(), false),
@@ -31,7 +37,7 @@ PlotCanvas::PlotCanvas(const PlotSpec& spec, ViewState* view, QWidget* parent)
         axis->setVisible(false);
         axis->grid()->setVisible(false);
     }
-    setAxisVisible(false);
+    rect->setMargins(QMargins(kPlotLeft, kPlotTop, kPlotRight, kPlotBottom));
     for (size_t i = 0; i < spec.series.size(); ++i) {
         QCPGraph* graph = addGraph();
         graph->setAdaptiveSampling(false);   // the data is thinned already
@@ -58,11 +64,6 @@ void PlotCanvas::setSnapshot(std::shared_ptr<const Snapshot> snapshot) {
     refresh();
 }
 
-void PlotCanvas::setAxisVisible(bool on) {
-    m_axis = on;
-    axisRect()->setMargins(QMargins(kPlotLeft, kPlotTop, kPlotRight, on ? kPlotBottomAxis : kPlotBottom));
-}
-
 void PlotCanvas::setSeriesHidden(int index, bool hidden) {
     m_hidden[size_t(index)] = hidden;
     m_graphs[size_t(index)]->setVisible(!hidden);
@@ -80,10 +81,11 @@ bool PlotCanvas::sparseAt(double t) const {
 void PlotCanvas::setExport(bool on) {
     if (on == m_export) return;
     m_export = on;
-    if (on) m_axisBefore = m_axis;
-    setAxisVisible(on || m_axisBefore);
+    axisRect()->setMargins(
+        QMargins(kPlotLeft, kPlotTop, kPlotRight, on ? kPlotBottomAxis : kPlotBottom));
     m_hovered = -1;
     recolor();
+    updateData();
 }
 
 void PlotCanvas::setBound(double value, const QString& label, bool hard) {
@@ -131,7 +133,7 @@ void PlotCanvas::recolor() {
 
 void PlotCanvas::updateData() {
     const double lower = m_view->lower(), upper = m_view->upper();
-    const int columns = std::max(8, width() - kPlotLeft - kPlotRight);
+    const int columns = m_export ? kExportColumns : std::max(8, width() - kPlotLeft - kPlotRight);
     double max = 0;
     m_hasData = false;
     m_factor = 1;
@@ -199,17 +201,54 @@ void PlotCanvas::refresh() {
 
 void PlotCanvas::refreshCursor() { layer("overlay")->replot(); }
 
-QRectF PlotCanvas::sloHandle() const {
+// Above the line at the right, below it where there is no room; at the left where the curve that it
+// limits would run through it.
+QRectF PlotCanvas::sloLabel() const {
     if (!m_spec.slo || m_view->sloMs() >= yAxis->range().upper) return {};
-    const double yy = y(m_view->sloMs());
-    return QRectF(area().right() - 90, yy - 16, 90, 20);
+    const double w = textWidth(type::caption(), sloText()) + 8, h = 15;
+    const double line = std::round(y(m_view->sloMs()));
+    const double top = line - h - 1 >= area().top() ? line - h - 1 : line + 2;
+    const auto at = [&](double left) { return QRectF(left, top, w, h); };
+    const QRectF right = at(area().right() - w - 3), left = at(area().left() + 3);
+    return crossed(right) && !crossed(left) ? left : right;
+}
+
+QString PlotCanvas::sloText() const {
+    return QString("SLO %1 ms").arg(formatFixed(m_view->sloMs(), 0).c_str());
+}
+
+// Whether the first series runs through a part of the plot.
+bool PlotCanvas::crossed(const QRectF& box) const {
+    if (!data(0) || m_hidden[0]) return false;
+    const VisibleStats seen = visibleStats(*data(0), timeAt(box.left()), timeAt(box.right()));
+    return std::isfinite(seen.last) && y(seen.max * m_factor) < box.bottom() &&
+           y(seen.min * m_factor) > box.top();
+}
+
+QRectF PlotCanvas::emptyPlate() const {
+    const double gap = m_emptyLink.isEmpty() ? 0 : 10;
+    const double w = textWidth(type::caption(), "No data: " + m_emptyReason) + gap +
+                     textWidth(type::caption(), m_emptyLink) + 16;
+    QRectF plate(area().center().x() - w / 2, area().center().y() - 9, w, 18);
+    // Clear of the limit's label.
+    if (const QRectF slo = sloLabel(); slo.intersects(plate.adjusted(-4, -4, 4, 4)))
+        plate.moveTop(slo.center().y() > area().center().y() ? slo.top() - 22 : slo.bottom() + 4);
+    return plate;
+}
+
+QRectF PlotCanvas::emptyLinkRect() const {
+    if (m_hasData || m_emptyLink.isEmpty()) return {};
+    const QRectF plate = emptyPlate();
+    const double w = textWidth(type::caption(), m_emptyLink);
+    return {plate.right() - 8 - w, plate.top(), w, plate.height()};
 }
 
 void PlotCanvas::mousePressEvent(QMouseEvent* event) {
     if (event->button() != Qt::LeftButton) return;
     m_dragFrom = event->position();
     m_dragLower = m_view->lower();
-    if (sloHandle().contains(event->position())) {
+    if (emptyLinkRect().contains(event->position())) return emit emptyLinkClicked();
+    if (sloLabel().contains(event->position())) {
         m_drag = Drag::Slo;
     } else if (event->modifiers() & (Qt::ShiftModifier | Qt::ControlModifier)) {
         m_drag = Drag::Box;
@@ -240,7 +279,9 @@ void PlotCanvas::mouseMoveEvent(QMouseEvent* event) {
             }
             break;
         case Drag::None:
-            setCursor(sloHandle().contains(at) ? Qt::SizeVerCursor : Qt::ArrowCursor);
+            setCursor(emptyLinkRect().contains(at) ? Qt::PointingHandCursor
+                      : sloLabel().contains(at)    ? Qt::SizeVerCursor
+                                                   : Qt::ArrowCursor);
             break;
     }
     updateHover(at);

@@ -21,9 +21,7 @@ class PlotCanvas : public QCustomPlot {
 public:
     PlotCanvas(const PlotSpec& spec, ViewState* view, QWidget* parent = nullptr);
 
-    void setSnapshot(std::shared_ptr<const Snapshot> snapshot);   // redraws
-    void setAxisVisible(bool on);
-    bool axisVisible() const { return m_axis; }
+    void setSnapshot(std::shared_ptr<const Snapshot> snapshot);  // redraws
     void setSeriesHidden(int index, bool hidden);
     bool seriesHidden(int index) const { return m_hidden[size_t(index)]; }
     // A bound drawn across the plot: `hard` in error, else dotted. NaN: none.
@@ -54,8 +52,18 @@ public:
     bool hasVisibleData() const { return m_hasData; }
     bool drawingExport() const { return m_export; }
     void setExport(bool on);             // as it is drawn in a file: with a time axis, no cursor
+    // Of the limit's label, which is dragged; empty: the limit is not in view.
+    QRectF sloLabel() const;
+    QString sloText() const;
+
+    // Where the plate over an empty plot leads to, "" = nowhere.
+    void setEmptyLink(const QString& text) { m_emptyLink = text; }
+    const QString& emptyLink() const { return m_emptyLink; }
+    QRectF emptyPlate() const;
+    QRectF emptyLinkRect() const;
 
 signals:
+    void emptyLinkClicked();
     void menuRequested(const QPoint& globalPos);
 
 protected:
@@ -74,7 +82,7 @@ protected:
 private:
     enum class Drag { None, Pan, Box, Slo };
     double timeAt(double px) const { return xAxis->pixelToCoord(px); }
-    QRectF sloHandle() const;
+    bool crossed(const QRectF& box) const;
     void updateHover(const QPointF& at);
     void updateData();
     void setSparse(const QVector<double>& keys, const QVector<double>& values);
@@ -85,13 +93,13 @@ private:
     std::vector<QCPGraph*> m_graphs;
     QCPGraph* m_sparse = nullptr;        // stretches of the first series with few samples
     std::vector<bool> m_hidden;
-    QString m_emptyReason;
+    QString m_emptyReason, m_emptyLink;
     double m_top = 0;                    // of the y axis
     double m_bound = std::numeric_limits<double>::quiet_NaN();
     QString m_boundLabel;
     bool m_boundHard = false;
     double m_factor = 1;
-    bool m_axis = false, m_hasData = false, m_export = false, m_axisBefore = false;
+    bool m_hasData = false, m_export = false;
     int m_hovered = -1;
     Drag m_drag = Drag::None;
     QPointF m_dragFrom;

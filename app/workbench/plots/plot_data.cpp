@@ -106,6 +106,21 @@ std::vector<Stretch> overLimit(const SeriesData& data, double limit, double lowe
     return out;
 }
 
+bool sameSeries(const SeriesData& a, const SeriesData& b) {
+    if (a.t.size() != b.t.size() || a.unavailable != b.unavailable) return false;
+    if (a.t.empty()) return true;
+    const bool gaps = std::isnan(a.y.back()) && std::isnan(b.y.back());
+    return a.t.back() == b.t.back() && (gaps || a.y.back() == b.y.back());
+}
+
+bool sameMarkers(const std::vector<Marker>& a, const std::vector<Marker>& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Marker& x, const Marker& y) {
+        return x.t == y.t && x.effect == y.effect && x.measured == y.measured && x.to == y.to &&
+               x.settling == y.settling && x.refining == y.refining && x.low == y.low &&
+               x.high == y.high && x.reason == y.reason;
+    });
+}
+
 double niceStep(double max) {
     if (!(max > 0) || !std::isfinite(max)) return 0.25;
     const double decade = std::pow(10, std::floor(std::log10(max)) - 1);

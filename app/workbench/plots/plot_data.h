@@ -27,6 +27,10 @@ double valueAt(const SeriesData& data, double t, double reach = 1.0);
 struct Stretch { double from, to; };
 std::vector<Stretch> overLimit(const SeriesData& data, double limit, double lower, double upper);
 
+// Whether a plot of the one looks like a plot of the other: series only grow at their end.
+bool sameSeries(const SeriesData& a, const SeriesData& b);
+bool sameMarkers(const std::vector<Marker>& a, const std::vector<Marker>& b);
+
 double niceStep(double max);                           // 3..5 ticks from 0
 double timeStep(double span, double width);            // seconds between ticks
 std::vector<double> ticksIn(double lower, double upper, double step);

@@ -46,7 +46,7 @@ PlotFacts readFacts(const SessionSource& source, const Snapshot&) {
     const int64_t limit = source.knobState(KnobId::LinkLimit).effective;
     if (limit > 0 && (roof <= 0 || double(limit) * 1e6 < roof)) {
         facts.bound = double(limit) / 1000;
-        facts.boundLabel = QString("link limit %1 MB/s").arg(limit);
+        facts.boundLabel = "link limit " + count(limit) + " MB/s";
     } else if (roof > 0) {
         facts.bound = roof / 1e9;
         facts.boundLabel = "measured roof " + QString::fromStdString(formatRate(roof));

@@ -23,6 +23,7 @@ void PlotHeader::setLegend(Legend legend) {
 }
 
 void PlotHeader::setContent(const Content& content) {
+    if (content == m_content) return;
     m_content = content;
     if (preferredHeight() != height()) setFixedHeight(preferredHeight());
     update();
@@ -35,8 +36,8 @@ int PlotHeader::preferredHeight() const {
 }
 
 QStringList PlotHeader::columns() const {
-    QStringList out;
-    if (!m_content.cursorTime.isEmpty()) out << "cursor";
+    // The cursor's column keeps its place while there is no cursor: names do not run away.
+    QStringList out{"cursor"};
     if (m_legend == Legend::Full) {
         out << "last" << "min" << "third" << "max";
     } else {

@@ -6,6 +6,7 @@
 
 #include "app/workbench/plots/plot_canvas.h"
 #include "app/workbench/plots/plot_data.h"
+#include "app/workbench/plots/time_axis.h"
 #include "app/workbench/widgets/paint.h"
 #include "engine/base/format.h"
 
@@ -111,28 +112,24 @@ FrontLayer::FrontLayer(PlotCanvas* canvas, const QString& layer)
 void FrontLayer::draw(QCPPainter* p) {
     const QRectF area = m_canvas->area();
     const ViewState* view = m_canvas->view();
-    if (m_canvas->spec().slo && m_canvas->snapshot() &&
-        view->sloMs() < m_canvas->yAxis->range().upper) {
-        const QString text = QString("SLO %1 ms").arg(formatFixed(view->sloMs(), 0).c_str());
-        // The newest data runs under it and stays to be seen.
-        plateText(p, area, area.right() - 6, std::round(m_canvas->y(view->sloMs())) - 4, text,
-                  tone(Tone::Error), withAlpha(tone(Tone::Plot), 0.35));
+    if (const QRectF label = m_canvas->sloLabel(); m_canvas->snapshot() && !label.isEmpty()) {
+        // Nearly opaque: neither its line nor the curve strikes it through.
+        p->fillRect(label, withAlpha(tone(Tone::Plot), 0.85));
+        drawText(*p, label, Qt::AlignCenter, m_canvas->sloText(), type::caption(),
+                 tone(Tone::Error));
     }
     if (m_canvas->hasVisibleData() && m_canvas->bound() < m_canvas->yAxis->range().upper)
         plateText(p, area, area.right() - 6, std::round(m_canvas->y(m_canvas->bound())) - 4,
                   m_canvas->boundLabel(), tone(m_canvas->boundHard() ? Tone::Error : Tone::Text3),
                   tone(Tone::Plot));
     if (!m_canvas->hasVisibleData()) {
-        const QString text = "No data: " + m_canvas->emptyReason();
-        const double w = textWidth(type::caption(), text) + 16;
-        QRectF plate(area.center().x() - w / 2, area.center().y() - 9, w, 18);
-        // Clear of the limit's label, which stands at the right.
-        const double slo = m_canvas->y(view->sloMs()) - 8;
-        if (m_canvas->spec().slo && plate.right() > area.right() - 90 &&
-            std::abs(slo - plate.center().y()) < 20)
-            plate.moveTop(slo > area.center().y() ? slo - 28 : slo + 16);
+        const QRectF plate = m_canvas->emptyPlate(), link = m_canvas->emptyLinkRect();
         p->fillRect(plate, tone(Tone::Plot));
-        drawText(*p, plate, Qt::AlignCenter, text, type::caption(), tone(Tone::Text2));
+        drawText(*p, plate.adjusted(8, 0, 0, 0), Qt::AlignVCenter,
+                 "No data: " + m_canvas->emptyReason(), type::caption(), tone(Tone::Text2));
+        if (!link.isEmpty())
+            drawText(*p, link, Qt::AlignVCenter, m_canvas->emptyLink(), type::caption(),
+                     tone(Tone::Accent));
     }
     // Where the shown data ends: its newest moment, or the right edge when that is further right.
     if (view->paused() && !m_canvas->drawingExport() && view->shownEnd() >= view->lower())
@@ -142,32 +139,13 @@ void FrontLayer::draw(QCPPainter* p) {
 OverlayLayer::OverlayLayer(PlotCanvas* canvas, const QString& layer)
     : QCPLayerable(canvas, layer), m_canvas(canvas) {}
 
-void OverlayLayer::drawTimeAxis(QCPPainter* p) {
-    const QRectF area = m_canvas->area();
-    const ViewState* view = m_canvas->view();
-    const double base = std::round(m_canvas->y(0));
-    const double step = timeStep(view->span(), area.width());
-    const int decimals = step < 1 ? 1 : 0;
-    const bool cursor = view->hasCursor() && !m_canvas->drawingExport();
-    for (const double t : ticksIn(std::max(0.0, view->lower()), view->upper(), step)) {
-        const double x = std::round(m_canvas->x(t));
-        vertical(p, x, base, base + 5, tone(Tone::Line2));
-        if (cursor && std::abs(x - m_canvas->x(view->cursor())) < 44) continue;
-        const QString text = clockText(t, decimals);
-        const double w = textWidth(type::monoSmall(), text);
-        const double left = std::clamp(x - w / 2, 0.0, m_canvas->width() - 3 - w);
-        drawText(*p, QRectF(left, base + 3, w, 16), Qt::AlignCenter, text, type::monoSmall(),
-                 tone(Tone::Text3));
-    }
-}
-
 void OverlayLayer::drawCursor(QCPPainter* p) {
     const QRectF area = m_canvas->area();
     const ViewState* view = m_canvas->view();
     const double t = view->cursor();
     if (t < view->lower() || t > view->upper()) return;
-    const double x = std::round(m_canvas->x(t)), base = std::round(m_canvas->y(0));
-    vertical(p, x, 0, base, tone(Tone::Accent));
+    const double x = std::round(m_canvas->x(t));
+    vertical(p, x, 0, m_canvas->height(), tone(Tone::Accent));
     const int count = int(m_canvas->spec().series.size());
     p->setRenderHint(QPainter::Antialiasing, true);
     for (int i = count - 1; i >= 0; --i) {
@@ -194,18 +172,14 @@ void OverlayLayer::drawCursor(QCPPainter* p) {
         fillBox(*p, plate, tone(Tone::Bg3), tone(Tone::Line2), 2);
         drawText(*p, plate, Qt::AlignCenter, text, type::monoSmall(), tone(Tone::Text1));
     }
-    if (!m_canvas->axisVisible()) return;
-    const QString text = clockText(t, 1);
-    const double w = std::max(50.0, textWidth(type::monoSmall(), text) + 4);
-    const double left = std::clamp(x - w / 2, 0.0, m_canvas->width() - w);
-    const QRectF plate(std::round(left), base + 3, w, 16);
-    fillBox(*p, plate, tone(Tone::Accent), Qt::transparent, 2);
-    drawText(*p, plate, Qt::AlignCenter, text, type::monoSmall(), tone(Tone::OnAccent));
 }
 
 void OverlayLayer::draw(QCPPainter* p) {
-    if (m_canvas->axisVisible()) drawTimeAxis(p);
-    if (m_canvas->drawingExport()) return;
+    if (m_canvas->drawingExport()) {
+        const QRectF area = m_canvas->area();
+        return drawTimeAxis(*p, *m_canvas->view(), area.left(), area.right() + 1,
+                            std::round(m_canvas->y(0)) + 1, std::nan(""));
+    }
     if (!m_canvas->m_box.isNull()) {
         const QRectF box = m_canvas->m_box;
         p->fillRect(box, withAlpha(tone(Tone::Accent), 0.08));

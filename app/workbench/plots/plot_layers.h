@@ -37,8 +37,8 @@ public:
 protected:
     void applyDefaultAntialiasingHint(QCPPainter* p) const override { p->setAntialiasing(false); }
     void draw(QCPPainter* p) override;
+
 private:
-    void drawTimeAxis(QCPPainter* p);
     void drawCursor(QCPPainter* p);
     PlotCanvas* m_canvas;
 };

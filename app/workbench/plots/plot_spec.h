@@ -31,6 +31,7 @@ struct PlotSpec {
     double fixedMax = std::numeric_limits<double>::quiet_NaN();
     double leastMax = 0;         // the y axis reaches at least here: counts want whole ticks
     bool slo = false;            // shows the ITL limit
+    bool ofExperts = false;      // says nothing of a model without experts
     bool secondColumn = false;   // stands in the second column of a wide window
     QString smallUnit;           // a thousandth of `unit`: used while all that is seen is under one unit
     QString needs;               // shown beside the title while its source is n/a

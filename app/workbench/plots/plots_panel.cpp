@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/workbench/plots/plots_panel.h"
 
+#include <QClipboard>
+#include <QGuiApplication>
 #include <QMenu>
 #include <QScrollArea>
 #include <QScrollBar>
@@ -30,17 +32,39 @@ protected:
     }
 };
 
-constexpr double kIdleRedraw = 0.25;      // seconds, while nothing runs
-constexpr int kBars = 64, kLane = 48;     // heights: top bar and status bar, marker lane
-constexpr int kLeastCanvas = 56;          // of a live plot; its header comes on top
+// The one line that a model without experts has in place of their plots and map.
+class DenseNote : public QWidget {
+public:
+    DenseNote() {
+        setFixedHeight(28);
+        setAccessibleName(kText);
+    }
+    static constexpr const char* kText =
+        "This model is dense: it has no experts, so their plots and map do not apply.";
+
+protected:
+    void paintEvent(QPaintEvent*) override {
+        QPainter p(this);
+        p.fillRect(rect(), tone(Tone::Bg1));
+        drawElided(p, QRectF(12, 0, width() - 24, height()), Qt::AlignVCenter, kText,
+                   type::caption(), tone(Tone::Text3));
+    }
+};
+
+constexpr double kIdleRedraw = 0.25;  // seconds, while nothing runs
 constexpr int kMapHeight = 156, kLargeMapHeight = 388;
+constexpr int kFiveCards = 600, kFullLegend = 560;  // widths from which they fit
 
 // By arrangement. The narrow pane has a tab of its own for the map.
-const char* const kArrangementNames[] = {"pane", "column", "columns"};
+const char* const kArrangementNames[] = {"pane",       "column",       "columns",
+                                         "pane-dense", "column-dense", "columns-dense"};
 const QSet<QString> kDefaultPlots[] = {
     {"hit", "itl"},
     {"hit", "load", "itl", "sm", "experts"},
     {"hit", "load", "itl", "rate", "disk", "memory", "sm", "experts"},
+    {"rate", "itl"},
+    {"rate", "itl", "memory", "sm"},
+    {"rate", "itl", "queue", "memory", "sm"},
 };
 
 QString shownKey(int arrangement) { return QString("plots/") + kArrangementNames[arrangement]; }
@@ -48,8 +72,13 @@ QString shownKey(int arrangement) { return QString("plots/") + kArrangementNames
 }  // namespace
 
 PlotsPanel::PlotsPanel(ViewState* view, QWidget* parent)
-    : QWidget(parent), m_view(view), m_figures(new FiguresRow), m_experts(new ExpertsMap),
-      m_choose(new IconButton("chart", "Choose plots")), m_layout(new QVBoxLayout(this)) {
+    : QWidget(parent),
+      m_view(view),
+      m_figures(new FiguresRow),
+      m_denseNote(new DenseNote),
+      m_experts(new ExpertsMap),
+      m_choose(new IconButton("chart", "Choose plots")),
+      m_layout(new QVBoxLayout(this)) {
     for (int i = 0; i < kArrangements; ++i) {
         const QVariant stored = settings().value(shownKey(i));
         const QStringList keys = stored.toStringList();
@@ -61,8 +90,11 @@ PlotsPanel::PlotsPanel(ViewState* view, QWidget* parent)
     m_figures->setParent(this);
     m_experts->setParent(this);
     m_experts->hide();
+    m_denseNote->setParent(this);
+    m_denseNote->hide();
     m_choose->setParent(m_figures);
     m_choose->setIconSize(14);
+    connect(m_experts, &ExpertsMap::menuRequested, this, &PlotsPanel::showMapMenu);
     connect(m_choose, &QAbstractButton::clicked, this, [this] {
         QMenu menu;
         fillPlotsMenu(&menu);
@@ -72,10 +104,12 @@ PlotsPanel::PlotsPanel(ViewState* view, QWidget* parent)
         auto* lane = new MarkerLane(view, this);
         connect(lane, &MarkerLane::turnClicked, this, &PlotsPanel::turnClicked);
         m_lanes.push_back(lane);
+        m_axes.push_back(new TimeAxis(view, this));
     }
     for (const PlotSpec& spec : plotSpecs()) {
         auto* plot = new TimePlot(spec, view, this);
         connect(plot, &TimePlot::menuRequested, this, &PlotsPanel::showMenu);
+        connect(plot->canvas(), &PlotCanvas::emptyLinkClicked, this, &PlotsPanel::showLastTurn);
         // A source that came or went changes what is shown; not while the plots are being updated.
         connect(plot, &TimePlot::availabilityChanged, this, [this] { m_moved = true; arrange(); },
                 Qt::QueuedConnection);
@@ -106,8 +140,10 @@ void PlotsPanel::setSource(SessionSource* source) {
     for (TimePlot* plot : m_plots) plot->setSource(source);
     m_experts->setModel(source ? source->model() : nullptr);
     m_snapshot.reset();
-    m_drawnAt = -1;
+    m_drawnAt = m_readActivity = -1;
     m_moved = true;
+    const bool dense = source && source->model() && source->model()->isDense();
+    if (std::exchange(m_dense, dense) != dense) arrange();
 }
 
 void PlotsPanel::setDiagnose(std::function<void()> diagnose) {
@@ -128,15 +164,15 @@ TimePlot* PlotsPanel::focusedPlot() const {
     return nullptr;
 }
 
-void PlotsPanel::setDensity(Density density, int windowHeight) {
-    if (density == m_density && windowHeight == m_windowHeight && m_body) return;
+void PlotsPanel::setDensity(Density density) {
+    if (density == m_density && m_body) return;
     m_density = density;
-    m_windowHeight = windowHeight;
     arrange();
 }
 
 int PlotsPanel::arrangement() const {
-    return m_density == Density::Small ? 0 : m_density == Density::Large ? 2 : 1;
+    const int size = m_density == Density::Small ? 0 : m_density == Density::Large ? 2 : 1;
+    return size + (m_dense ? kArrangements / 2 : 0);
 }
 
 void PlotsPanel::setPlotShown(const QString& key, bool on) {
@@ -167,18 +203,25 @@ void PlotsPanel::fillPlotsMenu(QMenu* menu) {
         action->setChecked(plotShown(key));
         connect(action, &QAction::toggled, this, [this, key](bool on) { setPlotShown(key, on); });
     };
-    for (const PlotSpec& spec : plotSpecs()) add(spec.key, spec.title);
-    if (arrangement() > 0) add("experts", "Experts map");
+    for (const PlotSpec& spec : plotSpecs())
+        if (plotApplies(spec)) add(spec.key, spec.title);
+    const bool noRoom = plotShown("experts") && isVisible() && !m_experts->isVisible();
+    if (m_density != Density::Small && !m_dense)
+        add("experts", noRoom ? "Experts map (no room: hide a plot)" : "Experts map");
     menu->addSeparator();
     menu->addAction("Default plots", this, &PlotsPanel::resetShown);
 }
 
+PlotHeader::Legend PlotsPanel::legend() const {
+    return m_density == Density::Small                              ? PlotHeader::Legend::Line
+           : m_density == Density::Compact || width() < kFullLegend ? PlotHeader::Legend::Short
+                                                                    : PlotHeader::Legend::Full;
+}
+
 void PlotsPanel::arrange() {
     const bool small = m_density == Density::Small;
-    const auto legend = small ? PlotHeader::Legend::Line
-                        : m_density == Density::Compact ? PlotHeader::Legend::Short
-                                                        : PlotHeader::Legend::Full;
     for (QWidget* lane : m_lanes) lane->setParent(this), lane->hide();
+    for (QWidget* axis : m_axes) axis->setParent(this), axis->hide();
     for (TimePlot* plot : m_plots) plot->setParent(this), plot->hide();
     if (!small) {   // in a narrow window the map stands in a tab of its own
         m_experts->setParent(this);
@@ -191,63 +234,60 @@ void PlotsPanel::arrange() {
     delete m_body;
     m_body = new QWidget;
     m_layout->addWidget(m_figures);
-    m_figures->setLimits(small ? 3 : m_density == Density::Compact ? 4 : 5,
-                         !small && m_windowHeight >= 640);
     m_layout->addWidget(m_body, 1);
-    const int needed = addColumns(m_body, legend);
+    m_needed = addColumns(m_body);
     m_body->show();
-    placeBelow(m_windowHeight - kBars - m_figures->height() - kLane - needed, legend);
+    m_layout->addWidget(m_denseNote);
+    m_denseNote->setVisible(m_dense);
+    for (TimePlot* plot : m_plots)
+        if (plot->unavailable()) m_layout->addWidget(plot);
+    if (!small) m_layout->addWidget(m_experts);
+    fit();
     m_moved = true;
     tick(m_snapshot);
 }
 
-// Marker lanes, and under them the live plots in one or two columns, which scroll where they do not
-// fit. Returns the height that the plots need.
-int PlotsPanel::addColumns(QWidget* body, PlotHeader::Legend legend) {
+// Marker lanes, under them the live plots in one or two columns, which scroll where they do not
+// fit, and their axes of time. Returns the height that the plots need.
+int PlotsPanel::addColumns(QWidget* body) {
     const bool small = m_density == Density::Small;
     const int columns = m_density == Density::Large ? 2 : 1;
     auto* rows = new QVBoxLayout(body);
     auto* lanes = new QHBoxLayout;
+    auto* axes = new QHBoxLayout;
     auto* scroll = new QScrollArea;
     auto* content = new QWidget;
     auto* line = new QHBoxLayout(content);
     rows->addLayout(lanes);
     rows->addWidget(scroll, 1);
-    for (QLayout* layout : std::initializer_list<QLayout*>{rows, lanes, line}) {
+    rows->addLayout(axes);
+    for (QLayout* layout : std::initializer_list<QLayout*>{rows, lanes, line, axes}) {
         layout->setContentsMargins(0, 0, 0, 0);
         layout->setSpacing(0);
     }
     int needed = 0;
     for (int c = 0; c < columns; ++c) {
-        if (c > 0) {
-            lanes->addWidget(new ColumnLine);
-            line->addWidget(new ColumnLine);
-        }
+        if (c > 0)
+            for (QHBoxLayout* layout : {lanes, line, axes}) layout->addWidget(new ColumnLine);
         m_lanes[size_t(c)]->setShort(small);
         lanes->addWidget(m_lanes[size_t(c)], 1);
         m_lanes[size_t(c)]->show();
-        std::vector<TimePlot*> live;
-        for (TimePlot* plot : m_plots) {
-            const PlotSpec& spec = plot->spec();
-            if (!chosen().contains(spec.key) || plot->unavailable() || spec.key == "sm") continue;
-            if (columns > 1 && int(spec.secondColumn) != c) continue;
-            live.push_back(plot);
-        }
+        axes->addWidget(m_axes[size_t(c)], 1);
+        m_axes[size_t(c)]->show();
         auto* column = new QVBoxLayout;
         column->setSpacing(0);
         int height = 0;
-        for (size_t i = 0; i < live.size(); ++i) {
-            const bool last = i + 1 == live.size();
-            live[i]->setLegend(legend);
-            live[i]->canvas()->setAxisVisible(last);
-            const int least = live[i]->header()->preferredHeight() + kLeastCanvas +
-                              (last ? kPlotBottomAxis - kPlotBottom : 0);
-            live[i]->setMinimumHeight(least);
-            height += least;
-            column->addWidget(live[i], last ? 112 : 100);
-            live[i]->show();
+        for (TimePlot* plot : m_plots) {
+            const PlotSpec& spec = plot->spec();
+            if (!chosen().contains(spec.key) || !plotApplies(spec) || plot->unavailable()) continue;
+            if (columns > 1 && int(spec.secondColumn) != c) continue;
+            plot->setLegend(legend());
+            plot->setMinimumHeight(plot->header()->preferredHeight() + kLeastCanvas + 1);
+            height += plot->minimumHeight();
+            column->addWidget(plot, 1);
+            plot->show();
         }
-        if (live.empty()) column->addStretch();
+        if (height == 0) column->addStretch();
         line->addLayout(column, 1);
         needed = std::max(needed, height);
     }
@@ -258,31 +298,51 @@ int PlotsPanel::addColumns(QWidget* body, PlotHeader::Legend legend) {
     scroll->viewport()->setAutoFillBackground(false);
     scroll->setFocusPolicy(Qt::NoFocus);
     scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
-    // The lane keeps the width of the plots, so that lines of equal time align.
+    // Lane and axis keep the width of the plots, so that lines of equal time align.
     QScrollBar* bar = scroll->verticalScrollBar();
-    connect(bar, &QScrollBar::rangeChanged, lanes, [lanes, bar](int, int most) {
-        lanes->setContentsMargins(0, 0, most > 0 ? bar->sizeHint().width() : 0, 0);
+    connect(bar, &QScrollBar::rangeChanged, lanes, [lanes, axes, bar](int, int most) {
+        for (QHBoxLayout* layout : {lanes, axes})
+            layout->setContentsMargins(0, 0, most > 0 ? bar->sizeHint().width() : 0, 0);
     });
     return needed;
 }
 
-// What leaves `room` below the plots is for: the GPU's plot, and the experts map, which is the
-// first to shrink and to go.
-void PlotsPanel::placeBelow(int room, PlotHeader::Legend legend) {
-    const bool small = m_density == Density::Small, low = m_windowHeight < 800;
-    TimePlot* gpu = plot("sm");
-    if (chosen().contains("sm") && (small || !low)) {
-        gpu->setLegend(legend);
-        m_layout->addWidget(gpu, gpu->unavailable() ? 0 : 1);
-        gpu->show();
-        room -= std::max(gpu->minimumHeight(), kUnavailableHeight);
+// What the live plots leave of the height: first the map gives way, which shrinks before it goes,
+// then plots that are n/a, then the line under the figures.
+void PlotsPanel::fit() {
+    const bool small = m_density == Density::Small;
+    std::vector<TimePlot*> missing;
+    for (TimePlot* plot : m_plots)
+        if (plot->unavailable() && chosen().contains(plot->spec().key) && plotApplies(plot->spec()))
+            missing.push_back(plot);
+    int room = height() - m_lanes[0]->height() - kTimeAxisHeight - m_needed -
+               (m_dense ? m_denseNote->height() : 0);
+    const bool details = !small && room >= FiguresRow::kTall;
+    const int most = small ? 3 : m_density == Density::Compact || width() < kFiveCards ? 4 : 5;
+    m_figures->setLimits(most, details);
+    room -= m_figures->height();
+    const int missingHeight = int(missing.size()) * kUnavailableHeight;
+    const bool showMissing = room >= missingHeight;
+    for (TimePlot* plot : missing) {
+        plot->setLegend(legend());
+        plot->setVisible(showMissing);
     }
-    if (small || low || !chosen().contains("experts")) return;
-    const int most = m_density == Density::Large ? kLargeMapHeight : kMapHeight;
-    if (room < kMapHeight) return;
-    m_experts->setFixedHeight(room < most ? kMapHeight : most);
-    m_layout->addWidget(m_experts);
-    m_experts->show();
+    if (showMissing) room -= missingHeight;
+    if (small) return;
+    const int large = m_density == Density::Large ? kLargeMapHeight : kMapHeight;
+    m_experts->setFixedHeight(room < large ? kMapHeight : large);
+    m_experts->setVisible(chosen().contains("experts") && !m_dense && room >= kMapHeight);
+}
+
+void PlotsPanel::showLastTurn() {
+    if (const auto turn = m_lanes[0]->lastTurn()) emit turnClicked(turn->first, turn->second);
+}
+
+// Nothing that is drawn is different: no request runs, the range has stayed, and all that it shows
+// was drawn after it was recorded.
+bool PlotsPanel::visiblyChanged(const Snapshot& snapshot) const {
+    return m_moved || snapshot.running > 0 || snapshot.lastActivity != m_drawnActivity ||
+           m_view->upper() != m_drawnUpper || m_drawnAt < std::min(m_view->upper(), snapshot.now);
 }
 
 void PlotsPanel::tick(const std::shared_ptr<const Snapshot>& newest) {
@@ -290,7 +350,7 @@ void PlotsPanel::tick(const std::shared_ptr<const Snapshot>& newest) {
     const bool frozen = m_view->paused() && newest && m_snapshot;
     const bool fresh = newest != m_snapshot;
     if (!frozen) m_snapshot = newest;
-    if (!isVisible()) return;
+    if (!isVisible() || window()->isMinimized()) return;
     if (!newest) {
         if (!fresh && !m_moved) return;
         m_moved = false;
@@ -308,13 +368,25 @@ void PlotsPanel::tick(const std::shared_ptr<const Snapshot>& newest) {
     const double pace = idle ? kIdleRedraw : std::min(0.1, std::max(0.03, pixel / 2));
     const bool due = m_moved || (fresh && since >= pace);
     if (!due) return;
+    if (frozen && !m_moved) {  // only the note of what is newer goes on
+        if (since < 1) return;
+        m_drawnAt = newest->now;
+        for (TimePlot* plot : m_plots) plot->refreshLegend();
+        return;
+    }
+    if (m_experts->isVisible()) m_experts->setSnapshot(m_snapshot);
+    if (!visiblyChanged(*newest)) return;
     const bool moved = std::exchange(m_moved, false);
     m_drawnAt = newest->now;
-    for (TimePlot* plot : m_plots)
+    m_drawnUpper = m_view->upper();
+    m_drawnActivity = newest->lastActivity;
+    const QString link = newest->turns > 0 ? QString("Show the last turn") : QString();
+    for (TimePlot* plot : m_plots) {
+        plot->setEmptyLink(link);
         if (plot->isVisible() || plot->spec().key == "sm") plot->setSnapshot(m_snapshot, moved);
+    }
     for (MarkerLane* lane : m_lanes)
-        if (lane->isVisible()) lane->setSnapshot(m_snapshot);
-    if (m_experts->isVisible()) m_experts->setSnapshot(m_snapshot);
+        if (lane->isVisible()) lane->setSnapshot(m_snapshot, moved);
 }
 
 void PlotsPanel::showFigures(const std::shared_ptr<const Snapshot>& snapshot) {
@@ -322,13 +394,24 @@ void PlotsPanel::showFigures(const std::shared_ptr<const Snapshot>& snapshot) {
                             ? figureCards(*snapshot, *m_source, m_view->sloMs())
                             : emptyFigureCards());
     // The legends read the same snapshot; while paused, that of its moment.
-    if (!snapshot) return;
+    if (!snapshot || !isVisible() || window()->isMinimized()) return;
+    const bool same = snapshot->running == 0 && snapshot->lastActivity == m_readActivity &&
+                      snapshot->now > m_view->upper();
+    if (same || (m_view->paused() && m_readActivity >= 0)) return;
+    m_readActivity = snapshot->lastActivity;
     for (TimePlot* plot : m_plots)
         if (plot->isVisible()) plot->readFigures(m_view->paused() && m_snapshot ? m_snapshot : snapshot);
 }
 
 void PlotsPanel::showMenu(TimePlot* plot, const QPoint& at) {
     QMenu menu;
+    menu.addAction("Copy image", this,
+                   [plot] { QGuiApplication::clipboard()->setImage(plot->image()); })
+        ->setEnabled(plot->hasData());
+    menu.addAction("Copy values", this,
+                   [plot] { QGuiApplication::clipboard()->setText(plot->csv()); })
+        ->setEnabled(plot->hasData());
+    menu.addSeparator();
     menu.addAction("Export CSV...", this, [=, this] { exportPlot(plot, "csv"); });
     menu.addAction("Export PNG...", this, [=, this] { exportPlot(plot, "png"); });
     menu.addAction("Export SVG...", this, [=, this] { exportPlot(plot, "svg"); });
@@ -348,6 +431,19 @@ void PlotsPanel::showMenu(TimePlot* plot, const QPoint& at) {
     menu.exec(at);
 }
 
+void PlotsPanel::showMapMenu(const QPoint& at) {
+    QMenu menu;
+    menu.addAction("Copy image", this,
+                   [this] { QGuiApplication::clipboard()->setImage(m_experts->grab().toImage()); });
+    menu.addAction("Copy values", this,
+                   [this] { QGuiApplication::clipboard()->setText(m_experts->csv()); });
+    menu.addSeparator();
+    if (m_density != Density::Small)
+        menu.addAction("Hide map", this, [this] { setPlotShown("experts", false); });
+    fillPlotsMenu(menu.addMenu("Plots"));
+    menu.exec(at);
+}
+
 void PlotsPanel::exportPlot(TimePlot* plot, const QString& format, QString path) {
     if (!plot) return;
     if (!plot->hasData()) {
@@ -357,7 +453,7 @@ void PlotsPanel::exportPlot(TimePlot* plot, const QString& format, QString path)
         return;
     }
     if (path.isEmpty()) {
-        path = askSaveFile(this, "Export " + plot->spec().title, plot->spec().key + "." + format,
+        path = askSaveFile(this, "Export " + plot->spec().title, plot->fileName() + "." + format,
                            format.toUpper() + " (*." + format + ")");
         if (path.isEmpty()) return;
         if (!path.endsWith("." + format)) path += "." + format;
@@ -371,6 +467,8 @@ void PlotsPanel::exportPlot(TimePlot* plot, const QString& format, QString path)
 void PlotsPanel::resizeEvent(QResizeEvent* event) {
     QWidget::resizeEvent(event);
     m_choose->move(width() - m_choose->width() - 4, 4);
+    for (TimePlot* plot : m_plots) plot->setLegend(legend());
+    fit();
 }
 
 void PlotsPanel::paintEvent(QPaintEvent*) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The middle of the chat page: figures, marker lane, plots in one or two columns with linked time
-// axes, experts map. Decides by its size what is shown; hidden plots do no work.
+// axes, experts map. Decides by its size what is shown; hidden plots do no work. Where room is
+// short the map goes first, then plots that are n/a, then the line under the figures; live plots
+// keep kLeastCanvas and scroll, with the axis of time in view.
 #pragma once
 
 #include <QSet>
@@ -11,6 +13,7 @@
 
 #include "app/workbench/plots/experts_map.h"
 #include "app/workbench/plots/marker_lane.h"
+#include "app/workbench/plots/time_axis.h"
 #include "app/workbench/plots/time_plot.h"
 #include "app/workbench/widgets/controls.h"
 #include "app/workbench/widgets/figures_row.h"
@@ -28,7 +31,8 @@ public:
 
     PlotsPanel(ViewState* view, QWidget* parent = nullptr);
     void setSource(SessionSource* source);
-    void setDensity(Density density, int windowHeight);
+    void setDensity(Density density);
+    static constexpr int kLeastCanvas = 96;  // height of a live plot below its header
     void setDiagnose(std::function<void()> diagnose);
     // Called by the window's timer; redraws at most as often as something moves by a pixel.
     void tick(const std::shared_ptr<const Snapshot>& newest);
@@ -40,7 +44,9 @@ public:
 
     // Which plots are shown, by key, and "experts": chosen and remembered for each arrangement
     // (a narrow pane, one column, two columns).
+    // A model without experts has choices of its own, without what tells of experts.
     bool plotShown(const QString& key) const { return chosen().contains(key); }
+    bool plotApplies(const PlotSpec& spec) const { return !m_dense || !spec.ofExperts; }
     void setPlotShown(const QString& key, bool on);
     void resetShown();                   // of all arrangements
     void fillPlotsMenu(QMenu* menu);     // a checkable entry for each
@@ -49,6 +55,8 @@ public:
     ExpertsMap* experts() const { return m_experts; }
     FiguresRow* figures() const { return m_figures; }
     MarkerLane* lane() const { return m_lanes[0]; }
+    TimeAxis* timeAxis() const { return m_axes[0]; }
+    void showLastTurn();  // does nothing before the first
 
     // Exports; an empty path asks for one. Errors are shown as messages by the window.
     void exportPlot(TimePlot* plot, const QString& format, QString path = {});
@@ -63,21 +71,27 @@ protected:
     void resizeEvent(QResizeEvent*) override;
 
 private:
-    static constexpr int kArrangements = 3;
+    static constexpr int kArrangements = 6;  // three for models with experts, three without
     int arrangement() const;
     const QSet<QString>& chosen() const { return m_shown[size_t(arrangement())]; }
     void remember();
     void arrange();
-    int addColumns(QWidget* body, PlotHeader::Legend legend);
-    void placeBelow(int room, PlotHeader::Legend legend);
+    int addColumns(QWidget* body);
+    void fit();
+    PlotHeader::Legend legend() const;
+    bool visiblyChanged(const Snapshot& snapshot) const;
     void showMenu(TimePlot* plot, const QPoint& at);
+    void showMapMenu(const QPoint& at);
 
     ViewState* m_view;
     SessionSource* m_source = nullptr;
     Density m_density = Density::Normal;
-    int m_windowHeight = 900;
+    bool m_dense = false;
+    int m_needed = 0;  // height of the live plots
     FiguresRow* m_figures;
     std::vector<MarkerLane*> m_lanes;
+    std::vector<TimeAxis*> m_axes;
+    QWidget* m_denseNote;
     std::vector<TimePlot*> m_plots;      // in the order of plotSpecs()
     ExpertsMap* m_experts;
     IconButton* m_choose;                // the menu of plots, over the figures
@@ -85,7 +99,8 @@ private:
     QWidget* m_body = nullptr;           // lanes, and the columns in a scroll area
     std::array<QSet<QString>, kArrangements> m_shown;
     std::shared_ptr<const Snapshot> m_snapshot;
-    double m_drawnAt = -1;
+    double m_drawnAt = -1, m_drawnUpper = -1, m_drawnActivity = -1;
+    double m_readActivity = -1;  // of the figures that were read last
     bool m_moved = true;
 };
 

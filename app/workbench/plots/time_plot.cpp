@@ -1,23 +1,20 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/workbench/plots/time_plot.h"
 
-#include <QBuffer>
+#include <QContextMenuEvent>
 #include <QEvent>
-#include <QSvgGenerator>
 #include <QVBoxLayout>
 #include <cmath>
 
 #include "app/workbench/plots/plot_canvas.h"
 #include "app/workbench/plots/plot_data.h"
 #include "app/workbench/plots/plot_margins.h"
-#include "app/workbench/session/save_file.h"
 #include "app/workbench/widgets/controls.h"
+#include "app/workbench/widgets/tooltip.h"
 #include "engine/base/format.h"
 
 namespace colibri::ui {
 namespace {
-
-constexpr int kFullLegend = 440;         // px of an export, for all columns
 
 // In a column of figures an unknown value is short, and a large one keeps to its column; the tooltip
 // of the tag says why it is unknown.
@@ -52,12 +49,22 @@ void TimePlot::setSource(SessionSource* source) {
     m_source = source;
     m_read.reset();
     m_snapshot.reset();                  // nothing of the session before
+    m_drawn.reset();
     m_samples = 0;
     std::fill(m_pooled.begin(), m_pooled.end(), std::nan(""));
     updateLegend();
 }
 
 void TimePlot::setLegend(PlotHeader::Legend legend) { m_header->setLegend(legend); }
+
+void TimePlot::setEmptyLink(const QString& text) {
+    const bool free = m_facts.emptyReason.isEmpty();  // else no range has anything to show
+    m_canvas->setEmptyLink(free ? text : QString());
+}
+
+void TimePlot::refreshLegend() {
+    if (isVisible()) updateLegend();
+}
 
 void TimePlot::setDiagnose(std::function<void()> diagnose) {
     disconnect(m_diagnose, nullptr, this, nullptr);
@@ -89,13 +96,28 @@ void TimePlot::setSnapshot(const std::shared_ptr<const Snapshot>& snapshot, bool
         m_diagnose->setVisible(!reason.isEmpty() && m_canDiagnose);
         setFixedHeight(reason.isEmpty() ? QWIDGETSIZE_MAX : kUnavailableHeight);
         if (reason.isEmpty()) setMinimumHeight(0);
+        update();
         emit availabilityChanged();
     }
     if (!isVisible()) return;
+    const double bound = m_facts.bound;
     updateFacts();
-    if (!unavailable()) m_canvas->setSnapshot(snapshot);
+    const bool bounded = bound == m_facts.bound || (std::isnan(bound) && std::isnan(m_facts.bound));
+    const bool same = !moved && bounded && m_drawn && snapshot && drawnAlike(*snapshot);
+    if (!unavailable() && !same) {
+        m_drawn = snapshot;
+        m_canvas->setSnapshot(snapshot);
+    }
     if (!snapshot || !m_read) readFigures(snapshot);
     else if (moved) readFigures(m_read);
+}
+
+bool TimePlot::drawnAlike(const Snapshot& snapshot) const {
+    if (!sameMarkers(m_drawn->markers, snapshot.markers)) return false;
+    if (!sameSeries(m_drawn->itlCount, snapshot.itlCount)) return false;
+    return std::all_of(m_spec.series.begin(), m_spec.series.end(), [&](const PlotSeries& series) {
+        return sameSeries(m_drawn->series[size_t(series.id)], snapshot.series[size_t(series.id)]);
+    });
 }
 
 void TimePlot::readFigures(const std::shared_ptr<const Snapshot>& snapshot) {
@@ -137,9 +159,12 @@ void TimePlot::updateFacts() {
     m_canvas->setEmptyReason(!m_snapshot                     ? "no model is loaded"
                              : !m_facts.emptyReason.isEmpty() ? m_facts.emptyReason
                                                               : "nothing was recorded in this range");
-    QString help = QString("%1, %2\n%3\nSource: engine events of this session")
-                       .arg(m_spec.title, m_spec.unit, m_spec.definition);
-    if (!m_facts.detail.isEmpty()) help += "\n" + m_facts.detail;
+    QString what = m_spec.definition;
+    if (!m_facts.detail.isEmpty()) what += "\n" + m_facts.detail;
+    const QString help =
+        explained(m_spec.title + ", " + m_spec.unit, what,
+                  m_spec.key == "sm" ? "the driver's NVML, about ten times a second"
+                                     : "engine events of this session");
     if (help != m_header->toolTip()) m_header->setToolTip(help);
 }
 
@@ -156,7 +181,6 @@ void TimePlot::updatePooled() {
 
 void TimePlot::updateLegend() {
     m_header->setContent(legend(m_view->hasCursor()));
-    if (unavailable()) update();
 }
 
 PlotHeader::Content TimePlot::legend(bool withCursor) const {
@@ -279,7 +303,9 @@ void TimePlot::paintEvent(QPaintEvent*) {
     drawText(p, plate, Qt::AlignCenter, text, type::caption(), tone(Tone::Text2));
 }
 
-// ---- Exports
+void TimePlot::contextMenuEvent(QContextMenuEvent* event) {
+    emit menuRequested(this, event->globalPos());
+}
 
 bool TimePlot::hasData() const {
     if (!m_snapshot) return false;
@@ -287,75 +313,6 @@ bool TimePlot::hasData() const {
         const SeriesData& data = m_snapshot->series[size_t(series.id)];
         return std::isfinite(visibleStats(data, m_view->lower(), m_view->upper()).last);
     });
-}
-
-QString TimePlot::csv() const {
-    QString out = QString("# %1 (%2): %3\n").arg(m_spec.title, m_spec.unit, m_spec.definition);
-    out += "# time: seconds since the session began; an empty field is a gap\n";
-    QStringList head{"time_s"};
-    for (const PlotSeries& series : m_spec.series) {
-        QString unit = m_spec.unit;
-        head << series.name.toLower().replace(' ', '_') + "_" +
-                    (unit == "%" ? QString("percent") : unit.replace('/', "_per_"));
-    }
-    out += head.join(',') + "\n";
-    if (!m_snapshot) return out;
-    const SeriesData& first = m_snapshot->series[size_t(m_spec.series[0].id)];
-    for (size_t i = 0; i < first.t.size(); ++i) {
-        const double t = first.t[i];
-        if (t < m_view->lower() || t > m_view->upper()) continue;
-        QStringList line{QString::number(t, 'f', 3)};
-        for (const PlotSeries& series : m_spec.series) {
-            const SeriesData& data = m_snapshot->series[size_t(series.id)];
-            const double v = i < data.t.size() && data.t[i] == t ? data.y[i] : valueAt(data, t, 0.05);
-            line << (std::isfinite(v) ? QString::number(v, 'g', 7) : QString());
-        }
-        out += line.join(',') + "\n";
-    }
-    return out;
-}
-
-Status TimePlot::saveImage(const QString& path) const {
-    // A picture stands by itself: its own time axis and legend, nothing of the pointer.
-    PlotHeader header;
-    header.setLegend(width() >= kFullLegend ? PlotHeader::Legend::Full : PlotHeader::Legend::Short);
-    header.setContent(legend(false));
-    const int headerHeight = header.preferredHeight();
-    const int height = m_canvas->height() + (m_canvas->axisVisible() ? 0 : kPlotBottomAxis - kPlotBottom);
-    const QSize size(width(), headerHeight + height);
-    m_canvas->setExport(true);
-    const auto render = [&](QPaintDevice* device) {
-        QCPPainter painter;
-        if (!painter.begin(device)) return false;
-        painter.setMode(QCPPainter::pmVectorized, true);
-        header.render(painter, size.width());
-        painter.translate(0, headerHeight);
-        painter.fillRect(QRectF(0, 0, size.width(), height), tone(Tone::Plot));
-        m_canvas->toPainter(&painter, size.width(), height);
-        return painter.end();
-    };
-    bool ok = false;
-    QByteArray bytes;
-    QBuffer buffer(&bytes);
-    buffer.open(QIODevice::WriteOnly);
-    if (path.endsWith(".svg", Qt::CaseInsensitive)) {
-        QSvgGenerator svg;
-        svg.setOutputDevice(&buffer);
-        svg.setSize(size);
-        svg.setViewBox(QRect(QPoint(), size));
-        svg.setTitle(m_spec.title + ", " + m_spec.unit);
-        svg.setDescription(m_spec.definition);
-        ok = render(&svg);
-    } else {
-        QImage image(size * 2, QImage::Format_ARGB32_Premultiplied);
-        image.setDevicePixelRatio(2);
-        image.fill(tone(Tone::Plot));
-        ok = render(&image) && image.save(&buffer, "PNG");
-    }
-    m_canvas->setExport(false);
-    m_canvas->refresh();
-    if (!ok) return Status(Code::Internal, path.toStdString() + ": the picture could not be drawn");
-    return saveFile(path, bytes);
 }
 
 }  // namespace colibri::ui

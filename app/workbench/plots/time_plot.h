@@ -30,12 +30,14 @@ public:
         QString cursor, last, min, third, max;
         bool grey = false, thirdGrey = false;     // a percentile of too few values
         bool cursorOver = false, minOver = false, thirdOver = false, maxOver = false;
+        bool operator==(const Entry&) const = default;
     };
     struct Content {
         QString title, unit, definition, thirdName, cursorTime, right;
         double rightInset = 0;   // room for a link after `right`
         std::vector<TagLook> tags;
         std::vector<Entry> entries;
+        bool operator==(const Content&) const = default;
     };
 
     explicit PlotHeader(QWidget* parent = nullptr);
@@ -85,9 +87,17 @@ public:
     void refreshRange();                 // the shared range moved
     void refreshCursor();
 
+    void refreshLegend();
+    void setEmptyLink(const QString& text);  // offered while nothing is to be seen
+
+    // Exports, of the visible range: with the model, the session, the knobs that are not at their
+    // defaults, and what changed meanwhile. A picture is kExportWidth wide or as wide as the plot.
+    static constexpr int kExportWidth = 1000, kExportRect = 320;
     bool hasData() const;                // a value in the visible range
-    QString csv() const;                 // visible range, with units and definitions
-    Status saveImage(const QString& path) const;   // .png (2x) or .svg
+    QString csv() const;
+    QImage image() const;                         // 2 pixels a px
+    Status saveImage(const QString& path) const;  // .png or .svg
+    QString fileName() const;                     // "expert-load"
 
 signals:
     void menuRequested(TimePlot* plot, const QPoint& globalPos);
@@ -98,12 +108,17 @@ protected:
     void resizeEvent(QResizeEvent*) override;
     void showEvent(QShowEvent*) override;
     void changeEvent(QEvent*) override;
+    void contextMenuEvent(QContextMenuEvent*) override;
 
 private:
     void updateLegend();
     PlotHeader::Content legend(bool withCursor) const;
+    QStringList provenance() const;  // lines of an export that say where it comes from
+    QSize exportSize() const;
+    bool render(QPaintDevice* device) const;
     double samplesSeen() const;
     void updatePooled();
+    bool drawnAlike(const Snapshot& snapshot) const;  // as the one that was drawn last
     void updateFacts();
     void toggle(int index);
     void isolate(int index);
@@ -115,6 +130,7 @@ private:
     PlotCanvas* m_canvas;
     LinkButton* m_diagnose;
     std::shared_ptr<const Snapshot> m_snapshot;
+    std::shared_ptr<const Snapshot> m_drawn;  // by the canvas
     std::shared_ptr<const Snapshot> m_read;   // behind the figures of the legend
     std::vector<double> m_pooled;        // per series, NaN unknown
     PlotFacts m_facts;

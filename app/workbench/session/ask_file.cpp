@@ -6,6 +6,7 @@
 #include <QFileInfo>
 #include <QHeaderView>
 #include <QTreeView>
+#include <QStandardPaths>
 
 #include "app/workbench/session/settings.h"
 
@@ -71,8 +72,10 @@ QString folderIn(const char* key, QWidget* parent, const QString& title, const Q
 }  // namespace
 
 QString inLastFolder(const QString& name) {
-    const QString folder = folderOf(kKey);
-    return folder.isEmpty() ? name : QDir(folder).filePath(name);
+    if (const QString folder = folderOf(kKey); !folder.isEmpty()) return QDir(folder).filePath(name);
+    // Where users keep their files; never the folder in which the program happened to be started.
+    const QString documents = QStandardPaths::writableLocation(QStandardPaths::DocumentsLocation);
+    return QDir(QFileInfo(documents).isDir() ? documents : QDir::homePath()).filePath(name);
 }
 
 void rememberFolder(const QString& chosen) {

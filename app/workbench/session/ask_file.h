@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The file dialogs of the window: each begins in the folder in which the last one ended, also after
-// a restart. "" when the user chose nothing.
+// a restart; the first among the user's documents. "" when the user chose nothing.
 #pragma once
 
 #include <QString>
@@ -21,7 +21,7 @@ QString askFolder(QWidget* parent, const QString& title, const QString& from = {
 QString askModelFile(QWidget* parent);
 QString askModelFolder(QWidget* parent);
 
-// Where a dialog begins: `name` in the last folder that is still there.
+// Where a dialog begins: `name` in the last folder that is still there, else among the documents.
 QString inLastFolder(const QString& name);
 void rememberFolder(const QString& chosen);  // the folder of a file, or a folder
 

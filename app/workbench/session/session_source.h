@@ -30,6 +30,7 @@ struct ModelFacts {
     bool continues = false;       // a base model: no chat, but it continues a text
     int64_t contextLength = 0;
     int64_t experts = 0, moeLayers = 0, topK = 0;
+    bool isDense() const { return moeLayers == 0; }  // a model without experts
     int64_t expertBytes = 0;      // of one expert
     std::vector<int> layerIndex;  // model layer of each MoE layer
     Sampling sampling = chatSampling({});   // the model's defaults

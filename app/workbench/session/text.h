@@ -8,6 +8,7 @@
 
 #include "engine/base/format.h"
 #include "engine/base/printable.h"
+#include "engine/knobs/knobs.h"
 
 namespace colibri::ui {
 
@@ -23,6 +24,11 @@ inline QString shown(const QString& text) {  // what did not come by way of str
 }
 inline QString count(int64_t n) {  // "12,345"
     return str(formatCount(n));
+}
+
+// A knob's value as it is read: "1,024", "lru"; knobValueText() is what is typed and stored.
+inline QString knobText(const KnobRow& row, int64_t value) {
+    return row.choices.empty() ? count(value) : str(knobValueText(row, value));
 }
 
 }  // namespace colibri::ui

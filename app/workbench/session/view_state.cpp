@@ -8,22 +8,29 @@ namespace colibri::ui {
 namespace {
 
 constexpr double kMinSpan = 0.5, kMaxSpan = 24 * 3600, kLeastWhole = 10;
+constexpr double kIdleTail = 2;  // seconds shown after the newest moment of interest
 
 }  // namespace
 
 // A session shorter than the range begins at the left edge instead of moving in from the right.
 double ViewState::latestLower() const { return std::max(0.0, shownEnd() - m_span); }
 
+double ViewState::followedLower() const {
+    const double end = m_whole ? shownEnd() : std::min(shownEnd(), m_activity + kIdleTail);
+    return std::max(0.0, end - m_span);
+}
+
 void ViewState::place() {
     const double span = m_whole ? std::clamp(m_now, kLeastWhole, kMaxSpan) : m_span;
     const bool resized = std::exchange(m_span, span) != span;
-    const double lower = latestLower();
+    const double lower = followedLower();
     if (std::exchange(m_lower, lower) == lower && !resized) return;
     emit rangeChanged();
 }
 
-void ViewState::advance(double now) {
+void ViewState::advance(double now, double activity) {
     m_now = now;
+    m_activity = activity;
     if (m_following && !m_paused) place();
 }
 
@@ -31,7 +38,7 @@ void ViewState::setSpan(double seconds) {
     const double right = upper();
     m_whole = false;
     m_span = std::clamp(seconds, kMinSpan, kMaxSpan);
-    m_lower = m_following ? latestLower() : std::clamp(right - m_span, 0.0, latestLower());
+    m_lower = m_following ? followedLower() : std::clamp(right - m_span, 0.0, latestLower());
     emit rangeChanged();
 }
 
@@ -98,7 +105,7 @@ void ViewState::reset() {
     m_span = kDefaultSpan;
     m_following = true;
     m_paused = false;
-    m_lower = latestLower();
+    m_lower = followedLower();
     emit rangeChanged();
     emit modeChanged();
 }

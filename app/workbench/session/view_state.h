@@ -28,8 +28,10 @@ public:
     bool hasCursor() const { return std::isfinite(m_cursor); }
     double sloMs() const { return m_sloMs; }
 
-    // The session's clock: moves the range while following.
-    void advance(double now);
+    // The session's clock: moves the range while following. It stays where it is while nothing
+    // happens, so that the last result can be read: `activity` is the newest moment of interest.
+    void advance(double now, double activity);
+    void advance(double now) { advance(now, now); }
     void setSpan(double seconds);                          // length of the range; keeps following
     void showWhole();                                      // follows
     // Stops following. Kept inside the session: no time before zero, none to come.
@@ -54,11 +56,13 @@ signals:
 
 private:
     void place();
-    double latestLower() const;
+    double latestLower() const;    // as far as the range can be moved
+    double followedLower() const;  // where it is while following
 
     double m_pausedAt = 0;
     bool m_whole = false;
     double m_lower = 0, m_span = kDefaultSpan, m_now = 0;
+    double m_activity = 0;
     double m_cursor = std::numeric_limits<double>::quiet_NaN();
     double m_sloMs = 40;
     bool m_following = true, m_paused = false;

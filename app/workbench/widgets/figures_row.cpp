@@ -11,22 +11,27 @@ Span caption(const QString& text, Tone tone) { return {text, tone, type::caption
 Span captionMono(const QString& text, Tone tone) { return {text, tone, type::monoSmall()}; }
 
 FiguresRow::FiguresRow(QWidget* parent) : QWidget(parent) {
-    setFixedHeight(69);
+    setFixedHeight(kTall);
     setAccessibleName("Figures");
 }
 
 void FiguresRow::setCards(const QVector<FigureCard>& cards) {
     m_cards = cards;
     QStringList words;
-    for (const FigureCard& card : cards) words << card.label + " " + card.value + " " + card.unit;
-    setAccessibleDescription(words.join(", "));
+    for (const FigureCard& card : cards)
+        words << card.label + (card.past ? ", last turn, " : " ") + card.value + " " + card.unit +
+                     ", " + spansText(card.detail);
+    const QString text = words.join("; ");
+    if (text == accessibleDescription()) return;  // nothing else is seen of them but the colours
+    setAccessibleDescription(text);
     update();
 }
 
 void FiguresRow::setLimits(int most, bool details) {
+    if (most == m_most && details == m_details) return;
     m_most = most;
     m_details = details;
-    setFixedHeight(details ? 69 : 55);
+    setFixedHeight(details ? kTall : kShort);
     update();
 }
 
@@ -43,17 +48,18 @@ void FiguresRow::paintEvent(QPaintEvent*) {
         const double right = std::round(double(width()) * (i + 1) / n);
         if (i) p.fillRect(QRectF(left, 0, 1, height() - 1), tone(Tone::Line1));
         const double x = left + (i ? 13 : 12), room = right - x - 2;
-        drawElided(p, QRectF(x, 7, room, 14), Qt::AlignVCenter, card.label, type::caption(),
+        drawElided(p, QRectF(x, 7, room, 14), Qt::AlignVCenter,
+                   card.past ? card.label + ", last turn" : card.label, type::caption(),
                    tone(Tone::Text3));
         const bool unknown = card.value == "n/a";
         // The unit shares the baseline of the figure.
         const double base = std::round(21 + (26 + QFontMetricsF(figure).capHeight()) / 2);
         p.setFont(figure);
-        p.setPen(tone(unknown ? Tone::Text3 : Tone::Text1));
+        p.setPen(tone(unknown || card.past ? Tone::Text3 : Tone::Text1));
         p.drawText(QPointF(x, base), card.value);
         if (!unknown) {
             p.setFont(type::dense());
-            p.setPen(tone(Tone::Text2));
+            p.setPen(tone(card.past ? Tone::Text3 : Tone::Text2));
             p.drawText(QPointF(x + textWidth(figure, card.value) + 4, base), card.unit);
         }
         if (m_details) drawSpans(p, QRectF(x, 47, room, 14), card.detail);

@@ -12,6 +12,7 @@ struct FigureCard {
     QString label, value, unit;
     QVector<Span> detail;
     QString help;                // tooltip: what it counts, source and window
+    bool past = false;           // of the last turn: nothing runs now
 };
 
 class FiguresRow : public QWidget {
@@ -22,7 +23,9 @@ public:
     void setCards(const QVector<FigureCard>& cards);
     const QVector<FigureCard>& cards() const { return m_cards; }
     void setLimits(int most, bool details);       // cards shown; the line below or not
-    QSize sizeHint() const override { return {400, m_details ? 69 : 55}; }
+    int mostShown() const { return m_most; }
+    static constexpr int kTall = 69, kShort = 55;  // height with and without the line below
+    QSize sizeHint() const override { return {400, m_details ? kTall : kShort}; }
 
 protected:
     void paintEvent(QPaintEvent*) override;

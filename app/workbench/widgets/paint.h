@@ -53,6 +53,7 @@ void drawKeyPlate(QPainter& p, double x, double centerY, const QString& text,
 struct TagLook {
     QString text, icon;
     Tone ground = Tone::Bg3, ink = Tone::Text2;
+    bool operator==(const TagLook&) const = default;
 };
 TagLook okTag(const QString& text);
 TagLook warnTag(const QString& text);

@@ -108,13 +108,26 @@ void Note::setNote(const QString& text, const QString& icon, Tone iconTone, Tone
     m_icon = icon;
     m_iconTone = iconTone;
     m_textTone = textTone;
+    if (m_reserved > 0) m_tallest = std::max(m_tallest, heightForWidth(width()));
     updateGeometry();
     update();
 }
 
+void Note::reserve(int lines) {
+    m_reserved = lines;
+    m_tallest = 0;
+    updateGeometry();
+}
+
+void Note::resizeEvent(QResizeEvent* event) {
+    if (event->size().width() != event->oldSize().width()) m_tallest = 0;
+    updateGeometry();
+}
+
 int Note::heightForWidth(int width) const {
     const double left = m_icon.isEmpty() ? 0 : 17;
-    return int(drawWrapped(nullptr, {}, width - left, m_text, type::caption(), 15, {}));
+    const int needed = int(drawWrapped(nullptr, {}, width - left, m_text, type::caption(), 15, {}));
+    return m_reserved > 0 ? std::max({needed, 15 * m_reserved, m_tallest}) : needed;
 }
 
 void Note::paintEvent(QPaintEvent*) {
@@ -213,7 +226,13 @@ void SliderRow::setNote(const QString& text, const QString& icon, Tone iconTone,
     m_noteTextTone = textTone;
     if (m_field->property("error").toBool()) return;   // the error stays until the text changes
     m_note->setNote(text, icon, iconTone, textTone);
-    m_note->setVisible(!text.isEmpty());
+    m_note->setVisible(!text.isEmpty() || m_reservesNote);
+}
+
+void SliderRow::reserveNote(int lines) {
+    m_reservesNote = lines > 0;
+    m_note->reserve(lines);
+    m_note->setVisible(m_reservesNote || !m_noteText.isEmpty());
 }
 
 void SliderRow::setAvailable(bool on) {

@@ -106,16 +106,21 @@ public:
     void setNote(const QString& text, const QString& icon = {}, Tone iconTone = Tone::Text3,
                  Tone textTone = Tone::Text3);
     QString text() const { return m_text; }
+    // Room that is kept also while the text needs less: of so many lines, and from then on of the
+    // tallest text so far. What stands below does not move when the text changes.
+    void reserve(int lines);
     bool hasHeightForWidth() const override { return true; }
     int heightForWidth(int width) const override;
     QSize sizeHint() const override { return {100, heightForWidth(width() > 40 ? width() : 260)}; }
 
 protected:
     void paintEvent(QPaintEvent*) override;
-    void resizeEvent(QResizeEvent*) override { updateGeometry(); }
+    void resizeEvent(QResizeEvent*) override;
 
 private:
     QString m_text, m_icon;
+    int m_reserved = 0;  // lines; 0: as tall as the text
+    int m_tallest = 0;   // px, so far, at this width
     Tone m_iconTone = Tone::Text3, m_textTone = Tone::Text3;
 };
 
@@ -135,6 +140,7 @@ public:
     void setNote(const QString& text, const QString& icon = {}, Tone iconTone = Tone::Text3,
                  Tone textTone = Tone::Text3);
     const QString& noteText() const { return m_noteText; }
+    void reserveNote(int lines);                  // see Note::reserve()
     void setZeroText(const QString& text);        // "none" instead of 0
     // Reads typed text; default: a number in the range.
     using Parser = std::function<std::optional<int64_t>(const QString&, QString* error)>;
@@ -160,6 +166,7 @@ private:
     QString m_unit, m_zeroText, m_noteText, m_noteIcon;
     Tone m_noteIconTone = Tone::Text3, m_noteTextTone = Tone::Text3;
     int m_scale = 1, m_decimals = 0;
+    bool m_reservesNote = false;
     Parser m_parser;
 };
 

@@ -14,6 +14,7 @@
 #include <limits>
 #include <utility>
 
+#include "app/workbench/pages/page_parts.h"
 #include "app/workbench/session/ask_file.h"
 #include "app/workbench/session/settings.h"
 
@@ -138,7 +139,7 @@ void MainWindow::connectChat() {
     });
     PlotsPanel* plots = m_chatPage->plots();
     connect(plots, &PlotsPanel::exported, this,
-            [this](const QString& path) { m_messages->ok("Plot exported.", path); });
+            [this](const QString& path) { toldExport("Plot exported.", path); });
     connect(plots, &PlotsPanel::exportFailed, this, [this](const QString& why) {
         m_messages->error("The plot was not exported.", why);
     });
@@ -152,9 +153,30 @@ void MainWindow::connectChat() {
             knobs->saveProfile(name);
         });
     });
+    connect(knobs, &KnobsPanel::renameProfileWanted, this, [this, knobs](const QString& name) {
+        m_palette->ask("New name of the profile", name,
+                       [knobs, name](const QString& to) { knobs->renameProfile(name, to); });
+    });
+    connect(knobs, &KnobsPanel::applied, this, [this](const QString& what, const QString& detail) {
+        toldApplied(what, detail, detail.contains("reload"));
+    });
     connect(knobs, &KnobsPanel::loadPageWanted, this,
             [this] { m_commands->run("model.reload"); });
     m_palette->setCommandLine([this] { return commandLine(); });
+}
+
+void MainWindow::toldExport(const QString& what, const QString& path) {
+    m_messages->post({Message::Kind::Ok, what, path, "Show", [path] { revealInFolder(path); }});
+}
+
+// Knobs of which not all could be applied at once.
+void MainWindow::toldApplied(const QString& what, const QString& detail, bool reload) {
+    Message message{Message::Kind::Warn, what, detail};
+    if (reload) {
+        message.actionText = "Reload";
+        message.action = [this] { m_commands->run("model.reload"); };
+    }
+    m_messages->post(message);
 }
 
 void MainWindow::addDocks() {
@@ -175,15 +197,15 @@ void MainWindow::addDocks() {
     connect(m_loadTest, &LoadTest::leaving, this, [this] {
         m_messages->post({Message::Kind::Info, "The load test of " + m_loadTest->model() + " has left the dock.",
                           "Another model is loaded.", "Export", [this, save = m_loadTest->saver()] {
-            const QString path = askSaveFile(this, "Export the load", "load.json",
+            const QString path = askSaveFile(this, "Export the load test", "load-test.json",
                                              "JSON (*.json);;CSV, a line per request (*.csv)");
             if (path.isEmpty()) return;
-            if (const Status status = save(path); status.ok()) m_messages->ok("Load exported.", path);
+            if (const Status status = save(path); status.ok()) toldExport("Load test exported.", path);
             else m_messages->error("The load was not exported.", QString::fromStdString(status.text()));
         }});
     });
     connect(m_loadTestPanel, &LoadTestPanel::exported, this,
-            [this](const QString& path) { m_messages->ok("Load exported.", path); });
+            [this](const QString& path) { toldExport("Load test exported.", path); });
     connect(m_loadTestPanel, &LoadTestPanel::failed, m_messages, &MessageCenter::error);
 }
 
@@ -215,7 +237,7 @@ void MainWindow::showPage(const QString& key) {
 
 void MainWindow::tick() {
     const std::shared_ptr<const Snapshot> snapshot = m_source->snapshot();
-    if (snapshot) m_view->advance(snapshot->now);
+    if (snapshot) m_view->advance(snapshot->now, snapshot->lastActivity);
     for (const PageEntry& page : m_pages)
         if (page.key == m_current && page.tick) page.tick(snapshot);
     // A reply goes on while another page is shown.

@@ -98,6 +98,8 @@ private:
     void build();
     void connectChat();
     void addDocks();
+    void toldExport(const QString& what, const QString& path);
+    void toldApplied(const QString& what, const QString& detail, bool reload);
     void addCommands();
     void addChatCommands();
     void addPlotCommands();

@@ -150,6 +150,8 @@ void MainWindow::addPlotCommands() {
     add("plots.follow", "Follow the newest data", "follow", "End", [this] { m_view->follow(); });
     add("plots.pause", "Pause or resume the plots", "pause", "Ctrl+P",
         [this] { m_view->setPaused(!m_view->paused()); });
+    add("plots.last_turn", "Show the last turn", "clock", "",
+        [this] { m_chatPage->plots()->showLastTurn(); });
     add("plots.reset", "Reset the time range", "reset", "Ctrl+Shift+0", [this] { m_view->reset(); });
     add("plots.zoom_in", "Zoom in", "plus", "Ctrl+=",
         [this] { m_view->zoom(0.7, m_view->hasCursor() ? m_view->cursor() : m_view->upper()); });
@@ -197,15 +199,18 @@ void MainWindow::addKnobCommands() {
     add("knobs.show", "Knobs", "knob", "Ctrl+K", [this] { showPage("chat"); m_chatPage->showKnobs(); }, ready);
     add("knobs.undo", "Undo knob change", "undo", "Ctrl+Z", [knobs] { knobs->undo(); },
         [knobs] { return knobs->history()->canUndo(); }, [knobs] {
-            const KnobChange* change = knobs->history()->next();
-            return change ? QString("%1 %2 → %3").arg(knobRow(change->knob).label,
-                QString::fromStdString(knobValueText(knobRow(change->knob), change->from)),
-                QString::fromStdString(knobValueText(knobRow(change->knob), change->to))) : QString();
+            const KnobStep* step = knobs->history()->next();
+            if (!step) return QString();
+            if (step->size() > 1) return QString("%1 knobs").arg(step->size());
+            const KnobRow& row = knobRow(step->front().knob);
+            return QString("%1 %2 → %3").arg(row.label, knobText(row, step->front().from),
+                                             knobText(row, step->front().to));
         }, "no knob change to undo");
     add("knobs.redo", "Redo knob change", "redo", "Ctrl+Shift+Z", [knobs] { knobs->redo(); },
         [knobs] { return knobs->history()->canRedo(); }, {}, "no knob change to redo");
     add("knobs.reset", "Reset all knobs to their defaults", "reset", "", [knobs] { knobs->resetAll(); }, ready);
-    add("knobs.lift_limit", "Lift the link limit", "close", "",
+    add(
+        "knobs.lift_limit", "Lift the link limit", "close", "",
         [knobs] { knobs->request(KnobId::LinkLimit, 0); },
         [this, ready] { return ready() && m_source->knobState(KnobId::LinkLimit).requested > 0; },
         [this, ready] {
@@ -314,8 +319,15 @@ void MainWindow::importConfig(const QString& from) {
     if (!m_source->model())
         return m_messages->error("The config was not applied.", "No model is loaded. Open one, then import the config.");
     QString error;
-    if (m_chatPage->knobs()->loadConfig(path, &error)) m_messages->ok("Config applied.", path);
-    else m_messages->error("The config was not applied.", error);
+    const auto outcome = m_chatPage->knobs()->loadConfig(path, &error);
+    if (!outcome) return m_messages->error("The config was not applied.", error);
+    const QString whose =
+        outcome->model.isEmpty() ? QString() : "It was written for " + outcome->model + ". ";
+    if (outcome->applied == outcome->total && whose.isEmpty())
+        m_messages->ok("Config applied.", path);
+    else
+        toldApplied("Config: " + outcome->text() + ".", whose + path,
+                    !outcome->needReload.isEmpty());
 }
 
 void MainWindow::exportChat() {

@@ -67,8 +67,8 @@ void MainWindow::updateStatus(const Snapshot* snapshot) {
     const int64_t threads = m_source->knobState(KnobId::ComputeThreads).effective;
     set(Cell::Device, {.label = "CPU", .value = QString("%1, %2 thread%3").arg(model->device).arg(threads)
                                                     .arg(threads == 1 ? "" : "s")});
-    set(Cell::Disk, {.label = "Read", .value = std::isfinite(snapshot->figures.readBytesPerS)
-                         ? QString::fromStdString(formatRate(snapshot->figures.readBytesPerS)) : "n/a"});
+    set(Cell::Disk,
+        {.label = "Read", .value = QString::fromStdString(formatRate(snapshot->readNowBytesPerS))});
     set(Cell::Gpu, gpu);
     const int64_t limit = m_source->knobState(KnobId::LinkLimit).effective;
     set(Cell::LinkBadge, {.icon = "warn", .label = "Link limit",
@@ -190,6 +190,9 @@ void MainWindow::openKeyboardSheet() {
     row("While a reply streams", "Stop", "Esc");
     row("In the message field", "Send, new line", "Enter, Shift+Enter");
     row("In the message field", "Scroll the conversation", "PageUp, PageDown");
+    for (const PlotSpec& spec : plotSpecs())  // the "more" of the tooltips
+        rows.push_back(
+            {"What the plots count", "", spec.title + ", " + spec.unit, spec.definition, ""});
     m_sheet->openSheet("Keyboard", std::move(rows));
 }
 

@@ -141,7 +141,8 @@ void FakeSource::buildStory() {
     m_story.markers.push_back(knobMarker(44, "cache 8 -> 12", KnobId::ExpertCacheSize, 8, 12, .18, .15, .21));
     std::sort(m_story.markers.begin(), m_story.markers.end(),
               [](const Marker& a, const Marker& b) { return a.t < b.t; });
-    m_story.figures = {36.4, 27.5, 36.2, 71.3, 12.5, 2.25, 6.35, 4.9e9, 29, 0.004, 366};
+    m_story.figures = {36.4, 27.5, 36.2, 36.4, 71.3, 12.5, 2.25, 6.35, 4.9e9, 29, 0.004, 366};
+    m_story.readNowBytesPerS = m_story.figures.readBytesPerS;
     m_story.store.lookups = 101952;
     m_story.store.hits = 72700;
     m_story.store.slotCount = 288;
@@ -191,7 +192,11 @@ void FakeSource::rebuild() {
         data.y.resize(std::min(data.y.size(), n));
     }
     std::erase_if(snapshot->markers, [this](const Marker& m) { return m.t > m_now; });
-    snapshot->now = m_now;
+    snapshot->now = snapshot->figuresAt = snapshot->lastActivity = m_now;
+    for (const TurnSpan& turn : kTurns) {
+        snapshot->turns += m_now >= turn.from;
+        snapshot->running += m_now >= turn.from && m_now <= turn.to;
+    }
     snapshot->generation = uint64_t(m_now * 1000);
     m_snapshot = snapshot;
 }
@@ -200,12 +205,18 @@ std::shared_ptr<Snapshot> FakeSource::editable() {
     m_snapshot = std::make_shared<Snapshot>(*m_snapshot);
     m_snapshot->generation++;
     m_snapshot->now += 1;        // so that everything paced by time is drawn
+    m_snapshot->figuresAt = m_snapshot->lastActivity = m_snapshot->now;
     return m_snapshot;
 }
 
 void FakeSource::setLoaded(bool on) {
     m_loaded = on;
     emit stateChanged();
+}
+
+void FakeSource::setDense() {
+    m_facts.moeLayers = m_facts.experts = m_facts.topK = 0;
+    m_facts.layerIndex.clear();
 }
 
 void FakeSource::setNow(double now) {

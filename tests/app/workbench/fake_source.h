@@ -31,6 +31,7 @@ public:
     QStringList notes;
     bool routerTable = false;
     int numaNodes = 1;
+    void setDense();                             // a model without experts
     Calibration machine{6.8e9, 21e9, true, "io_uring", ""};
 
     // Feeds a reply: tokens of `gapMs` each; finish() ends it.

@@ -6,6 +6,7 @@
 
 #include "app/workbench/knobs/changes_list.h"
 #include "app/workbench/knobs/knobs_panel.h"
+#include "app/workbench/session/text.h"
 #include "window_test.h"
 
 using namespace colibri;
@@ -55,7 +56,7 @@ private slots:
     void everyKnobShowsWhatIsInForce() {
         for (const KnobRow& knob : knobTable()) {
             const KnobState state = m_source->knobState(knob.id);
-            const QString value = QString::fromStdString(knobValueText(knob, state.effective));
+            const QString value = knobText(knob, state.effective);   // "8,192", as everywhere
             if (knob.live) {
                 QVERIFY2(m_panel->control(knob.id)->isVisibleTo(m_panel.get()), knob.name);
                 if (state.effective != state.requested)
@@ -274,6 +275,128 @@ private slots:
         auto* undo = list->findChildren<Button*>().first();
         QTest::mouseClick(undo, Qt::LeftButton);
         QCOMPARE(requested(KnobId::ExpertCacheSize), int64_t(8));
+    }
+
+    // Undo goes in the steps of the list: steps of one knob that follow each other at once are one,
+    // and what was reset together comes back together.
+    void undoHasTheGrainOfTheList() {
+        KnobHistory history;
+        const KnobId cache = KnobId::ExpertCacheSize, depth = KnobId::PrefetchDepth;
+        history.push({cache, 64, 63}, 10.0, true);
+        history.push({cache, 63, 62}, 10.4, true);
+        QCOMPARE(history.undo().front().from, int64_t(64));
+        QVERIFY(!history.canUndo());
+        QCOMPARE(history.redo().front().to, int64_t(62));
+        history.push({cache, 62, 61}, 20, true);         // much later: another change
+        QCOMPARE(history.next()->front().from, int64_t(62));
+        history.push({cache, 61, 50}, 20.2, false);      // a drag is a change of its own
+        QCOMPARE(history.next()->front().from, int64_t(61));
+        history.push({depth, 1, 2}, 20.3, true);         // another knob
+        QCOMPARE(history.next()->front().knob, depth);
+        history.push({depth, 2, 1}, 20.4, true);         // back where it was: no change at all
+        QCOMPARE(history.next()->front().knob, cache);
+
+        Slider* slider = row(cache)->slider();
+        slider->setFocus();
+        wheel(slider, {100, 11}, 1);
+        wheel(slider, {100, 11}, 1);
+        QCOMPARE(requested(cache), int64_t(14));
+        m_panel->undo();
+        QCOMPARE(requested(cache), int64_t(12));
+        QVERIFY(!m_panel->history()->canUndo());
+        m_panel->request(KnobId::CachePolicy, 2);
+        m_panel->resetAll();
+        QCOMPARE(requested(cache), int64_t(30));
+        QCOMPARE(requested(KnobId::CachePolicy), int64_t(0));
+        m_panel->undo();
+        QCOMPARE(requested(cache), int64_t(12));
+        QCOMPARE(requested(KnobId::CachePolicy), int64_t(2));
+    }
+
+    // What the engine says under a knob comes and goes while a reply streams: nothing moves.
+    void knobsStayUnderTheHand() {
+        const auto top = [&](KnobId id) { return m_panel->control(id)->mapTo(m_panel.get(), QPoint()).y(); };
+        const auto settle = [&] {
+            tick();
+            QCoreApplication::sendPostedEvents(nullptr, QEvent::LayoutRequest);
+            QCoreApplication::processEvents();
+        };
+        settle();
+        const int before = top(KnobId::ComputeThreads);
+        m_source->editable()->store.prefetchIssued = 75;
+        settle();
+        QCOMPARE(top(KnobId::ComputeThreads), before);
+        m_source->limitEffective(KnobId::PrefetchSource, 0, "backed off: 72 % late or wasted in the last 256");
+        settle();
+        QVERIFY(m_panel->control(KnobId::PrefetchSource)->note().contains("backed off"));
+        QCOMPARE(top(KnobId::ComputeThreads), before);
+        m_source->limitEffective(KnobId::PrefetchSource, requested(KnobId::PrefetchSource), "");
+        m_source->editable()->store.prefetchIssued = 0;
+        settle();
+        QCOMPARE(top(KnobId::ComputeThreads), before);
+    }
+
+    // A config that asks for what needs a reload, or for what another model has, says so.
+    void anImportSaysWhatItDidNotApply() {
+        const auto load = [&](const char* json) {
+            const QString path = m_sandbox->path("other.json");
+            QFile file(path);
+            if (!file.open(QIODevice::WriteOnly)) return std::optional<Applied>();
+            file.write(json);
+            file.close();
+            QString error;
+            return m_panel->loadConfig(path, &error);
+        };
+        auto outcome = load(R"({"schema": 1, "model": "Wren-14B-A1.3B",
+                               "knobs": {"expert_cache_size": 17, "context_length": 512}})");
+        QVERIFY(outcome);
+        QCOMPARE(outcome->text(), QString("1 of 2 applied; context length needs a reload"));
+        QVERIFY(outcome->model.isEmpty());
+        QCOMPARE(requested(KnobId::ExpertCacheSize), int64_t(17));
+        QCOMPARE(requested(KnobId::ContextLength), int64_t(512));   // the load page begins with it
+        outcome = load(R"({"schema": 1, "model": "Finch", "knobs": {"expert_cache_size": 900}})");
+        QVERIFY(outcome);
+        QCOMPARE(outcome->model, QString("Finch"));
+        QCOMPARE(outcome->text(), QString("0 of 1 applied; out of range: cache size 900 (1..64)"));
+        QCOMPARE(requested(KnobId::ExpertCacheSize), int64_t(17));
+        m_panel->undo();                     // an import is one step
+        QCOMPARE(requested(KnobId::ExpertCacheSize), int64_t(12));
+    }
+
+    // A profile has the name that was given, whatever a file may be called.
+    void profilesKeepTheirNames() {
+        const QString name = QString::fromUtf8("my profile ü/1: 50 %");
+        QSignalSpy done(m_panel.get(), &KnobsPanel::done);
+        m_panel->saveProfile(name);
+        QCOMPARE(m_panel->profiles()->names(), QStringList{name});
+        QCOMPARE(done.size(), 1);
+        QCOMPARE(done[0][1].toString(), name);
+        auto* box = m_panel->findChild<Select*>();
+        QCOMPARE(box->currentText(), name);
+        m_panel->request(KnobId::ExpertCacheSize, 9);
+        QCOMPARE(m_panel->profileDifferences(), QStringList{"Cache size 9, in the profile 12"});
+        m_panel->renameProfile(name, ".desk");
+        QCOMPARE(m_panel->profiles()->names(), QStringList{".desk"});
+        QCOMPARE(box->currentText(), QString(".desk"));
+        QCOMPARE(Profiles().names(), QStringList{".desk"});
+        m_panel->saveProfile("other");
+        QSignalSpy failed(m_panel.get(), &KnobsPanel::failed);
+        m_panel->renameProfile("other", ".desk");
+        QCOMPARE(failed.size(), 1);
+        for (const QString& each : m_panel->profiles()->names()) QVERIFY(m_panel->profiles()->remove(each).ok());
+    }
+
+    // A dense model has the knobs that do something, and one line for the rest.
+    void aDenseModelHasNoKnobsOfExperts() {
+        m_source->setDense();
+        m_panel->setSource(m_source.get());
+        for (const KnobId id : {KnobId::ExpertCacheSize, KnobId::PrefetchDepth, KnobId::LinkLimit})
+            QVERIFY2(!m_panel->control(id)->isVisible(), knobRow(id).name);
+        QVERIFY(m_panel->control(KnobId::ComputeThreads)->isVisible());
+        int lines = 0;
+        for (const QLabel* label : m_panel->findChildren<QLabel*>())
+            lines += label->isVisible() && label->text().startsWith("This model is dense");
+        QCOMPARE(lines, 1);
     }
 
     void configRoundTrip() {

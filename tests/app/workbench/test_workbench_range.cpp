@@ -86,6 +86,43 @@ private slots:
         QCOMPARE(view.lower(), 170.0);
     }
 
+    // Following stops a little after the last thing that happened, so that it can be read.
+    void idleTimeDoesNotScrollTheLastTurnAway() {
+        ViewState view;
+        view.advance(100, 100);
+        QCOMPARE(view.upper(), 100.0);
+        view.advance(160, 101);
+        QCOMPARE(view.upper(), 103.0);
+        view.advance(900, 101);
+        QCOMPARE(view.upper(), 103.0);
+        QVERIFY(view.following());
+        view.setSpan(30);
+        QCOMPARE(view.upper(), 103.0);
+        view.setRange(700, 800);                 // what is recorded meanwhile can be looked at
+        QCOMPARE(view.upper(), 800.0);
+        view.follow();
+        QCOMPARE(view.upper(), 103.0);
+        view.advance(901, 901);                  // the next turn begins
+        QCOMPARE(view.upper(), 901.0);
+    }
+
+    // From an empty range there is a way back to what was measured.
+    void anEmptyPlotLeadsToTheLastTurn() {
+        show();
+        m_source->editable();
+        m_view->setRange(25, 30);                // between two turns
+        tick();
+        PlotCanvas* c = canvas("hit");
+        QCOMPARE(c->emptyLink(), QString("Show the last turn"));
+        QSignalSpy wanted(m_panel.get(), &PlotsPanel::turnClicked);
+        QTest::mouseClick(c, Qt::LeftButton, {}, c->emptyLinkRect().center().toPoint());
+        QCOMPARE(wanted.size(), 1);
+        QCOMPARE(wanted[0][0].toDouble(), 68.0);
+        m_view->setRange(20, 30);                // there is something to see
+        tick();
+        QVERIFY(c->emptyLinkRect().isEmpty());
+    }
+
     void anEmptyRangeIsNotExported() {
         show();
         QString why;
@@ -105,14 +142,17 @@ private slots:
     }
     void dialogsBeginInTheLastFolder() {
         settings().remove("last_folder");
-        QCOMPARE(inLastFolder("hit.csv"), QString("hit.csv"));
+        // The first one begins among the user's files, not where the program was started.
+        QVERIFY(QDir::isAbsolutePath(inLastFolder("hit.csv")));
+        QVERIFY(inLastFolder("hit.csv").endsWith("/hit.csv"));
+        QVERIFY(QFileInfo(inLastFolder("hit.csv")).path() != QDir::currentPath());
         QDir().mkpath(m_sandbox->path("exports"));
         rememberFolder(m_sandbox->path("exports/a.csv"));
         QCOMPARE(inLastFolder("hit.csv"), m_sandbox->path("exports/hit.csv"));
         rememberFolder({});                  // nothing was chosen
         QCOMPARE(inLastFolder("hit.csv"), m_sandbox->path("exports/hit.csv"));
         QDir(m_sandbox->path("exports")).removeRecursively();
-        QCOMPARE(inLastFolder("hit.csv"), QString("hit.csv"));
+        QVERIFY(!inLastFolder("hit.csv").startsWith(m_sandbox->path("exports")));
     }
 };
 

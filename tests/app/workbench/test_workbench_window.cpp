@@ -37,6 +37,48 @@ private slots:
         Theme::get().setMode(Theme::Mode::Dark);
     }
 
+    // A limit that no latency can have is refused, not turned into another.
+    void theLimitIsRefusedOutOfItsRange() {
+        const auto set = [&](const char* text) {
+            m_window->commands()->run("plots.slo");
+            m_window->palette()->input()->selectAll();
+            QTest::keyClicks(m_window->palette()->input(), text);
+            QTest::keyClick(m_window->palette()->input(), Qt::Key_Return);
+        };
+        set("35");
+        QCOMPARE(m_window->view()->sloMs(), 35.0);
+        const auto before = m_window->messages()->all().size();
+        set("-5");
+        QCOMPARE(m_window->view()->sloMs(), 35.0);
+        QCOMPARE(m_window->messages()->all().size(), before + 1);
+        set("20000");
+        set("abc");
+        QCOMPARE(m_window->view()->sloMs(), 35.0);
+        QCOMPARE(m_window->messages()->all().size(), before + 3);
+        set("1,000");
+        QCOMPARE(m_window->view()->sloMs(), 1000.0);
+        m_window->view()->setSlo(40);
+    }
+
+    // With nothing typed End is the plots'; with text it moves the caret. Sending follows as well.
+    void endAndSendingFollowTheNewestData() {
+        QPlainTextEdit* edit = m_window->chatPage()->chat()->composer()->editor();
+        edit->setFocus();
+        m_window->view()->setRange(20, 40);
+        QTest::keyClick(edit, Qt::Key_End);
+        QVERIFY(m_window->view()->following());
+        m_window->view()->setRange(20, 40);
+        QTest::keyClicks(edit, "Hello");
+        QTest::keyClick(edit, Qt::Key_Home);
+        QTest::keyClick(edit, Qt::Key_End);
+        QVERIFY(!m_window->view()->following());
+        QCOMPARE(edit->textCursor().position(), 5);
+        QTest::keyClick(edit, Qt::Key_Return);
+        QVERIFY(m_window->chatPage()->chat()->generating());
+        QVERIFY(m_window->view()->following());
+        m_window->chatPage()->chat()->stop();
+    }
+
     void everyCommandHasItsOwnIdAndKey() {
         QSet<QString> ids, keys;
         for (const Command& command : m_window->commands()->all()) {
@@ -258,7 +300,7 @@ private slots:
         for (int i = 1; i <= 40; ++i) {
             auto snapshot = m_source->editable();
             snapshot->now += 0.033 - 1;
-            snapshot->figures.readBytesPerS = i * 1e7;
+            snapshot->figures.readBytesPerS = snapshot->readNowBytesPerS = i * 1e7;
             m_window->tick();
             const FigureCard& read = m_window->chatPage()->plots()->figures()->cards()[3];
             QCOMPARE(m_window->status()->cell(StatusBar::Disk)->content().value,
