@@ -41,6 +41,7 @@ QJsonObject turnToJson(const Turn& turn) {
                                   {"hit_rate", jsonNumber(f.hitRate)},
                                   {"bytes_read", jsonNumber(f.bytesRead)},
                                   {"prompt_tokens", f.promptTokens},
+                                  {"cached_tokens", f.cachedTokens},
                                   {"tokens", f.tokens},
                                   {"from", jsonNumber(f.from)},
                                   {"to", jsonNumber(f.to)},
@@ -88,6 +89,7 @@ std::optional<Turn> turnFromJson(const QJsonObject& json, int count) {
     turn.figures.hitRate = jsonNumber(f["hit_rate"]);
     turn.figures.bytesRead = jsonNumber(f["bytes_read"]);
     turn.figures.promptTokens = f["prompt_tokens"].toInt();
+    turn.figures.cachedTokens = f["cached_tokens"].toInt();
     turn.figures.tokens = f["tokens"].toInt();
     turn.figures.from = jsonNumber(f["from"]);
     turn.figures.to = jsonNumber(f["to"]);
@@ -125,7 +127,10 @@ QString figuresLine(const Turn& turn) {
     if (turn.wallMs > 0) parts << QDateTime::fromMSecsSinceEpoch(turn.wallMs).toString("yyyy-MM-dd HH:mm");
     add(&parts, "", f.tokS, 1, " tok/s");
     add(&parts, "TTFT ", f.ttftMs, 0, " ms");
-    if (f.promptTokens > 0) parts << "prompt " + count(f.promptTokens) + " tokens";
+    if (f.promptTokens > 0) {
+        const QString reused = f.cachedTokens > 0 ? " (" + count(f.cachedTokens) + " reused)" : "";
+        parts << "prompt " + count(f.promptTokens) + " tokens" + reused;
+    }
     parts << "reply " + count(f.tokens) + " tokens";
     add(&parts, "hit rate ", f.hitRate, 1, " %");
     if (std::isfinite(f.bytesRead)) parts << "read " + str(formatGiB(f.bytesRead));

@@ -28,6 +28,7 @@ struct TurnFigures {
     double tokS = kUnknown, ttftMs = kUnknown, promptTokS = kUnknown, hitRate = kUnknown;
     double bytesRead = kUnknown;
     int promptTokens = 0, tokens = 0;
+    int cachedTokens = 0;        // of the prompt, found in the KV cache instead of computed
     int limit = 0;               // the most tokens that were asked for; 0 = not known
     int leftOut = 0;             // earlier messages that did not fit the context
     double from = kUnknown, to = kUnknown;   // session seconds, for the jump to the plots

@@ -93,6 +93,7 @@ void Reply::end(Turn* turn, const RequestResult& result, const SessionSource* so
         f.tokens = m_tokensBefore + int(result.tokens.size());
         if (!goesOn) {
             f.promptTokens = int(result.promptTokens);
+            f.cachedTokens = int(result.cachedTokens);
             f.ttftMs = result.ttftMs;
             f.promptTokS = result.promptTokS > 0 ? result.promptTokS : TurnFigures::kUnknown;
         }

@@ -224,10 +224,15 @@ void TurnStrip::setFigures(const TurnFigures& figures, bool compact, bool runnin
     m_compact = compact;
     m_running = running;
     m_jump->setVisible(jump && std::isfinite(figures.from));
+    const auto count = [](int n) { return QString::fromStdString(formatCount(n)); };
     setToolTip(QString("tok/s: this reply's tokens over the time between them\n"
-                       "TTFT: from sending to the first token\nprompt: its tokens per second\n"
-                       "hit, read: expert look-ups and bytes of this reply%1")
-                   .arg(figures.drawn.isEmpty() ? QString()
+                       "TTFT: from sending to the first token\nprompt: its tokens per second%1\n"
+                       "hit, read: expert look-ups and bytes of this reply%2")
+                   .arg(figures.promptTokens == 0 || figures.stop.isEmpty()
+                            ? QString()
+                            : QString("; %1 of %2 prompt tokens reused from the KV cache")
+                                  .arg(count(figures.cachedTokens), count(figures.promptTokens)),
+                        figures.drawn.isEmpty() ? QString()
                                                 : "\nTokens were chosen with " + figures.drawn));
     update();
 }

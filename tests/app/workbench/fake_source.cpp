@@ -341,6 +341,7 @@ void FakeSource::finish(ChatRun& run, StopReason stop) {
     result.tokens = m_fed[&run].ids;
     result.text = m_fed[&run].text;
     result.promptTokens = 148;
+    result.cachedTokens = 119;
     result.ttftMs = 402;
     result.promptTokS = 148;
     result.decodeTokS = 34.2;

@@ -138,6 +138,7 @@ private slots:
         QCOMPARE(lastTurn().tokens.size(), 4);
         QCOMPARE(lastTurn().figures.tokens, 4);
         QCOMPARE(lastTurn().figures.promptTokens, 148);
+        QCOMPARE(lastTurn().figures.cachedTokens, 119);
         QCOMPARE(lastTurn().figures.stop, QString("eos"));
         QCOMPARE(m_chat->conversation().turns.size(), 2);
         QVERIFY(!link("Continue"));
