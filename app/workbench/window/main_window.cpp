@@ -429,7 +429,20 @@ void MainWindow::setMachine(const QString& device, const QString& gpu) {
     tick();
 }
 
+void MainWindow::closeNow() {
+    m_sure = true;
+    close();
+    m_sure = false;
+}
+
 void MainWindow::closeEvent(QCloseEvent* event) {
+    if (!m_sure && m_chatPage->chat()->busy()) {
+        event->ignore();
+        // Not from within this event: nothing may be open when the window goes.
+        return whenUnused("Close the window?", "Close it", [this] {
+            QMetaObject::invokeMethod(this, &MainWindow::closeNow, Qt::QueuedConnection);
+        });
+    }
     settings().setValue("layout/window", saveGeometry());
     m_chatPage->chat()->endReplies();
     m_loadTest->stop();

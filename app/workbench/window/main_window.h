@@ -66,6 +66,7 @@ public:
     void setTheme(Theme::Mode mode);     // kept in the settings
     // Does it at once, or asks first where a server or a load test would end with it.
     void whenUnused(const QString& question, const QString& answer, std::function<void()> action);
+    void closeNow();                     // without asking about what it ends
     void openKeyboardSheet();
     void openSessionSheet();             // needs a model
     void openAbout();
@@ -147,6 +148,7 @@ private:
     std::vector<PageEntry> m_pages;
     QString m_current;
     QTimer m_timer;
+    bool m_sure = false;                 // what closing ends was asked about
     QElapsedTimer m_touched;             // since the user did something
     uint64_t m_droppedSeen = 0;
     QString m_sessionErrorSeen, m_saveTrouble;

@@ -103,8 +103,7 @@ void MainWindow::addCommands() {
          [this] { openDiagnostics(); }, {}, {}});
     add({"help.messages", "Help", "Messages", "bell", {}, [this] { m_top->bell()->click(); },
          [this] { return QString::number(m_messages->all().size()); }, {}});
-    add({"app.quit", "Session", "Quit", "close", QKeySequence("Ctrl+Q"),
-         [this] { whenUnused("Quit?", "Quit", [this] { close(); }); }, {}, {}});
+    add({"app.quit", "Session", "Quit", "close", QKeySequence("Ctrl+Q"), [this] { close(); }, {}, {}});
     m_commands->dynamic = [this] { return knobCommands(); };
 }
 

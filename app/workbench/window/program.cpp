@@ -292,7 +292,7 @@ void Program::restart() {
             }
         }
         // The settings are read by the next program, so they are written before it starts.
-        m_window->close();
+        m_window->closeNow();
         settings().sync();
         if (!QProcess::startDetached(QCoreApplication::applicationFilePath(), arguments))
             std::fprintf(stderr, "The program could not be started again; start it by hand.\n");
@@ -379,7 +379,7 @@ void Program::takeScreenshot() {
         std::fprintf(stderr, "The picture %s could not be written.\n", qPrintable(file.absoluteFilePath()));
         m_exitCode = 1;
     }
-    m_window->close();
+    m_window->closeNow();
     QCoreApplication::exit(m_exitCode);
 }
 

@@ -103,7 +103,7 @@ void shootChat(const QString& folder, const QStringList& names) {
             save(window, folder, name);
         }
     }
-    window.close();
+    window.closeNow();
 }
 
 void serveSome(MainWindow& window) {

@@ -9,6 +9,7 @@
 #include "app/workbench/chat/chat_list.h"
 #include "app/workbench/chat/chat_parts.h"
 #include "app/workbench/session/context_fit.h"
+#include "app/workbench/window/main_window.h"
 #include "chat_rig.h"
 
 using namespace colibri;
@@ -91,6 +92,27 @@ private slots:
         QCOMPARE(stored(id)->turns[1].text, QString("Once upon"));
         QCOMPARE(stored(second)->turns[1].text, QString("Two"));
         QCOMPARE(stored(second)->turns[1].figures.stop, QString(kInterrupted));
+    }
+
+    void closingTheWindowAsksWhileAReplyStreams() {
+        MainWindow window(m_source.get(), folder());
+        window.show();
+        ChatPanel* chat = window.chatPage()->chat();
+        chat->send("Go");
+        QVERIFY(chat->generating());
+        chat->newChat();                           // also one that is not seen
+        QVERIFY(chat->busy());
+        window.close();
+        QVERIFY(window.isVisible());
+        QCOMPARE(m_source->cancels, 0);
+        const Message asked = window.messages()->all().back();
+        QVERIFY2(asked.detail.contains("the reply that is being written"), qPrintable(asked.detail));
+        asked.action();
+        QTRY_VERIFY(!window.isVisible());
+        QCOMPARE(m_source->cancels, 1);
+        window.show();
+        window.close();                            // nothing to ask about
+        QTRY_VERIFY(!window.isVisible());
     }
 
     void aDeletedChatEndsItsReply() {
