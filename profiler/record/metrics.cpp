@@ -191,7 +191,8 @@ void Metrics::addToken(const TokenEvent& token, double t) {
     m_tokens.add(t, {1, double(token.gapNs), 0, 0});
     m_rawItl.emplace_back(t, token.gapNs);
     if (m_rawItl.size() > kRawValues) m_rawItl.pop_front();
-    m_changes.addToken(double(token.gapNs));
+    // A request that was preempted waited for others: that is no effect of a knob.
+    if (token.preemptedNs == 0) m_changes.addToken(double(token.gapNs));
 }
 
 void Metrics::addLayerStep(const LayerStepEvent& step, double t) {

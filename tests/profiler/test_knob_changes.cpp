@@ -293,6 +293,23 @@ private slots:
         QCOMPARE(decided.size(), size_t(1));
         QVERIFY2(decided[0].low < 0 && decided[0].high > 0, effectText(decided[0]).c_str());
     }
+    // A pause in which other requests had the KV cache is not the knob's.
+    void gapsOfPreemptedRequestsAreLeftOut()
+    {
+        Metrics metrics(1, 4, {0});
+        double t = 0;
+        metrics.add(knobEvent(KnobId::IoDepth, 8), t);
+        for (int i = 0; i < 100; ++i) metrics.add(tokenEvent(20'000'000), t += 0.02);
+        metrics.add(knobEvent(KnobId::IoDepth, 16), t += 2);
+        for (int i = 0; i < 100; ++i) {
+            Event event = tokenEvent(i % 10 ? 20'000'000 : 900'000'000);
+            event.token.preemptedNs = i % 10 ? 0 : 880'000'000;
+            metrics.add(event, t += 0.02);
+        }
+        const auto decided = metrics.takeDecided();
+        QCOMPARE(decided.size(), size_t(1));
+        QVERIFY2(std::abs(decided[0].change) < 1e-9, effectText(decided[0]).c_str());
+    }
     // The first estimate stands and grows narrower while tokens come; the file gets the last one.
     void anEstimateIsRefinedUntilMoreTokensWouldNotHelp()
     {
