@@ -63,17 +63,6 @@ std::vector<int32_t> randomPrompt(int64_t vocab, int length, uint64_t seed) {
     return ids;
 }
 
-StoreStats difference(StoreStats now, const StoreStats& before) {
-    now.lookups -= before.lookups;
-    now.hits -= before.hits;
-    now.bytesLoaded -= before.bytesLoaded;
-    now.prefetchIssued -= before.prefetchIssued;
-    now.prefetchUseful -= before.prefetchUseful;
-    now.prefetchLate -= before.prefetchLate;
-    now.prefetchWasted -= before.prefetchWasted;
-    return now;
-}
-
 class Bench {
 public:
     Bench(Engine& engine, const Work& work) : m_engine(engine), m_work(work) {}
