@@ -92,7 +92,7 @@ ServePanel::ServePanel(SessionSource* source, ModelServer* server, QWidget* pare
     m_log = new DataTable({{"Ended", 54, false, true},
                            {"in, out", 0, true, true},
                            {"TTFT ms", 56, true, true},
-                           {"tok/s", 46, true, true},
+                           {"tok/s", 56, true, true},
                            {"end", 70, true, false, Tone::Text2}},
                           false);
     m_log->setPadding(12, 12);

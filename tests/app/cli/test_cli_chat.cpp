@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pty.h>
+#include <termios.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -24,6 +25,12 @@ public:
         size.ws_col = static_cast<unsigned short>(columns);
         m_process = forkpty(&m_terminal, nullptr, nullptr, &size);
         if (m_process != 0) return;
+        // As terminal programs set it: keys that come between two lines are edited by the kernel,
+        // which then knows how long a character is.
+        termios modes{};
+        tcgetattr(STDIN_FILENO, &modes);
+        modes.c_iflag |= IUTF8;
+        tcsetattr(STDIN_FILENO, TCSANOW, &modes);
         setenv("TERM", "xterm", 1);
         unsetenv("LC_ALL");
         setenv("LANG", "C", 1);
