@@ -25,12 +25,6 @@ public:
         size.ws_col = static_cast<unsigned short>(columns);
         m_process = forkpty(&m_terminal, nullptr, nullptr, &size);
         if (m_process != 0) return;
-        // As terminal programs set it: keys that come between two lines are edited by the kernel,
-        // which then knows how long a character is.
-        termios modes{};
-        tcgetattr(STDIN_FILENO, &modes);
-        modes.c_iflag |= IUTF8;
-        tcsetattr(STDIN_FILENO, TCSANOW, &modes);
         setenv("TERM", "xterm", 1);
         unsetenv("LC_ALL");
         setenv("LANG", "C", 1);
@@ -50,8 +44,12 @@ public:
         close(m_terminal);
     }
 
+    // At a prompt, once the line is being read: before that the kernel edits the keys.
     void type(const QByteArray& keys) {
         m_seen.clear();
+        termios modes{};
+        for (int waited = 0; waited < 1000; ++waited, QThread::msleep(10))
+            if (tcgetattr(m_terminal, &modes) == 0 && !(modes.c_lflag & ICANON)) break;
         if (write(m_terminal, keys.constData(), size_t(keys.size())) != keys.size())
             qWarning("the terminal takes no keys");
     }
