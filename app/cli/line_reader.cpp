@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/cli/line_reader.h"
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,6 +19,8 @@
 namespace colibri::cli {
 
 #ifdef COLIBRI_HAVE_LIBEDIT
+
+constexpr int kLookForSignalsMs = 100;
 
 struct LineReader::Editor {
     explicit Editor(Candidates given) : candidates(std::move(given)) {
@@ -75,13 +78,16 @@ struct LineReader::Editor {
         Editor& self = of(edit);
         std::string bytes;
         for (;;) {
+            // Ctrl-C may come just before the wait, or to another thread: neither ends the wait.
+            pollfd input{STDIN_FILENO, POLLIN, 0};
+            while (!interrupted().load() && poll(&input, 1, kLookForSignalsMs) <= 0) {
+            }
+            self.stopped = interrupted().load();
+            if (self.stopped) return -1;
             char c = 0;
             const ssize_t got = ::read(STDIN_FILENO, &c, 1);
-            if (got < 0 && errno == EINTR && !interrupted().load()) continue;
-            if (got <= 0) {
-                self.stopped = got < 0 && errno == EINTR;
-                return got < 0 ? -1 : 0;
-            }
+            if (got < 0 && errno == EINTR) continue;
+            if (got <= 0) return got < 0 ? -1 : 0;
             bytes += c;
             const unsigned char lead = static_cast<unsigned char>(bytes[0]);
             const size_t size = lead < 0xC0 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
