@@ -52,11 +52,13 @@ void EffectMeter::addLookups(int64_t moeLayer, const LayerStepEvent& step) {
     for (int i = 0; i < std::min<int>(step.count, kEventExperts); ++i) {
         if (!(step.firstBits >> i & 1) || step.experts[i] >= m_experts) continue;
         const size_t key = size_t(moeLayer * m_experts + step.experts[i]);
+        // Of a key that was never used, the distance is at least that of all that were.
+        const uint32_t known = m_distances.distinct();
         const uint32_t distance = m_distances.use(key);
         const bool missed = !(step.hitBits >> i & 1);
         // A settled cache would have held it, but it was last used before this stretch.
         const bool owed = missed && m_lastStretch[key] < m_stretch &&
-                          (distance == StackDistances::kNever || distance < m_slots);
+                          (distance == StackDistances::kNever ? known : distance) < m_slots;
         m_lastStretch[key] = m_stretch;
         m_step->distances.push_back(distance);
         m_counts[0] += 1;

@@ -17,6 +17,7 @@ public:
     explicit StackDistances(size_t keys);
     // Records a use and returns the key's distance before it. REQUIRES: key < keys.
     uint32_t use(size_t key);
+    uint32_t distinct() const { return m_marks; }  // keys used so far
 
 private:
     void mark(size_t time, int by);

@@ -264,6 +264,30 @@ private slots:
         QVERIFY2(std::abs(snapshot.markers[0].change - 2.0) < 1e-9,
                  effectText(snapshot.markers[0]).c_str());
     }
+    // At a session's start experts are read for the first time all along; a small cache is full,
+    // and settled, long before each was used once.
+    void firstUsesDoNotKeepAFullCacheFromSettling()
+    {
+        Metrics metrics(1, 256, {0});
+        double t = 0;
+        metrics.add(knobEvent(KnobId::ExpertCacheSize, 4), t);
+        for (int i = 0; i < 60; ++i) {
+            metrics.add(stepEvent(1), t += 0.02);
+            Event step{};
+            step.type = EventType::LayerStep;
+            step.layerStep.count = step.layerStep.firstBits = 1;
+            step.layerStep.experts[0] = uint16_t(i);
+            metrics.add(step, t);
+            metrics.add(tokenEvent(30'000'000), t);
+        }
+        metrics.add(knobEvent(KnobId::IoDepth, 8), t);
+        metrics.add(knobEvent(KnobId::IoDepth, 16), t);
+        Snapshot snapshot;
+        metrics.fill(snapshot);
+        QCOMPARE(snapshot.markers.size(), size_t(1));
+        QVERIFY2(snapshot.markers[0].effect == Marker::Effect::Measuring,
+                 snapshot.markers[0].reason.c_str());
+    }
     // A reply that asks for more experts is slower, with no knob to blame.
     void textThatAsksForMoreExpertsIsNoEffect()
     {
