@@ -22,6 +22,7 @@ constexpr uint64_t kRests = 3;
 // Without a request for so long nothing is computed.
 constexpr uint64_t kIdleNs = 100'000'000;
 constexpr int kNice = 10;
+constexpr double kToldSeconds = 0.1;  // a phase that was shorter is not worth a note
 // Smaller slots share what a huge page takes: touching one is no great matter.
 constexpr int64_t kLargeSlot = 2 << 20;
 // Touching memory must have paid off after so many steps.
@@ -124,13 +125,13 @@ void StoreCore::prepareSlot(Lock& lock) {
     lock.lock();
 }
 
-// The phase has ended: a note says what it was.
+// The phase has ended: a note says what it was, unless nobody could have felt it.
 void StoreCore::tellPrepared() {
     if (m_prepareFromNs == 0) return;
     const uint64_t now = m_parts.clock->now();
     const double seconds = double(now - std::exchange(m_prepareFromNs, 0)) * 1e-9;
     const int64_t slots = std::exchange(m_preparedNow, 0);
-    if (slots == 0 || m_ring == nullptr) return;
+    if (slots == 0 || seconds < kToldSeconds || m_ring == nullptr) return;
     Event event{};
     event.type = EventType::Note;
     event.timeNs = now;

@@ -121,7 +121,10 @@ void Metrics::add(const Event& event, double t) {
             m_changes.add(event.knob, t);
             break;
         case EventType::Note:
-            m_markers.add({.t = t, .label = event.note.text, .kind = Marker::Kind::Note});
+            m_markers.add({.t = t,
+                           .label = event.note.text,
+                           .kind = Marker::Kind::Note,
+                           .automatic = true});
             break;
         case EventType::BatchFormed:
             m_changes.addStep(event.batch.requests);

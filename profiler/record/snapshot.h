@@ -57,8 +57,8 @@ struct Marker {
     KnobId knob = KnobId::Count;
     int64_t from = 0, to = 0; // effective values
     int64_t undoTo = 0;       // what was asked for before the change
-    // The engine's own doing, such as a prefetch that backs off: nobody asked for it. It is not
-    // measured and ends no measurement; `reason` says why it came.
+    // The engine's own doing, such as a prefetch that backs off, or a note of its own: nobody asked
+    // for it. It is not measured and ends no measurement; `reason` says why it came.
     bool automatic = false;
     uint64_t request = 0;     // turns
     // Measured effect on decode tok/s of a knob change: relative change and its 95 % interval, from

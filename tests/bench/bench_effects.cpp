@@ -23,7 +23,7 @@ using namespace colibri;
 
 namespace {
 
-constexpr int kLongRunTokens = 1500, kReplyTokens = 400, kMostTokens = 1200;
+constexpr int kLongRunTokens = 1000, kReplyTokens = 400, kMostTokens = 1200;
 
 using Setting = std::map<KnobId, int64_t>;
 struct Change {
@@ -100,7 +100,7 @@ double longRun(Engine& engine, const Setting& setting) {
 
 Marker measured(Engine& engine, const Change& change, std::mt19937& random) {
     setAll(engine, with(change.rest, change.knob, change.from));
-    std::vector<Event> earlier;   // of what ran without a recorder
+    std::vector<Event> earlier;  // of what ran without a recorder
     engine.telemetry().drain(earlier);
     auto recorder = Recorder::start(engine, {});
     const int at = int(60 + random() % 240);
@@ -136,7 +136,8 @@ int main(int argc, char** argv) {
     Engine& engine = **loaded;
     const Setting base{{KnobId::ExpertCacheSize, 12}, {KnobId::LinkLimit, 40},
                        {KnobId::CachePolicy, 0},      {KnobId::PrefetchSource, 3},
-                       {KnobId::IoDepth, 8},          {KnobId::BatchTimeout, 10}};
+                       {KnobId::IoDepth, 8},          {KnobId::BatchTimeout, 10},
+                       {KnobId::ComputeThreads, 1}};
     const Setting slow = with(with(base, KnobId::LinkLimit, 25), KnobId::ExpertCacheSize, 8);
     const std::vector<Change> changes{
         {KnobId::ExpertCacheSize, 8, 16, slow, false},

@@ -7,12 +7,12 @@
 namespace colibri::ui {
 namespace {
 
-struct Row {
+struct IconRow {
     QStyle::StandardPixmap which;
     const char* icon;
     Tone tone = Tone::Text2;
 };
-constexpr Row kIcons[] = {
+constexpr IconRow kIcons[] = {
     {QStyle::SP_DirIcon, "folder"},
     {QStyle::SP_DirClosedIcon, "folder"},
     {QStyle::SP_DirOpenIcon, "folder"},
@@ -44,8 +44,8 @@ constexpr Row kIcons[] = {
     {QStyle::SP_MessageBoxQuestion, "help", Tone::Accent},
 };
 
-const Row* rowOf(QStyle::StandardPixmap which) {
-    for (const Row& row : kIcons)
+const IconRow* rowOf(QStyle::StandardPixmap which) {
+    for (const IconRow& row : kIcons)
         if (row.which == which) return &row;
     return nullptr;
 }
@@ -54,14 +54,14 @@ const Row* rowOf(QStyle::StandardPixmap which) {
 
 QIcon ThemedStyle::standardIcon(StandardPixmap which, const QStyleOption* option,
                                 const QWidget* widget) const {
-    const Row* row = rowOf(which);
+    const IconRow* row = rowOf(which);
     return row ? makeIcon(row->icon, tone(row->tone))
                : QProxyStyle::standardIcon(which, option, widget);
 }
 
 QPixmap ThemedStyle::standardPixmap(StandardPixmap which, const QStyleOption* option,
                                     const QWidget* widget) const {
-    const Row* row = rowOf(which);
+    const IconRow* row = rowOf(which);
     if (!row) return QProxyStyle::standardPixmap(which, option, widget);
     const int size =
         pixelMetric(row->tone == Tone::Text2 ? PM_SmallIconSize : PM_MessageBoxIconSize);

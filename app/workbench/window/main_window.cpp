@@ -25,7 +25,7 @@ constexpr int kTickMs = 33;
 // With nothing going on only clocks move; out of sight only what is saved and watched matters.
 constexpr int kIdleTickMs = 250, kHiddenTickMs = 1000;
 constexpr int kTouchedMs = 1500;          // what a key or a click set going is shown smoothly
-constexpr QSize kDrawnSize(1440, 900);
+constexpr QSize kFirstSize(1440, 900);
 
 }  // namespace
 
@@ -35,7 +35,7 @@ MainWindow::MainWindow(SessionSource* source, const QString& chatFolder)
       m_commands(new Commands(this)), m_messages(new MessageCenter(this)) {
     setWindowTitle("Colibri Workbench");
     setMinimumSize(800, 500);
-    resize(kDrawnSize);
+    resize(kFirstSize);
     new FocusKeeper(this);
     setAcceptDrops(true);
     m_view->setSlo(settings().value("slo_ms", 40).toDouble());
