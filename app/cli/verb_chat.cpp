@@ -256,6 +256,12 @@ private:
             fail(status);
             return kOk;
         }
+        if (stopped && result->tokens.empty()) {
+            m_messages.erase(m_messages.size() - 1);
+            m_turns.push_back({{"user", line}, {"stop", stopReasonName(result->stop)}});
+            message("Stopped before the first token: the conversation goes on without this turn.");
+            return kOk;
+        }
         if (!show("\n")) return kFailed;
         (void)m_loaded.recorder->flush();  // told at the end
         const double to = m_loaded.recorder->sessionTime(monotonicNs());

@@ -59,6 +59,12 @@ std::string told(std::string_view name) {
     return "\"" + text::toValidUtf8(name.substr(0, kNameBytes)) + "\"";
 }
 
+// Whole: the library's own function ends at a NUL, which a client can write as %00.
+std::string headerOf(const httplib::Request& request, const char* name) {
+    const auto found = request.headers.find(name);
+    return found == request.headers.end() ? std::string() : found->second;
+}
+
 // Takes as long for every wrong key of a length.
 bool sameKey(const std::string& expected, const std::string& given) {
     size_t difference = expected.size() ^ given.size();
@@ -121,7 +127,10 @@ bool Access::admitsOrigin(std::string_view given) const {
 }
 
 std::optional<Access::Refusal> Access::refuseNames(const httplib::Request& request) const {
-    const std::string host = request.get_header_value("Host");
+    const std::string host = headerOf(request, "Host");
+    if (request.get_header_value_count("Host") > 1) {
+        return Refusal{400, "the request has more than one Host header"};
+    }
     // HTTP/1.0 knows no Host; every browser sends one.
     const bool noHost = !request.has_header("Host") && request.version == "HTTP/1.0";
     if (m_options.apiKey.empty() && !noHost && !admitsHost(host)) {
@@ -129,7 +138,7 @@ std::optional<Access::Refusal> Access::refuseNames(const httplib::Request& reque
                                 ". Start it with --allowed-host NAME to admit the name, or with "
                                 "--api-key KEY to admit every name"};
     }
-    const std::string origin = request.get_header_value("Origin");
+    const std::string origin = headerOf(request, "Origin");
     const bool keyDecides = !m_options.apiKey.empty() && !isPreflight(request);
     if (!keyDecides && !origin.empty() && !admitsOrigin(origin)) {
         return Refusal{403, "pages of the origin " + told(origin) +
@@ -144,8 +153,9 @@ std::optional<Access::Refusal> Access::refuse(const httplib::Request& request) c
     // A preflight carries no key.
     if (m_options.apiKey.empty() || request.path == "/health" || isPreflight(request)) return {};
     const std::string given = request.get_header_value("Authorization");
-    constexpr std::string_view kScheme = "Bearer ";
-    if (given.starts_with(kScheme) && sameKey(m_options.apiKey, given.substr(kScheme.size()))) {
+    constexpr std::string_view kScheme = "bearer ";  // in any case
+    if (lower(given.substr(0, kScheme.size())) == kScheme &&
+        sameKey(m_options.apiKey, given.substr(kScheme.size()))) {
         return {};
     }
     return Refusal{401, "the API key is missing or wrong. Send \"Authorization: Bearer KEY\""};
@@ -171,7 +181,7 @@ void Access::answerPreflight(const httplib::Request& request, httplib::Response&
 
 void Access::addHeaders(const httplib::Request& request, httplib::Response& response) const {
     response.set_header("Vary", "Origin");  // also where there is none: caches keep them apart
-    const std::string origin = request.get_header_value("Origin");
+    const std::string origin = headerOf(request, "Origin");
     if (origin.empty() || !admitsOrigin(origin)) return;
     response.set_header("Access-Control-Allow-Origin", origin);
     response.set_header("Access-Control-Expose-Headers", "Allow, Retry-After, WWW-Authenticate");

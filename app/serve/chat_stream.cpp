@@ -119,6 +119,7 @@ void ChatStream::event(const Plain& event) {
 }
 
 void ChatStream::choice(const Plain& choice) {
+    m_understood = true;
     usageOf(choice);
     const auto reason = choice.find("finish_reason");
     if (reason != choice.end() && reason->is_string() &&

@@ -23,6 +23,8 @@ public:
     void push(std::string_view bytes);
     // The stream was one of events.
     bool begun() const { return m_begun; }
+    // Some event was one of a chat's reply.
+    bool understood() const { return m_understood; }
     // The reply is complete.
     bool ended() const { return m_ended; }
 
@@ -35,7 +37,7 @@ private:
     LoadReply& m_reply;
     std::string m_line;  // not at its end yet
     std::string m_data;  // lines of an event that are not a whole JSON text yet
-    bool m_afterCr = false, m_begun = false, m_ended = false;
+    bool m_afterCr = false, m_begun = false, m_understood = false, m_ended = false;
 };
 
 }  // namespace colibri::serve

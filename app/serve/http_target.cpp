@@ -123,6 +123,8 @@ LoadReply HttpTarget::ask(const LoadPrompt& prompt, const CancelFlag& cancel) {
         reply.error = refusal(result->status, told);
     } else if (!stream.begun()) {
         reply.error = "no stream of events";
+    } else if (!stream.understood() && reply.error.empty()) {
+        reply.error = "no events that can be understood";
     } else if (!stream.ended() && reply.error.empty()) {
         reply.error = "cut short";
     }

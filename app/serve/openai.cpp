@@ -182,6 +182,8 @@ Result<Json> chatMessages(const Plain& list) {
     return messages;
 }
 
+constexpr size_t kMostTemplateArgs = 256;  // each is compared with all others
+
 // Into the variables of the template: reasoning_effort, and chat_template_kwargs over it.
 void readTemplateArgs(Fields& fields, Json& args) {
     const auto set = [&](const std::string& name, const Plain& value) {
@@ -192,6 +194,10 @@ void readTemplateArgs(Fields& fields, Json& args) {
     const Plain* given = fields.find("chat_template_kwargs");
     if (!given) return;
     if (!given->is_object()) return fields.fail("chat_template_kwargs: not an object");
+    if (given->size() > kMostTemplateArgs) {
+        return fields.fail("chat_template_kwargs: more than " + std::to_string(kMostTemplateArgs) +
+                           " names");
+    }
     for (const auto& [name, value] : given->items()) set(name, value);
 }
 

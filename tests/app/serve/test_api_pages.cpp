@@ -197,6 +197,65 @@ private slots:
         const std::string got = rubbish.readUntil("}}");
         QVERIFY2(got.size() < 1000 && Json::accept(got.substr(got.find("\r\n\r\n"))), got.c_str());
     }
+
+    // %00 in a header is a NUL byte to the HTTP library: a name must not end there.
+    void namesDoNotEndAtANul() {
+        const Served served;
+        for (const char* header : {"Host: 127.0.0.1%00.evil.example",
+                                   "Host: localhost\r\nOrigin: http://127.0.0.1%00.evil.example"}) {
+            RawClient client(served.server->port());
+            client.send("GET /v1/models HTTP/1.1\r\n" + std::string(header) + "\r\n\r\n");
+            QVERIFY2(client.readUntil("}}").starts_with("HTTP/1.1 403"), header);
+        }
+    }
+
+    // Two programs that read one request differently see different requests.
+    void requestsThatCanBeReadInTwoWaysAreRefused() {
+        const Served served;
+        for (const char* headers :
+             {"Host: localhost\r\nHost: evil.example",
+              "Host: localhost\r\nContent-Length: 4\r\nTransfer-Encoding: chunked"}) {
+            RawClient client(served.server->port());
+            client.send("POST /v1/chat/completions HTTP/1.1\r\n" + std::string(headers) +
+                        "\r\n\r\n0\r\n\r\n");
+            QVERIFY2(client.readUntil("}}").starts_with("HTTP/1.1 400"), headers);
+        }
+    }
+
+    void theSchemeOfAKeyHasNoCase() {
+        serve::ApiOptions options;
+        options.apiKey = "secret";
+        const Served served({}, options);
+        httplib::Client client = served.client();
+        for (const char* scheme : {"Bearer", "bearer", "BEARER"}) {
+            const std::string value = scheme + std::string(" secret");
+            QCOMPARE(client.Get("/v1/models", {{"Authorization", value}})->status, 200);
+        }
+        QCOMPARE(client.Get("/v1/models", {{"Authorization", "Basic secret"}})->status, 401);
+    }
+
+    // curl -d calls every body a form, and the HTTP library reads only small ones.
+    void aLongBodyIsReadWhateverItsTypeIsSaidToBe() {
+        const Served served;
+        httplib::Client client = served.client();
+        const std::string body = chatBody("hello", 3).dump() + std::string(20'000, ' ');
+        for (const char* type :
+             {"application/x-www-form-urlencoded", "text/plain", "application/json"}) {
+            const auto reply = client.Post(kChat, body, type);
+            QVERIFY(reply);
+            QVERIFY2(reply->status == 200, reply->body.c_str());
+        }
+    }
+
+    void manyTemplateArgumentsAreRefused() {
+        const Served served;
+        httplib::Client client = served.client();
+        Json body = chatBody("hello", 3);
+        for (int i = 0; i < 300; ++i) body["chat_template_kwargs"]["k" + std::to_string(i)] = i;
+        const auto reply = client.Post(kChat, body.dump(), "application/json");
+        QCOMPARE(reply->status, 400);
+        QVERIFY(messageOf(reply).find("more than 256 names") != std::string::npos);
+    }
 };
 
 QTEST_GUILESS_MAIN(TestApiPages)

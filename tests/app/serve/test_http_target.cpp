@@ -236,6 +236,9 @@ private slots:
             return OtherServer(stream, 3, status).ask().error;
         };
         QCOMPARE(error(chunk(R"({"content": "a"})")), std::string("cut short"));
+        for (const char* garbage : {"data: {not json}\n\n", "data: {\"choices\":5}\n\n", "data: [1]\n\n"})
+            QCOMPARE(error(garbage + std::string("data: [DONE]\n\n")),
+                     std::string("no events that can be understood"));
         QCOMPARE(error(R"({"choices": [{"message": {"content": "whole"}}]})"),
                  std::string("no stream of events"));
         QCOMPARE(error(R"({"error": {"message": "no such\nmodel"}})", 404),

@@ -93,8 +93,12 @@ private slots:
         const auto mine = [](const MarkerLane::Flag& f) { return f.name == "Cache size 8 → 16"; };
         QVERIFY(wait([&] { return flag(mine).has_value(); }));
         QVERIFY(wait([&] { return newestHitRate() > before + 5 || !chat()->generating(); }));
-        QVERIFY(wait([&] { return flag(mine)->look.figure || !chat()->generating(); }));
-        const auto said = flag(mine);
+        std::optional<MarkerLane::Flag> said;
+        QVERIFY(wait([&] {
+            said = flag(mine);
+            return (said && said->look.figure) || !chat()->generating();
+        }));
+        QVERIFY(said);
         QVERIFY2(said->effect.contains("tok/s (95 %: "), qPrintable(said->detail));
         QCOMPARE(said->look.ink, Tone::Ok);  // faster
     }
