@@ -66,6 +66,8 @@ ChatPanel::ChatPanel(ChatStore* store, ViewState* view, QWidget* window, QWidget
 }
 
 ChatPanel::~ChatPanel() {
+    // Its widgets give up the focus while they are destroyed.
+    disconnect(qApp, nullptr, this, nullptr);
     if (m_reply) m_reply->run()->cancel();
     for (const Background& other : m_background) other.reply.run()->cancel();
 }
