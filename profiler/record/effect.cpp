@@ -12,7 +12,7 @@
 namespace colibri {
 namespace {
 
-constexpr double kDrift = 0.005;  // standard deviation of the machine's own drift, relative
+constexpr double kDrift = 0.004;  // standard deviation of the machine's own drift, relative
 constexpr double kConfidence = 0.95;
 constexpr double kChanceOfDrift = 0.002;  // that a settled side is taken for one that drifts
 constexpr size_t kShortestBlock = 4, kFewestBlocks = 6;

@@ -211,8 +211,11 @@ void EffectMeter::estimate(int requests, const DecodeSteps& sideAfter) {
     m_progress.after = int(sideAfter.gapNs.size());
     m_progress.requests = requests;
     const double reach = (e.high - e.low) / 2;
-    m_progress.final = reach < std::max(kNarrow, kNarrowShare * std::abs(e.change)) ||
-                       sideAfter.gapNs.size() >= size_t(kMost);
+    // A short stretch of text can look more uniform than the text is: neither its misses nor its
+    // blocks show what comes later, so a narrow interval is not trusted before kFewest steps.
+    const bool narrow = reach < std::max(kNarrow, kNarrowShare * std::abs(e.change)) &&
+                        m_progress.after >= kFewest;
+    m_progress.final = narrow || m_progress.after >= kMost;
 }
 
 std::string EffectMeter::endedEarly(const std::string& why) const {

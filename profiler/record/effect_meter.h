@@ -26,6 +26,7 @@ namespace colibri {
 class EffectMeter {
 public:
     static constexpr int kNeeded = 64;   // steps after a change for a first estimate
+    static constexpr int kFewest = 192;  // steps after a change before an estimate may be final
     static constexpr int kMinimum = 24;  // settled steps before a change
     static constexpr int kMost = 512;    // steps on each side that are used
     static constexpr int kMostSettling = 256;

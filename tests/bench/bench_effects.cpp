@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Whether the measured effect of a knob change holds on the demo model: seeded changes of several
-// knobs in the middle of replies, each interval against the long-run speeds of both settings.
+// knobs in the middle of replies, each interval against the long-run speeds of both settings on the
+// same story (sampled replies to the same prompt). Needs a quiet machine: the speeds of the long
+// runs and of the changes are measured minutes apart.
 // Usage: bench_effects MODEL [CHANGES] [SEED]
 #include <atomic>
 #include <chrono>
@@ -23,7 +25,8 @@ using namespace colibri;
 
 namespace {
 
-constexpr int kLongRunTokens = 1000, kReplyTokens = 400, kMostTokens = 1200;
+constexpr int kLongRunTokens = 1000, kReplyTokens = 200, kMostTokens = 1200;
+constexpr unsigned kStories[] = {0, 8, 16};  // shipped prompts
 
 using Setting = std::map<KnobId, int64_t>;
 struct Change {
@@ -38,20 +41,20 @@ Setting with(Setting setting, KnobId knob, int64_t value) {
     return setting;
 }
 
-// Answers the shipped prompts one after the other on this thread, from the `first`.
+// Answers one prompt again and again on this thread, each time with the next seed.
 class Talk {
 public:
-    Talk(Engine& engine, unsigned first, uint64_t seed)
-        : m_engine(engine), m_next(first), m_seed(seed) {}
+    Talk(Engine& engine, unsigned story, uint64_t seed)
+        : m_engine(engine), m_messages(shippedLoadPrompts().at(story).messages), m_seed(seed) {}
     // Until onToken(tokens so far) says false. Gaps in ms are appended to `gaps`.
     void run(const std::function<bool(int)>& onToken, std::vector<double>* gaps = nullptr) {
         bool goOn = true;
         while (goOn) {
             Request request;
-            request.prompt = *m_engine.encodeChat(m_prompts[m_next++ % m_prompts.size()].messages);
+            request.prompt = *m_engine.encodeChat(m_messages);
             request.maxTokens = kReplyTokens;
             request.sampling.temperature = 0.7f;
-            request.sampling.seed = m_seed;
+            request.sampling.seed = m_seed++;
             std::mutex mutex;
             std::condition_variable ended;
             bool done = false;
@@ -77,8 +80,7 @@ public:
 
 private:
     Engine& m_engine;
-    std::vector<LoadPrompt> m_prompts = shippedLoadPrompts();
-    unsigned m_next;
+    nlohmann::ordered_json m_messages;
     uint64_t m_seed;
     int m_tokens = 0;
 };
@@ -88,24 +90,24 @@ void setAll(Engine& engine, const Setting& setting) {
 }
 
 // Seconds per token once settled; the same replies at every setting.
-double longRun(Engine& engine, const Setting& setting) {
+double longRun(Engine& engine, const Setting& setting, unsigned story) {
     setAll(engine, setting);
-    Talk(engine, 0, 1).run([](int tokens) { return tokens < 60; });
+    Talk(engine, story, 1).run([](int tokens) { return tokens < 60; });
     std::vector<double> gaps;
-    Talk(engine, 0, 2).run([](int tokens) { return tokens < kLongRunTokens; }, &gaps);
+    Talk(engine, story, 2).run([](int tokens) { return tokens < kLongRunTokens; }, &gaps);
     double sum = 0;
     for (const double gap : gaps) sum += gap;
     return sum / double(gaps.size()) / 1000;
 }
 
-Marker measured(Engine& engine, const Change& change, std::mt19937& random) {
+Marker measured(Engine& engine, const Change& change, unsigned story, std::mt19937& random) {
     setAll(engine, with(change.rest, change.knob, change.from));
     std::vector<Event> earlier;  // of what ran without a recorder
     engine.telemetry().drain(earlier);
     auto recorder = Recorder::start(engine, {});
     const int at = int(60 + random() % 240);
     Marker last;
-    Talk(engine, unsigned(random() % 64), random()).run([&](int tokens) {
+    Talk(engine, story, random()).run([&](int tokens) {
         if (tokens == at) engine.setKnob(change.knob, change.to);
         if (tokens <= at || tokens % 8) return true;
         for (const Marker& marker : (*recorder)->snapshot()->markers)
@@ -151,21 +153,24 @@ int main(int argc, char** argv) {
         {KnobId::IoDepth, 8, 12, base, true},
         {KnobId::BatchTimeout, 10, 40, base, true},
     };
-    std::map<Setting, double> speeds;
-    const auto speed = [&](const Setting& setting) {
-        if (!speeds.contains(setting)) speeds.emplace(setting, longRun(engine, setting));
-        return speeds.at(setting);
+    std::map<std::pair<Setting, unsigned>, double> secondsPerToken;
+    const auto seconds = [&](const Setting& setting, unsigned story) {
+        const auto key = std::make_pair(setting, story);
+        if (!secondsPerToken.contains(key))
+            secondsPerToken.emplace(key, longRun(engine, setting, story));
+        return secondsPerToken.at(key);
     };
     int held = 0, known = 0, none = 0, nulls = 0;
     for (int i = 0; i < count; ++i) {
         const Change& change = changes[size_t(i) % changes.size()];
+        const unsigned story = kStories[random() % std::size(kStories)];
         // A knob without an effect changes nothing by definition: its truth needs no measuring.
-        const double truth = change.null
-                                 ? 0
-                                 : speed(with(change.rest, change.knob, change.from)) /
-                                           speed(with(change.rest, change.knob, change.to)) -
-                                       1;
-        const Marker marker = measured(engine, change, random);
+        const double truth =
+            change.null ? 0
+                        : seconds(with(change.rest, change.knob, change.from), story) /
+                                  seconds(with(change.rest, change.knob, change.to), story) -
+                              1;
+        const Marker marker = measured(engine, change, story, random);
         setAll(engine, base);
         const bool hit = marker.low <= truth && truth <= marker.high;
         if (marker.effect == Marker::Effect::Known) {
