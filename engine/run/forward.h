@@ -36,6 +36,7 @@ public:
     // After run() has thrown: nothing of the step is held any more.
     void giveUp() { m_moe.giveUp(); }
     uint64_t stallNs() const { return m_moe.stallNs(); }  // of the last run
+    uint64_t memoryStallNs() const { return m_moe.memoryStallNs(); }
     int64_t scratchBytes() const;
     const KvShape& kvShape() const { return m_attention.kvShape(); }
 

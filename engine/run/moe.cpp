@@ -37,6 +37,7 @@ void MoeStage::beginStep(std::span<const BatchRow> rows, const std::atomic<bool>
     m_stallNs = 0;
     m_abort = abort;
     const StoreStats s = m_store.stats();
+    m_freshStallNs = s.freshStallNs;
     // With everything in memory, or all that is in use, a hint can only cost. The first read that
     // happens all the same turns the hints on again.
     const uint64_t reads = s.demandLoads + s.prefetchLoads;

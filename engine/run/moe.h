@@ -49,6 +49,8 @@ public:
     void giveUp();
 
     uint64_t stallNs() const { return m_stallNs; }  // of the current step
+    // Of it: waits for experts read into memory that was never touched before.
+    uint64_t memoryStallNs() const { return m_store.stats().freshStallNs - m_freshStallNs; }
     int64_t scratchBytes() const;
     // Choices of the gate that were compared with the table, and those that the table names too.
     uint64_t compared() const { return m_compared.load(std::memory_order_relaxed); }
@@ -130,6 +132,7 @@ private:
     int64_t m_quietSteps = 0;  // in a row without a read
     int64_t m_window = 1;
     std::atomic<uint64_t> m_compared{0}, m_agreed{0};
+    uint64_t m_freshStallNs = 0;  // of the store, before this step
     uint64_t m_stallNs = 0;                                  // this step
     uint64_t m_routerNs = 0, m_waitNs = 0, m_computeNs = 0;  // this layer
 };

@@ -77,7 +77,7 @@ void Scheduler::sample(Job& job, const BatchRow& row) {
     event.type = EventType::Token;
     event.token = {job.id,           token.index,   *id,           token.timeNs - m_stepStartNs,
                    token.gapNs,      token.stallNs, token.lookups, token.hits,
-                   token.preemptedNs};
+                   token.preemptedNs, m_setup.forward->memoryStallNs()};
     m_setup.ring->write(event);
 
     const bool eos = !job.request.ignoreEos && std::find(config.eosIds.begin(), config.eosIds.end(),

@@ -40,6 +40,7 @@ struct TokenEvent {          // one generated token, after sampling
     uint32_t lookups, hits;  // expert lookups of this step's row
     uint64_t preemptedNs;    // part of the gap after the request was preempted: it waited to be
                              // admitted again, and its tokens were computed again
+    uint64_t memoryStallNs;  // part of stallNs: waits for reads into memory never touched before
 };
 // Routing of one row in one MoE layer. A step touches each distinct expert of the layer once, so
 // lookups = popcount(firstBits) and hits = popcount(firstBits & hitBits), summed over its rows:

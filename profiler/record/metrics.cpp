@@ -40,6 +40,9 @@ const SeriesInfo kInfos[kSeriesCount] = {
     {"KV cache kept", "%", "blocks of the KV cache kept for reuse; they give way to requests"},
     {"Prompt reuse", "%", "prompt tokens found in the KV cache, 60 s window"},
     {"Preempted", "%", "of the time between tokens, in which requests were preempted, 10 s window"},
+    {"Stall for new memory", "%",
+     "of decode time in which compute waited for experts read into newly allocated memory, "
+     "10 s window"},
 };
 
 Histogram between(const std::deque<std::pair<double, uint64_t>>& values, double t0, double t1) {
@@ -187,7 +190,8 @@ void Metrics::addRequest(const Event& event, double t) {
 }
 
 void Metrics::addToken(const TokenEvent& token, double t) {
-    m_decode.add(t, {1, double(token.stepNs), double(token.stallNs), 0});
+    m_decode.add(t, {1, double(token.stepNs), double(token.stallNs),
+                     double(token.memoryStallNs)});
     if (token.gapNs == 0) return;  // the first token of a request has no gap before it
     m_pauses.add(t, {double(token.gapNs), double(token.preemptedNs), 0, 0});
     m_itl.add(t, token.gapNs);
@@ -271,6 +275,8 @@ void Metrics::tick(double now, double memoryBytes, double smPercent, const std::
     add(SeriesId::ReadRate, working(m_reads.sums()[0] / kReadWindowSeconds / 1e9));
     const auto& decode = m_decode.sums();
     add(SeriesId::StallShare, working(decode[1] > 0 ? 100 * decode[2] / decode[1] : kNoValue));
+    add(SeriesId::MemoryStallShare,
+        working(decode[1] > 0 ? 100 * decode[3] / decode[1] : kNoValue));
     add(SeriesId::QueueDepth, m_waiting);
     const auto& batches = m_batches.sums();
     add(SeriesId::MeanBatch, working(batches[0] > 0 ? batches[1] / batches[0] : kNoValue));

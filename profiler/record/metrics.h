@@ -94,7 +94,7 @@ private:
     Series m_itlCount;
     WindowedValues m_itl, m_loads;
     WindowedSums m_lookups;                // lookups, hits, prefetch hits
-    WindowedSums m_decode;                 // tokens, step ns, stall ns
+    WindowedSums m_decode;                 // tokens, step ns, stall ns, of them for new memory
     WindowedSums m_reads;                  // bytes
     WindowedSums m_tokens;                 // tokens and gaps, short window
     WindowedSums m_batches;                // steps, requests in them

@@ -33,6 +33,9 @@ enum class SeriesId : uint8_t {
     KvHeld, KvKept,   // %, of the KV blocks: held by running requests, and kept for reuse
     PromptReuse,      // %, prompt tokens found in the KV cache / prompt tokens read, 60 s window
     PreemptedShare,   // %, of the time between tokens in which requests were preempted, 10 s window
+    // %, of decode time: the part of StallShare in which experts were read into memory that the
+    // system had yet to provide, 10 s window
+    MemoryStallShare,
     Count
 };
 constexpr int kSeriesCount = int(SeriesId::Count);

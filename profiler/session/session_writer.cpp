@@ -22,7 +22,8 @@ CREATE TABLE requests(id INTEGER PRIMARY KEY, arrived REAL, admitted REAL, first
   done REAL, prompt_tokens INTEGER, cached_tokens INTEGER, generated INTEGER, stop TEXT,
   preemptions INTEGER, recomputed_tokens INTEGER, preempted_ns INTEGER);
 CREATE TABLE tokens(t REAL, request INTEGER, idx INTEGER, token INTEGER, step_ns INTEGER,
-  gap_ns INTEGER, stall_ns INTEGER, lookups INTEGER, hits INTEGER, preempted_ns INTEGER);
+  gap_ns INTEGER, stall_ns INTEGER, lookups INTEGER, hits INTEGER, preempted_ns INTEGER,
+  memory_stall_ns INTEGER);
 CREATE TABLE layer_steps(t REAL, layer INTEGER, rows INTEGER, prefill INTEGER, router_ns INTEGER,
   wait_ns INTEGER, compute_ns INTEGER, lookups INTEGER, hits INTEGER, prefetched INTEGER,
   routing BLOB);
@@ -108,7 +109,7 @@ struct SessionWriter::Impl {
                             "UPDATE requests SET done=?, generated=?, stop=?, "
                             "cached_tokens=max(cached_tokens, ?), preemptions=?, "
                             "recomputed_tokens=?, preempted_ns=? WHERE id=?"));
-        COLIBRI_TRY(prepare(token, "INSERT INTO tokens VALUES(?,?,?,?,?,?,?,?,?,?)"));
+        COLIBRI_TRY(prepare(token, "INSERT INTO tokens VALUES(?,?,?,?,?,?,?,?,?,?,?)"));
         COLIBRI_TRY(prepare(layerStep, "INSERT INTO layer_steps VALUES(?,?,?,?,?,?,?,?,?,?,?)"));
         COLIBRI_TRY(prepare(load, "INSERT INTO loads VALUES(?,?,?,?,?,?,?,?,?)"));
         COLIBRI_TRY(prepare(sample, "INSERT INTO samples VALUES(?,?,?)"));
@@ -273,7 +274,8 @@ Status SessionWriter::Impl::write(const Event& event, double t) {
             return token.bind(t).bind(int64_t(e.request)).bind(int64_t(e.index))
                 .bind(int64_t(e.token)).bind(int64_t(e.stepNs)).bind(int64_t(e.gapNs))
                 .bind(int64_t(e.stallNs)).bind(int64_t(e.lookups))
-                .bind(int64_t(e.hits)).bind(int64_t(e.preemptedNs)).run();
+                .bind(int64_t(e.hits)).bind(int64_t(e.preemptedNs))
+                .bind(int64_t(e.memoryStallNs)).run();
         }
         case EventType::LayerStep:
             return addLayerStep(event.layerStep, t);

@@ -228,6 +228,7 @@ private slots:
         metrics.add(request, 0.6);
         Event token = tokenEvent(400'000'000);
         token.token.preemptedNs = 300'000'000;
+        token.token.memoryStallNs = token.token.stepNs / 10;
         metrics.add(token, 0.7);
         metrics.tick(0.8, 0, NAN, "none");
         metrics.fill(snapshot);
@@ -236,6 +237,7 @@ private slots:
         QCOMPARE(last(snapshot, SeriesId::KvKept), 31.25);
         QCOMPARE(last(snapshot, SeriesId::PreemptedShare), 75.0);
         QCOMPARE(last(snapshot, SeriesId::StallShare), 25.0);
+        QCOMPARE(last(snapshot, SeriesId::MemoryStallShare), 10.0);
     }
     void prefetchRatesAreThoseOfTheSourceInForce()
     {

@@ -190,6 +190,7 @@ private slots:
             }
             Event late = token(3);
             late.token.preemptedNs = 4'000'000;
+            late.token.memoryStallNs = 2'000'000;
             QVERIFY((*writer)->write(late, 2).ok());
             request.type = EventType::RequestDone;
             request.request.cachedTokens = 64;  // a block that another request completed meanwhile
@@ -203,12 +204,13 @@ private slots:
         SqliteDb db(handle);
         SqliteStatement query;
         QVERIFY(query.prepare(handle, "SELECT admitted, cached_tokens, preemptions, recomputed_tokens, "
-                                      "r.preempted_ns, t.preempted_ns FROM requests r "
+                                      "r.preempted_ns, t.preempted_ns, t.memory_stall_ns "
+                                      "FROM requests r "
                                       "JOIN tokens t ON t.request = r.id", "").ok());
         QVERIFY(*query.step());
         QCOMPARE(query.real(0), 1.0);
-        const int64_t want[] = {64, 1, 40, 4'000'000, 4'000'000};
-        for (int i = 0; i < 5; ++i) QCOMPARE(query.integer(i + 1), want[i]);
+        const int64_t want[] = {64, 1, 40, 4'000'000, 4'000'000, 2'000'000};
+        for (int i = 0; i < 6; ++i) QCOMPARE(query.integer(i + 1), want[i]);
     }
     // Six steps of a slider are one change: one row, where it ended.
     void aDragIsOneRowOfKnobs()

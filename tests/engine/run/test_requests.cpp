@@ -217,12 +217,17 @@ private slots:
         const RequestResult& r = p.wait();
         engine->telemetry().drain(events);
         std::map<EventType, int> count;
-        uint64_t lookups = 0, hits = 0;
+        uint64_t lookups = 0, hits = 0, stallNs = 0, memoryStallNs = 0;
         int rows = 0;
         for (const Event& e : events) {
             ++count[e.type];
             if (e.type == EventType::BatchFormed) rows += e.batch.rows;
-            if (e.type == EventType::Token) QCOMPARE(e.token.request, p.id());
+            if (e.type == EventType::Token) {
+                QCOMPARE(e.token.request, p.id());
+                QVERIFY(e.token.memoryStallNs <= e.token.stallNs);
+                stallNs += e.token.stallNs;
+                memoryStallNs += e.token.memoryStallNs;
+            }
             if (e.type == EventType::LayerStep) {
                 QCOMPARE(int(e.layerStep.count), 4);
                 lookups += uint64_t(qPopulationCount(uint32_t(e.layerStep.firstBits)));
@@ -243,6 +248,9 @@ private slots:
         QCOMPARE(hits, end.hits - start.hits);
         QCOMPARE(r.experts.lookups, lookups);
         QCOMPARE(r.experts.hits, hits);
+        // The prompt is one step, so the tokens hold every wait of the store.
+        QCOMPARE(memoryStallNs, end.freshStallNs - start.freshStallNs);
+        QVERIFY(stallNs >= end.stallNs - start.stallNs);
     }
 
     void knobsAreAppliedAndReported() {
