@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profiler/session/session_writer.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <array>
 #include <bit>
+#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <map>
 
 #include "engine/base/file.h"
+#include "engine/base/printable.h"
 #include "profiler/session/sqlite.h"
 
 namespace colibri {
@@ -211,17 +217,49 @@ struct SessionWriter::Impl {
 
 SessionWriter::SessionWriter() : m_impl(std::make_unique<Impl>()) {}
 
-Result<std::unique_ptr<SessionWriter>> SessionWriter::create(
-    const std::filesystem::path& path,
-    const std::vector<std::pair<std::string, std::string>>& meta) {
+namespace {
+
+// Nor where its companions would: they are made and removed with it.
+Status nothingStandsAt(const std::filesystem::path& path) {
     std::error_code error;
-    // Also what stands where its companions would: they are made and removed with it.
     for (const char* suffix : {"", "-wal", "-shm", "-journal"}) {
         const std::filesystem::path taken = path.string() + suffix;
         if (!std::filesystem::exists(std::filesystem::symlink_status(taken, error))) continue;
-        return Status(Code::InvalidArgument, "session file " + taken.string() + " exists",
+        return Status(Code::InvalidArgument,
+                      "session file " + printable(taken.string()) + " exists",
                       "Choose another name; sessions are never overwritten");
     }
+    return {};
+}
+
+}  // namespace
+
+Status SessionWriter::check(const std::filesystem::path& path) {
+    COLIBRI_TRY(nothingStandsAt(path));
+    std::error_code error;
+    std::filesystem::path made = path,
+                          folder = std::filesystem::absolute(path, error).parent_path();
+    while (!std::filesystem::exists(folder, error) && folder.has_relative_path()) {
+        made = folder;
+        folder = folder.parent_path();
+    }
+    // Only the attempt tells: a system may refuse for reasons that permissions do not show.
+    const bool isFile = made == path;
+    const int fd =
+        isFile ? ::open(made.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600) : -1;
+    if (isFile ? fd < 0 : ::mkdir(made.c_str(), 0700) != 0) {
+        return systemError("cannot create", made, errno);
+    }
+    if (fd >= 0) ::close(fd);
+    std::filesystem::remove(made, error);
+    return {};
+}
+
+Result<std::unique_ptr<SessionWriter>> SessionWriter::create(
+    const std::filesystem::path& path,
+    const std::vector<std::pair<std::string, std::string>>& meta) {
+    COLIBRI_TRY(nothingStandsAt(path));
+    std::error_code error;
     if (path.has_parent_path()) {
         std::filesystem::create_directories(path.parent_path(), error);
         if (error) return systemError("cannot create", path.parent_path(), error.value());

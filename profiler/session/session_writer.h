@@ -27,6 +27,8 @@ public:
     static Result<std::unique_ptr<SessionWriter>> create(
         const std::filesystem::path& path,
         const std::vector<std::pair<std::string, std::string>>& meta);
+    // The errors of create, before something that takes long. Leaves nothing behind.
+    static Status check(const std::filesystem::path& path);
     ~SessionWriter();   // finish(), unless something failed before
 
     Status write(const Event& event, double t);
