@@ -9,6 +9,7 @@
 #include "engine/base/file.h"
 #include "engine/base/format.h"
 #include "engine/convert/flat.h"
+#include "profiler/session/session_writer.h"
 
 namespace colibri::cli {
 
@@ -112,10 +113,14 @@ void EngineArgs::addTo(CLI::App& verb, bool withSession, const char* what, const
     knobs.addTo(verb);
 }
 
-Result<LoadedEngine> loadEngine(const EngineArgs& args) {
+Result<LoadedEngine> loadEngine(const EngineArgs& args, const ProgressFn& listener) {
+    if (!args.session.empty()) COLIBRI_TRY(SessionWriter::check(args.session));
     ProgressLine progress;
-    Result<std::filesystem::path> model =
-        loadableModel(args.model, progress.function(), &interrupted());
+    const ProgressFn show = [&](const Progress& p) {
+        progress.show(p);
+        if (listener) listener(p);
+    };
+    Result<std::filesystem::path> model = loadableModel(args.model, show, &interrupted());
     progress.finish();
     if (!model.ok()) return model.status();
     Result<ContainerInfo> info = openContainer(*model);
@@ -132,8 +137,7 @@ Result<LoadedEngine> loadEngine(const EngineArgs& args) {
                           args.reloadRouterTable};
     options.warmStart = !args.coldStart;
     options.calibrate = true;
-    Result<std::unique_ptr<Engine>> engine =
-        Engine::load(options, progress.function(), &interrupted());
+    Result<std::unique_ptr<Engine>> engine = Engine::load(options, show, &interrupted());
     progress.finish();
     if (!engine.ok()) return engine.status();
     LoadedEngine loaded;
@@ -216,6 +220,15 @@ Result<RequestResult> runRequest(Engine& engine, Request request,
     // What was held back as the possible beginning of a stop string.
     if (onText && waiter->result.text.size() > shown) onText(waiter->result.text.substr(shown));
     return std::move(waiter->result);
+}
+
+Json knobsJson(const Engine& engine) {
+    Json knobs;
+    for (const KnobRow& row : knobTable()) {
+        const int64_t value = engine.knobState(row.id).effective;
+        knobs[row.name] = row.choices.empty() ? Json(value) : Json(knobValueText(row, value));
+    }
+    return knobs;
 }
 
 Json routerJson(const Engine& engine) {

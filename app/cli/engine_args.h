@@ -61,9 +61,9 @@ int endRecording(LoadedEngine& loaded, int code);
 // What `chat` and text prompts need and the model lacks: "tokenizer", "chat template".
 Status missingText(const Engine& engine, const std::string& what, const std::string& hint);
 
-// Loads with progress on standard error; Ctrl-C cancels. Knobs whose effective value differs are
-// told.
-Result<LoadedEngine> loadEngine(const EngineArgs& args);
+// Loads with progress on standard error, and to `listener`; Ctrl-C cancels. Knobs whose effective
+// value differs are told.
+Result<LoadedEngine> loadEngine(const EngineArgs& args, const ProgressFn& listener = {});
 
 // Runs one request to its end on the engine's thread while this thread waits; Ctrl-C cancels it.
 // onText gets every piece of text as it comes; false cancels. onToken sees every token.
@@ -71,6 +71,8 @@ Result<RequestResult> runRequest(Engine& engine, Request request,
                                  const std::function<bool(const std::string&)>& onText = {},
                                  const std::function<void(const GeneratedToken&)>& onToken = {});
 
+// The "knobs" object of bench and load: the values in force.
+Json knobsJson(const Engine& engine);
 // The "router" object of generate and bench: null without a router table.
 Json routerJson(const Engine& engine);
 // "router table: 71.3 % of 1,062 choices agree with the gate (router_mode exact)"; "" while no

@@ -44,18 +44,21 @@ int run(ServeArgs args) {
     if (const char* key = std::getenv("COLIBRI_API_KEY"); key && args.api.apiKey.empty()) {
         args.api.apiKey = key;
     }
-    // Before the model is read, which may take long.
-    if (Status status = serve::checkAddress(args.api); !status.ok()) return fail(status);
     Result<ChatOptions> chat = args.chat.options();
     if (!chat.ok()) return fail(chat.status());
     args.api.chat = std::move(*chat);
-    Result<LoadedEngine> loaded = loadEngine(args.engine);
-    if (!loaded.ok()) return fail(loaded.status());
-    serve::ApiServer server(*loaded->engine, args.api);
-    if (Status status = server.start(); !status.ok()) {
-        return refuse(*loaded, args.engine, status);
-    }
-    message("Serving " + serve::modelId(*loaded->engine) + " at " + server.url() +
+    LoadedEngine loaded;  // outlives the server
+    serve::ApiServer server(args.api);
+    // Before the model is read, which may take long: clients are told that it is loading.
+    if (Status status = server.start(); !status.ok()) return fail(status);
+    message("Listening on " + args.api.host + ", port " + std::to_string(server.port()) +
+            "; loading the model");
+    Result<LoadedEngine> made =
+        loadEngine(args.engine, [&](const Progress& p) { server.tellLoading(p); });
+    if (!made.ok()) return fail(made.status());
+    loaded = std::move(*made);
+    server.serve(*loaded.engine);
+    message("Serving " + serve::modelId(*loaded.engine) + " at " + server.url() +
             "/v1, Ctrl-C ends");
     while (!interrupted().load() && server.running()) {
         std::this_thread::sleep_for(std::chrono::milliseconds(100));
@@ -64,7 +67,7 @@ int run(ServeArgs args) {
     server.stop();
     int code = tellEnd(server.stats(), args.engine.json);
     if (!asked) code = fail(Status(Code::IoError, "the server has lost its address"));
-    return endRecording(*loaded, code);
+    return endRecording(loaded, code);
 }
 
 }  // namespace

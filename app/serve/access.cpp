@@ -51,8 +51,23 @@ std::string plainOrigin(std::string_view given) {
     return origin;
 }
 
+constexpr std::string_view kDigits = "0123456789";
+constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz";
+
+bool consistsOf(std::string_view text, std::string_view more) {
+    return std::all_of(text.begin(), text.end(), [&](char c) {
+        return kLetters.find(c) != kLetters.npos || kDigits.find(c) != kDigits.npos ||
+               more.find(c) != more.npos;
+    });
+}
+
+// In lower case: "chat.example.org", "192.168.1.5", "[fe80::1]".
 bool isName(std::string_view text) {
-    return !text.empty() && text.find_first_of(" \t\r\n/?#@,;\"\\") == text.npos;
+    if (text.size() > 2 && text.front() == '[' && text.back() == ']') {
+        return text.find(':') != text.npos && consistsOf(text.substr(1, text.size() - 2), ":.%");
+    }
+    return !text.empty() && text.front() != '.' && text.find("..") == text.npos &&
+           consistsOf(text, ".-_");
 }
 
 std::string told(std::string_view name) {
@@ -84,6 +99,36 @@ bool isLoopback(std::string_view host) {
            ntohl(address.s_addr) >> 24 == 127 && host.find('\0') == host.npos;
 }
 
+namespace {
+
+// "": it is the origin of a web page, as browsers write it.
+std::string problemOfOrigin(const std::string& given) {
+    // Those of pages, and those of extensions and of programs that show pages of their own.
+    constexpr std::string_view kSchemes[] = {
+        "http", "https", "chrome-extension", "moz-extension", "safari-web-extension",
+        "app",  "tauri", "capacitor",        "ionic",         "vscode-webview"};
+    const std::string origin =
+        lower(given.ends_with('/') ? given.substr(0, given.size() - 1) : given);
+    const size_t colon = origin.find("://");
+    if (colon == origin.npos) return "it does not begin with http:// or https://";
+    const std::string scheme = origin.substr(0, colon);
+    if (std::find(std::begin(kSchemes), std::end(kSchemes), scheme) == std::end(kSchemes)) {
+        return "no web page has the scheme " + told(scheme);
+    }
+    const std::string_view host = hostOfOrigin(origin);
+    if (host.find('/') != host.npos) return "it has a path";
+    const std::string_view name = host.substr(0, host.find(':', host.find(']') + 1));
+    if (name.size() < host.size()) {
+        const std::string port(host.substr(name.size() + 1));
+        if (!isPort(port) || port.size() > 5 || std::stoi(port) < 1 || std::stoi(port) > 65535) {
+            return "the port " + told(port) + " is not 1..65535";
+        }
+    }
+    return isName(name) ? "" : told(name) + " is not the name of a host";
+}
+
+}  // namespace
+
 Status Access::check(const AccessOptions& options) {
     for (const std::string& given : options.corsOrigins) {
         // "null" is what browsers send for a local file, and for the frames of any site.
@@ -93,13 +138,18 @@ Status Access::check(const AccessOptions& options) {
                           "the origin " + told(given) + " lets any web page use this server",
                           "Give an API key with it, or name the pages' own origin");
         }
-        if (!isName(hostOfOrigin(plainOrigin(given)))) {
-            return Status(Code::InvalidArgument, told(given) + " is not the origin of a web page",
+        if (const std::string problem = problemOfOrigin(given); !problem.empty()) {
+            return Status(Code::InvalidArgument,
+                          told(given) + " is not the origin of a web page: " + problem,
                           "Write it as http://HOST:PORT, without a path");
         }
     }
     for (const std::string& host : options.allowedHosts) {
-        if (!isName(host) || withoutPort(host) != host) {
+        if (host == "*") {
+            return Status(Code::InvalidArgument, "the allowed host \"*\" is not a name",
+                          "Name each host, or give an API key: with one every name is admitted");
+        }
+        if (!isName(lower(host))) {
             return Status(Code::InvalidArgument, told(host) + " is not the name of a host",
                           "Write the name alone, without a scheme, port or path");
         }

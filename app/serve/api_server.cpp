@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/serve/api_server.h"
 
+#include <strings.h>
+
 #include <charconv>
+#include <mutex>
 #include <optional>
 #include <thread>
 
 #include "app/serve/generation.h"
 #include "app/serve/openai.h"
 #include "app/serve/parameters.h"
+#include "engine/base/format.h"
 
 namespace colibri::serve {
 
@@ -23,10 +27,22 @@ bool isDigits(std::string_view text) {
     return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
 }
 
+bool comesInChunks(const HttpRequest& req) {
+    return req.get_header_value_count("Transfer-Encoding") == 1 &&
+           strcasecmp(req.get_header_value("Transfer-Encoding").c_str(), "chunked") == 0;
+}
+
+// The library would read such a body until the client hangs up or its time is over.
+int refusedWithoutLength(const HttpRequest& req) {
+    if (req.has_header("Transfer-Encoding")) return comesInChunks(req) ? 0 : 501;
+    const bool hasBody = req.method == "POST" || req.method == "PUT" || req.method == "PATCH";
+    return hasBody ? 411 : 0;
+}
+
 // 0: the request's body may be read; else the status to refuse it with.
 int refusedLength(const HttpRequest& req, size_t most) {
     const size_t given = req.get_header_value_count("Content-Length");
-    if (given == 0) return 0;
+    if (given == 0) return refusedWithoutLength(req);
     // Two lengths: a proxy could see other requests in the bytes than this server does.
     if (req.has_header("Transfer-Encoding")) return 400;
     const std::string text = req.get_header_value("Content-Length");
@@ -49,10 +65,15 @@ void setError(HttpResponse& res, int status, const std::string& message) {
 
 const char* messageOf(int status) {
     switch (status) {
+        case 411:
+            return "the request does not say how long its body is. Send a Content-Length header, "
+                   "or the body in chunks";
         case 413:
             return "the request's body is too large";
         case 414:
             return "the request's address is too long";
+        case 501:
+            return "the request's Transfer-Encoding is not \"chunked\", the only one that is read";
         default:
             return "the request is not HTTP that this server understands";
     }
@@ -61,10 +82,12 @@ const char* messageOf(int status) {
 }  // namespace
 
 struct ApiServer::Impl {
-    Engine& engine;
     const ApiOptions options;
     const Access access;
-    const std::string model;
+    std::atomic<Engine*> ready{nullptr};  // nullptr: the model is loading
+    std::string model;                    // written before `ready`
+    std::mutex loadMutex;
+    Progress load;  // under loadMutex
     HttpServer http;
     ServeMetrics metrics;
     std::thread listener;
@@ -77,15 +100,14 @@ struct ApiServer::Impl {
     };
     static const Route kRoutes[];
 
-    Impl(Engine& e, ApiOptions o)
-        : engine(e),
-          options(std::move(o)),
-          access(options),
-          model(modelId(e)),
-          http(options.limits) {}
+    explicit Impl(ApiOptions o) : options(std::move(o)), access(options), http(options.limits) {}
+
+    bool loading() const { return ready.load(std::memory_order_acquire) == nullptr; }
+    Engine& engine() const { return *ready.load(std::memory_order_acquire); }  // REQUIRES: !loading
 
     void install();
-    bool admit(const HttpRequest& req, HttpResponse& res) const;
+    bool admit(const HttpRequest& req, HttpResponse& res);
+    void refuseWhileLoading(const HttpRequest& req, HttpResponse& res);
     void route(const HttpRequest& req, HttpResponse& res);
 
     void chat(const HttpRequest& req, HttpResponse& res);
@@ -129,7 +151,11 @@ void ApiServer::Impl::install() {
         if (admit(req, res)) {
             // A body is JSON whatever the client calls it. The library reads forms, which is what
             // curl -d says, up to 8 KiB only.
-            const_cast<HttpRequest&>(req).headers.erase("Content-Type");
+            httplib::Headers& headers = const_cast<HttpRequest&>(req).headers;
+            headers.erase("Content-Type");
+            // Without a length there is none; the library would wait for it.
+            if (req.method == "DELETE" && !comesInChunks(req))
+                headers.emplace("Content-Length", "0");
             return Handled::Unhandled;
         }
         if (res.status < 400) return Handled::Handled;
@@ -157,7 +183,11 @@ void ApiServer::Impl::install() {
 }
 
 // False: `res` has the answer.
-bool ApiServer::Impl::admit(const HttpRequest& req, HttpResponse& res) const {
+bool ApiServer::Impl::admit(const HttpRequest& req, HttpResponse& res) {
+    if (const std::optional<Access::Refusal> refusal = access.refuse(req)) {
+        setError(res, refusal->status, refusal->message);
+        return false;
+    }
     if (req.has_header("Content-Encoding")) {  // nobody can say how large it is
         setError(res, 415, "compressed requests are not read");
         return false;
@@ -166,13 +196,31 @@ bool ApiServer::Impl::admit(const HttpRequest& req, HttpResponse& res) const {
         setError(res, status, messageOf(status));
         return false;
     }
-    if (const std::optional<Access::Refusal> refusal = access.refuse(req)) {
-        setError(res, refusal->status, refusal->message);
+    if (Access::isPreflight(req)) {
+        Access::answerPreflight(req, res);
         return false;
     }
-    if (!Access::isPreflight(req)) return true;
-    Access::answerPreflight(req, res);
+    if (!loading()) return true;
+    refuseWhileLoading(req, res);
     return false;
+}
+
+void ApiServer::Impl::refuseWhileLoading(const HttpRequest& req, HttpResponse& res) {
+    Progress now;
+    {
+        std::lock_guard lock(loadMutex);
+        now = load;
+    }
+    const std::string far =
+        now.total > 0 ? formatPercent(double(now.done) / double(now.total), 0) : std::string();
+    setError(res, 503,
+             "the model is loading" + (far.empty() ? "" : " (" + now.stage + ", " + far + ")") +
+                 ". Try again later; GET /health tells when it is ready");
+    if (req.path != "/health") return;
+    Json health = {{"status", "loading"}};
+    if (!now.stage.empty()) health["stage"] = now.stage;
+    if (now.total > 0) health["progress"] = double(now.done) / double(now.total);
+    res.set_content(health.dump(-1, ' ', false, Json::error_handler_t::replace), kJson);
 }
 
 void ApiServer::Impl::route(const HttpRequest& req, HttpResponse& res) {
@@ -206,18 +254,18 @@ void ApiServer::Impl::generate(Endpoint endpoint, const HttpRequest& req, HttpRe
     if (const auto refused = refusedParameter(*body, endpoint)) return setError(res, *refused);
     Result<ApiRequest> parsed =
         endpoint == Endpoint::Chat
-            ? parseChatRequest(engine, *body, options.defaultMaxTokens, options.chat)
-            : parseCompletionRequest(engine, *body, options.defaultMaxTokens);
+            ? parseChatRequest(engine(), *body, options.defaultMaxTokens, options.chat)
+            : parseCompletionRequest(engine(), *body, options.defaultMaxTokens);
     if (!parsed.ok()) return setError(res, requestError(parsed.status()));
     if (!parsed->model.empty() && parsed->model != model) {
         return setError(
             res, 404,
             "there is no model \"" + parsed->model + "\". This server has \"" + model + "\"");
     }
-    ReplyWriter writer(*parsed, model, engine.tokenizer());
-    const bool tooLong = int64_t(parsed->request.prompt.size()) >= engine.contextLength();
+    ReplyWriter writer(*parsed, model, engine().tokenizer());
+    const bool tooLong = int64_t(parsed->request.prompt.size()) >= engine().contextLength();
     Result<std::unique_ptr<Generation>> generation = Generation::start(
-        engine, std::move(parsed->request), Connection::current(), parsed->progress);
+        engine(), std::move(parsed->request), Connection::current(), parsed->progress);
     if (!generation.ok()) {
         ApiError error = requestError(generation.status());
         if (error.status == 400 && tooLong) {
@@ -314,7 +362,7 @@ Json ApiServer::Impl::modelJson() const {
             {"object", "model"},
             {"created", 0},
             {"owned_by", "local"},
-            {"context_length", engine.contextLength()}};
+            {"context_length", engine().contextLength()}};
 }
 
 void ApiServer::Impl::models(const HttpRequest&, HttpResponse& res) {
@@ -333,7 +381,7 @@ void ApiServer::Impl::health(const HttpRequest&, HttpResponse& res) {
 }
 
 void ApiServer::Impl::prometheus(const HttpRequest&, HttpResponse& res) {
-    res.set_content(prometheusText(stats(), engine, http.connections()),
+    res.set_content(prometheusText(stats(), engine(), http.connections()),
                     "text/plain; version=0.0.4; charset=utf-8");
 }
 
@@ -343,9 +391,22 @@ ApiStats ApiServer::Impl::stats() const {
     return s;
 }
 
-ApiServer::ApiServer(Engine& engine, ApiOptions options)
-    : m_impl(std::make_unique<Impl>(engine, std::move(options))) {
+ApiServer::ApiServer(ApiOptions options) : m_impl(std::make_unique<Impl>(std::move(options))) {
     m_impl->install();
+}
+
+ApiServer::ApiServer(Engine& engine, ApiOptions options) : ApiServer(std::move(options)) {
+    serve(engine);
+}
+
+void ApiServer::serve(Engine& engine) {
+    m_impl->model = modelId(engine);
+    m_impl->ready.store(&engine, std::memory_order_release);
+}
+
+void ApiServer::tellLoading(const Progress& progress) {
+    std::lock_guard lock(m_impl->loadMutex);
+    m_impl->load = progress;
 }
 
 ApiServer::~ApiServer() {
@@ -353,11 +414,6 @@ ApiServer::~ApiServer() {
 }
 
 namespace {
-
-Status taken(const ApiOptions& o) {
-    return Status(Code::IoError, "cannot listen on " + o.host + ", port " + std::to_string(o.port),
-                  "Another program may use it: choose another port, or 0 for any");
-}
 
 Status allowed(const ApiOptions& o) {
     COLIBRI_TRY(Access::check(o));
@@ -375,21 +431,12 @@ Status allowed(const ApiOptions& o) {
 
 }  // namespace
 
-Status checkAddress(const ApiOptions& options) {
-    COLIBRI_TRY(allowed(options));
-    // Taken for a moment: what fails now would fail after the load.
-    HttpServer trial(options.limits);
-    if (trial.bindTo(options.host, options.port) == 0) return taken(options);
-    trial.letGo();
-    return {};
-}
-
 Status ApiServer::start() {
     Impl& m = *m_impl;
     const ApiOptions& o = m.options;
     COLIBRI_TRY(allowed(o));
     m.port = m.http.bindTo(o.host, o.port);
-    if (m.port == 0) return taken(o);
+    if (m.port == 0) return HttpServer::whyNot(o.host, o.port);
     m.listening.store(true);
     m.listener = std::thread([&m] {
         try {

@@ -12,6 +12,7 @@
 #include "app/serve/access.h"
 #include "app/serve/connection.h"
 #include "app/serve/serve_metrics.h"
+#include "engine/base/progress.h"
 
 namespace colibri::serve {
 
@@ -24,15 +25,20 @@ struct ApiOptions : AccessOptions {
     ConnectionLimits limits;
 };
 
-// Whether these can be served at all: the errors of ApiServer::start, before a model is loaded for
-// it.
-Status checkAddress(const ApiOptions& options);
-
 class ApiServer {
 public:
     // `engine` must outlive this.
     ApiServer(Engine& engine, ApiOptions options);
+    // Without a model. Until serve() every request is answered with 503: /health with
+    // {"status":"loading"}, others with an error that says so.
+    explicit ApiServer(ApiOptions options);
     ~ApiServer();  // stops
+
+    // The model has been loaded. `engine` must outlive this, or stop() must come before its end.
+    // Once only; before or after start().
+    void serve(Engine& engine);
+    // How far the load is, for those who ask meanwhile. From any thread.
+    void tellLoading(const Progress& progress);
 
     // Returns once requests are answered, from threads of its own. Errors: InvalidArgument (as
     // of Access::check, an address that needs a key), IoError (the address is taken). Once only.

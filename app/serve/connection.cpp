@@ -196,7 +196,50 @@ HttpServer::HttpServer(const ConnectionLimits& limits) : m_limits(limits) {
     set_payload_max_length(limits.bodyBytes);
 }
 
-int HttpServer::bindTo(const std::string& host, int port) {
+namespace {
+
+// "[::1]" is how addresses and the user write it, "::1" what the system takes.
+std::string withoutBrackets(const std::string& host) {
+    return host.starts_with('[') && host.ends_with(']') ? host.substr(1, host.size() - 2) : host;
+}
+
+}  // namespace
+
+Status HttpServer::whyNot(const std::string& host, int port) {
+    addrinfo wanted{};
+    wanted.ai_socktype = SOCK_STREAM;
+    wanted.ai_flags = AI_PASSIVE;
+    addrinfo* found = nullptr;
+    const std::string text = std::to_string(port);
+    const int unknown = getaddrinfo(withoutBrackets(host).c_str(), text.c_str(), &wanted, &found);
+    if (unknown) {
+        return {Code::InvalidArgument,
+                "cannot listen on \"" + host + "\": the name is unknown (" + gai_strerror(unknown) +
+                    ")",
+                "Give an address or a name of this machine"};
+    }
+    int error = 0;
+    if (const int trial = ::socket(found->ai_family, SOCK_STREAM, 0); trial >= 0) {
+        const int on = 1;
+        setsockopt(trial, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+        if (::bind(trial, found->ai_addr, found->ai_addrlen) != 0) error = errno;
+        ::close(trial);
+    }
+    freeaddrinfo(found);
+    const std::string what = "cannot listen on " + host + ", port " + text;
+    if (error == EADDRNOTAVAIL) {
+        return {Code::InvalidArgument, what + ": this machine does not have the address",
+                "Give an address or a name of this machine"};
+    }
+    if (error == EACCES) {
+        return {Code::IoError, what + ": permission denied",
+                "Choose a port from 1024 up, or 0 for any that is free"};
+    }
+    return {Code::IoError, what, "Another program may use it: choose another port, or 0 for any"};
+}
+
+int HttpServer::bindTo(const std::string& given, int port) {
+    const std::string host = withoutBrackets(given);
     if (port == 0) {
         port = std::max(0, bind_to_any_port(host));
     } else if (!bind_to_port(host, port)) {
@@ -206,11 +249,6 @@ int HttpServer::bindTo(const std::string& host, int port) {
     // and some of the clients who come at one moment find their connection reset.
     if (port) ::listen(m_listener, m_limits.connections);
     return port;
-}
-
-void HttpServer::letGo() {
-    const socket_t socket = svr_sock_.exchange(INVALID_SOCKET);
-    if (socket != INVALID_SOCKET) ::close(socket);
 }
 
 void HttpServer::end() {

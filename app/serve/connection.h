@@ -10,6 +10,9 @@
 #include <chrono>
 #include <mutex>
 #include <set>
+#include <string>
+
+#include "engine/base/status.h"
 
 namespace colibri::serve {
 
@@ -81,8 +84,8 @@ public:
 
     // Listens at an address; `port` 0: any. Returns the port, 0: it cannot be had.
     int bindTo(const std::string& host, int port);
-    // Gives the address back. REQUIRES: bound, and nothing listens.
-    void letGo();
+    // Why bindTo has failed.
+    static Status whyNot(const std::string& host, int port);
     // Ends accepting, wakes everyone who waits for input or is about to wait for a token.
     void end();
     bool ending() const { return m_ending.load(std::memory_order_relaxed); }

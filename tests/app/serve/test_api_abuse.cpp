@@ -207,7 +207,7 @@ private slots:
     void lengthsThatAreNoNumber() {
         const Served served;
         for (const auto& [length, status] :
-             {std::pair{"-5", "400"}, std::pair{"5x", "400"}, std::pair{"", "400"},
+             {std::pair{"-5", "400"}, std::pair{"5x", "400"}, std::pair{"", "411"},
               std::pair{"2\r\nContent-Length: 3", "400"}, std::pair{"0x10", "400"},
               std::pair{"99999999999999999999999999", "413"},
               std::pair{"18446744073709551615", "413"}}) {
@@ -221,6 +221,37 @@ private slots:
             QVERIFY2(told.starts_with(std::string("HTTP/1.1 ") + status), told.c_str());
         }
         QCOMPARE(served.client().Get("/health")->status, 200);
+    }
+
+    // The client waits: only an answer at once ends it, for the limits are those of hours.
+    void bodiesWithoutALengthAreRefusedAtOnce() {
+        serve::ApiOptions options;
+        options.limits.request = 3600s;
+        const Served served({}, options);
+        for (const auto& [request, status] :
+             {std::pair{"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\n\r\n", "411"},
+              std::pair{"POST /v1/completions HTTP/1.0\r\n\r\n", "411"},
+              std::pair{"PUT /v1/completions HTTP/1.1\r\nHost: localhost\r\n\r\n{}", "411"},
+              std::pair{"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\n"
+                        "Transfer-Encoding: identity\r\n\r\n{}",
+                        "501"},
+              std::pair{"DELETE /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n", "405"}}) {
+            RawClient client(served.server->port());
+            client.send(request);
+            const std::string told = client.readUntil("}}");
+            QVERIFY2(told.substr(9, 3) == status, (request + told).c_str());
+        }
+        // In chunks there need be none.
+        const std::string body = R"({"prompt":[1,2],"max_tokens":1})";
+        RawClient client(served.server->port());
+        char size[20];
+        std::snprintf(size, sizeof size, "%zx", body.size());
+        client.send(
+            "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\n"
+            "Transfer-Encoding: Chunked\r\n\r\n" +
+            std::string(size) + "\r\n" + body + "\r\n0\r\n\r\n");
+        const std::string told = client.readUntil("}}");
+        QVERIFY2(told.starts_with("HTTP/1.1 200"), told.c_str());
     }
 
     void endsWhileClientsWait() {

@@ -157,14 +157,46 @@ private slots:
             options.allowedHosts = std::move(hosts);
             return serve::ApiServer(*engine, options).start().code();
         };
-        for (const char* origin : {"", "chat.example.org", "https://", "https://a/b", "http://a b",
-                                   "http://user@host", "https://a,https://b"}) {
+        for (const char* origin :
+             {"", "chat.example.org", "https://", "https://a/b", "http://a b", "http://user@host",
+              "https://a,https://b", "htp://pc.lan", "http://pc.lan:0", "http://pc.lan:65536",
+              "http://pc.lan:x", "http://pc.lan:", "http://pc.lan:80:80", "http://*.pc.lan",
+              "file:///index.html", "http://pc.lan/?a", "http://[pc]"}) {
             QCOMPARE(code({origin}, {}), Code::InvalidArgument);
         }
-        for (const char* host : {"", "http://pc.lan", "pc.lan:8080", "pc lan", "a/b"}) {
+        for (const char* host : {"", "http://pc.lan", "pc.lan:8080", "pc lan", "a/b", "*",
+                                 "*.pc.lan", "pc..lan", "[pc.lan]"}) {
             QCOMPARE(code({}, {host}), Code::InvalidArgument);
         }
         QCOMPARE(code({"http://pc.lan:3000"}, {"pc.lan", "[fe80::1]", "192.168.1.5"}), Code::Ok);
+        QCOMPARE(
+            code({"HTTPS://Pc.Lan/", "http://[::1]:3000", "chrome-extension://abcdef"}, {"PC"}),
+            Code::Ok);
+        serve::ApiOptions options;
+        options.allowedHosts = {"*"};
+        const Status every = serve::ApiServer(*engine, options).start();
+        QVERIFY2(every.text().find("API key") != std::string::npos, every.text().c_str());
+        options.allowedHosts.clear();
+        options.corsOrigins = {"http://pc.lan:99999"};
+        const Status port = serve::ApiServer(*engine, options).start();
+        QVERIFY2(port.text().find("port \"99999\"") != std::string::npos, port.text().c_str());
+    }
+
+    // It is not the port that is wrong.
+    void aHostThatNobodyKnowsIsSaidToBeUnknown() {
+        serve::ApiOptions options;
+        options.apiKey = "k";
+        options.port = 0;
+        options.host = "no-such-host.invalid";
+        const Status unknown = serve::ApiServer(options).start();
+        QCOMPARE(unknown.code(), Code::InvalidArgument);
+        QVERIFY2(unknown.text().find("is unknown") != std::string::npos, unknown.text().c_str());
+        QVERIFY2(unknown.text().find("port") == std::string::npos, unknown.text().c_str());
+        options.host = "192.0.2.1";  // for documentation: no machine has it
+        const Status foreign = serve::ApiServer(options).start();
+        QCOMPARE(foreign.code(), Code::InvalidArgument);
+        QVERIFY2(foreign.text().find("does not have the address") != std::string::npos,
+                 foreign.text().c_str());
     }
 
     void refusedNamesAreToldTheOption() {
