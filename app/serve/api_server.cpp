@@ -252,11 +252,16 @@ void ApiServer::Impl::generate(Endpoint endpoint, const HttpRequest& req, HttpRe
     const Result<nlohmann::json> body = parseBody(req.body);
     if (!body.ok()) return setError(res, requestError(body.status()));
     if (const auto refused = refusedParameter(*body, endpoint)) return setError(res, *refused);
+    std::string wrong;
     Result<ApiRequest> parsed =
         endpoint == Endpoint::Chat
-            ? parseChatRequest(engine(), *body, options.defaultMaxTokens, options.chat)
-            : parseCompletionRequest(engine(), *body, options.defaultMaxTokens);
-    if (!parsed.ok()) return setError(res, requestError(parsed.status()));
+            ? parseChatRequest(engine(), *body, options.defaultMaxTokens, options.chat, wrong)
+            : parseCompletionRequest(engine(), *body, options.defaultMaxTokens, wrong);
+    if (!parsed.ok()) {
+        ApiError error = requestError(parsed.status());
+        error.parameter = wrong;
+        return setError(res, error);
+    }
     if (!parsed->model.empty() && parsed->model != model) {
         return setError(
             res, 404,

@@ -24,11 +24,11 @@ void readStops(Fields& fields, Request& request) {
     const std::vector<Plain> list =
         stop->is_array() ? stop->get<std::vector<Plain>>() : std::vector<Plain>{*stop};
     if (list.size() > kMaxStops) {
-        return fields.fail("stop: at most " + std::to_string(kMaxStops) + " strings");
+        return fields.failAt("stop", "at most " + std::to_string(kMaxStops) + " strings");
     }
     for (const Plain& s : list) {
         if (!s.is_string() || s.get_ref<const std::string&>().empty()) {
-            return fields.fail("stop: " + s.dump().substr(0, 60) + " is not a string of text");
+            return fields.failAt("stop", "" + s.dump().substr(0, 60) + " is not a string of text");
         }
         request.stops.push_back(s.get<std::string>());
     }
@@ -38,16 +38,17 @@ void readStops(Fields& fields, Request& request) {
 void readLogitBias(Fields& fields, Sampling& s) {
     const Plain* given = fields.find("logit_bias");
     if (!given) return;
-    if (!given->is_object()) return fields.fail("logit_bias: not an object of token ids");
+    if (!given->is_object()) return fields.failAt("logit_bias", "not an object of token ids");
     for (const auto& [key, value] : given->items()) {
         int32_t id = 0;
-        const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
+        const auto error = std::from_chars(key.data(), key.data() + key.size(), id).ec;
         const double bias = value.is_number() ? value.get<double>() : std::nan("");
-        if (error != std::errc() || end != key.data() + key.size() || id < 0) {
-            return fields.fail("logit_bias: \"" + key.substr(0, 60) + "\" is not a token id");
+        // One way to write each id: "012" would be a second entry for the token 12.
+        if (error != std::errc() || id < 0 || key != std::to_string(id)) {
+            return fields.failAt("logit_bias", "\"" + key.substr(0, 60) + "\" is not a token id");
         }
         if (!(std::fabs(bias) <= kMaxBias)) {
-            return fields.fail("logit_bias of token " + key + ": not a number from -100 to 100");
+            return fields.failAt("logit_bias", "token " + key + ": not a number from -100 to 100");
         }
         s.logitBias.emplace_back(id, float(bias));
     }
@@ -82,8 +83,7 @@ void readMaxTokens(Fields& fields, int64_t contextLength, int defaultMaxTokens, 
                       : fields.has("max_tokens")          ? "max_tokens"
                                                           : "n_predict";
     const int64_t given = fields.integer(key, -1, kMaxInt, defaultMaxTokens);
-    if (given == 0)
-        fields.fail(std::string(key) + ": 0 is not a number of tokens, nor -1 for no limit");
+    if (given == 0) fields.failAt(key, "0 is not a number of tokens, nor -1 for no limit");
     request.maxTokens = int(given == -1 ? std::min(contextLength, kMaxInt) : given);
 }
 
@@ -92,7 +92,7 @@ void readStream(Fields& fields, ApiRequest& out) {
     out.progress = fields.flag("return_progress", false) && out.stream;
     const Plain* given = fields.find("stream_options");
     if (!given) return;
-    if (!given->is_object()) return fields.fail("stream_options: not an object");
+    if (!given->is_object()) return fields.failAt("stream_options", "not an object");
     Fields options(*given, "stream_options");
     out.includeUsage = options.flag("include_usage", false);
     for (const auto& [key, value] : given->items()) {
@@ -101,7 +101,8 @@ void readStream(Fields& fields, ApiRequest& out) {
         if (value != false)
             options.fail(key.substr(0, 60) + " is not supported", Code::Unsupported);
     }
-    if (!options.status().ok()) fields.fail(options.status().message());
+    const std::string& wrong = options.status().message();  // begins with the name
+    if (!wrong.empty()) fields.failAt("stream_options", wrong.substr(wrong.find(": ") + 2));
 }
 
 // A chat says logprobs: true, and how many likely ones apart; a completion says only the latter.
@@ -112,8 +113,8 @@ void readLogprobs(Fields& fields, ApiRequest& out) {
     if (out.chat && fields.flag("logprobs", false)) out.request.logprobs = 0;
     const int64_t top = fields.integer("top_logprobs", 0, kMaxLogprobs, 0);
     if (top == 0) return;
-    if (!out.chat) return fields.fail("top_logprobs: a completion says \"logprobs\": N");
-    if (!out.request.logprobs) fields.fail("top_logprobs: only with \"logprobs\": true");
+    if (!out.chat) return fields.failAt("top_logprobs", "a completion says \"logprobs\": N");
+    if (!out.request.logprobs) fields.failAt("top_logprobs", "only with \"logprobs\": true");
     out.request.logprobs = int(top);
 }
 
@@ -193,10 +194,10 @@ void readTemplateArgs(Fields& fields, Json& args) {
     if (fields.has("reasoning_effort")) set("reasoning_effort", fields.text("reasoning_effort"));
     const Plain* given = fields.find("chat_template_kwargs");
     if (!given) return;
-    if (!given->is_object()) return fields.fail("chat_template_kwargs: not an object");
+    if (!given->is_object()) return fields.failAt("chat_template_kwargs", "not an object");
     if (given->size() > kMostTemplateArgs) {
-        return fields.fail("chat_template_kwargs: more than " + std::to_string(kMostTemplateArgs) +
-                           " names");
+        return fields.failAt("chat_template_kwargs",
+                             "more than " + std::to_string(kMostTemplateArgs) + " names");
     }
     for (const auto& [name, value] : given->items()) set(name, value);
 }
@@ -232,7 +233,7 @@ Result<std::vector<int32_t>> completionPrompt(const Engine& engine, const Plain*
 
 Result<Plain> parseBody(std::string_view body) {
     constexpr const char* kHint = "Send one JSON object";
-    Result<Plain> parsed = parseJson(body, "body");
+    Result<Plain> parsed = parseStrictJson(body, "body");
     if (!parsed.ok()) return Status(Code::BadInput, parsed.status().message(), kHint);
     if (!parsed->is_object()) return Status(Code::BadInput, "body: no JSON object", kHint);
     return parsed;
@@ -244,14 +245,16 @@ std::string modelId(const Engine& engine) {
 }
 
 Result<ApiRequest> parseChatRequest(const Engine& engine, const nlohmann::json& body,
-                                    int defaultMaxTokens, ChatOptions chat) {
+                                    int defaultMaxTokens, ChatOptions chat, std::string& wrong) {
     Fields fields(body, "body");
     ApiRequest out;
     out.chat = true;
     readCommon(fields, engine, defaultMaxTokens, out);
     readTemplateArgs(fields, chat.templateArgs);
     const Plain* list = fields.array("messages");
+    wrong = fields.failedKey();
     COLIBRI_TRY(fields.status());
+    wrong = "messages";
     if (list->empty()) return Status(Code::BadInput, "body: \"messages\" is empty");
     Result<Json> messages = chatMessages(*list);
     if (!messages.ok()) return messages.status();
@@ -266,11 +269,13 @@ Result<ApiRequest> parseChatRequest(const Engine& engine, const nlohmann::json& 
 }
 
 Result<ApiRequest> parseCompletionRequest(const Engine& engine, const nlohmann::json& body,
-                                          int defaultMaxTokens) {
+                                          int defaultMaxTokens, std::string& wrong) {
     Fields fields(body, "body");
     ApiRequest out;
     readCommon(fields, engine, defaultMaxTokens, out);
+    wrong = fields.failedKey();
     COLIBRI_TRY(fields.status());
+    wrong = "prompt";
     Result<std::vector<int32_t>> prompt = completionPrompt(engine, fields.find("prompt"));
     if (!prompt.ok()) return prompt.status();
     out.request.prompt = std::move(*prompt);

@@ -33,11 +33,12 @@ struct ApiRequest {
 Result<nlohmann::json> parseBody(std::string_view text);
 
 // Errors: InvalidArgument, BadInput and Unsupported for what the client got wrong.
-// `chat`: what the request adds to and may replace by name.
+// `chat`: what the request adds to and may replace by name. `wrong` becomes the name of the
+// parameter that the error is about.
 Result<ApiRequest> parseChatRequest(const Engine& engine, const nlohmann::json& body,
-                                    int defaultMaxTokens, ChatOptions chat = {});
+                                    int defaultMaxTokens, ChatOptions chat, std::string& wrong);
 Result<ApiRequest> parseCompletionRequest(const Engine& engine, const nlohmann::json& body,
-                                          int defaultMaxTokens);
+                                          int defaultMaxTokens, std::string& wrong);
 
 std::string modelId(const Engine& engine);
 

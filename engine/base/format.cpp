@@ -47,12 +47,25 @@ std::string formatFixed(double v, int decimals) {
     return withCommas(std::string(text.data(), size_t(end - text.data())));
 }
 
+namespace {
+
+constexpr int kPlainBelow = 12;  // the power of ten from which a number is written as 1.5e12
+
+}  // namespace
+
 std::string formatSig(double v, int digits) {
     if (!std::isfinite(v)) return "n/a";
     if (v == 0) return "0";
     int magnitude = int(std::floor(std::log10(std::abs(v))));
     // 9.996 has the magnitude of 10.0 once it is rounded to three digits.
     if (std::abs(v) >= (10 - 5 * std::pow(10.0, -digits)) * std::pow(10.0, magnitude)) ++magnitude;
+    if (magnitude >= kPlainBelow || magnitude <= -kPlainBelow / 2) {
+        const double scale = std::pow(10.0, magnitude);
+        std::string lead = formatFixed(v / scale, digits - 1);
+        if (lead.find('.') != std::string::npos) lead.erase(lead.find_last_not_of('0') + 1);
+        if (lead.back() == '.') lead.pop_back();
+        return lead + "e" + std::to_string(magnitude);
+    }
     return formatFixed(v, std::clamp(digits - 1 - magnitude, 0, 12));
 }
 

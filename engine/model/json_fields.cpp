@@ -16,7 +16,14 @@ namespace {
 
 constexpr size_t kMaxDepth = 64;
 
-std::string shown(double value) { return formatSig(value, 6); }
+// "0.5", not "0.500000".
+std::string shown(double value) {
+    std::string text = formatSig(value, 6);
+    if (text.find('.') == std::string::npos || text.find('e') != std::string::npos) return text;
+    text.erase(text.find_last_not_of('0') + 1);
+    if (text.back() == '.') text.pop_back();
+    return text;
+}
 
 // Builds the value as the parser meets it, each child once. (The library's callback parser looks
 // through all earlier children of a list whenever one of them ends.)
@@ -129,20 +136,29 @@ bool takeNonFinite(std::string_view text, std::string& out,
     return found;
 }
 
-}  // namespace
-
-Result<nlohmann::json> parseJson(std::string_view text, const std::string& where) {
+Result<nlohmann::json> parse(std::string_view text, const std::string& where, bool nonFinite) {
     Builder builder;
     if (nlohmann::json::sax_parse(text.begin(), text.end(), &builder)) return builder.take();
     std::string finite;
     std::vector<std::optional<double>> values;
     if (builder.fault().empty() && takeNonFinite(text, finite, values)) {
+        if (!nonFinite) return Status(Code::BadInput, where + ": NaN and Infinity are not JSON");
         builder = Builder(values);
         if (nlohmann::json::sax_parse(finite, &builder)) return builder.take();
     }
     if (!builder.fault().empty()) return Status(Code::BadInput, where + ": " + builder.fault());
     return Status(Code::BadInput, where + ": not valid JSON",
                   "The file may be cut short or damaged");
+}
+
+}  // namespace
+
+Result<nlohmann::json> parseJson(std::string_view text, const std::string& where) {
+    return parse(text, where, true);
+}
+
+Result<nlohmann::json> parseStrictJson(std::string_view text, const std::string& where) {
+    return parse(text, where, false);
 }
 
 Fields::Fields(const nlohmann::json& object, std::string where)
@@ -154,17 +170,29 @@ void Fields::fail(const std::string& message, Code code) {
     if (m_status.ok()) m_status = Status(code, m_where + ": " + printable(message));
 }
 
+void Fields::failAt(const std::string& key, const std::string& what, Code code) {
+    if (m_status.ok()) m_failedKey = key;
+    fail(key + ": " + what, code);
+}
+
+void Fields::wrong(const char* key, const std::string& what) {
+    if (m_status.ok()) m_failedKey = key;
+    fail(std::string("\"") + key + "\" " + what);
+}
+
 const nlohmann::json* Fields::find(const char* key) const {
     if (!m_object.is_object()) return nullptr;
     auto it = m_object.find(key);
     return it == m_object.end() || it->is_null() ? nullptr : &*it;
 }
 
-bool Fields::has(const char* key) const { return find(key) != nullptr; }
+bool Fields::has(const char* key) const {
+    return find(key) != nullptr;
+}
 
 const nlohmann::json* Fields::required(const char* key, bool haveFallback) {
     const nlohmann::json* value = find(key);
-    if (!value && !haveFallback) fail(std::string("\"") + key + "\" is missing");
+    if (!value && !haveFallback) wrong(key, "is missing");
     return value;
 }
 
@@ -174,12 +202,12 @@ int64_t Fields::integer(const char* key, int64_t low, int64_t high,
     if (!value) return fallback.value_or(low);
     std::optional<int64_t> whole = wholeNumber(*value);
     if (!whole) {
-        fail(std::string("\"") + key + "\" is not a whole number");
+        wrong(key, "is not a whole number");
         return fallback.value_or(low);
     }
     if (*whole < low || *whole > high) {
-        fail(std::string("\"") + key + "\" is " + std::to_string(*whole) +
-             ", expected a value between " + std::to_string(low) + " and " + std::to_string(high));
+        wrong(key, "is " + std::to_string(*whole) + ", expected a value between " +
+                       std::to_string(low) + " and " + std::to_string(high));
         return fallback.value_or(low);
     }
     return *whole;
@@ -189,13 +217,13 @@ double Fields::number(const char* key, double low, double high, std::optional<do
     const nlohmann::json* value = required(key, fallback.has_value());
     if (!value) return fallback.value_or(low);
     if (!value->is_number()) {
-        fail(std::string("\"") + key + "\" is not a number");
+        wrong(key, "is not a number");
         return fallback.value_or(low);
     }
     double v = value->get<double>();
     if (!(v >= low && v <= high)) {
-        fail(std::string("\"") + key + "\" is " + shown(v) + ", expected a value between " +
-             shown(low) + " and " + shown(high));
+        wrong(key, "is " + shown(v) + ", expected a value between " + shown(low) + " and " +
+                       shown(high));
         return fallback.value_or(low);
     }
     return v;
@@ -205,7 +233,7 @@ bool Fields::flag(const char* key, std::optional<bool> fallback) {
     const nlohmann::json* value = required(key, fallback.has_value());
     if (!value) return fallback.value_or(false);
     if (!value->is_boolean()) {
-        fail(std::string("\"") + key + "\" is not true or false");
+        wrong(key, "is not true or false");
         return fallback.value_or(false);
     }
     return value->get<bool>();
@@ -215,7 +243,7 @@ std::string Fields::text(const char* key, std::optional<std::string> fallback) {
     const nlohmann::json* value = required(key, fallback.has_value());
     if (!value) return fallback.value_or("");
     if (!value->is_string()) {
-        fail(std::string("\"") + key + "\" is not a text");
+        wrong(key, "is not a text");
         return fallback.value_or("");
     }
     return value->get<std::string>();
@@ -224,7 +252,7 @@ std::string Fields::text(const char* key, std::optional<std::string> fallback) {
 const nlohmann::json* Fields::array(const char* key, bool optional) {
     const nlohmann::json* value = required(key, optional);
     if (value && !value->is_array()) {
-        fail(std::string("\"") + key + "\" is not a list");
+        wrong(key, "is not a list");
         return nullptr;
     }
     return value;

@@ -17,6 +17,8 @@ namespace colibri {
 // Python's library writes are numbers. Errors (BadInput): not JSON, nested deeper
 // than 64, a key given twice.
 Result<nlohmann::json> parseJson(std::string_view text, const std::string& where);
+// The same, but NaN, Infinity and -Infinity are not JSON here.
+Result<nlohmann::json> parseStrictJson(std::string_view text, const std::string& where);
 
 // The fields of one object. The first thing wrong is kept; reading goes on with fallbacks, so a
 // caller reads everything and asks status() once. A null counts as absent.
@@ -26,7 +28,7 @@ public:
     Fields(const nlohmann::json& object, std::string where);
 
     bool has(const char* key) const;
-    const nlohmann::json* find(const char* key) const;   // nullptr: absent or null
+    const nlohmann::json* find(const char* key) const;  // nullptr: absent or null
 
     // Without a fallback the key must be there.
     int64_t integer(const char* key, int64_t low, int64_t high,
@@ -38,14 +40,20 @@ public:
     const nlohmann::json* array(const char* key, bool optional = false);
 
     void fail(const std::string& message, Code code = Code::BadInput);
+    // The same with the message "key: what".
+    void failAt(const std::string& key, const std::string& what, Code code = Code::BadInput);
     const Status& status() const { return m_status; }
+    // The key whose value status() is about; empty: none, or not known.
+    const std::string& failedKey() const { return m_failedKey; }
 
 private:
+    void wrong(const char* key, const std::string& what);  // "key" what
     const nlohmann::json* required(const char* key, bool haveFallback);
 
     const nlohmann::json& m_object;
     std::string m_where;
     Status m_status;
+    std::string m_failedKey;
 };
 
 // A whole number, also when written as 1e6 or 7.0; nothing when it is not one.

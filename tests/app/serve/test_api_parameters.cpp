@@ -159,6 +159,40 @@ private slots:
         QVERIFY2(option.find("stream_options: x") != option.npos, option.c_str());
     }
 
+    void aValueOutOfItsRangeIsToldWithItsName() {
+        for (const char* patch :
+             {R"({"temperature":-1})", R"({"top_p":2})", R"({"top_k":-2})", R"({"min_p":"x"})",
+              R"({"max_tokens":0})", R"({"max_completion_tokens":-7})", R"({"seed":0.5})",
+              R"({"presence_penalty":1000})", R"({"logit_bias":{"7":101}})", R"({"stop":[1]})",
+              R"({"stream":1})", R"({"stream_options":{"x":1}})", R"({"ignore_eos":"yes"})"}) {
+            for (const char* path : {kChat, kCompletion}) {
+                const auto [status, reply] = post(path, bodyFor(path, patch));
+                QVERIFY2(status == 400, patch);
+                QCOMPARE(reply["error"]["param"], nameIn(patch));
+            }
+        }
+        QCOMPARE(post(kChat, {{"messages", Json::array()}}).second["error"]["param"], "messages");
+        QCOMPARE(post(kChat, {{"max_tokens", 1}}).second["error"]["param"], "messages");
+        QCOMPARE(post(kCompletion, {{"prompt", {-1, 2}}}).second["error"]["param"], "prompt");
+        QCOMPARE(
+            post(kChat, bodyFor(kChat, R"({"chat_template_kwargs":[]})")).second["error"]["param"],
+            "chat_template_kwargs");
+    }
+
+    void numbersThatJsonDoesNotHaveAreRefused() {
+        httplib::Client client = m_served->client();
+        for (const char* number : {"NaN", "Infinity", "-Infinity", "1e999"}) {
+            for (const char* key : {"temperature", "user", "chat_template_kwargs"}) {
+                Json patched = bodyFor(kChat, "{}");
+                patched[key] = key[0] == 'c' ? Json{{"a", {"?"}}} : Json("?");
+                const std::string body =
+                    QString::fromStdString(patched.dump()).replace("\"?\"", number).toStdString();
+                const auto reply = client.Post(kChat, body, "application/json");
+                QVERIFY2(reply->status == 400, body.c_str());
+            }
+        }
+    }
+
     void minusOneTokenIsNoLimit_data() {
         QTest::addColumn<QByteArray>("name");
         for (const char* name : {"max_tokens", "max_completion_tokens", "n_predict"}) {
@@ -216,7 +250,9 @@ private slots:
         for (const char* wrong :
              {R"({"logit_bias":{"x":1}})", R"({"logit_bias":{"7":101}})", R"({"logit_bias":[7]})",
               R"({"logit_bias":{"7":"a lot"}})", R"({"logit_bias":{"999999999":1}})",
-              R"({"logit_bias":{"99999999999999":1}})", R"({"logit_bias":{"-1":1}})"}) {
+              R"({"logit_bias":{"99999999999999":1}})", R"({"logit_bias":{"-1":1}})",
+              R"({"logit_bias":{"012":1,"12":1}})", R"({"logit_bias":{"-0":1}})",
+              R"({"logit_bias":{"":1}})", R"({"logit_bias":{"7 ":1}})"}) {
             const auto [code, told] = post(kChat, bodyFor(kChat, wrong));
             QVERIFY2(code == 400, wrong);
             const std::string message = told["error"]["message"];

@@ -28,6 +28,13 @@ private slots:
         QCOMPARE(formatSig(1234.0), "1,234");
         QCOMPARE(formatSig(0), "0");
     }
+    void numbersOfManyDigitsHaveAPowerOfTen() {
+        QCOMPARE(formatSig(1e30, 6), "1e30");
+        QCOMPARE(formatSig(-2.5e15), "-2.5e15");
+        QCOMPARE(formatSig(1e-6, 6), "1e-6");
+        QCOMPARE(formatSig(9.9999e-9), "1e-8");
+        QCOMPARE(formatSig(999e9), "999,000,000,000");
+    }
     void fixedNeverShowsMinusZero()
     {
         QCOMPARE(formatFixed(-0.04, 1), "0.0");

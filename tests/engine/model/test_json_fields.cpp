@@ -50,6 +50,37 @@ private slots:
                 std::string::npos);
     }
 
+    // A request's body is no config of Python's.
+    void strictTextHasNoNumbersOfPython() {
+        for (const char* text : {"[NaN]", "[Infinity]", "{\"a\": -Infinity}"}) {
+            const auto parsed = parseStrictJson(text, "f");
+            QCOMPARE(parsed.status().code(), Code::BadInput);
+            QVERIFY(parsed.status().message().find("NaN") != std::string::npos);
+        }
+        QVERIFY(parseStrictJson(R"({"a": "NaN", "b": [1, null]})", "f").ok());
+    }
+
+    void whatIsOutOfRangeIsToldWithItsKey() {
+        const json object = {{"theta", 0}, {"n", 9}, {"s", 1}};
+        Fields fields(object, "f");
+        (void)fields.number("theta", 1e-6, 1e30);
+        (void)fields.integer("n", 0, 5);
+        QCOMPARE(fields.status().message(),
+                 std::string("f: \"theta\" is 0, expected a value between 1e-6 and 1e30"));
+        QCOMPARE(fields.failedKey(), std::string("theta"));
+        Fields half(object, "f");
+        (void)half.number("n", 0.5, 1.25);
+        QCOMPARE(half.status().message(),
+                 std::string("f: \"n\" is 9, expected a value between 0.5 and 1.25"));
+        Fields text(object, "f");
+        (void)text.text("s");
+        QCOMPARE(text.failedKey(), std::string("s"));
+        Fields other(object, "f");
+        other.failAt("n", "too many");
+        QCOMPARE(other.status().message(), std::string("f: n: too many"));
+        QCOMPARE(other.failedKey(), std::string("n"));
+    }
+
     void damageIsTold() {
         for (const char* text :
              {"", "{", "[1,]", "{\"a\" 1}", "[1] 2", "nul", "\"\xff\"", "[1e999]"}) {
