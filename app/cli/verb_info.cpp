@@ -39,7 +39,7 @@ Result<Described> look(const std::string& path) {
     Result<SourceInfo> source = inspectSource(path);
     if (!source.ok()) return source.status();
     out.container = std::move(source->planned);
-    out.problems = {source->tokenizerProblem, source->templateProblem};
+    out.problems = {source->tokenizerProblem, source->templateProblem, source->tokens};
     out.notes = source->notes;
     out.source = std::move(*source);
     return out;
@@ -58,9 +58,18 @@ LoadShape shapeFor(const ContainerInfo& info, const KnobValues& values) {
     return shape;
 }
 
-Json tokenJson(int32_t id, const std::string& sources) {
+// "" where the tokenizer does not tell.
+std::string nameOfToken(const Described& model, int32_t id) {
+    const auto found = model.problems.tokens.find(id);
+    return found == model.problems.tokens.end() ? std::string() : found->second;
+}
+
+Json tokenJson(const Described& model, int32_t id, const std::string& sources) {
     if (id < 0) return nullptr;
-    return {{"id", id}, {"sources", sources.empty() ? Json(nullptr) : Json(sources)}};
+    const std::string name = nameOfToken(model, id);
+    return {{"id", id},
+            {"text", name.empty() ? Json(nullptr) : Json(name)},
+            {"sources", sources.empty() ? Json(nullptr) : Json(sources)}};
 }
 
 std::string sourceOf(const ModelConfig& c, size_t i) {
@@ -73,7 +82,7 @@ Json describe(const Described& model, const LoadShape& shape) {
     const MemoryEstimate e = estimateMemory(info, shape);
     Json ends = Json::array();
     for (size_t i = 0; i < c.eosIds.size(); ++i) {
-        ends.push_back(tokenJson(c.eosIds[i], sourceOf(c, i)));
+        ends.push_back(tokenJson(model, c.eosIds[i], sourceOf(c, i)));
     }
     const auto problem = [](const std::string& text) {
         return text.empty() ? Json(nullptr) : Json(text);
@@ -105,7 +114,7 @@ Json describe(const Described& model, const LoadShape& shape) {
             {"chat_template", info.hasTemplate},
             {"tokenizer_problem", problem(model.problems.tokenizer)},
             {"chat_template_problem", problem(model.problems.chatTemplate)},
-            {"bos_token", tokenJson(c.bosId, c.bosSource)},
+            {"bos_token", tokenJson(model, c.bosId, c.bosSource)},
             {"end_tokens", ends},
             {"notes", model.notes},
             {"memory",
@@ -163,8 +172,11 @@ void addSizes(Table& table, const Described& model) {
     table.add(model.source ? "Converted" : "On disk", disk);
 }
 
-std::string tokenText(int32_t id, const std::string& sources) {
-    return std::to_string(id) + (sources.empty() ? "" : " (" + sources + ")");
+// "<|im_end|> (2), from config.json"
+std::string tokenText(const Described& model, int32_t id, const std::string& sources) {
+    const std::string name = nameOfToken(model, id), number = std::to_string(id);
+    return (name.empty() ? number : name + " (" + number + ")") +
+           (sources.empty() ? "" : ", from " + sources);
 }
 
 void addTexts(Table& table, const Described& model) {
@@ -179,10 +191,10 @@ void addTexts(Table& table, const Described& model) {
         table.add("  tokenizer", model.problems.tokenizer);
     if (info.hasTemplate && !model.problems.chatTemplate.empty())
         table.add("  template", model.problems.chatTemplate);
-    table.add("BOS token", c.bosId < 0 ? "none" : tokenText(c.bosId, c.bosSource));
+    table.add("BOS token", c.bosId < 0 ? "none" : tokenText(model, c.bosId, c.bosSource));
     std::string ends;
     for (size_t i = 0; i < c.eosIds.size(); ++i) {
-        ends += (i ? ", " : "") + tokenText(c.eosIds[i], sourceOf(c, i));
+        ends += (i ? "; " : "") + tokenText(model, c.eosIds[i], sourceOf(c, i));
     }
     table.add("End tokens", ends.empty() ? "none: only the limit of tokens ends a reply" : ends);
 }

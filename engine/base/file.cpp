@@ -9,12 +9,13 @@
 #include <cstring>
 
 #include "engine/base/format.h"
+#include "engine/base/printable.h"
 
 namespace colibri {
 
 Status systemError(std::string_view what, const std::filesystem::path& path, int error) {
     const std::string message =
-        std::string(what) + " " + path.string() + ": " + std::strerror(error);
+        std::string(what) + " " + printable(path.string()) + ": " + std::strerror(error);
     switch (error) {
         case ENOSPC:
         case EDQUOT:
@@ -72,7 +73,8 @@ Result<File> File::open(const std::filesystem::path& path, Mode mode) {
     struct stat info;
     if (::fstat(file.m_fd, &info) != 0) return systemError("cannot examine", path, errno);
     if (!S_ISREG(info.st_mode) && mode != Mode::Create) {
-        return Status(Code::BadInput, path.string() + " is not a regular file", "Check the path");
+        return Status(Code::BadInput, printable(path.string()) + " is not a regular file",
+                      "Check the path");
     }
     return file;
 }

@@ -77,7 +77,7 @@ bool isSafetensors(std::string_view start) {
 }
 
 Status named(const fs::path& path, const Kind& kind) {
-    return Status(kind.code, path.string() + " " + kind.what, kind.remedy);
+    return Status(kind.code, printable(path.string()) + " " + kind.what, kind.remedy);
 }
 
 struct Start {
@@ -99,7 +99,8 @@ Result<Start> readStart(const fs::path& path) {
 
 Status checkContent(std::string_view start, int64_t fileBytes, Expected expected,
                     const fs::path& path) {
-    if (fileBytes == 0) return {Code::BadInput, path.string() + " is empty", kDownloadAgain};
+    if (fileBytes == 0)
+        return {Code::BadInput, printable(path.string()) + " is empty", kDownloadAgain};
     for (const Signature& signature : kSignatures) {
         if (!start.starts_with(signature.bytes)) continue;
         // Of weights in safetensors the first bytes are a length, which may look like anything.
@@ -115,7 +116,7 @@ Status checkContent(std::string_view start, int64_t fileBytes, Expected expected
     }
     if (fileBytes <= kShortText && isPlainText(start)) {
         return Status(Code::BadInput,
-                      path.string() + " is a text of " + formatCount(fileBytes) +
+                      printable(path.string()) + " is a text of " + formatCount(fileBytes) +
                           " bytes, not weights: \"" + printable(start.substr(0, 80)) + "\"",
                       kDownloadAgain);
     }
@@ -147,7 +148,7 @@ Status notACheckpoint(const fs::path& path) {
         COLIBRI_TRY(checkContent(path, Expected::Gguf));
         if (isPickle(path)) return pickleError(path);
     }
-    return Status(Code::BadInput, path.string() + ": not a checkpoint", kHint);
+    return Status(Code::BadInput, printable(path.string()) + ": not a checkpoint", kHint);
 }
 
 }  // namespace colibri

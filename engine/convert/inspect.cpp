@@ -5,6 +5,8 @@
 #include <cstring>
 
 #include "engine/base/file.h"
+#include "engine/base/printable.h"
+#include "engine/base/readable.h"
 #include "engine/convert/foreign.h"
 #include "engine/convert/gguf_source.h"
 #include "engine/convert/hf_source.h"
@@ -63,6 +65,13 @@ Result<OpenedSource> openSource(const fs::path& path, const std::string& chatTem
         return notASource(path);
     };
     Result<OpenedSource> source = opened();
+    if (source.status().code() == Code::BadInput) {
+        const Status unfinished = unfinishedDownload(located->path);
+        if (!unfinished.ok()) {
+            return Status(Code::BadInput, source.status().message() + ". " + unfinished.message(),
+                          unfinished.hint());
+        }
+    }
     if (source) {
         source->notes.insert(source->notes.begin(), located->notes.begin(), located->notes.end());
     }
@@ -71,13 +80,17 @@ Result<OpenedSource> openSource(const fs::path& path, const std::string& chatTem
 
 Status notASource(const fs::path& path) {
     std::error_code error;
+    COLIBRI_TRY(checkReadable(path));
     if (!fs::exists(path, error)) {
-        return Status(Code::BadInput, path.string() + ": no such file or folder");
+        return Status(Code::BadInput, printable(path.string()) + ": no such file or folder");
     }
     if (fs::exists(path / kModelFile, error)) {
-        return Status(Code::BadInput, path.string() + ": already a converted model");
+        return Status(Code::BadInput, printable(path.string()) + ": already a converted model");
     }
-    COLIBRI_TRY(locateSource(path).status());
+    const Result<Located> located = locateSource(path);
+    COLIBRI_TRY(located.status());
+    COLIBRI_TRY(checkReadable(located->path));
+    COLIBRI_TRY(unfinishedDownload(located->path));
     return notACheckpoint(path);
 }
 
@@ -93,12 +106,26 @@ std::vector<std::string> notesOf(const OpenedSource& source) {
     return notes;
 }
 
+namespace {
+
+std::map<int32_t, std::string> textsOfTokens(const Tokenizer& tokenizer,
+                                             const ModelConfig& config) {
+    std::map<int32_t, std::string> out;
+    if (config.bosId >= 0) out[config.bosId] = tokenizer.idToToken(config.bosId);
+    for (const int32_t id : config.eosIds) out[id] = tokenizer.idToToken(id);
+    return out;
+}
+
+}  // namespace
+
 TextProblems textProblems(const ContainerInfo& container) {
     TextProblems out;
     if (!container.hasTokenizer) {
         out.tokenizer = "no tokenizer";
     } else if (const auto tokenizer = Tokenizer::load(container.dir); !tokenizer) {
         out.tokenizer = tokenizer.status().message();
+    } else {
+        out.tokens = textsOfTokens(**tokenizer, container.config);
     }
     if (!container.hasTemplate) {
         out.chatTemplate = "no chat template";
@@ -153,6 +180,11 @@ Result<SourceInfo> inspectSource(const fs::path& path) {
     out.tokenizerProblem = source->tokenizerProblem.message();
     out.templateProblem = source->templateProblem.message();
     out.notes = notesOf(*source);
+    for (const auto& [name, content] : source->extraFiles) {
+        if (name != "tokenizer.json" || !source->tokenizerProblem.ok()) continue;
+        const auto tokenizer = Tokenizer::parse(content, name);
+        if (tokenizer) out.tokens = textsOfTokens(**tokenizer, out.config);
+    }
     out.planned = std::move(container);
     return out;
 }

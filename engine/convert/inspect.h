@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,12 +33,14 @@ struct SourceInfo {
     std::string tokenizerProblem, templateProblem;  // "": there and usable
     std::string fingerprint;
     std::vector<std::string> notes;      // what was chosen or left out, and what the model lacks
+    std::map<int32_t, std::string> tokens;  // as of TextProblems
     ContainerInfo planned;               // as plannedContainer gives it, in the source's types
 };
 
 // What keeps a container's tokenizer and chat template from being used; "" where nothing does.
 struct TextProblems {
     std::string tokenizer, chatTemplate;
+    std::map<int32_t, std::string> tokens;  // texts of the BOS and end tokens, where known
 };
 TextProblems textProblems(const ContainerInfo& container);
 

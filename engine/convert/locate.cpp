@@ -7,6 +7,7 @@
 
 #include "engine/base/file.h"
 #include "engine/base/printable.h"
+#include "engine/base/readable.h"
 
 namespace colibri {
 
@@ -66,9 +67,12 @@ Result<Located> snapshotOf(const fs::path& folder) {
         }
     }
     if (newest.empty()) {
-        return Status(Code::BadInput,
-                      folder.string() + ": a folder of the Hugging Face cache without a snapshot",
-                      "Download the model again");
+        COLIBRI_TRY(checkReadable(snapshots));
+        COLIBRI_TRY(unfinishedDownload(folder));
+        return Status(
+            Code::BadInput,
+            printable(folder.string()) + ": a folder of the Hugging Face cache without a snapshot",
+            "Download the model again");
     }
     Located out{newest, {}};
     if (count > 1) {
@@ -99,7 +103,7 @@ Result<fs::path> ggufIn(const fs::path& folder) {
     std::vector<fs::path> names;
     for (const auto& [name, path] : models) names.push_back(path);
     return Status(Code::BadInput,
-                  folder.string() + ": " + std::to_string(models.size()) +
+                  printable(folder.string()) + ": " + std::to_string(models.size()) +
                       " GGUF models are in this folder" + listed(names),
                   "Give the path of one of them");
 }
@@ -126,6 +130,36 @@ std::string hubName(const fs::path& path) {
     return name;
 }
 
+Status unfinishedDownload(const fs::path& path) {
+    std::error_code error;
+    const fs::path hub = hubFolder(path);
+    const fs::path local = fs::is_directory(path, error) ? path : path.parent_path();
+    std::vector<fs::path> files;
+    const auto look = [&](const fs::path& folder, bool links) {
+        for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end;
+             it.increment(error)) {
+            const fs::path& file = it->path();
+            const bool dangling = links && it->is_symlink(error) && !fs::exists(file, error);
+            if (dangling || file.extension() == ".incomplete") files.push_back(file);
+            error.clear();
+        }
+    };
+    if (!hub.empty()) {
+        look(hub / "blobs", false);
+        look(hub / kSnapshots, true);
+    } else {
+        look(local / ".cache" / "huggingface" / "download", false);
+    }
+    if (files.empty()) return {};
+    std::sort(files.begin(), files.end());
+    const std::string name = hubName(path);
+    return Status(Code::BadInput,
+                  printable((hub.empty() ? local : hub).string()) +
+                      ": the download is not finished; still to come" + listed(files),
+                  "Finish the download" +
+                      (name.empty() ? std::string() : ": hf download " + printable(name)));
+}
+
 Result<Located> locateSource(const fs::path& path) {
     std::error_code error;
     Located out{path, {}};
@@ -145,9 +179,11 @@ Result<Located> locateSource(const fs::path& path) {
     for (const fs::path& entry : entriesOf(out.path)) {
         if (entry.filename().string().starts_with(kModels)) models.push_back(entry);
     }
+    if (models.size() == 1) return locateSource(models.front());
     if (!models.empty()) {
         return Status(Code::BadInput,
-                      path.string() + ": a Hugging Face cache with several models" + listed(models),
+                      printable(path.string()) + ": a Hugging Face cache with several models" +
+                          listed(models),
                       "Give the path of one of them");
     }
     return out;

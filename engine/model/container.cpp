@@ -5,6 +5,8 @@
 #include <system_error>
 
 #include "engine/base/file.h"
+#include "engine/base/printable.h"
+#include "engine/base/readable.h"
 #include "engine/model/hasher.h"
 #include "engine/model/layout.h"
 #include "engine/model/model_json.h"
@@ -23,7 +25,9 @@ Status checkSize(const std::filesystem::path& file, int64_t expected) {
     std::error_code error;
     auto size = std::filesystem::file_size(file, error);
     if (error) {
-        return Status(Code::BadInput, file.string() + ": " + error.message(),
+        COLIBRI_TRY(checkReadable(file.parent_path()));
+        COLIBRI_TRY(checkReadable(file));
+        return Status(Code::BadInput, printable(file.string()) + ": " + error.message(),
                       "The container is incomplete; convert the model again");
     }
     if (int64_t(size) != expected) {
@@ -168,12 +172,15 @@ std::string ContainerInfo::expertTypeNames() const {
 Result<ContainerInfo> openContainer(const std::filesystem::path& dir) {
     std::error_code error;
     if (!std::filesystem::is_directory(dir, error)) {
-        return Status(Code::BadInput, dir.string() + ": no such folder",
+        COLIBRI_TRY(checkReadable(dir));
+        return Status(Code::BadInput, printable(dir.string()) + ": no such folder",
                       "A converted model is a folder with a model.json");
     }
     std::filesystem::path jsonPath = dir / kModelFile;
     if (!std::filesystem::exists(jsonPath, error)) {
-        return Status(Code::BadInput, dir.string() + ": no model.json in this folder",
+        COLIBRI_TRY(checkReadable(dir));
+        COLIBRI_TRY(checkReadable(jsonPath));
+        return Status(Code::BadInput, printable(dir.string()) + ": no model.json in this folder",
                       "A downloaded checkpoint must be converted first");
     }
     Result<std::string> text = readTextFile(jsonPath, kModelJsonLimit);
