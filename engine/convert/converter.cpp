@@ -25,6 +25,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
+constexpr int64_t kSmallFiles = 10;  // texts, tables, journal, folders
 constexpr int kRevision = 2;  // of what a conversion writes; another one starts over
 
 // What must be the same for an interrupted conversion to go on.
@@ -149,6 +150,19 @@ Status finish(const fs::path& partial, const fs::path& target, const OpenedSourc
     return putInPlace(partial, target, journal);
 }
 
+// Of what stands beside the weights.
+int64_t bytesBeside(const ConvertOptions& options, const OpenedSource& source, const Plan& plan) {
+    int64_t bytes = int64_t(writeModelJson(containerOf(source, plan)).size());
+    for (const auto& [name, content] : source.extraFiles) bytes += int64_t(content.size());
+    if (options.routerTable) {
+        const ModelConfig& c = plan.config;
+        return bytes + c.vocabSize * c.moeLayerCount() * c.topK * int64_t(sizeof(uint16_t));
+    }
+    std::error_code error;
+    const auto table = fs::file_size(source.routerTable, error);
+    return error ? bytes : bytes + int64_t(table);
+}
+
 // A full disk: what is missing, beside what the system said.
 Status withSpace(const Status& status, const fs::path& folder, int64_t missing,
                  const DiskHooks& hooks) {
@@ -194,9 +208,12 @@ Result<ContainerInfo> convertModel(const ConvertOptions& options, const Progress
     if (!journal) return journal.status();
     bool keep = false;
     // Runs a writer (PlanWriter, FlatWriter), then whatever stands beside the weights.
-    const auto runWith = [&](auto& writer, int64_t total, const auto& writeTexts) {
+    const auto runWith = [&](auto& writer, int64_t total, int64_t weightFiles,
+                             const auto& writeTexts) {
         const bool fresh = writer.bytesDone() == 0;
-        Status status = checkSpace(partial, total - writer.bytesDone(), hooks);
+        const int64_t beside = bytesBeside(options, *source, *plan);
+        Status status = checkSpace(partial, total - writer.bytesDone() + beside,
+                                   weightFiles + kSmallFiles, hooks);
         keep = !status.ok() && !fresh;  // the earlier work stays for when there is room
         if (!status.ok()) return status;
         status = writer.write();
@@ -213,14 +230,16 @@ Result<ContainerInfo> convertModel(const ConvertOptions& options, const Progress
         const Naming& naming = hfNaming();
         FlatWriter writer(*source, *plan, *dtype, naming, partial, *journal, hooks, progress,
                           cancel);
-        status = runWith(writer, writer.bytesTotal(),
+        const int64_t files = plan->config.moeLayerCount() * plan->config.numExperts * 3;
+        status = runWith(writer, writer.bytesTotal(), files,
                          [&] { return writeFlatTexts(partial, *source, *plan, *dtype, hooks); });
     } else {
         PlanWriter writer(*source, *plan, partial, *journal, hooks, progress, cancel);
-        status = runWith(writer, plan->denseBytes + plan->expertBytes, [&] {
-            return writeSmallFile(partial / kModelFile, writeModelJson(containerOf(*source, *plan)),
-                                  hooks);
-        });
+        status = runWith(
+            writer, plan->denseBytes + plan->expertBytes, int64_t(plan->layers.size()), [&] {
+                return writeSmallFile(partial / kModelFile,
+                                      writeModelJson(containerOf(*source, *plan)), hooks);
+            });
     }
     if (keep) return status;
     if (!status.ok()) {

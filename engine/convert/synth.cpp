@@ -22,6 +22,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
+constexpr int64_t kSynthFiles = 6;  // beside those of the experts
+
 constexpr int64_t kMatrixBytes = 4 << 20;  // packed at once
 
 constexpr SynthShape kShapes[] = {
@@ -292,13 +294,15 @@ Result<ContainerInfo> synthesiseModel(const SynthOptions& options, const Progres
     Result<Journal> journal = enterPartial(partial, info->fingerprint);
     if (!journal) return journal.status();
     const auto write = [&]() -> Status {
-        COLIBRI_TRY(checkSpace(partial, info->denseBytes + info->expertBytes, hooks));
+        const std::string tokenizer = synthTokenizerJson(info->config.vocabSize);
+        const int64_t texts = int64_t(tokenizer.size() + writeModelJson(*info).size());
+        COLIBRI_TRY(checkSpace(partial, info->denseBytes + info->expertBytes + texts,
+                               int64_t(info->expertLayers.size()) + kSynthFiles, hooks));
         std::error_code error;
         fs::create_directories(partial / "experts", error);
         if (error) return systemError("cannot create", partial / "experts", error.value());
         COLIBRI_TRY(SynthWriter(*info, options, partial, hooks, progress, cancel).write());
-        COLIBRI_TRY(writeSmallFile(partial / "tokenizer.json",
-                                   synthTokenizerJson(info->config.vocabSize), hooks));
+        COLIBRI_TRY(writeSmallFile(partial / "tokenizer.json", tokenizer, hooks));
         COLIBRI_TRY(writeSmallFile(partial / "chat_template.jinja", synthChatTemplate(), hooks));
         COLIBRI_TRY(writeSmallFile(partial / kModelFile, writeModelJson(*info), hooks));
         return putInPlace(partial, *target, *journal);

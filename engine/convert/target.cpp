@@ -7,6 +7,7 @@
 
 #include "engine/base/file.h"
 #include "engine/base/format.h"
+#include "engine/base/printable.h"
 #include "engine/model/layout.h"
 
 namespace colibri {
@@ -15,7 +16,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int64_t kSpareBytes = 16 << 20;  // tables, tokenizer, file system overhead
+// What files take beside their bytes: the rest of the last block of each, the folder, the journal.
+constexpr int64_t kFileBlockBytes = 4096;
 
 }  // namespace
 
@@ -86,11 +88,11 @@ Result<Journal> enterPartial(const fs::path& partial, const std::string& key) {
     return journal;
 }
 
-Status checkSpace(const fs::path& folder, int64_t needed, const DiskHooks& hooks) {
-    int64_t free = freeBytes(folder, hooks);
-    if (free < 0 || needed + kSpareBytes <= free) return {};
+Status checkSpace(const fs::path& folder, int64_t bytes, int64_t files, const DiskHooks& hooks) {
+    const int64_t needed = bytes + files * kFileBlockBytes, free = freeBytes(folder, hooks);
+    if (free < 0 || needed <= free) return {};
     return Status(Code::NoSpace,
-                  folder.string() + ": the model needs " + formatGiB(double(needed + kSpareBytes)) +
+                  printable(folder.string()) + ": the model needs " + formatGiB(double(needed)) +
                       ", free are " + formatGiB(double(free)),
                   "Free some space, choose another folder, or a smaller weight type");
 }

@@ -26,8 +26,9 @@ Result<Journal> enterPartial(const std::filesystem::path& partial, const std::st
 int64_t partialBytes(const std::filesystem::path& target);
 Status discardPartial(const std::filesystem::path& target);
 
-// NoSpace when `needed` bytes and some spare do not fit; both numbers are told.
-Status checkSpace(const std::filesystem::path& folder, int64_t needed, const DiskHooks& hooks);
+// NoSpace when `bytes` in so many files do not fit; both numbers are told.
+Status checkSpace(const std::filesystem::path& folder, int64_t bytes, int64_t files,
+                  const DiskHooks& hooks);
 
 Status writeSmallFile(const std::filesystem::path& path, const std::string& content,
                       const DiskHooks& hooks);

@@ -219,17 +219,33 @@ private slots:
         const fs::path target = fresh();
         int writes = 0;
         DiskHooks hooks;
-        hooks.freeBytes = [](const fs::path&) { return int64_t(1) << 20; };
+        hooks.freeBytes = [](const fs::path&) { return int64_t(1) << 16; };
         hooks.beforeWrite = [&](const fs::path&, int64_t) {
             ++writes;
             return 0;
         };
         Result<ContainerInfo> info = run(target, hooks);
         QCOMPARE(int(info.status().code()), int(Code::NoSpace));
-        QVERIFY(info.status().message().find("1.00 MiB") != std::string::npos);
+        QVERIFY(info.status().message().find("64.0 KiB") != std::string::npos);
         QVERIFY(info.status().message().find("still to be written") == std::string::npos);
         QCOMPARE(writes, 0);
         QVERIFY(!fs::exists(target) && !fs::exists(partialOf(target)));
+    }
+
+    // What is asked for is what the model takes, not much more.
+    void aSmallModelNeedsLittleSpace() {
+        const fs::path target = fresh();
+        QVERIFY(run(target, {}).ok());
+        int64_t taken = 0, files = 0;
+        for (const auto& entry : fs::recursive_directory_iterator(target)) {
+            if (entry.is_regular_file()) taken += int64_t(entry.file_size());
+            ++files;
+        }
+        DiskHooks hooks;
+        hooks.freeBytes = [&](const fs::path&) { return taken + (files + 10) * 4096; };
+        QVERIFY2(run(fresh(), hooks).ok(), "it fits");
+        hooks.freeBytes = [&](const fs::path&) { return taken; };
+        QCOMPARE(int(run(fresh(), hooks).status().code()), int(Code::NoSpace));
     }
 
     // The real system call fails, in a process of its own.
