@@ -23,6 +23,7 @@ namespace colibri::cli {
 
 namespace {
 constexpr size_t kInputLimit = 256 << 20;  // as readTextFile
+constexpr std::chrono::seconds kWorthALine{1};
 }
 
 int exitCodeOf(Code code) {
@@ -40,8 +41,20 @@ int exitCodeOf(Code code) {
     }
 }
 
-void message(std::string_view text) {
+void messageLines(std::string_view text) {
     std::fprintf(stderr, "%s\n", printableLines(text).c_str());
+}
+
+void message(std::string_view text) {
+    constexpr std::string_view kItem = "\n  ";
+    std::string shown;
+    for (size_t from = 0; from <= text.size();) {
+        const size_t to = std::min(text.find(kItem, from), text.size());
+        if (from > 0) shown += kItem;
+        shown += printable(text.substr(from, to - from));
+        from = to == text.size() ? to + 1 : to + kItem.size();
+    }
+    std::fprintf(stderr, "%s\n", shown.c_str());
 }
 
 void messageFigures(std::string_view figures) {
@@ -64,7 +77,7 @@ void messageFigures(std::string_view figures) {
         text += figure;
         column += figure.size();
     }
-    message(text);
+    messageLines(text);
 }
 
 namespace {
@@ -167,10 +180,17 @@ void ProgressLine::show(const Progress& p) {
         std::fprintf(stderr, "\r\x1b[K%s", line.c_str());
         std::fflush(stderr);
         m_open = true;
-    } else if (p.stage != m_stage) {
-        message(p.stage);
+        return;
     }
-    m_stage = p.stage;
+    const auto now = std::chrono::steady_clock::now();
+    if (p.stage != m_stage) {
+        m_stage = p.stage;
+        m_begun = now;
+        m_told = false;
+    } else if (!m_told && now - m_begun >= kWorthALine) {
+        message(p.stage);
+        m_told = true;
+    }
 }
 
 void ProgressLine::finish() {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -22,8 +23,11 @@ int exitCodeOf(Code code);
 
 // Prints "colibri: message. hint" and returns the exit code of the status.
 int fail(const Status& status);
-// One line on standard error. Control characters of names and paths in it are escaped.
+// One line on standard error, or a line with a list of indented items below it. Control characters
+// of names and paths in it, line feeds too, are escaped.
 void message(std::string_view text);
+// Text of several lines; none of it may come from outside.
+void messageLines(std::string_view text);
 // Figures with two spaces between them; on a terminal they begin a new line where they would not
 // fit in one.
 void messageFigures(std::string_view figures);
@@ -44,8 +48,8 @@ Json jsonNumber(double value);  // null when not finite
 CancelFlag& interrupted();
 void installSignals();
 
-// Progress of a long job on standard error: a line that is rewritten on a terminal, else one line
-// per stage.
+// Progress of a long job on standard error: a line that is rewritten on a terminal. In a log file
+// one line for each stage that takes longer than a second: what is quick is of no interest later.
 class ProgressLine {
 public:
     ~ProgressLine() { finish(); }
@@ -61,7 +65,8 @@ public:
 
 private:
     std::string m_stage;
-    bool m_open = false;
+    std::chrono::steady_clock::time_point m_begun;  // of the stage
+    bool m_open = false, m_told = false;
 };
 
 // A whole text file, or standard input for "-" and for pipes.

@@ -125,7 +125,7 @@ struct LineReader::Editor {
         }
         std::string list = "\n";
         for (const std::string& one : found) list += one + "  ";
-        message(list);
+        messageLines(list);
         return CC_REDISPLAY;
     }
 

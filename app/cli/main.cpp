@@ -43,6 +43,14 @@ void tellNearOption(const CLI::App& app, int argc, char** argv) {
     }
 }
 
+// What is wrong with the arguments. The parser quotes them as they are.
+int refuseArguments(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
+    colibri::cli::message(error.what());
+    colibri::cli::message("Run with --help for more information.");
+    tellNearOption(app, argc, argv);
+    return colibri::cli::kUsage;
+}
+
 int run(int argc, char** argv) {
     using namespace colibri;
     using namespace colibri::cli;
@@ -68,7 +76,7 @@ int run(int argc, char** argv) {
     addConfig(verbs);
     addDiagnose(verbs);
     if (argc == 1) {
-        message(app.help());
+        messageLines(app.help());
         return kUsage;
     }
     try {
@@ -80,15 +88,10 @@ int run(int argc, char** argv) {
             return fail({Code::InvalidArgument, "there is no verb \"" + std::string(argv[1]) + "\"",
                          didYouMean(argv[1], names) + "colibri --help lists them"});
         }
-        (void)app.exit(error, std::cout, std::cerr);
-        tellNearOption(app, argc, argv);
-        return kUsage;
+        return refuseArguments(app, error, argc, argv);
     } catch (const CLI::ParseError& error) {
-        std::ostringstream text;
-        if (app.exit(error, text, std::cerr) != 0) {
-            tellNearOption(app, argc, argv);
-            return kUsage;
-        }
+        std::ostringstream text, ignored;
+        if (app.exit(error, text, ignored) != 0) return refuseArguments(app, error, argc, argv);
         return out(text.str()) ? kOk : kFailed;  // --help, --version
     }
     if (const Status status = checkValues(app); !status.ok()) return fail(status);

@@ -140,7 +140,7 @@ private:
         const auto [name, rest] = cutWord(line);
         if (name == "/quit" || name == "/exit") return false;
         if (name == "/help") {
-            message(kHelp);
+            messageLines(kHelp);
         } else if (name == "/set") {
             set(rest);
         } else if (name == "/knobs") {

@@ -20,8 +20,11 @@ struct Run {
     }
 };
 
-inline Run colibri(const QStringList& arguments, const QByteArray& input = {}) {
+// `before`: called in the new process before the command begins.
+inline Run colibri(const QStringList& arguments, const QByteArray& input = {},
+                   const std::function<void()>& before = {}) {
     QProcess process;
+    process.setChildProcessModifier(before);
     process.start(COLIBRI_BINARY, arguments);
     process.write(input);
     process.closeWriteChannel();
