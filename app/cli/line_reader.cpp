@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/cli/line_reader.h"
 
-#include <poll.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <clocale>
 #include <cstdio>
+#include <cstdlib>
+#include <cwchar>
 #include <iostream>
 
 #include "app/cli/cli.h"
+#include "app/cli/terminal_keys.h"
 #include "engine/text/unicode.h"
 #ifdef COLIBRI_HAVE_LIBEDIT
 #include <histedit.h>
@@ -20,7 +22,19 @@ namespace colibri::cli {
 
 #ifdef COLIBRI_HAVE_LIBEDIT
 
-constexpr int kLookForSignalsMs = 100;
+namespace {
+
+// Terminals then mark what is pasted, so that it can be told from what is typed.
+void markPastes(bool on) {
+    const char* terminal = std::getenv("TERM");
+    if (!terminal || std::string_view(terminal) == "dumb") return;
+    std::fputs(on ? "\x1b[?2004h" : "\x1b[?2004l", stderr);
+    std::fflush(stderr);
+}
+
+constexpr std::wstring_view kPrompt = L"> ";
+
+}  // namespace
 
 struct LineReader::Editor {
     explicit Editor(Candidates given) : candidates(std::move(given)) {
@@ -38,13 +52,18 @@ struct LineReader::Editor {
         el_wset(edit, EL_EDITOR, L"emacs");
         el_wset(
             edit, EL_PROMPT, +[](EditLine*) {
-                static wchar_t prompt[] = L"> ";
-                return prompt;
+                static std::wstring prompt(kPrompt);
+                return prompt.data();
             });
         el_wset(edit, EL_GETCFN, &Editor::readCharacter);
         el_wset(edit, EL_ADDFN, L"complete", L"Completes a word", &Editor::complete);
         el_wset(edit, EL_BIND, L"^I", L"complete", nullptr);
         el_wset(edit, EL_BIND, L"^R", L"em-inc-search-prev", nullptr);
+        for (const KeySequence& key : kKeySequences) {
+            const std::string_view sequence = key.sequence, command = key.command;
+            el_wset(edit, EL_BIND, std::wstring(sequence.begin(), sequence.end()).c_str(),
+                    std::wstring(command.begin(), command.end()).c_str(), nullptr);
+        }
     }
 
     ~Editor() {
@@ -54,9 +73,12 @@ struct LineReader::Editor {
 
     Got read(std::string& line) {
         el_resize(edit);
+        keys.begin();
         stopped = false;
         int count = 0;
+        markPastes(true);
         const wchar_t* typed = el_wgets(edit, &count);
+        markPastes(false);
         if (stopped || interrupted().load()) {
             std::fputc('\n', stderr);
             el_reset(edit);
@@ -64,8 +86,10 @@ struct LineReader::Editor {
         }
         if (!typed || count <= 0) return Got::End;
         line.clear();
-        for (int i = 0; i < count && typed[i] != L'\n' && typed[i] != L'\r'; ++i)
-            text::appendUtf8(line, char32_t(typed[i]));
+        for (int i = 0; i < count && typed[i] != L'\n' && typed[i] != L'\r'; ++i) {
+            const bool lineFeed = typed[i] == kPastedLineFeed, tab = typed[i] == kPastedTab;
+            text::appendUtf8(line, lineFeed ? U'\n' : tab ? U'\t' : char32_t(typed[i]));
+        }
         if (!line.empty()) {
             HistEventW event;
             history_w(past, &event, H_ENTER, std::wstring(typed, size_t(count)).c_str());
@@ -76,25 +100,33 @@ struct LineReader::Editor {
     // libedit's own reading would try again after a signal; this one ends, so that Ctrl-C does.
     static int readCharacter(EditLine* edit, wchar_t* out) {
         Editor& self = of(edit);
-        std::string bytes;
-        for (;;) {
-            // Ctrl-C may come just before the wait, or to another thread: neither ends the wait.
-            pollfd input{STDIN_FILENO, POLLIN, 0};
-            while (!interrupted().load() && poll(&input, 1, kLookForSignalsMs) <= 0) {
-            }
-            self.stopped = interrupted().load();
-            if (self.stopped) return -1;
-            char c = 0;
-            const ssize_t got = ::read(STDIN_FILENO, &c, 1);
-            if (got < 0 && errno == EINTR) continue;
-            if (got <= 0) return got < 0 ? -1 : 0;
-            bytes += c;
-            const unsigned char lead = static_cast<unsigned char>(bytes[0]);
-            const size_t size = lead < 0xC0 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-            if (bytes.size() < size) continue;
-            *out = wchar_t(text::nextUtf8(text::toValidUtf8(bytes), 0).code);
-            return 1;
+        switch (self.keys.next(*out)) {
+            case TerminalKeys::Got::Key:
+                return 1;
+            case TerminalKeys::Got::End:
+                return 0;
+            case TerminalKeys::Got::Interrupted:
+                self.stopped = true;
+                return -1;
+            case TerminalKeys::Got::Failed:
+                break;
         }
+        return -1;
+    }
+
+    // The terminal has wrapped what it shows to its new width: draw the line anew from its start.
+    void resized() {
+        winsize size{};
+        if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return;
+        const LineInfoW* line = el_wline(edit);
+        int column = int(kPrompt.size());
+        for (const wchar_t* c = line->buffer; c < line->cursor; ++c)
+            column += std::max(0, wcwidth(*c));
+        if (const int above = column / size.ws_col) std::fprintf(stderr, "\x1b[%dA", above);
+        std::fputs("\r\x1b[J", stderr);
+        std::fflush(stderr);
+        el_resize(edit);
+        el_wset(edit, EL_REFRESH);
     }
 
     static Editor& of(EditLine* edit) {
@@ -132,6 +164,7 @@ struct LineReader::Editor {
     Candidates candidates;
     EditLine* edit = nullptr;
     HistoryW* past = nullptr;
+    TerminalKeys keys{[this] { resized(); }};
     bool stopped = false;  // a signal ended the reading
 };
 

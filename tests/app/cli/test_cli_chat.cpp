@@ -3,9 +3,10 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pty.h>
-#include <termios.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <QtTest>
@@ -71,6 +72,13 @@ public:
         if (!shows(wanted)) return false;
         m_seen.remove(0, m_seen.indexOf(wanted) + wanted.size());
         return shows("> ");
+    }
+    void resize(int columns) {
+        m_seen.clear();
+        winsize size{};
+        size.ws_row = 24;
+        size.ws_col = static_cast<unsigned short>(columns);
+        if (ioctl(m_terminal, TIOCSWINSZ, &size) != 0) qWarning("the size stays");
     }
     int exitCode() {
         int status = 0;
@@ -233,6 +241,51 @@ private slots:
         QVERIFY(terminal.answers("/quit ends the chat"));
         terminal.type("/xy2\r");
         QVERIFY(terminal.answers("Unknown command /xy2"));
+        terminal.type("/quit\r");
+        QCOMPARE(terminal.exitCode(), 0);
+    }
+
+    void keysThatNobodyKnowsAreNoText() {
+        Terminal terminal({"chat", m_model, "--max-tokens", "3"});
+        QVERIFY(terminal.shows("> "));
+        // Page Up, F5, F1 of two kinds, Shift-Tab, Ctrl-Shift-Up, a focus event, an answer of the
+        // terminal.
+        terminal.type(
+            "/x\x1b[5~\x1b[15~\x1bOP\x1b[[A\x1b[Z\x1b[1;6A\x1b[I\x1b]11;rgb:0/0/0\x07yz\r");
+        QVERIFY(terminal.answers("Unknown command /xyz."));
+        // Home, Delete, End, Ctrl-Left.
+        terminal.type("x/ab c\x1b[H\x1b[3~\x1b[F!\x1b[1;5D\x1b[3~d\r");
+        QVERIFY(terminal.answers("Unknown command /ab."));
+        terminal.type("/quit\r");
+        QCOMPARE(terminal.exitCode(), 0);
+    }
+
+    // Pasted lines are one message, which Return sends.
+    void aPasteOfSeveralLinesIsOneMessage() {
+        Terminal terminal({"chat", m_model, "--max-tokens", "1", "--json"});
+        QVERIFY(terminal.shows("\x1b[?2004h"));
+        terminal.type("\x1b[200~first\r\tsecond\rthird \x1b[31mred\x07\x1b[201~ end\r");
+        QVERIFY(terminal.shows("tok/s"));
+        QVERIFY(terminal.shows("> "));
+        terminal.type("/quit\r");
+        QVERIFY(terminal.shows("\"turns\""));
+        QCOMPARE(terminal.exitCode(), 0);
+        QVERIFY2(terminal.seen().contains("\"user\":\"first\\n\\tsecond\\nthird red end\""),
+                 terminal.seen().constData());
+        QVERIFY(terminal.seen().contains("\x1b[?2004l"));
+    }
+
+    void aLongLineIsDrawnAnewWhenTheTerminalIsResized() {
+        Terminal terminal({"chat", m_model}, 80);
+        QVERIFY(terminal.shows("> "));
+        terminal.type("/" + QByteArray(100, 'x') + "tail");
+        QVERIFY(terminal.shows("tail"));
+        terminal.resize(50);
+        // The whole line again, in rows of the new width.
+        QVERIFY(terminal.shows("> /" + QByteArray(47, 'x')));
+        QVERIFY(terminal.shows("tail"));
+        terminal.type("\r");
+        QVERIFY(terminal.answers("Unknown command /xxxx"));
         terminal.type("/quit\r");
         QCOMPARE(terminal.exitCode(), 0);
     }
