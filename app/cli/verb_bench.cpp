@@ -108,11 +108,6 @@ int report(const BenchArgs& args, const Bench& bench, const LoadedEngine& loaded
     const Calibration machine = engine.calibration();
     const auto rateJson = [](double rate) { return rate > 0 ? Json(rate) : Json(nullptr); };
     if (args.engine.json) {
-        Json knobs;
-        for (const KnobRow& row : knobTable()) {
-            const int64_t v = engine.knobState(row.id).effective;
-            knobs[row.name] = row.choices.empty() ? Json(v) : Json(knobValueText(row, v));
-        }
         return outJson({{"model", engine.config().name},
                         {"machine", machineFingerprint()},
                         {"isa", isaName(engine.isa())},
@@ -131,7 +126,7 @@ int report(const BenchArgs& args, const Bench& bench, const LoadedEngine& loaded
                           {"reason", machine.reason}}},
                         {"experts", expertsJson(bench.experts, loads)},
                         {"router", routerJson(engine)},
-                        {"knobs", std::move(knobs)},
+                        {"knobs", knobsJson(engine)},
                         {"peak_rss_bytes", processPeakRss()}});
     }
     const StoreStats& e = bench.experts;

@@ -6,6 +6,7 @@
 #include "app/serve/http_target.h"
 #include "engine/base/file.h"
 #include "engine/base/format.h"
+#include "engine/base/machine.h"
 #include "profiler/load/engine_target.h"
 
 namespace colibri::cli {
@@ -57,19 +58,50 @@ Result<std::vector<LoadPrompt>> promptsOf(const LoadArgs& args) {
     return parseLoadPrompts(*text, args.prompts);
 }
 
-// `loaded`: the engine, where the target is a model; it ends after the report is told.
+// What the target is: with the command line enough to repeat the test.
+Json settingsOf(const Engine& engine) {
+    const ContainerInfo& info = engine.info();
+    return {{"model", engine.config().name},
+            {"fingerprint", info.fingerprint},
+            {"dense_dtype", info.denseTypeNames()},
+            {"expert_dtype", info.expertTypeNames()},
+            {"context_length", engine.contextLength()},
+            {"machine", machineFingerprint()},
+            {"isa", isaName(engine.isa())},
+            {"knobs", knobsJson(engine)}};
+}
+
+// Of a server only what it tells; its own settings are not known here.
+Json settingsOf(const serve::HttpTarget& server) {
+    const std::optional<int64_t> context = server.contextLength();
+    return {{"model", server.model()},
+            {"context_length", context ? Json(*context) : Json(nullptr)}};
+}
+
+Json requestsAsked(const LoadArgs& args) {
+    return {{"prompts", args.prompts.empty() ? Json(nullptr) : Json(args.prompts)},
+            {"max_tokens", args.maxTokens},
+            {"ignore_eos", args.ignoreEos},
+            {"requests", args.load.requests > 0 ? Json(args.load.requests) : Json(nullptr)},
+            {"duration_s", args.load.durationS > 0 ? Json(args.load.durationS) : Json(nullptr)}};
+}
+
+// `loaded`: the engine, where the target is a model; it ends after the report is told. `settings`
+// becomes what is known of the target.
 Result<LoadReport> runOn(const LoadArgs& args, const std::vector<LoadPrompt>& prompts,
-                         LoadedEngine& loaded) {
+                         LoadedEngine& loaded, Json& settings) {
     std::unique_ptr<LoadTarget> target;
     if (args.engine.model.find("://") != std::string::npos) {
         Result<std::unique_ptr<serve::HttpTarget>> http = serve::HttpTarget::connect(
-            args.engine.model, {args.apiKey, args.maxTokens, args.ignoreEos});
+            args.engine.model, {args.apiKey, args.maxTokens, args.ignoreEos}, &interrupted());
         if (!http.ok()) return http.status();
+        settings = settingsOf(**http);
         target = std::move(*http);
     } else {
         Result<LoadedEngine> engine = loadEngine(args.engine);
         if (!engine.ok()) return engine.status();
         loaded = std::move(*engine);
+        settings = settingsOf(*loaded.engine);
         Request model;
         model.maxTokens = args.maxTokens;
         model.ignoreEos = args.ignoreEos;
@@ -90,14 +122,17 @@ int run(LoadArgs args) {
     Result<std::vector<LoadPrompt>> prompts = promptsOf(args);
     if (!prompts.ok()) return fail(prompts.status());
     LoadedEngine loaded;
-    Result<LoadReport> report = runOn(args, *prompts, loaded);
+    Json settings;
+    Result<LoadReport> report = runOn(args, *prompts, loaded, settings);
     if (!report.ok()) return fail(report.status());
     tell(*report);
     // What could not be written is said last: the figures are told all the same.
     const Status written =
         args.csv.empty() ? Status() : writeFileAtomically(args.csv, loadCsv(*report));
     if (args.engine.json) {
-        Json json = {{"target", args.engine.model}};
+        Json json = {{"target", args.engine.model}, {"version", COLIBRI_VERSION}};
+        json.update(settings);
+        json["asked"] = requestsAsked(args);
         if (args.load.rate > 0) {
             json["rate"] = args.load.rate;
             json["seed"] = args.load.seed;
@@ -143,7 +178,9 @@ void addLoad(Verbs& verbs) {
     verb->add_flag("--ignore-eos", args->ignoreEos, "Replies go on to the last token");
     verb->add_option("--csv", args->csv, "One line per request")->type_name("FILE");
     verb->add_option("--api-key", args->apiKey, "Of the server (or the variable COLIBRI_API_KEY)");
-    verb->footer("Latencies count from the moment a request was meant to arrive.");
+    verb->footer(
+        "Latencies count from the moment a request was meant to arrive. --json also tells the "
+        "version, what was asked, and of a model its types, context, knobs and machine.");
 }
 
 }  // namespace colibri::cli

@@ -3,7 +3,11 @@
 
 #include <httplib.h>
 
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "app/serve/chat_stream.h"
 #include "engine/text/unicode.h"
@@ -17,12 +21,34 @@ using Json = nlohmann::ordered_json;
 constexpr size_t kToldBytes = 4000;  // of an error's body
 constexpr size_t kReasonBytes = 200;
 constexpr time_t kConnectS = 10, kReadS = 600;
+constexpr std::chrono::milliseconds kLookForCancel{50};  // how often for a cancellation
 
 void setUp(httplib::Client& client, const std::string& apiKey) {
     client.set_connection_timeout(kConnectS);
     client.set_read_timeout(kReadS);
     if (!apiKey.empty()) client.set_bearer_token_auth(apiKey.c_str());
 }
+
+// Ends what a client has open when `cancel` is set: a server that is silent would be waited for.
+class Ender {
+public:
+    Ender(httplib::Client& client, const CancelFlag* cancel) {
+        if (!cancel) return;
+        m_thread = std::jthread([&client, cancel](const std::stop_token& done) {
+            std::mutex mutex;
+            std::condition_variable_any wake;
+            std::unique_lock lock(mutex);
+            // Again and again: the first time there may be no connection yet.
+            while (!done.stop_requested()) {
+                if (cancel->load()) client.stop();
+                wake.wait_for(lock, done, kLookForCancel, [] { return false; });
+            }
+        });
+    }
+
+private:
+    std::jthread m_thread;
+};
 
 std::string errorOf(httplib::Error error) {
     switch (error) {
@@ -51,8 +77,8 @@ std::string refusal(int status, const std::string& body) {
 
 }  // namespace
 
-Result<std::unique_ptr<HttpTarget>> HttpTarget::connect(std::string url,
-                                                        HttpTargetOptions options) {
+Result<std::unique_ptr<HttpTarget>> HttpTarget::connect(std::string url, HttpTargetOptions options,
+                                                        const CancelFlag* cancel) {
     while (url.ends_with('/')) url.pop_back();
     if (url.ends_with("/v1")) url.resize(url.size() - 3);
     constexpr std::string_view kScheme = "http://";
@@ -63,10 +89,14 @@ Result<std::unique_ptr<HttpTarget>> HttpTarget::connect(std::string url,
     }
     httplib::Client client(url);
     setUp(client, options.apiKey);
-    const httplib::Result models = client.Get("/v1/models");
+    const httplib::Result models = [&] {
+        const Ender ender(client, cancel);
+        return client.Get("/v1/models");
+    }();
+    if (cancel && cancel->load()) return Status(Code::Cancelled, url + ": stopped");
     if (!models) return Status(Code::IoError, url + ": " + errorOf(models.error()));
     if (models->status != 200) {
-        return Status(Code::IoError, url + "/v1/models: HTTP " + std::to_string(models->status),
+        return Status(Code::IoError, url + "/v1/models: " + refusal(models->status, models->body),
                       models->status == 401 ? "Give the API key" : "");
     }
     const Json json = Json::parse(models->body, nullptr, false);
@@ -77,6 +107,11 @@ Result<std::unique_ptr<HttpTarget>> HttpTarget::connect(std::string url,
     auto target = std::make_unique<HttpTarget>();
     target->m_address = url;
     target->m_model = json["data"][0]["id"];
+    for (const char* key : {"context_length", "max_model_len"}) {  // of this server, of vLLM
+        const auto found = json["data"][0].find(key);
+        if (found != json["data"][0].end() && found->is_number_integer())
+            target->m_contextLength = found->get<int64_t>();
+    }
     target->m_options = std::move(options);
     return target;
 }
@@ -112,7 +147,10 @@ LoadReply HttpTarget::ask(const LoadPrompt& prompt, const CancelFlag& cancel) {
         }
         return !cancel.load();
     };
-    const httplib::Result result = client.send(request);
+    const httplib::Result result = [&] {
+        const Ender ender(client, &cancel);
+        return client.send(request);
+    }();
     if (cancel.load()) {
         reply.error = "cancelled";
     } else if (!result) {

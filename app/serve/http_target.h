@@ -2,6 +2,8 @@
 // A load on a server that speaks the OpenAI API: streamed chats, one connection each.
 #pragma once
 
+#include <optional>
+
 #include "profiler/load/load_run.h"
 
 namespace colibri::serve {
@@ -15,13 +17,19 @@ struct HttpTargetOptions {
 class HttpTarget final : public LoadTarget {
 public:
     // "http://HOST:PORT", with or without "/v1". Errors: InvalidArgument (not such an address),
-    // IoError (nobody answers), BadInput (no list of models).
-    static Result<std::unique_ptr<HttpTarget>> connect(std::string url, HttpTargetOptions options);
+    // IoError (nobody answers), BadInput (no list of models), Cancelled.
+    static Result<std::unique_ptr<HttpTarget>> connect(std::string url, HttpTargetOptions options,
+                                                       const CancelFlag* cancel = nullptr);
+
+    const std::string& model() const { return m_model; }
+    // Of the model, as the server tells it; nothing: it does not.
+    std::optional<int64_t> contextLength() const { return m_contextLength; }
 
     LoadReply ask(const LoadPrompt& prompt, const CancelFlag& cancel) override;
 
 private:
     std::string m_address, m_model;
+    std::optional<int64_t> m_contextLength;
     HttpTargetOptions m_options;
 };
 

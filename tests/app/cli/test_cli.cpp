@@ -485,6 +485,13 @@ private slots:
                                "ttft_ms", "itl_ms", "e2e_ms"}));
         QCOMPARE(json["requests"]["completed"].toInt(), 9);
         QCOMPARE(json["tokens"]["generated"].toInt(), 45);
+        // Enough to repeat the test.
+        QVERIFY(hasKeys(json, {"target", "version", "model", "fingerprint", "dense_dtype",
+                               "expert_dtype", "context_length", "machine", "isa", "knobs"}));
+        QVERIFY(hasKeys(json["knobs"].toObject(), {"expert_cache_size", "max_batch", "kv_dtype"}));
+        QCOMPARE(json["knobs"]["context_length"], json["context_length"]);
+        QCOMPARE(json["asked"]["max_tokens"].toInt(), 5);
+        QCOMPARE(json["asked"]["ignore_eos"].toBool(), true);
         QFile file(csv);
         QVERIFY(file.open(QIODevice::ReadOnly));
         QCOMPARE(file.readAll().count('\n'), 10);
@@ -507,6 +514,7 @@ private slots:
             {"load", url, "--rate", "50", "--requests", "6", "--max-tokens", "4", "--json"});
         QCOMPARE(load.code, 0);
         QCOMPARE(load.json()["requests"].toObject()["completed"].toInt(), 6);
+        QVERIFY(hasKeys(load.json(), {"version", "model", "context_length", "asked"}));
         ::kill(pid_t(server.processId()), SIGTERM);
         QVERIFY(server.waitForFinished(60000));
         QCOMPARE(server.exitStatus(), QProcess::NormalExit);

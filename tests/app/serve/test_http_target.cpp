@@ -112,6 +112,48 @@ private slots:
         QCOMPARE(code("http://127.0.0.1:1"), Code::IoError);
     }
 
+    // Only the cancellation ends the wait for a server that never says a word.
+    void aSilentServerIsNotWaitedForAfterACancellation() {
+        std::atomic<bool> listOfModels{true}, ended{false};
+        std::atomic<int> waiting{0};
+        httplib::Server silent;
+        const auto wait = [&] {
+            ++waiting;
+            while (!ended) QThread::msleep(1);
+        };
+        silent.Get("/v1/models", [&](const httplib::Request&, httplib::Response& res) {
+            if (!listOfModels) wait();
+            res.set_content(R"({"data": [{"id": "m", "max_model_len": 32}]})", "application/json");
+        });
+        silent.Post("/v1/chat/completions",
+                    [&](const httplib::Request&, httplib::Response&) { wait(); });
+        const int port = silent.bind_to_any_port("127.0.0.1");
+        std::thread listener([&] { silent.listen_after_bind(); });
+        const std::string url = "http://127.0.0.1:" + std::to_string(port);
+
+        const auto target = serve::HttpTarget::connect(url, {});
+        listOfModels = false;
+        CancelFlag cancel(false);
+        Code code = Code::Ok;
+        LoadReply reply;
+        std::thread connecting(
+            [&] { code = serve::HttpTarget::connect(url, {}, &cancel).status().code(); });
+        std::thread asking([&] {
+            if (target.ok()) reply = (*target)->ask(shippedLoadPrompts()[0], cancel);
+        });
+        while (waiting < 2) QThread::msleep(1);
+        cancel.store(true);
+        connecting.join();
+        asking.join();
+        ended = true;
+        silent.stop();
+        listener.join();
+        QVERIFY(target.ok());
+        QCOMPARE((*target)->contextLength(), std::optional<int64_t>(32));
+        QCOMPARE(code, Code::Cancelled);
+        QCOMPARE(reply.error, std::string("cancelled"));
+    }
+
     void figuresOfAWrongTypeAreLeftOut() {
         std::string events;
         for (const char* event :
