@@ -24,13 +24,18 @@ class TestCliSources : public QObject {
         file.write(content);
     }
     // Files may grow to so many KiB only.
-    static Run limited(int kibibytes, const QStringList& arguments) {
+    static QStringList limitedCommand(int kibibytes, const QStringList& arguments) {
         QStringList quoted;
         for (const QString& argument : arguments) quoted << "'" + argument + "'";
+        return {"-c", QString("ulimit -f %1; exec '%2' %3")
+                          .arg(kibibytes)
+                          .arg(COLIBRI_BINARY, quoted.join(' '))};
+    }
+    static Run limited(int kibibytes, const QStringList& arguments, const QByteArray& input = {}) {
         QProcess process;
-        process.start("bash", {"-c", QString("ulimit -f %1; exec '%2' %3")
-                                         .arg(kibibytes)
-                                         .arg(COLIBRI_BINARY, quoted.join(' '))});
+        process.start("bash", limitedCommand(kibibytes, arguments));
+        process.write(input);
+        process.closeWriteChannel();
         process.waitForFinished(120000);
         return {process.exitCode(), process.readAllStandardOutput(),
                 process.readAllStandardError()};
@@ -67,9 +72,11 @@ private slots:
         const Run text = colibri({"info", m_source});
         QCOMPARE(text.code, 0);
         for (const char* part :
-             {"Memory to load", "Free memory", "colibri convert", "End tokens"}) {
+             {"Memory to load", "Free memory", "colibri convert", "End tokens", "<|im_end|> ("}) {
             QVERIFY2(text.out.contains(part), text.out);
         }
+        QVERIFY(colibri({"info", m_model}).out.contains("<|im_end|> ("));
+        QVERIFY(!model["end_tokens"].toArray()[0].toObject()["text"].toString().isEmpty());
         const Run sized = colibri({"info", m_source, "--json", "--expert-cache-size", "1"});
         QVERIFY(number(sized.json(), "memory", "total") < number(checkpoint, "memory", "total"));
         QCOMPARE(colibri({"info", m_source, "--verify"}).code, 4);
@@ -100,8 +107,7 @@ private slots:
                  info.out);
         const Run run = colibri({"convert", source, "-o", source + ".out"});
         QCOMPARE(run.code, 0);
-        const qsizetype told = run.err.indexOf("no chat template");
-        QVERIFY2(told >= 0 && told < run.err.indexOf("Dense weights"), run.err);
+        QVERIFY2(run.err.contains("no chat template"), run.err);
         // A broken one stops the conversion, and info says so.
         const QString broken = copyOfSource("broken-texts");
         write(broken + "/tokenizer.json", "{\"model\": {");
@@ -162,6 +168,58 @@ private slots:
         QCOMPARE(run.code, 1);
         QVERIFY2(run.err.contains("session was not kept"), run.err);
         QVERIFY2(run.json().contains(key), run.out);
+    }
+
+    void aFullDiskDoesNotTakeAReplyOfAChat() {
+        const QStringList chat{"chat", m_model, "--max-tokens", "40", "--ignore-eos", "--json"};
+        const QByteArray lines = "hello\nand again\nand again\n";
+        const Run whole = colibri(chat, lines);
+        const Run run = limited(
+            60, chat + QStringList{"--session", m_dir.filePath("chat.colibri-session")}, lines);
+        QCOMPARE(run.code, 1);
+        QVERIFY2(run.err.contains("the results are complete, but the session was not kept"),
+                 run.err);
+        const QJsonArray turns = run.json()["turns"].toArray(),
+                         all = whole.json()["turns"].toArray();
+        QCOMPARE(turns.size(), 3);
+        for (int i = 0; i < 3; ++i) {
+            QCOMPARE(turns[i].toObject()["text"], all[i].toObject()["text"]);
+            QVERIFY(turns[i].toObject()["stats"].toObject()["generated_tokens"].toInt() > 0);
+        }
+    }
+
+    void aFullDiskDoesNotTakeARequestOfAServer() {
+        QProcess server;
+        server.setReadChannel(QProcess::StandardError);
+        server.start("bash", limitedCommand(60, {"serve", m_model, "--port", "0", "--json",
+                                                 "--session", m_dir.filePath("serve.session")}));
+        QByteArray said;
+        while (!said.contains(" at http://")) {
+            QVERIFY(server.waitForReadyRead(60000));
+            said += server.readAllStandardError();
+        }
+        const QString url = QRegularExpression("http://[^,]+").match(said).captured();
+        const Run load = colibri({"load", url, "--requests", "12", "--users", "2", "--max-tokens",
+                                  "40", "--ignore-eos", "--json"});
+        QVERIFY2(load.code == 0, load.err);
+        QCOMPARE(number(load.json(), "requests", "completed"), 12.0);
+        QCOMPARE(number(load.json(), "tokens", "generated"), 480.0);
+        server.terminate();
+        QVERIFY(server.waitForFinished(60000));
+        QCOMPARE(server.exitCode(), 1);
+        said += server.readAllStandardError();
+        QVERIFY2(said.contains("the session was not kept"), said);
+        const QByteArray out = server.readAllStandardOutput();
+        QCOMPARE(QJsonDocument::fromJson(out).object()["completed"].toInt(), 12);
+    }
+
+    // What is over in a moment is of no interest in a log file.
+    void aLogHasNoLineForEachStage() {
+        const Run run = colibri({"convert", m_source, "-o", m_dir.filePath("quiet")});
+        QVERIFY2(run.code == 0, run.err);
+        QVERIFY2(run.err.count('\n') == 1 && run.err.contains("quiet: "), run.err);
+        const Run generated = colibri({"generate", m_model, "--tokens", "1", "--max-tokens", "1"});
+        QVERIFY2(!generated.err.contains("Model description"), generated.err);
     }
 
     void anExportThatFailsDoesNotTakeTheFigures() {
