@@ -171,6 +171,12 @@ int endRecording(LoadedEngine& loaded, int code) {
                  recorded.hint()});
 }
 
+void LostRecording::tell(LoadedEngine& loaded) {
+    const std::string error = loaded.recorder->snapshot()->sessionError;
+    if (error.empty() || std::exchange(m_told, true)) return;
+    message("The session is no longer recorded: " + error);
+}
+
 Status missingText(const Engine& engine, const std::string& what, const std::string& hint) {
     const std::string& reason = engine.textReason();
     return {Code::Unsupported,

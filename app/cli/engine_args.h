@@ -58,6 +58,16 @@ int refuse(LoadedEngine& loaded, const EngineArgs& args, const Status& status);
 // whole and gives the exit code of that.
 int endRecording(LoadedEngine& loaded, int code);
 
+// Tells once, as soon as it is known, that the session file is no longer written: who goes on may
+// want to begin anew.
+class LostRecording {
+public:
+    void tell(LoadedEngine& loaded);
+
+private:
+    bool m_told = false;
+};
+
 // What `chat` and text prompts need and the model lacks: "tokenizer", "chat template".
 Status missingText(const Engine& engine, const std::string& what, const std::string& hint);
 

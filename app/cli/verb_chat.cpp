@@ -263,7 +263,8 @@ private:
             return kOk;
         }
         if (!show("\n")) return kFailed;
-        (void)m_loaded.recorder->flush();  // told at the end
+        (void)m_loaded.recorder->flush();
+        m_lost.tell(m_loaded);
         const double to = m_loaded.recorder->sessionTime(monotonicNs());
         m_turns.push_back(
             {{"user", line},
@@ -294,6 +295,7 @@ private:
     Json m_messages;
     Json m_turns = Json::array();  // for --json
     bool m_failed = false;         // a turn
+    LostRecording m_lost;
     double m_toldTo = 0;           // effects of changes up to here are told; seconds
 };
 

@@ -92,6 +92,10 @@ Result<LoadReport> runOn(const LoadArgs& args, const std::vector<LoadPrompt>& pr
                          LoadedEngine& loaded, Json& settings) {
     std::unique_ptr<LoadTarget> target;
     if (args.engine.model.find("://") != std::string::npos) {
+        if (!args.engine.session.empty()) {
+            return Status(Code::InvalidArgument, "--session records a model, not a server",
+                          "Record where the server runs: colibri serve DIR --session FILE");
+        }
         Result<std::unique_ptr<serve::HttpTarget>> http = serve::HttpTarget::connect(
             args.engine.model, {args.apiKey, args.maxTokens, args.ignoreEos}, &interrupted());
         if (!http.ok()) return http.status();

@@ -60,8 +60,10 @@ int run(ServeArgs args) {
     server.serve(*loaded.engine);
     message("Serving " + serve::modelId(*loaded.engine) + " at " + server.url() +
             "/v1, Ctrl-C ends");
+    LostRecording lost;
     while (!interrupted().load() && server.running()) {
         std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        lost.tell(loaded);
     }
     const bool asked = interrupted().load();
     server.stop();

@@ -497,6 +497,10 @@ private slots:
         QCOMPARE(file.readAll().count('\n'), 10);
         QCOMPARE(colibri({"load", "http://127.0.0.1:1"}).code, 1);
         QCOMPARE(colibri({"load", "ftp://x"}).code, 2);
+        // What could not be recorded is not passed over in silence.
+        const Run session = colibri({"load", "http://127.0.0.1:1", "--session", csv + ".session"});
+        QCOMPARE(session.code, 2);
+        QVERIFY2(session.err.contains("--session"), session.err);
     }
 
     void serveAnswersAndEnds() {

@@ -179,6 +179,7 @@ private slots:
         QCOMPARE(run.code, 1);
         QVERIFY2(run.err.contains("the results are complete, but the session was not kept"),
                  run.err);
+        QCOMPARE(run.err.count("The session is no longer recorded: "), 1);  // while it goes on
         const QJsonArray turns = run.json()["turns"].toArray(),
                          all = whole.json()["turns"].toArray();
         QCOMPARE(turns.size(), 3);
@@ -204,11 +205,16 @@ private slots:
         QVERIFY2(load.code == 0, load.err);
         QCOMPARE(number(load.json(), "requests", "completed"), 12.0);
         QCOMPARE(number(load.json(), "tokens", "generated"), 480.0);
+        while (!said.contains("The session is no longer recorded: ")) {
+            QVERIFY2(server.waitForReadyRead(60000), said);
+            said += server.readAllStandardError();
+        }
         server.terminate();
         QVERIFY(server.waitForFinished(60000));
         QCOMPARE(server.exitCode(), 1);
         said += server.readAllStandardError();
         QVERIFY2(said.contains("the session was not kept"), said);
+        QCOMPARE(said.count("The session is no longer recorded: "), 1);
         const QByteArray out = server.readAllStandardOutput();
         QCOMPARE(QJsonDocument::fromJson(out).object()["completed"].toInt(), 12);
     }

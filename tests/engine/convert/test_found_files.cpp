@@ -97,6 +97,9 @@ private slots:
         const Result<SourceInfo> info = inspectSource(folder);
         QVERIFY2(info.ok(), info.status().text().c_str());
         QVERIFY(hasNote(*info, kCommit));
+        // So is a cache with this one model; of several one must be named.
+        QVERIFY(inspectSource(folder.parent_path()).ok());
+        fs::create_directories(folder.parent_path() / "models--other--moe");
         QVERIFY(has(faultOf(folder.parent_path(), Code::BadInput), "models--some-org--tiny-moe"));
         fs::remove_all(folder / "snapshots");
         fs::create_directories(folder / "snapshots");
