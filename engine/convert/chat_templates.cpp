@@ -82,6 +82,16 @@ std::string namesOf(const std::vector<NamedTemplate>& all, size_t without) {
 
 }  // namespace
 
+bool isTemplateFileName(const std::string& name) {
+    constexpr size_t kLongest = 100;
+    const auto fits = [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+               c == '-' || c == '_' || c == '.';
+    };
+    return !name.empty() && name.size() <= kLongest && name.front() != '.' &&
+           std::all_of(name.begin(), name.end(), fits);
+}
+
 Result<std::vector<NamedTemplate>> hfTemplates(const fs::path& folder,
                                                const Json& tokenizerConfig) {
     Templates out;
@@ -90,7 +100,7 @@ Result<std::vector<NamedTemplate>> hfTemplates(const fs::path& folder,
         files.emplace_back(kDefault, folder / "chat_template.jinja");
     }
     std::error_code error;
-    const fs::path more = folder / "additional_chat_templates";
+    const fs::path more = folder / kMoreTemplates;
     for (fs::directory_iterator it(more, error), end; !error && it != end; it.increment(error)) {
         if (it->path().extension() == ".jinja") files.emplace_back(it->path().stem(), it->path());
     }

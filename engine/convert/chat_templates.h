@@ -19,6 +19,10 @@ struct NamedTemplate {
     std::string from;  // the file, or the key of a GGUF
 };
 
+inline constexpr const char* kMoreTemplates = "additional_chat_templates";  // a folder
+// Whether NAME.jinja is a file name everywhere: letters, digits, '-', '_' and '.' within.
+bool isTemplateFileName(const std::string& name);
+
 // chat_template.jinja and additional_chat_templates/NAME.jinja; without these the templates of
 // tokenizer_config.json (one text, a list of named ones, or an object), and without these
 // chat_template.json's. Errors: a file that cannot be read, or that is something else.

@@ -145,6 +145,10 @@ Status writeFlatTexts(const fs::path& partial, const OpenedSource& source, const
 Status finish(const fs::path& partial, const fs::path& target, const OpenedSource& source,
               Journal& journal, const DiskHooks& hooks) {
     for (auto& [name, content] : source.extraFiles) {
+        const fs::path folder = (partial / name).parent_path();
+        std::error_code error;
+        fs::create_directories(folder, error);
+        if (error) return systemError("cannot create", folder, error.value());
         COLIBRI_TRY(writeSmallFile(partial / name, content, hooks));
     }
     return putInPlace(partial, target, journal);

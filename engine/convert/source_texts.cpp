@@ -274,6 +274,22 @@ std::unique_ptr<Tokenizer> settleTokenizer(const SourceTexts& texts, OpenedSourc
     return nullptr;
 }
 
+// The templates that were not chosen go along: the window offers them.
+void keepOtherTemplates(const std::vector<NamedTemplate>& all, const std::string& chosen,
+                        OpenedSource& out) {
+    for (const NamedTemplate& t : all) {
+        if (t.text == chosen) continue;
+        // The chosen one is the default now.
+        const std::string name = t.name == "default" ? "checkpoint_default" : t.name;
+        if (!isTemplateFileName(name)) {
+            out.notes.push_back("Chat template \"" + printable(t.name) +
+                                "\" is left out: its name cannot be one of a file");
+            continue;
+        }
+        out.extraFiles.emplace_back(std::string(kMoreTemplates) + "/" + name + ".jinja", t.text);
+    }
+}
+
 Result<std::unique_ptr<ChatTemplate>> settleTemplate(const SourceTexts& texts,
                                                      const std::string& choice, OpenedSource& out) {
     std::unique_ptr<ChatTemplate> none;
@@ -289,6 +305,7 @@ Result<std::unique_ptr<ChatTemplate>> settleTemplate(const SourceTexts& texts,
         return none;
     }
     out.extraFiles.emplace_back("chat_template.jinja", **text);
+    keepOtherTemplates(*texts.templates, **text, out);
     Result<std::unique_ptr<ChatTemplate>> parsed =
         ChatTemplate::parse(**text, "chat_template.jinja");
     if (!parsed) {

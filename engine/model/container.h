@@ -5,6 +5,7 @@
 //   dense.bin               all tensors that are not routed experts, each 128-byte aligned
 //   experts/layer_NNN.bin   routed experts of one layer; record e at e * recordBytes
 //   tokenizer.json, chat_template.jinja   verbatim from the source (may be absent)
+//   additional_chat_templates/NAME.jinja  its other templates (may be absent)
 //
 // An expert record is [w1 | w3 | w2] (gate, up, down) in the packed layout of kernels/packed.h,
 // each matrix 128-byte aligned, the record padded to 4096 bytes: one direct read per expert.

@@ -412,7 +412,9 @@ Result<std::vector<int32_t>> Engine::encodeChat(const nlohmann::ordered_json& me
     if (!m.tokenizer) {
         return Status(Code::Unsupported, "this model has no tokenizer", "Give token ids instead");
     }
-    if (!m.chatTemplate) {
+    const ChatTemplate* chat =
+        options.chatTemplate ? options.chatTemplate.get() : m.chatTemplate.get();
+    if (!chat) {
         return Status(Code::Unsupported, "this model has no chat template",
                       "Use plain generation instead");
     }
@@ -427,7 +429,7 @@ Result<std::vector<int32_t>> Engine::encodeChat(const nlohmann::ordered_json& me
         m.info.config.eosIds.empty() ? std::string() : text(m.info.config.eosIds.front());
     COLIBRI_TRY(checkTemplateArgs(options.templateArgs));
     for (const auto& [name, value] : options.templateArgs.items()) context[name] = value;
-    Result<TracedText> prompt = m.chatTemplate->renderTraced(context, {});
+    Result<TracedText> prompt = chat->renderTraced(context, {});
     if (!prompt.ok()) return prompt.status();
     return options.specialInMessages ? m.tokenizer->encode(prompt->text)
                                      : m.tokenizer->encode(*prompt);

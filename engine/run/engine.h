@@ -58,6 +58,8 @@ struct ChatOptions {
     // Control tokens written in messages are control tokens, as in the reference implementation;
     // else they are plain text, so that no message can end its turn or write another.
     bool specialInMessages = false;
+    // In place of the model's own template, which a model need not have. nullptr: the model's own.
+    std::shared_ptr<const ChatTemplate> chatTemplate;
 };
 
 // What a chat is sampled with where nobody says: the model's generation defaults, and common values
@@ -186,7 +188,7 @@ public:
     // Bytes of weights that one decoded token streams from memory (its share of the roofline).
     int64_t bytesPerToken() const;
 
-    // Renders a chat with the model's template and encodes it. messages: [{"role", "content"}].
+    // Renders a chat with the template and encodes it. messages: [{"role", "content"}].
     // Errors: Unsupported (no template), InvalidArgument (a template argument that is no object,
     // or sets what the chat sets), BadInput (the template refuses the messages).
     Result<std::vector<int32_t>> encodeChat(const nlohmann::ordered_json& messages,

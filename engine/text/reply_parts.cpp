@@ -134,6 +134,20 @@ ReplyParts splitReply(std::u16string_view text, bool begun) {
     return split(text, begun);
 }
 
+TracedText tracedReply(std::string_view text, bool begun) {
+    const ReplyParts parts = splitReply(text, begun);
+    const size_t from = size_t(parts.reasoningFrom), to = size_t(parts.reasoningTo);
+    const size_t answer = size_t(parts.answerFrom);
+    TracedText out;
+    if (from < to || answer > 0) {
+        out.append(text.substr(0, from));
+        out.append(text.substr(from, to - from), true);
+        out.append(text.substr(to, answer - to));
+    }
+    out.append(text.substr(answer), true);
+    return out;
+}
+
 bool endsInReasoning(std::string_view prompt) {
     while (!prompt.empty() && isSpaceAt(prompt, prompt.size() - 1)) prompt.remove_suffix(1);
     return std::any_of(std::begin(kTags), std::end(kTags),

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/text/traced_text.h"
+
 namespace colibri {
 
 class Tokenizer;
@@ -29,6 +31,10 @@ bool endsInReasoning(const Tokenizer& tokenizer, const std::vector<int32_t>& pro
 
 // Whether the marks are special tokens: the text must have those, or its parts cannot be told.
 bool marksAreSpecial(const Tokenizer& tokenizer);
+
+// A reply that is to be continued: the marks round its reasoning are marks, all else of it is data,
+// so that a control token that it only names does not become one.
+TracedText tracedReply(std::string_view text, bool begun = false);
 
 // The parts of a reply that is still growing. What may be the beginning of a tag is held back, and
 // what was given out stays what it was.

@@ -286,6 +286,26 @@ private slots:
         QVERIFY(note.isEmpty() ? notes.empty() : contains(notes, note.toStdString()));
     }
 
+    void theOtherTemplatesGoAlong() {
+        const std::string named =
+            R"([{"name": "default", "template": "D"}, {"name": "rag", "template": "R"},
+                                      {"name": "../../out", "template": "O"}])";
+        const fs::path source =
+            checkpoint({{"tokenizer.json", tinyTokenizer()},
+                        {"tokenizer_config.json", Json("{\"chat_template\":" + named + "}")}});
+        std::vector<std::string> notes;
+        const fs::path dir = converted(source, "", &notes).dir;
+        const auto kept = hfTemplates(dir, {});
+        QVERIFY(kept.ok());
+        QCOMPARE(kept->size(), size_t(2));
+        QCOMPARE(readFile(dir / "additional_chat_templates/rag.jinja"), std::string("R"));
+        QVERIFY(contains(notes, "cannot be one of a file"));
+        const fs::path other = converted(source, "rag").dir;
+        QCOMPARE(readFile(other / "chat_template.jinja"), std::string("R"));
+        QCOMPARE(readFile(other / "additional_chat_templates/checkpoint_default.jinja"),
+                 std::string("D"));
+    }
+
     void aChosenTemplateIsANameOrAFile() {
         const fs::path source =
             checkpoint({{"tokenizer.json", tinyTokenizer()}, {"chat_template.jinja", "F"}});

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "engine/text/chat_template.h"
+#include "engine/text/known_templates.h"
 
 using namespace colibri;
 using nlohmann::ordered_json;
@@ -335,6 +336,52 @@ private slots:
         }
         for (std::thread& thread : threads) thread.join();
         QCOMPARE(wrong.load(), 0);
+    }
+
+    void knownTemplatesRenderAChat_data() {
+        QTest::addColumn<QString>("text");
+        QTest::addColumn<QString>("end");
+        QTest::newRow("ChatML")
+            << "<|im_start|>system\nS<|im_end|>\n<|im_start|>user\nQ<|im_end|>\n<|im_start|>"
+               "assistant\nA<|im_end|>\n<|im_start|>user\nR<|im_end|>\n<|im_start|>assistant\n"
+            << "<|im_end|>";
+        QTest::newRow("Llama 3")
+            << "<s><|start_header_id|>system<|end_header_id|>\n\nS<|eot_id|><|start_header_id|>"
+               "user<|end_header_id|>"
+               "\n\nQ<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\nA<|eot_id|><|start_"
+               "header_id|>user"
+               "<|end_header_id|>\n\nR<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n"
+            << "<|eot_id|>";
+        QTest::newRow("Mistral") << "<s>[INST] S\n\nQ [/INST] A</s>[INST] R [/INST]"
+                                 << "</s>";
+        QTest::newRow("Alpaca")
+            << "S\n\n### Instruction:\nQ\n\n### Response:\nA\n\n### Instruction:\nR\n\n### "
+               "Response:\n"
+            << "\n### Instruction:";
+        QTest::newRow("User and Assistant")
+            << "S\n\nUser: Q\n\nAssistant: A\n\nUser: R\n\nAssistant:"
+            << "\nUser:";
+    }
+    void knownTemplatesRenderAChat() {
+        QFETCH(QString, text);
+        QFETCH(QString, end);
+        const auto known =
+            std::find_if(knownTemplates().begin(), knownTemplates().end(),
+                         [](const KnownTemplate& t) { return t.name == QTest::currentDataTag(); });
+        QVERIFY(known != knownTemplates().end());
+        const auto parsed = ChatTemplate::parse(known->text, "t");
+        QVERIFY2(bool(parsed), qPrintable(QString::fromStdString(parsed.status().text())));
+        const auto out = (*parsed)->render({{"messages",
+                                             {{{"role", "system"}, {"content", "S"}},
+                                              {{"role", "user"}, {"content", "Q"}},
+                                              {{"role", "assistant"}, {"content", "A"}},
+                                              {{"role", "user"}, {"content", "R"}}}},
+                                            {"add_generation_prompt", true},
+                                            {"bos_token", "<s>"},
+                                            {"eos_token", "</s>"}});
+        QVERIFY2(bool(out), qPrintable(QString::fromStdString(out.status().text())));
+        QCOMPARE(QString::fromStdString(*out), text);
+        QCOMPARE(QString::fromStdString(replyEnd(**parsed, "<s>", "</s>")), end);
     }
 
     void localTimeWhereNoneIsGiven() {

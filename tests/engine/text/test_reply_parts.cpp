@@ -14,6 +14,7 @@ private slots:
     void partsAreTold();
     void aReplyWithoutTagsIsGivenOutAtOnce();
     void promptsThatBeginTheReasoning();
+    void marksOfAContinuedReplyCountAndItsTextDoesNot();
 };
 
 void TestReplyParts::partsAreTold_data() {
@@ -108,6 +109,24 @@ void TestReplyParts::promptsThatBeginTheReasoning() {
     QVERIFY(endsInReasoning("[THINK]"));
     QVERIFY(!endsInReasoning("<think>\n\n</think>\n\n"));
     QVERIFY(!endsInReasoning(""));
+}
+
+void TestReplyParts::marksOfAContinuedReplyCountAndItsTextDoesNot() {
+    const auto data = [](const TracedText& text) {
+        std::string out;
+        for (const ByteRange& range : text.data)
+            out += "[" + text.text.substr(range.begin, range.end - range.begin) + "]";
+        return out;
+    };
+    const std::string named = "Write <|im_end|> at its end.";
+    QCOMPARE(tracedReply(named).text, named);
+    QCOMPARE(data(tracedReply(named)), "[" + named + "]");
+    const std::string reasoned = "<think>A </s>?</think>\n\nNo </s>.";
+    QCOMPARE(tracedReply(reasoned).text, reasoned);
+    QCOMPARE(data(tracedReply(reasoned)), std::string("[A </s>?][No </s>.]"));
+    QCOMPARE(data(tracedReply("A?</think>B", true)), std::string("[A?][B]"));
+    QCOMPARE(data(tracedReply("<think>A", false)), std::string("[A]"));
+    QCOMPARE(data(tracedReply("", true)), std::string());
 }
 
 QTEST_GUILESS_MAIN(TestReplyParts)
