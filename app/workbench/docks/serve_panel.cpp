@@ -2,6 +2,7 @@
 #include "app/workbench/docks/serve_panel.h"
 
 #include <QIntValidator>
+#include <QRegularExpression>
 
 #include "app/workbench/pages/data_table.h"
 #include "app/workbench/pages/page_parts.h"
@@ -26,6 +27,12 @@ QLineEdit* field(const QString& text) {
     auto* edit = new QLineEdit(text);
     edit->setFont(type::mono());
     return edit;
+}
+
+// Words with commas or blanks between them.
+QStringList wordsOf(const QString& text) {
+    static const QRegularExpression between("[\\s,]+");
+    return text.split(between, Qt::SkipEmptyParts);
 }
 
 // "3: 401 × 2, 404 × 1"
@@ -55,13 +62,9 @@ ServePanel::ServePanel(SessionSource* source, ModelServer* server, QWidget* pare
     m_port->setValidator(new QIntValidator(0, 65535, m_port));
     m_port->setPlaceholderText("any that is free");
     m_port->setToolTip("0, or nothing, takes any port that is free.");
-    m_key = field("");
-    m_key->setEchoMode(QLineEdit::PasswordEchoOnEdit);
-    m_key->setPlaceholderText("none");
-    m_key->setToolTip("Clients send it as a bearer token. It is not kept when the window closes.");
     how->addRow("Host", m_host, true);
     how->addRow("Port", m_port, true);
-    how->addRow("API key", m_key, true);
+    addAccessFields(how);
     m_note = new Note;
     how->body()->addWidget(m_note);
     m_copyError = new LinkButton("Copy error", type::dense());
@@ -111,15 +114,37 @@ ServePanel::ServePanel(SessionSource* source, ModelServer* server, QWidget* pare
         showCopied(copy);
     });
     connect(m_copyError, &QAbstractButton::clicked, this, [this] { copyText(note()); });
-    for (QLineEdit* edit : {m_host, m_port, m_key})
+    for (QLineEdit* edit : {m_host, m_port, m_key, m_origins, m_names})
         connect(edit, &QLineEdit::textEdited, this, &ServePanel::refresh);
     connect(server, &ModelServer::changed, this, &ServePanel::refresh);
     connect(source, &SessionSource::stateChanged, this, &ServePanel::refresh);
     refresh();
 }
 
+void ServePanel::addAccessFields(DockSection* section) {
+    m_key = field("");
+    m_key->setEchoMode(QLineEdit::PasswordEchoOnEdit);
+    m_key->setPlaceholderText("none");
+    m_key->setToolTip("Clients send it as a bearer token. It is not kept when the window closes.");
+    m_origins = field(settings().value("serve/cors_origins").toString());
+    m_origins->setPlaceholderText("this machine");
+    m_origins->setToolTip(
+        "Web pages of these origins may use the server too, beside those of this machine:\n"
+        "https://chat.example.org http://pc.lan:3000\n"
+        "* with an API key: every page.");
+    m_names = field(settings().value("serve/allowed_hosts").toString());
+    m_names->setPlaceholderText("localhost");
+    m_names->setToolTip(
+        "Without an API key: names by which clients may address the server, beside localhost.\n"
+        "Behind a proxy: its name.");
+    section->addRow("API key", m_key, true);
+    section->addRow("Web origins", m_origins, true);
+    section->addRow("Host names", m_names, true);
+}
+
 ServeOptions ServePanel::options() const {
-    return {m_host->text().trimmed(), m_port->text().toInt(), m_key->text()};
+    return {m_host->text().trimmed(), m_port->text().toInt(), m_key->text(),
+            wordsOf(m_origins->text()), wordsOf(m_names->text())};
 }
 
 void ServePanel::setOn(bool on) {
@@ -127,6 +152,8 @@ void ServePanel::setOn(bool on) {
     if (m_server->state() != State::Off) return;
     settings().setValue("serve/host", m_host->text().trimmed());
     settings().setValue("serve/port", m_port->text());
+    settings().setValue("serve/cors_origins", m_origins->text().trimmed());
+    settings().setValue("serve/allowed_hosts", m_names->text().trimmed());
     m_server->start(options());
     refresh();
 }
@@ -141,14 +168,24 @@ void ServePanel::copyAddress() const {
     copyText(m_server->address());
 }
 
-void ServePanel::refresh() {
+QString ServePanel::commandLine() const {
+    const ServeOptions o = options();
+    QString command = "colibri serve " +
+                      shellQuoted(m_source->model() ? m_source->model()->folder : QString("DIR"));
+    if (o.host != ServeOptions().host) command += " --host " + shellQuoted(o.host);
+    if (o.port != ServeOptions().port) command += " --port " + QString::number(o.port);
+    for (const QString& origin : o.corsOrigins) command += " --cors-origin " + shellQuoted(origin);
+    for (const QString& name : o.allowedHosts) command += " --allowed-host " + shellQuoted(name);
+    return command;
+}
+
+void ServePanel::refreshNote() {
     const State state = m_server->state();
     const bool off = state == State::Off, on = state == State::On;
     const bool possible = m_source->engine() != nullptr;
-    m_switch->setCurrent(state == State::On || state == State::Starting ? 1 : 0);
-    m_switch->setEnabled(on || (off && possible));
-    for (QLineEdit* edit : {m_host, m_port, m_key}) edit->setEnabled(off);
-    const Status& error = m_server->error();
+    // What is wrong in the fields is said before the server is asked to start with them.
+    const Status fields = options().check();
+    const Status& error = fields.ok() ? m_server->error() : fields;
     m_copyError->setVisible(off && !error.ok());
     if (off && !error.ok())
         m_note->setNote(QString::fromStdString(error.text()), "error", Tone::Error, Tone::Text1);
@@ -163,6 +200,15 @@ void ServePanel::refresh() {
     else
         m_note->setNote("Other machines reach it; each request needs the key.", "warn", Tone::Warn,
                         Tone::Text2);
+}
+
+void ServePanel::refresh() {
+    const State state = m_server->state();
+    const bool off = state == State::Off, on = state == State::On;
+    m_switch->setCurrent(state == State::On || state == State::Starting ? 1 : 0);
+    m_switch->setEnabled(on || (off && m_source->engine() != nullptr));
+    for (QLineEdit* edit : {m_host, m_port, m_key, m_origins, m_names}) edit->setEnabled(off);
+    refreshNote();
     setTag(on     ? okTag("port " + QString::number(m_server->port()))
            : !off ? TagLook{state == State::Starting ? "starting" : "stopping", ""}
                   : TagLook{});
@@ -181,11 +227,7 @@ void ServePanel::refresh() {
              : R"( -d '{"prompt":"Once upon a time","stream":true}')"));
     m_example->setToolTip(m_example->command());
 
-    const ServeOptions o = options();
-    QString command = "colibri serve " +
-                      shellQuoted(m_source->model() ? m_source->model()->folder : QString("DIR"));
-    if (o.host != ServeOptions().host) command += " --host " + shellQuoted(o.host);
-    if (o.port != ServeOptions().port) command += " --port " + QString::number(o.port);
+    const QString command = commandLine();
     m_command->setCommand(command);
     m_command->setToolTip(command);
     tick();

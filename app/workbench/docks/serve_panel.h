@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The Serve dock: switch, host, port and key of the model's HTTP server; the address and an example
-// to copy; what it is doing now.
+// The Serve dock: switch, host, port and access of the model's HTTP server; the address and an
+// example to copy; what it is doing now.
 #pragma once
 
 #include <QLineEdit>
@@ -30,6 +30,8 @@ public:
     QLineEdit* host() const { return m_host; }
     QLineEdit* port() const { return m_port; }
     QLineEdit* apiKey() const { return m_key; }
+    QLineEdit* origins() const { return m_origins; }
+    QLineEdit* hostNames() const { return m_names; }
     QString note() const;
     DataTable* figures() const { return m_figures; }
     DataTable* log() const { return m_log; }  // requests that have ended, the newest first
@@ -37,12 +39,15 @@ public:
     void copyAddress() const;
 
 private:
+    void addAccessFields(DockSection* section);
     void refresh();
+    void refreshNote();
+    QString commandLine() const;
 
     SessionSource* m_source;
     ModelServer* m_server;
     Segment* m_switch;
-    QLineEdit *m_host, *m_port, *m_key, *m_address;
+    QLineEdit *m_host, *m_port, *m_key, *m_origins, *m_names, *m_address;
     Note* m_note;
     LinkButton* m_copyError;
     DockSection* m_use;

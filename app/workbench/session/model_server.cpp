@@ -36,7 +36,21 @@ ServeFigures figuresOf(const serve::ApiServer& server) {
     return f;
 }
 
+serve::AccessOptions accessOf(const ServeOptions& options) {
+    serve::AccessOptions access;
+    access.apiKey = options.apiKey.toStdString();
+    for (const QString& origin : options.corsOrigins)
+        access.corsOrigins.push_back(origin.toStdString());
+    for (const QString& host : options.allowedHosts)
+        access.allowedHosts.push_back(host.toStdString());
+    return access;
+}
+
 }  // namespace
+
+Status ServeOptions::check() const {
+    return serve::Access::check(accessOf(*this));
+}
 
 // The engine goes last, on the thread that lets go of this.
 struct ModelServer::Running {
@@ -69,9 +83,9 @@ void ModelServer::start(const ServeOptions& options) {
     m_last = {};
     m_stopWanted = false;
     serve::ApiOptions api;
+    static_cast<serve::AccessOptions&>(api) = accessOf(options);
     api.host = options.host.toStdString();
     api.port = options.port;
-    api.apiKey = options.apiKey.toStdString();
     // Another thread: a name of a host may have to be looked up.
     m_job = new Job(
         [running, api](const ProgressFn&, const CancelFlag*) {

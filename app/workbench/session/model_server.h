@@ -7,6 +7,7 @@
 #include <QDateTime>
 #include <QPointer>
 #include <QString>
+#include <QStringList>
 #include <map>
 #include <vector>
 
@@ -19,6 +20,11 @@ struct ServeOptions {
     QString host = "127.0.0.1";
     int port = 8080;                     // 0: any that is free
     QString apiKey;                      // needed where other machines reach the host
+    QStringList corsOrigins;             // web pages that may use it beside those of this machine
+    QStringList allowedHosts;            // names by which clients may address it beside localhost
+
+    // Whether keys, origins and names are sound. Errors: InvalidArgument, as of the server.
+    Status check() const;
 };
 
 // What the server has done since it was started.

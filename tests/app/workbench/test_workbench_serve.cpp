@@ -8,6 +8,7 @@
 
 #include "app/workbench/pages/data_table.h"
 #include "app/workbench/session/inspection.h"
+#include "app/workbench/session/settings.h"
 #include "engine_window.h"
 
 using namespace colibri;
@@ -149,6 +150,39 @@ private slots:
         c.set_bearer_token_auth("secret");
         QCOMPARE(c.Get("/v1/models")->status, 200);
         QCOMPARE(figure("Refused"), QString("1: 401 × 1"));
+    }
+
+    void moreOriginsAndNamesAreAdmitted() {
+        QVERIFY(load());
+        m_window->commands()->run("engine.serve");
+        QTest::keyClicks(panel()->origins(), "https://chat.example.org/path");
+        QVERIFY2(panel()->note().contains("not the origin of a web page"),
+                 qPrintable(panel()->note()));
+        panel()->origins()->clear();
+        QTest::keyClicks(panel()->origins(), "https://chat.example.org, http://pc.lan:3000");
+        QTest::keyClicks(panel()->hostNames(), "http://pc.lan");
+        QVERIFY2(panel()->note().contains("not the name of a host"), qPrintable(panel()->note()));
+        panel()->hostNames()->clear();
+        QTest::keyClicks(panel()->hostNames(), "pc.lan");
+        QCOMPARE(panel()->options().corsOrigins,
+                 (QStringList{"https://chat.example.org", "http://pc.lan:3000"}));
+        QVERIFY(serve());
+        httplib::Client c = client();
+        const auto statusOf = [&](const httplib::Headers& headers) {
+            return c.Get("/v1/models", headers)->status;
+        };
+        QCOMPARE(statusOf({{"Origin", "https://chat.example.org"}}), 200);
+        QCOMPARE(statusOf({{"Origin", "https://other.example.org"}}), 403);
+        QCOMPARE(statusOf({{"Host", "pc.lan"}}), 200);
+        QVERIFY(statusOf({{"Host", "other.lan"}}) >= 400);
+        QVERIFY(switchTo(false));
+        drop();
+        open();  // both are kept
+        m_window->commands()->run("engine.serve");
+        QCOMPARE(panel()->options().allowedHosts, QStringList("pc.lan"));
+        QCOMPARE(panel()->options().corsOrigins.size(), 2);
+        for (const char* key : {"serve/cors_origins", "serve/allowed_hosts"})
+            settings().remove(key);
     }
 
     // What others use is not ended without a question.
