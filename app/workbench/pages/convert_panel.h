@@ -23,6 +23,7 @@ public:
     QString command() const;                     // "colibri convert ..."
     Segment* types() const { return m_types; }
     QLineEdit* target() const { return m_target->edit(); }
+    TargetFolder* targetFolder() const { return m_target; }
 
 signals:
     void planned(const colibri::ContainerInfo& info);   // what the conversion would give

@@ -6,9 +6,10 @@
 #include <QGridLayout>
 
 #include "app/workbench/pages/page_parts.h"
-#include "app/workbench/widgets/controls.h"
 #include "app/workbench/session/ask_file.h"
+#include "app/workbench/widgets/controls.h"
 #include "engine/convert/inspect.h"
+#include "engine/convert/target.h"
 
 namespace colibri::ui {
 namespace {
@@ -19,6 +20,7 @@ constexpr DType kTypes[] = {DType::Q8_0, DType::Q4_0, DType::F16, DType::BF16, D
 
 struct TargetFolder::Room {
     int64_t bytes = 0, free = 0;  // free 0: not known
+    int64_t partial = 0;          // written by an attempt that was stopped
     bool named = false;           // there is a name of a folder
     bool exists = false;          // something of that name is there
     QString missing;              // folder above it that is not there
@@ -30,6 +32,7 @@ struct TargetFolder::Room {
         room.named = target.has_filename();
         std::error_code error;
         room.exists = std::filesystem::exists(std::filesystem::symlink_status(target, error));
+        room.partial = room.named && !room.exists ? partialBytes(target) : 0;
         std::filesystem::path parent = target.parent_path();
         if (parent.empty()) parent = ".";
         if (!std::filesystem::is_directory(parent, error))
@@ -41,10 +44,18 @@ struct TargetFolder::Room {
 };
 
 TargetFolder::TargetFolder(const QString& what, const QString& after, QObject* parent)
-    : QObject(parent), m_what(what), m_after(after), m_edit(new QLineEdit), m_note(new Note) {
+    : QObject(parent),
+      m_what(what),
+      m_after(after),
+      m_edit(new QLineEdit),
+      m_note(new Note),
+      m_discard(new Button("", Button::Kind::Destructive, Button::Size::Dense)) {
     m_edit->setAccessibleName("Target folder");
     m_edit->setFont(type::mono());
     m_edit->setMinimumWidth(120);
+    m_discard->hide();
+    m_discard->setToolTip("Removes what an attempt that was stopped has written for this folder.");
+    connect(m_discard, &QAbstractButton::clicked, this, &TargetFolder::discard);
     connect(m_edit, &QLineEdit::textEdited, this, [this] {
         m_edited = true;
         emit edited();
@@ -56,7 +67,11 @@ void TargetFolder::addTo(QGridLayout* grid, int row) {
     grid->addWidget(m_edit, row, 1);
     auto* browse = new Button("Choose");
     grid->addWidget(browse, row, 2);
-    grid->addWidget(m_note, row + 1, 1, 1, 2);
+    auto* line = new QHBoxLayout;
+    line->setSpacing(8);
+    line->addWidget(m_note, 1);
+    line->addWidget(m_discard, 0, Qt::AlignTop);
+    grid->addLayout(line, row + 1, 1, 1, 2);
     connect(browse, &QAbstractButton::clicked, this, &TargetFolder::choose);
 }
 
@@ -77,6 +92,7 @@ void TargetFolder::suggest(const QString& path) {
 void TargetFolder::look(Plan plan) {
     if (m_look) m_look->abandon();
     m_ready = false;
+    showPartial(0);
     emit changed();
     struct Found {
         ContainerInfo info;
@@ -112,19 +128,43 @@ bool TargetFolder::showRoom(const Room& room) {
         m_note->setNote(text, "warn", Tone::Warn, Tone::Text2);
         return false;
     };
+    showPartial(room.partial);
     if (!room.named) return warn("Name a folder for " + m_what + ".");
     if (room.exists) return warn("This folder is there already. Name one that is not.");
     if (!room.missing.isEmpty())
         return warn("There is no folder " + room.missing + ". Create it first.");
-    if (room.free > 0 && room.bytes > room.free) {
+    if (room.free > 0 && room.bytes - room.partial > room.free) {
         m_note->setNote(size + " are needed, " + free + " are free on that disk.", "error",
                         Tone::Error, Tone::Text2);
         return false;
     }
     const QString text =
         size + " on the disk" + (room.free > 0 ? ", of " + free + " free." : "; free space n/a.");
-    m_note->setNote(m_after.isEmpty() ? text : text + " " + m_after);
+    const QString left =
+        sizeText(double(room.partial)) + " of them were written before it was stopped.";
+    const QString after = room.partial > 0 ? left : m_after;
+    m_note->setNote(after.isEmpty() ? text : text + " " + after);
     return true;
+}
+
+void TargetFolder::showPartial(int64_t bytes) {
+    m_discard->setVisible(bytes > 0);
+    m_discard->setText("Discard " + sizeText(double(bytes)));
+}
+
+void TargetFolder::discard() {
+    if (m_removal) return;
+    m_discard->setEnabled(false);
+    m_removal =
+        new Job([target = path().toStdString()](
+                    const ProgressFn&, const CancelFlag*) { return discardPartial(target); },
+                this);
+    connect(m_removal, &Job::finished, this, [this](const Status& status) {
+        m_discard->setEnabled(true);
+        if (status.ok()) return emit edited();  // look again
+        m_note->setNote(QString::fromStdString(status.text()), "error", Tone::Error, Tone::Text2);
+    });
+    m_removal->start();
 }
 
 Segment* weightTypeSegment(const QStringList& more) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The folder in which a model is made: its field, and a note under it that tells what the model
-// will take of the disk and whether it can be written there. Looks at the disk on another thread.
+// will take of the disk and whether it can be written there. What an earlier attempt has left there
+// can be discarded. Looks at the disk on another thread.
 #pragma once
 
 #include <QLineEdit>
@@ -16,6 +17,7 @@ class QGridLayout;
 
 namespace colibri::ui {
 
+class Button;
 class Segment;
 
 class TargetFolder : public QObject {
@@ -31,6 +33,9 @@ public:
     QString path() const { return m_edit->text().trimmed(); }
     QLineEdit* edit() const { return m_edit; }
     QString note() const { return m_note->text(); }
+    Button* discardButton() const {
+        return m_discard;
+    }                                    // of what a stopped conversion has left there
     void suggest(const QString& path);   // unless the user has named one
     void forget() { m_edited = false; }  // what the user has named
 
@@ -48,11 +53,14 @@ private:
 
     void choose();
     bool showRoom(const Room& room);
+    void showPartial(int64_t bytes);
+    void discard();
 
     QString m_what, m_after;
     QLineEdit* m_edit;
     Note* m_note;
-    QPointer<Job> m_look;
+    Button* m_discard;
+    QPointer<Job> m_look, m_removal;
     bool m_edited = false, m_ready = false;
 };
 

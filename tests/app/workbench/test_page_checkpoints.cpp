@@ -55,6 +55,7 @@ private slots:
     void checkpointConvertedBeforeIsOpened();
     void existingTargetIsRefused();
     void stoppedConversionCanBeDiscarded();
+    void whatAStoppedConversionLeftIsSeenAtTheTargetLater();
 };
 
 void TestPageCheckpoints::damagedModelIsNamed() {
@@ -237,6 +238,35 @@ void TestPageCheckpoints::stoppedConversionCanBeDiscarded() {
     write(foreign + "/mine.txt", "keep");
     QVERIFY(discardPartial(m_dir.filePath("foreign").toStdString()).ok());
     QVERIFY(QFile::exists(foreign + "/mine.txt"));
+}
+
+void TestPageCheckpoints::whatAStoppedConversionLeftIsSeenAtTheTargetLater() {
+    open(goldenModel("olmoe"));
+    ConvertPanel* panel = m_pages->load()->convertPanel();
+    const std::filesystem::path target = m_dir.filePath("stopped before").toStdString();
+    ConvertOptions options = panel->options();
+    options.target = target;
+    CancelFlag cancel{false};
+    DiskHooks hooks;
+    int writes = 0;
+    hooks.beforeWrite = [&](const std::filesystem::path&, int64_t) {
+        if (++writes == 5) cancel = true;
+        return 0;
+    };
+    QCOMPARE(convertModel(options, {}, &cancel, hooks).status().code(), Code::Cancelled);
+    Button* discard = panel->targetFolder()->discardButton();
+    QVERIFY(discard->isHidden());
+    panel->target()->setText(QString::fromStdString(target.string()));
+    emit panel->target()->textEdited(panel->target()->text());
+    QVERIFY(waitUntil([&] { return panel->ready(); }));
+    QVERIFY(discard->isVisible());
+    QVERIFY2(discard->text().startsWith("Discard ") && discard->text().endsWith("iB"),
+             qPrintable(discard->text()));
+    QVERIFY(panel->targetFolder()->note().contains("before it was stopped"));
+    QTest::mouseClick(discard, Qt::LeftButton);
+    QVERIFY(waitUntil([&] { return discard->isHidden() && panel->ready(); }));
+    QVERIFY(!std::filesystem::exists(target.string() + ".partial"));
+    QVERIFY(!panel->targetFolder()->note().contains("before it was stopped"));
 }
 
 QTEST_MAIN(TestPageCheckpoints)
