@@ -187,7 +187,9 @@ void KnobControl::updateNote() {
         icon = "warn";
         ink = Tone::Text2;
     }
-    if (const QString problem = problemText(); !problem.isEmpty())
+    // In place of them, not beside them: choices that cannot work are greyed, with their reason.
+    if (const QString problem = differs && !m_slider ? QString() : problemText();
+        !problem.isEmpty())
         text += (text.isEmpty() ? "" : " ") + problem;
     if (m_slider) {
         m_slider->setNote(text, icon, Tone::Warn, ink);

@@ -228,8 +228,8 @@ void KnobsPanel::addGroup(const QString& name, const std::vector<const KnobRow*>
         connect(control, &KnobControl::requested, this,
                 [this, id](int64_t value, bool final) { request(id, value, final); });
         // What the engine says there comes and goes while a reply streams.
-        if (id == KnobId::PrefetchSource) control->reserveNote(3);
-        if (id == KnobId::ExpertCacheSize) control->reserveNote(2);
+        if (id == KnobId::PrefetchSource) control->reserveNote(2);
+        if (id == KnobId::ExpertCacheSize) control->reserveNote(1);
         m_controls.push_back(control);
         group->add(control);
     }
@@ -310,29 +310,32 @@ void KnobsPanel::updateHints(const Snapshot& snapshot) {
     if (KnobControl* cache = control(KnobId::ExpertCacheSize)) {
         const double bytes = double(cache->shownValue()) * double(model->moeLayers) *
                              double(model->expertBytes);
-        QString hint = QString::fromStdString(formatGiB(bytes)) + ".";
+        // One line: what is under way stands in place of what is settled.
+        QString hint = str(formatGiB(bytes)) + ". ";
         if (cache->shownValue() < model->topK)
-            hint += QString(" Below one token's set of %1: no reuse.").arg(model->topK);
+            hint += QString("Below one token's set of %1: no reuse.").arg(model->topK);
+        else if (snapshot.store.slotsToPrepare > 0)
+            hint += QString("Preparing memory, %1 slots left.")
+                        .arg(str(formatCount(snapshot.store.slotsToPrepare)));
         else if (snapshot.store.slotCount > 0)
-            hint += QString(" %1 of %2 slots filled or being filled.").arg(
-                QString::fromStdString(formatCount(snapshot.store.slotsUsed)),
-                QString::fromStdString(formatCount(snapshot.store.slotCount)));
-        if (snapshot.store.slotsToPrepare > 0)
-            hint += QString(" Preparing memory: %1 slots left.").arg(
-                QString::fromStdString(formatCount(snapshot.store.slotsToPrepare)));
+            hint += QString("%1 of %2 slots filled.")
+                        .arg(str(formatCount(snapshot.store.slotsUsed)),
+                             str(formatCount(snapshot.store.slotCount)));
         cache->setHint(hint);
     }
     if (KnobControl* source = control(KnobId::PrefetchSource)) {
         const StoreStats& s = snapshot.store;
-        if (s.prefetchIssued == 0) {
-            source->setHint({});
-        } else {
-            source->setHint(QString("%1 read ahead: %2 useful, %3 late, %4 wasted.").arg(
-                QString::fromStdString(formatCount(int64_t(s.prefetchIssued))),
-                QString::fromStdString(formatPercent(double(s.prefetchUseful) / double(s.prefetchIssued), 0)),
-                QString::fromStdString(formatPercent(double(s.prefetchLate) / double(s.prefetchIssued), 0)),
-                QString::fromStdString(formatPercent(double(s.prefetchWasted) / double(s.prefetchIssued), 0))));
-        }
+        const auto share = [&](uint64_t part) {
+            return str(formatPercent(double(part) / double(s.prefetchIssued), 0));
+        };
+        source->setHint(s.prefetchIssued > 0
+                            ? QString("%1 ahead: %2 useful, %3 late, %4 wasted.")
+                                  .arg(str(formatCount(int64_t(s.prefetchIssued))),
+                                       share(s.prefetchUseful), share(s.prefetchLate),
+                                       share(s.prefetchWasted))
+                        : source->shownValue() == int64_t(PrefetchSource::Off)
+                            ? QString("Experts are read when a token needs them.")
+                            : QString("Nothing read ahead yet."));
     }
     if (KnobControl* link = control(KnobId::LinkLimit))
         link->setHint("Emulates a slower disk or bus; shown as a badge while on.");

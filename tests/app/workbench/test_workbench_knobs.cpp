@@ -71,6 +71,21 @@ private slots:
         }
     }
 
+    // A note has its text and nothing more: no line stands empty for what may come.
+    void noLineIsKeptEmptyUnderAKnob() {
+        for (const KnobId id : {KnobId::PrefetchSource, KnobId::ExpertCacheSize}) {
+            const KnobControl* knob = m_panel->control(id);
+            QVERIFY(!knob->note().isEmpty());
+            for (const Note* note : knob->findChildren<Note*>()) {
+                if (note->isHidden()) continue;
+                Note plain;
+                plain.setNote(note->text());
+                QVERIFY2(note->height() <= plain.heightForWidth(note->width()) + 1,
+                         qPrintable(note->text()));
+            }
+        }
+    }
+
     // What cannot work is greyed, and says why: in the choice's tooltip and under the knob.
     void choicesThatCannotWorkAreGreyedWithTheReason() {
         KnobControl* router = m_panel->control(KnobId::RouterMode);
