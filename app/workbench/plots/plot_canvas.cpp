@@ -226,9 +226,10 @@ bool PlotCanvas::crossed(const QRectF& box) const {
 }
 
 QRectF PlotCanvas::emptyPlate() const {
-    const double gap = m_emptyLink.isEmpty() ? 0 : 10;
+    const QString link = m_export ? QString() : m_emptyLink;  // nothing can be clicked in a file
+    const double gap = link.isEmpty() ? 0 : 10;
     const double w = textWidth(type::caption(), "No data: " + m_emptyReason) + gap +
-                     textWidth(type::caption(), m_emptyLink) + 16;
+                     textWidth(type::caption(), link) + 16;
     QRectF plate(area().center().x() - w / 2, area().center().y() - 9, w, 18);
     // Clear of the limit's label.
     if (const QRectF slo = sloLabel(); slo.intersects(plate.adjusted(-4, -4, 4, 4)))
@@ -237,7 +238,7 @@ QRectF PlotCanvas::emptyPlate() const {
 }
 
 QRectF PlotCanvas::emptyLinkRect() const {
-    if (m_hasData || m_emptyLink.isEmpty()) return {};
+    if (m_hasData || m_export || m_emptyLink.isEmpty()) return {};
     const QRectF plate = emptyPlate();
     const double w = textWidth(type::caption(), m_emptyLink);
     return {plate.right() - 8 - w, plate.top(), w, plate.height()};
