@@ -3,28 +3,16 @@
 #include <QMimeData>
 #include <QPlainTextEdit>
 
-#include "app/workbench/window/main_window.h"
-#include "window_test.h"
+#include "window_rig.h"
 
 using namespace colibri;
 using namespace colibri::ui;
 
-class TestFocus : public QObject {
+class TestFocus : public QObject, WindowRig {
     Q_OBJECT
-
-    std::unique_ptr<Sandbox> m_sandbox;
-    std::unique_ptr<FakeSource> m_source;
-    std::unique_ptr<MainWindow> m_window;
 
     ChatPanel* chat() { return m_window->chatPage()->chat(); }
     QPlainTextEdit* editor() { return chat()->composer()->editor(); }
-    void settle(int n = 9) {
-        for (int i = 0; i < n; ++i) m_window->tick();
-        for (int i = 0; i < 3; ++i) {
-            QCoreApplication::processEvents();
-            QCoreApplication::sendPostedEvents(nullptr, QEvent::DeferredDelete);
-        }
-    }
     IconButton* button(QWidget* in, const QString& name) {
         for (auto* candidate : in->findChildren<IconButton*>())
             if (candidate->accessibleName() == name && candidate->isVisible()) return candidate;
@@ -40,25 +28,13 @@ class TestFocus : public QObject {
                 chat()->regenerate();
             m_source->feed(*m_source->lastRun, {"One", " answer."});
             m_source->finish(*m_source->lastRun);
-            settle();
+            tick();
         }
     }
 
 private slots:
-    void initTestCase() { m_sandbox = std::make_unique<Sandbox>(); }
-    void init() {
-        m_source = std::make_unique<FakeSource>();
-        m_window = std::make_unique<MainWindow>(m_source.get(), m_sandbox->path("chats"));
-        m_window->resize(1440, 900);
-        m_window->show();
-        m_window->activateWindow();
-        QVERIFY(QTest::qWaitForWindowActive(m_window.get()));
-        settle();
-    }
-    void cleanup() {
-        m_window.reset();
-        m_source.reset();
-    }
+    void init() { openRig(); }
+    void cleanup() { closeRig(); }
 
     void theCaretIsInTheComposerWhenTheModelHasLoaded() {
         auto* other = new QWidget;
@@ -69,7 +45,7 @@ private slots:
         QCOMPARE(QApplication::focusWidget(), field);
         m_source->setLoaded(true);
         m_window->showPage("chat");
-        settle();
+        tick();
         QCOMPARE(QApplication::focusWidget(), editor());
         QTest::keyClicks(QApplication::focusWidget(), "What is an expert?");
         QCOMPARE(editor()->toPlainText(), QString("What is an expert?"));
@@ -80,7 +56,7 @@ private slots:
         QTest::keyClicks(editor(), "half a thou");
         for (const int width : {1270, 990, 1100, 1300, 2000, 1440, 800}) {
             m_window->resize(width, 700);
-            settle();
+            tick();
             QVERIFY2(QApplication::focusWidget() == editor(),
                      qPrintable(QString::number(width) + " " +
                                 QApplication::focusWidget()->metaObject()->className()));
@@ -89,10 +65,10 @@ private slots:
         QCOMPARE(editor()->toPlainText(), QString("half a thought"));
         // A place that only another layout has: the composer takes over.
         m_window->resize(1440, 700);
-        settle();
+        tick();
         m_window->chatPage()->knobs()->control(KnobId::ExpertCacheSize)->focusControl();
         m_window->resize(1100, 700);
-        settle();
+        tick();
         QCOMPARE(QApplication::focusWidget(), editor());
     }
 
@@ -103,13 +79,13 @@ private slots:
         QVERIFY(qobject_cast<QPlainTextEdit*>(edit) && edit != editor());
         QTest::keyClicks(edit, "Again: ");
         QTest::keyClick(edit, Qt::Key_Return);
-        settle();
+        tick();
         QCOMPARE(QApplication::focusWidget(), editor());
         m_source->finish(*m_source->lastRun);
-        settle();
+        tick();
         chat()->editLast();
         QTest::keyClick(QApplication::focusWidget(), Qt::Key_Escape);
-        settle();
+        tick();
         QCOMPARE(QApplication::focusWidget(), editor());
     }
 
@@ -119,12 +95,12 @@ private slots:
         IconButton* left = button(chat()->view(), "Earlier branch");
         QVERIFY(left);
         QTest::mouseClick(left, Qt::LeftButton);
-        settle();
+        tick();
         QCOMPARE(QApplication::focusWidget(), editor());  // the mouse leaves the caret alone
         IconButton* right = button(chat()->view(), "Later branch");
         right->setFocus(Qt::TabFocusReason);
         QTest::keyClick(right, Qt::Key_Space);
-        settle();
+        tick();
         auto* now = qobject_cast<IconButton*>(QApplication::focusWidget());
         QVERIFY(now);
         QCOMPARE(now->accessibleName(), QString("Earlier branch"));  // this is the last one
@@ -141,12 +117,12 @@ private slots:
             if (stop == editor() || m_window->topBar()->isAncestorOf(stop)) continue;
             stop->setFocus();
             stop->hide();
-            settle(1);
+            tick(1);
             QVERIFY2(QApplication::focusWidget() == editor(), stop->metaObject()->className());
             stop->show();
             stop->setFocus();
             stop->setEnabled(false);
-            settle(1);
+            tick(1);
             QVERIFY2(QApplication::focusWidget() == editor(), stop->metaObject()->className());
             stop->setEnabled(true);
             ++tried;
@@ -156,26 +132,26 @@ private slots:
         gone->show();
         gone->setFocus();
         delete gone;
-        settle(1);
+        tick(1);
         QCOMPARE(QApplication::focusWidget(), editor());
     }
 
     void stopAndTheMessagesOwnButtonsGiveTheFocusBack() {
         chat()->send("Tell me a story");
-        settle();
+        tick();
         Button* stop = chat()->composer()->stopButton();
         stop->setFocus();
         QTest::keyClick(stop, Qt::Key_Space);
         m_source->finish(*m_source->lastRun, StopReason::Cancelled);
-        settle();
+        tick();
         QCOMPARE(QApplication::focusWidget(), editor());
         m_window->messages()->error("It broke.", "file, byte 3");
-        settle();
+        tick();
         IconButton* close = button(m_window.get(), "Close message");
         QVERIFY(close);
         close->setFocus();
         QTest::keyClick(close, Qt::Key_Space);
-        settle();
+        tick();
         QCOMPARE(QApplication::focusWidget(), editor());
     }
 

@@ -7,24 +7,15 @@
 #include <QPlainTextEdit>
 #include <QScreen>
 
-#include "app/workbench/window/main_window.h"
 #include "app/workbench/window/placement.h"
-#include "window_test.h"
+#include "window_rig.h"
 
 using namespace colibri;
 using namespace colibri::ui;
 
-class TestShell : public QObject {
+class TestShell : public QObject, WindowRig {
     Q_OBJECT
 
-    std::unique_ptr<Sandbox> m_sandbox;
-    std::unique_ptr<FakeSource> m_source;
-    std::unique_ptr<MainWindow> m_window;
-
-    void tick(int n = 9) {
-        for (int i = 0; i < n; ++i) m_window->tick();
-        QCoreApplication::processEvents();
-    }
     void dragOver(const QString& path, bool drop) {
         QMimeData mime;
         mime.setUrls({QUrl::fromLocalFile(path)});
@@ -41,19 +32,8 @@ class TestShell : public QObject {
     }
 
 private slots:
-    void initTestCase() { m_sandbox = std::make_unique<Sandbox>(); }
-    void init() {
-        m_source = std::make_unique<FakeSource>();
-        m_window = std::make_unique<MainWindow>(m_source.get(), m_sandbox->path("chats"));
-        m_window->resize(1440, 900);
-        m_window->show();
-        m_window->activateWindow();
-        tick();
-    }
-    void cleanup() {
-        m_window.reset();
-        m_source.reset();
-    }
+    void init() { openRig(); }
+    void cleanup() { closeRig(); }
 
     // Idle did nothing; memory and recording led to a page that has neither.
     void everyStatusCellLeadsToItsDetails() {

@@ -2,40 +2,18 @@
 #include <QClipboard>
 #include <QSet>
 
-#include "app/workbench/window/main_window.h"
 #include "app/workbench/window/program.h"
-#include "window_test.h"
+#include "window_rig.h"
 
 using namespace colibri;
 using namespace colibri::ui;
 
-class TestWindow : public QObject {
+class TestWindow : public QObject, WindowRig {
     Q_OBJECT
 
-    std::unique_ptr<Sandbox> m_sandbox;
-    std::unique_ptr<FakeSource> m_source;
-    std::unique_ptr<MainWindow> m_window;
-
-    void tick(int n = 9) {
-        for (int i = 0; i < n; ++i) m_window->tick();
-        QCoreApplication::processEvents();
-    }
-
 private slots:
-    void initTestCase() { m_sandbox = std::make_unique<Sandbox>(); }
-    void init() {
-        m_source = std::make_unique<FakeSource>();
-        m_window = std::make_unique<MainWindow>(m_source.get(), m_sandbox->path("chats"));
-        m_window->resize(1440, 900);
-        m_window->show();
-        m_window->activateWindow();
-        tick();
-    }
-    void cleanup() {
-        m_window.reset();
-        m_source.reset();
-        Theme::get().setMode(Theme::Mode::Dark);
-    }
+    void init() { openRig(); }
+    void cleanup() { closeRig(); }
 
     // A limit that no latency can have is refused, not turned into another.
     void theLimitIsRefusedOutOfItsRange() {
