@@ -93,6 +93,8 @@ private:
     double room(const Laid& laid) const;          // that its scrolled content is seen in
     double gapBefore(size_t index) const;
     QVector<QTextLayout::FormatRange> formats(const MarkedText& text, bool strong) const;
+    QVector<QTextLayout::FormatRange> blockFormats(
+        const MarkdownBlock& block) const;  // of its own text
     void place(size_t from);
     void applyColors();
 

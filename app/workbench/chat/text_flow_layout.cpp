@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "app/workbench/chat/code_colors.h"
 #include "app/workbench/chat/text_flow.h"
 #include "app/workbench/chat/text_flow_metrics.h"
 #include "app/workbench/theme/theme.h"
@@ -78,6 +79,17 @@ QVector<QTextLayout::FormatRange> TextFlow::formats(const MarkedText& text, bool
     return out;
 }
 
+QVector<QTextLayout::FormatRange> TextFlow::blockFormats(const MarkdownBlock& block) const {
+    QVector<QTextLayout::FormatRange> out = formats(block.text, block.kind == Kind::Heading);
+    if (block.kind != Kind::Code) return out;
+    for (const CodeSpan& span : codeSpans(block.text.text, block.marker)) {
+        QTextLayout::FormatRange range{span.begin, span.length, {}};
+        range.format.setForeground(tone(codeTone(span.kind)));
+        out << range;
+    }
+    return out;
+}
+
 double TextFlow::gapBefore(size_t index) const {
     if (index == 0) return 0;
     const Kind kind = m_blocks[index].block.kind, before = m_blocks[index - 1].block.kind;
@@ -108,7 +120,7 @@ void TextFlow::layoutBlock(Laid* laid, int width) {
     QString text = block.text.text;
     if (code) text.replace('\n', QChar::LineSeparator);
     piece.layout = std::make_shared<QTextLayout>(text, font);
-    piece.layout->setFormats(formats(block.text, heading));
+    piece.layout->setFormats(blockFormats(block));
     QTextOption option;
     option.setWrapMode(code ? QTextOption::ManualWrap : QTextOption::WrapAtWordBoundaryOrAnywhere);
     option.setTabStopDistance(4 * textWidth(font, " "));
@@ -246,10 +258,11 @@ int TextFlow::layoutFor(int width) {
     return int(std::ceil(m_blocks.back().top + m_blocks.back().height));
 }
 
+// Formats with colours cannot be replaced in a layout that has its lines: these are made anew.
 void TextFlow::applyColors() {
-    for (Laid& laid : m_blocks)
-        for (Piece& piece : laid.pieces)
-            piece.layout->setFormats(formats(laid.text(piece), laid.block.kind == Kind::Heading));
+    for (Laid& laid : m_blocks) layoutBlock(&laid, m_width > 0 ? m_width : 400);
+    place(0);
+    update();
 }
 
 }  // namespace colibri::ui

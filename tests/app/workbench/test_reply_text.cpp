@@ -6,6 +6,7 @@
 #include <QWheelEvent>
 #include <QtTest>
 
+#include "app/workbench/chat/code_colors.h"
 #include "app/workbench/chat/conversation.h"
 #include "app/workbench/chat/markdown.h"
 #include "app/workbench/chat/text_flow.h"
@@ -253,6 +254,103 @@ private slots:
         whole.setText(text, 0, false);
         QCOMPARE(grown.visibleText(), whole.visibleText());
         QCOMPARE(grown.layoutFor(400), whole.layoutFor(400));
+    }
+
+    // ---- colours of code
+
+    void codeHasItsColours_data() {
+        QTest::addColumn<QString>("language");
+        QTest::addColumn<QString>("code");
+        QTest::addColumn<QString>("spans");  // kind and text of each
+        QTest::newRow("python") << "py"
+                                << "def f(x):  # a 'note'\n    return \"#\" * 12"
+                                << "k:def|c:# a 'note'|k:return|s:\"#\"|n:12";
+        QTest::newRow("triple quotes") << "python"
+                                       << "'''one\n# two'''\nx"
+                                       << "s:'''one\n# two'''";
+        QTest::newRow("c++") << "cpp"
+                             << "/* int */ int a = 1'000; // \"x\"\nchar c = '\\'';"
+                             << "c:/* int */|k:int|n:1'000|c:// \"x\"|k:char|s:'\\''";
+        QTest::newRow("go, raw string") << "go"
+                                        << "var s = `a\nb`"
+                                        << "k:var|s:`a\nb`";
+        QTest::newRow("rust, lifetime") << "rust"
+                                        << "fn f<'a>(x: &'a str) {}"
+                                        << "k:fn|k:str";
+        QTest::newRow("sql, any case") << "SQL"
+                                       << "SELECT a from t -- 'x'"
+                                       << "k:SELECT|k:from|c:-- 'x'";
+        QTest::newRow("shell, # in a word") << "sh"
+                                            << "echo a#b # c"
+                                            << "k:echo|c:# c";
+        QTest::newRow("unfinished") << "js"
+                                    << "let a = \"b"
+                                    << "k:let|s:\"b";
+        QTest::newRow("unfinished comment") << "java"
+                                            << "/* a"
+                                            << "c:/* a";
+        QTest::newRow("more behind the fence") << "json title=x"
+                                               << "{\"a\": true}"
+                                               << "s:\"a\"|k:true";
+        QTest::newRow("not known") << "brainfuck"
+                                   << "if \"x\" 1"
+                                   << "";
+        QTest::newRow("none") << ""
+                              << "int a"
+                              << "";
+    }
+    void codeHasItsColours() {
+        QFETCH(QString, language);
+        QFETCH(QString, code);
+        QStringList found;
+        for (const CodeSpan& span : codeSpans(code, language))
+            found << QString(QChar("csnk"[int(span.kind)])) + ":" +
+                         code.mid(span.begin, span.length);
+        QTEST(found.join('|'), "spans");
+    }
+
+    void colouredCodeFollowsTheTheme() {
+        TextFlow flow;
+        flow.setText("```py\nreturn 1\n```", 0, false);
+        flow.resize(400, flow.layoutFor(400));
+        flow.show();
+        const auto near = [](const QColor& a, const QColor& b) {  // edges of letters are blended
+            return std::abs(a.red() - b.red()) + std::abs(a.green() - b.green()) +
+                       std::abs(a.blue() - b.blue()) <
+                   40;
+        };
+        const auto has = [&](Tone t) {
+            const QImage image = flow.grab().toImage();
+            for (int y = 0; y < image.height(); ++y)
+                for (int x = 0; x < image.width(); ++x)
+                    if (near(image.pixelColor(x, y), tone(t))) return true;
+            return false;
+        };
+        const auto luminance = [](const QColor& c) {
+            const auto linear = [](double v) {
+                return v <= 0.04045 ? v / 12.92 : std::pow((v + 0.055) / 1.055, 2.4);
+            };
+            return 0.2126 * linear(c.redF()) + 0.7152 * linear(c.greenF()) +
+                   0.0722 * linear(c.blueF());
+        };
+        Theme::get().install();
+        for (const bool high : {false, true}) {
+            Theme::get().setHighContrast(high);
+            for (const Theme::Mode mode : {Theme::Mode::Dark, Theme::Mode::Light}) {
+                Theme::get().setMode(mode);
+                QApplication::processEvents();
+                QVERIFY(has(codeTone(CodeSpan::Kind::Keyword)));
+                for (const auto kind : {CodeSpan::Kind::Comment, CodeSpan::Kind::String,
+                                        CodeSpan::Kind::Number, CodeSpan::Kind::Keyword}) {
+                    double a = luminance(tone(codeTone(kind))), b = luminance(tone(Tone::Plot));
+                    if (a < b) std::swap(a, b);
+                    const double ratio = (a + 0.05) / (b + 0.05);
+                    QVERIFY2(ratio >= 4.5, qPrintable(QString("%1: %2").arg(int(kind)).arg(ratio)));
+                }
+            }
+        }
+        Theme::get().setHighContrast(false);
+        Theme::get().setMode(Theme::Mode::Dark);
     }
 
     void hostileTextIsShown() {
