@@ -131,7 +131,7 @@ void ChatPanel::tick(const std::shared_ptr<const Snapshot>& snapshot) {
     if (!m_reply) return;
     const Reply::Step step = m_reply->advance(&m_chat, m_source, snapshot.get());
     if (step.ended) return finish(step.failed);
-    if (m_reply->saveDue()) m_store->save(m_chat, ChatStore::Save::Streaming);
+    if (m_reply->saveDue()) m_store->saveReply(m_chat, m_reply->turn());
     const Turn& turn = m_chat.turns[m_reply->turn()];
     const bool prompt = turn.tokens.isEmpty();
     if (!prompt && !step.grew) return;
@@ -149,8 +149,10 @@ void ChatPanel::tickBackground(const Snapshot* snapshot) {
     std::erase_if(m_background, [&](Background& other) {
         const bool ended = other.reply.advance(&other.chat, m_source, snapshot).ended;
         if (ended) other.chat.changed = QDateTime::currentDateTime();
-        if (ended || other.reply.saveDue())
-            m_store->save(other.chat, ended ? ChatStore::Save::Settled : ChatStore::Save::Streaming);
+        if (ended)
+            m_store->save(other.chat);
+        else if (other.reply.saveDue())
+            m_store->saveReply(other.chat, other.reply.turn());
         return ended;
     });
     if (m_background.size() != before) emit repliesChanged(replying());

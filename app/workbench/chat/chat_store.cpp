@@ -16,15 +16,47 @@ namespace {
 constexpr qsizetype kSearchText = 20000;
 constexpr qint64 kLargestFile = 256 << 20;
 
-std::optional<Conversation> readFile(const QString& path) {
+std::optional<QJsonObject> readObject(const QString& path) {
     QFile file(path);
     if (!file.open(QIODevice::ReadOnly) || file.size() > kLargestFile) return std::nullopt;
     const QJsonDocument document = QJsonDocument::fromJson(file.readAll());
-    return document.isObject() ? Conversation::fromJson(document.object()) : std::nullopt;
+    return document.isObject() ? std::optional(document.object()) : std::nullopt;
+}
+
+QByteArray compact(const QJsonObject& json) {
+    return QJsonDocument(json).toJson(QJsonDocument::Compact);
+}
+
+// "chats/ID.json" -> "chats/ID.reply"
+QString replyPath(const QString& path) {
+    return path.chopped(5) + ".reply";
+}
+
+// A reply that was on its way when the program was killed, unless the chat was saved after it.
+void takeReply(const QString& path, Conversation* conversation) {
+    const auto saved = readObject(path);
+    if (!saved) return;
+    const int index = (*saved)["index"].toInt(-1);
+    if (index < 0 || index >= conversation->turns.size()) return;
+    const Turn before = conversation->turns[index];
+    if (before.figures.stop != kInterrupted ||
+        !conversation->putTurn(index, (*saved)["turn"].toObject()))
+        return;
+    if (conversation->turns[index].text.size() < before.text.size())
+        conversation->turns[index] = before;
+}
+
+std::optional<Conversation> readFile(const QString& path) {
+    const auto json = readObject(path);
+    auto conversation = json ? Conversation::fromJson(*json) : std::nullopt;
+    if (conversation) takeReply(replyPath(path), &*conversation);
+    return conversation;
 }
 
 Status writeFile(const QString& path, const Conversation& conversation) {
-    return saveFile(path, QJsonDocument(conversation.toJson()).toJson(QJsonDocument::Compact));
+    const Status status = saveFile(path, compact(conversation.toJson()));
+    if (status.ok()) QFile::remove(replyPath(path));
+    return status;
 }
 
 // A file name made of an id that came from a file: only its harmless characters.
@@ -90,15 +122,25 @@ void ChatStore::sort() {
                      [](const ChatSummary& a, const ChatSummary& b) { return a.changed > b.changed; });
 }
 
-void ChatStore::save(const Conversation& conversation, Save save) {
+void ChatStore::save(const Conversation& conversation) {
     if (conversation.isEmpty()) return;
-    if (save == Save::Settled) note(conversation);
+    note(conversation);
     m_worker.post([this, folder = m_folder, path = pathOf(conversation.id),
                    copy = conversation]() mutable {
         QDir().mkpath(folder);
         report(writeFile(path, copy));
         // The copy shares its data: it goes where the original may be changed in place afterwards.
         m_gui.post([copy = std::move(copy)] {});
+    });
+}
+
+void ChatStore::saveReply(const Conversation& conversation, int turn) {
+    Conversation alone;
+    alone.turns << conversation.turns[turn];
+    m_worker.post([this, path = replyPath(pathOf(conversation.id)), turn,
+                   alone = std::move(alone)]() mutable {
+        report(saveFile(path, compact({{"index", turn}, {"turn", alone.turnJson(0)}})));
+        m_gui.post([alone = std::move(alone)] {});  // as in save()
     });
 }
 
@@ -117,7 +159,10 @@ void ChatStore::remove(const QString& id) {
         if (std::exchange(m_restoreWanted, false)) restore();
     });
     m_summaries.removeIf([&](const ChatSummary& s) { return s.id == id; });
-    m_worker.post([path = pathOf(id)] { QFile::remove(path); });
+    m_worker.post([path = pathOf(id)] {
+        QFile::remove(path);
+        QFile::remove(replyPath(path));
+    });
     emit listed();
 }
 

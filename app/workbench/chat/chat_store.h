@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Conversations on disk: one JSON file each in the program's data folder, replaced whole after
-// every message. Files are read and written on one worker thread, in order.
+// every message. While a reply comes only that turn is written, to ID.reply beside it, so that the
+// cost does not grow with the chat. Files are read and written on one worker thread, in order.
 #pragma once
 
 #include <QHash>
@@ -33,9 +34,9 @@ public:
     static QString defaultFolder();
     void list();                 // reads the folder; listed() follows
     const QVector<ChatSummary>& summaries() const { return m_summaries; }   // newest first
-    // Streaming: a reply grows in it; the list stays as it is until it is settled.
-    enum class Save { Settled, Streaming };
-    void save(const Conversation& conversation, Save save = Save::Settled);
+    void save(const Conversation& conversation);
+    // A turn that grows in a conversation which was saved with it; the list stays as it is.
+    void saveReply(const Conversation& conversation, int turn);
     void load(const QString& id, std::function<void(std::optional<Conversation>)> done);
     void remove(const QString& id);
     bool restore();              // the last removed one; false: none

@@ -237,6 +237,21 @@ void Conversation::setLive(const QString& session) {
     for (Turn& turn : turns) turn.live = !session.isEmpty() && turn.session == session;
 }
 
+QJsonObject Conversation::turnJson(int index) const {
+    return turnToJson(turns[index]);
+}
+
+bool Conversation::putTurn(int index, const QJsonObject& json) {
+    if (index < 0 || index >= turns.size()) return false;
+    auto turn = turnFromJson(json, int(turns.size()));
+    const Turn& old = turns[index];
+    if (!turn || turn->role != old.role || turn->parent != old.parent ||
+        turn->children != old.children)
+        return false;
+    turns[index] = std::move(*turn);
+    return true;
+}
+
 QJsonObject Conversation::toJson() const {
     QJsonArray all, roots;
     for (const Turn& turn : turns) all.append(turnToJson(turn));

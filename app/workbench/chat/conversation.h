@@ -81,6 +81,9 @@ public:
     QString fileName() const;                        // made of the title, without an ending
     void setLive(const QString& session);            // marks the turns of the session that runs
 
+    // A turn alone, as toJson() has it, and back in its place. False: it does not fit there.
+    QJsonObject turnJson(int index) const;
+    bool putTurn(int index, const QJsonObject& json);
     QJsonObject toJson() const;
     static std::optional<Conversation> fromJson(const QJsonObject& json);
 

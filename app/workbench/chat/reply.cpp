@@ -9,7 +9,7 @@
 namespace colibri::ui {
 namespace {
 
-constexpr qint64 kSaveEveryMs = 800;     // a killed program loses 1 s
+constexpr qint64 kSaveEveryMs = 1500;  // a killed program loses no more
 
 }  // namespace
 

@@ -27,7 +27,7 @@ public:
     Step advance(Conversation* chat, const SessionSource* source, const Snapshot* snapshot);
     // Ends it here: its run is cancelled, what came is kept, with the reason.
     void interrupt(Conversation* chat, const SessionSource* source);
-    // True every second or so while there is something to save.
+    // True every second or two while there is something to save.
     bool saveDue();
 
 private:
