@@ -17,6 +17,7 @@
 
 #include "app/workbench/chat/chat_parts.h"
 #include "app/workbench/chat/prompt_sheet.h"
+#include "app/workbench/chat/template_sheet.h"
 
 namespace colibri::ui {
 namespace {
@@ -33,10 +34,19 @@ void openLink(const QString& address) {
 }  // namespace
 
 ChatPanel::ChatPanel(ChatStore* store, ViewState* view, QWidget* window, QWidget* parent)
-    : QWidget(parent), m_store(store), m_viewState(view), m_chat(Conversation::create()),
-      m_settings(ChatSettings::load({})), m_head(new ChatHead), m_find(new FindBar),
-      m_view(new ChatView), m_readout(new Readout), m_composer(new Composer),
-      m_sampling(new SamplingPanel(window)), m_prompt(new PromptSheet(window)),
+    : QWidget(parent),
+      m_store(store),
+      m_viewState(view),
+      m_chat(Conversation::create()),
+      m_settings(ChatSettings::load({})),
+      m_head(new ChatHead),
+      m_find(new FindBar),
+      m_view(new ChatView),
+      m_readout(new Readout),
+      m_composer(new Composer),
+      m_sampling(new SamplingPanel(window)),
+      m_prompt(new PromptSheet(window)),
+      m_templateSheet(new TemplateSheet(window)),
       m_pill(new Button("", Button::Kind::Default, Button::Size::Dense, this)) {
     auto* column = new QVBoxLayout(this);
     column->setContentsMargins(0, 0, 0, 0);
@@ -99,6 +109,8 @@ void ChatPanel::connectParts() {
         m_composer->setSummary(m_settings.summary());
         showContext();
     });
+    connect(m_sampling, &SamplingPanel::templateChosen, this, &ChatPanel::chooseTemplate);
+    connect(m_templateSheet, &TemplateSheet::used, this, &ChatPanel::applyEdited);
     connect(m_view, &ChatView::editWanted, this, [this](int turn, const QString& text) {
         if (m_reply) return;
         Turn edited = newTurn(Turn::Role::User);
@@ -164,8 +176,11 @@ void ChatPanel::setSource(SessionSource* source) {
     if (model) defaults.sampling = model->sampling;
     m_settings = ChatSettings::load(defaults);
     m_composer->setSummary(m_settings.summary());
+    m_sampling->setRecommended(model && model->recommendsSampling ? std::optional(model->sampling)
+                                                                  : std::nullopt);
     m_sampling->setSettings(m_settings, defaults);
     m_sampling->setContextLength(model ? model->contextLength : 0);
+    loadTemplate();
     refreshAvailability();
     refreshMeter();
 }
@@ -183,17 +198,22 @@ void ChatPanel::beginSession(const QString& model) {
 
 void ChatPanel::refreshAvailability() {
     const ModelFacts* model = m_source ? m_source->model() : nullptr;
-    const bool continues = model && model->continues;
-    const QString reason = !model      ? QString("Load a model to chat")
-                           : continues ? QString("The beginning of a text, which the model continues")
-                                       : model->chatProblem;
+    const bool continues = continuesText();
+    const QString reason = !model ? QString("Load a model to chat")
+                           : continues
+                               ? QString("The beginning of a text, which the model continues")
+                           : m_template && model->continues ? QString()
+                                                            : model->chatProblem;
     m_composer->setAvailable(model && (continues || reason.isEmpty()), reason);
     m_view->setEmptyText(!model      ? QString("No model is loaded")
                          : continues ? model->name + " continues a text"
                                      : "Ask " + model->name,
                          !model      ? QString("Open one to chat and to see where its time goes.")
-                         : continues ? QString("It has no chat template: what you write is not a question, but how the text begins.")
-                         : reason.isEmpty() ? QString("The plots fill as it answers.") : reason,
+                         : continues ? QString("It has no chat template: what you write is not a "
+                                               "question, but how the text begins. "
+                                               "Sampling offers templates of other models.")
+                         : reason.isEmpty() ? QString("The plots fill as it answers.")
+                                            : reason,
                          model ? QString() : QString("Open a model"));
 }
 
@@ -320,6 +340,8 @@ void ChatPanel::showMenu(QWidget* anchor) {
     menu.addAction("Duplicate", this, [this] { duplicate(m_chat.id); })->setEnabled(!m_chat.isEmpty());
     menu.addAction("System prompt", this, &ChatPanel::editSystemPrompt);
     menu.addAction("Sampling", this, &ChatPanel::openSampling);
+    menu.addAction("Chat template...", this, &ChatPanel::editTemplate)
+        ->setEnabled(m_source != nullptr);
     menu.addAction("Show the prompt", this, &ChatPanel::showPrompt)->setEnabled(m_source != nullptr);
     menu.addSeparator();
     menu.addAction("Export...", this, &ChatPanel::exportWanted);

@@ -16,6 +16,7 @@
 #include "app/workbench/chat/composer.h"
 #include "app/workbench/chat/reply.h"
 #include "app/workbench/chat/sampling_panel.h"
+#include "app/workbench/chat/template_choice.h"
 #include "app/workbench/session/view_state.h"
 
 class QLineEdit;
@@ -26,6 +27,7 @@ class ChatHead;
 class FindBar;
 class PromptSheet;
 class Readout;
+class TemplateSheet;
 
 class ChatPanel : public QWidget {
     Q_OBJECT
@@ -71,6 +73,12 @@ public:
     void showPrompt();
     bool promptShown() const;
 
+    // The chat template: one of TemplateChoice::all, or behind the last the sheet that edits one.
+    void chooseTemplate(int index);
+    void editTemplate();
+    TemplateSheet* templateSheet() const { return m_templateSheet; }
+    const TemplateChoice& templateChoice() const { return m_choice; }
+
     ChatView* view() const { return m_view; }
     Composer* composer() const { return m_composer; }
     SamplingPanel* samplingPanel() const { return m_sampling; }
@@ -108,6 +116,13 @@ private:
     void reply(int userTurn);
     void start(int turn, int userTurn, const std::string& soFar);
     nlohmann::ordered_json messagesUpTo(int userTurn) const;
+    nlohmann::ordered_json promptMessages() const;  // of the chat, with the draft
+    ChatOptions chatOptions() const;
+    bool continuesText() const;  // no chat: a base model without a template
+    void loadTemplate();         // as the settings have it for this model
+    void useTemplate(const TemplateChoice& choice);
+    void showTemplates();
+    void applyEdited(const QString& text);
     void tickBackground(const Snapshot* snapshot);
     void finish(bool failed);
     void park();                                  // the reply of this chat goes on unseen
@@ -139,6 +154,9 @@ private:
     Composer* m_composer;
     SamplingPanel* m_sampling;
     PromptSheet* m_prompt;
+    TemplateSheet* m_templateSheet;
+    TemplateChoice m_choice;
+    std::shared_ptr<const ChatTemplate> m_template;  // nullptr: the model's own
     Button* m_pill;
     Density m_density = Density::Normal;
     QString m_modelName;                          // of the last model that was loaded

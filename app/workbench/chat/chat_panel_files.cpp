@@ -25,13 +25,18 @@ bool ChatPanel::exportTo(const QString& path, QString* error) const {
     return status.ok();
 }
 
-QString ChatPanel::renderedPrompt() const {
-    if (!m_source) return "No model is loaded.";
+nlohmann::ordered_json ChatPanel::promptMessages() const {
     nlohmann::ordered_json messages = messagesUpTo(-1);
     const QString draft = m_composer->text().trimmed();
     if (!draft.isEmpty()) messages.push_back({{"role", "user"}, {"content", draft.toStdString()}});
+    return messages;
+}
+
+QString ChatPanel::renderedPrompt() const {
+    if (!m_source) return "No model is loaded.";
+    const nlohmann::ordered_json messages = promptMessages();
     if (messages.empty()) return "The chat is empty.";
-    const auto prompt = m_source->renderChat(messages, m_settings.templateVariables());
+    const auto prompt = m_source->renderChat(messages, chatOptions());
     return prompt ? str(*prompt) : str(prompt.status().text());
 }
 

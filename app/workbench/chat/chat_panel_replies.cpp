@@ -83,7 +83,7 @@ void ChatPanel::start(int index, int userTurn, const std::string& soFar) {
     request.overflow = m_settings.overflow;
     request.replySoFar = soFar;
     for (const QString& stop : m_settings.stops) request.stops.push_back(stop.toStdString());
-    request.templateArgs = m_settings.templateVariables();
+    request.chat = chatOptions();
     const auto snapshot = m_source->snapshot();
     m_viewState->follow();  // what was asked for is to be seen
     m_reply.emplace(m_source->startChat(std::move(request)), index, turn,

@@ -141,6 +141,8 @@ SamplingPanel::SamplingPanel(QWidget* window) : Popover(window), m_content(new Q
     column->setContentsMargins(12, 4, 12, 12);
     column->setSpacing(4);
 
+    column->addLayout(makePresets());
+    column->addWidget(m_presetName);
     m_temperature = addRow("Temperature", "", 100, 2, {0, 200, 5}, "0 = greedy: always the likeliest token.");
     m_topK = addRow("Top-k", "tokens", 1, 0, {0, 200, 1}, "");
     m_topK->setZeroText("off");
@@ -153,6 +155,15 @@ SamplingPanel::SamplingPanel(QWidget* window) : Popover(window), m_content(new Q
     SliderRange most{1, kMostTokens, 16};
     most.logarithmic = true;
     m_maxTokens = addRow("Most tokens", "tokens", 1, 0, most, "");
+    addTexts(column);
+    connect(reset, &QAbstractButton::clicked, this, [this] {
+        show(m_defaults);
+        read();
+        if (m_template->count() > 0) emit templateChosen(0);
+    });
+}
+
+void SamplingPanel::addTexts(QVBoxLayout* column) {
     m_random = new QCheckBox("Another seed for every reply");
     column->insertWidget(column->indexOf(m_seed) + 1, m_random);
     column->addWidget(new QLabel("When the context is full"));
@@ -170,6 +181,17 @@ SamplingPanel::SamplingPanel(QWidget* window) : Popover(window), m_content(new Q
     connect(m_random, &QCheckBox::toggled, this, &SamplingPanel::read);
     connect(m_overflow, &Segment::chosen, this, &SamplingPanel::read);
     connect(m_stops, &QLineEdit::editingFinished, this, &SamplingPanel::read);
+    addTemplate(column);
+}
+
+void SamplingPanel::addTemplate(QVBoxLayout* column) {
+    column->addWidget(new QLabel("Chat template"));
+    m_template = new Select;
+    m_template->setAccessibleName("Chat template");
+    m_template->setToolTip(
+        "How messages become the text that the model reads. Kept for each model.");
+    column->addWidget(m_template);
+    connect(m_template, &QComboBox::activated, this, &SamplingPanel::templateChosen);
     column->addWidget(new QLabel("Template arguments"));
     m_templateArgs = new QLineEdit;
     m_templateArgs->setPlaceholderText("none");
@@ -182,10 +204,81 @@ SamplingPanel::SamplingPanel(QWidget* window) : Popover(window), m_content(new Q
     column->addWidget(m_templateArgs);
     column->addWidget(m_templateNote);
     connect(m_templateArgs, &QLineEdit::editingFinished, this, &SamplingPanel::readTemplateArgs);
-    connect(reset, &QAbstractButton::clicked, this, [this] {
-        show(m_defaults);
-        read();
+}
+
+void SamplingPanel::setTemplates(const QStringList& names, int current) {
+    m_template->clear();
+    m_template->addItems(names);
+    if (!names.isEmpty()) m_template->addItem("Edit...");
+    m_template->setCurrentIndex(names.isEmpty() ? -1 : current);
+    m_template->setEnabled(!names.isEmpty());
+}
+
+// ---- presets
+
+QLayout* SamplingPanel::makePresets() {
+    m_preset = new Select;
+    m_preset->setPlaceholderText("Custom");
+    m_preset->setPrefix("", "Preset", false);
+    m_preset->setAccessibleName("Preset");
+    m_savePreset = new IconButton("save", "Save these values as a preset");
+    m_removePreset = new IconButton("trash", "Delete this preset");
+    m_presetName = new QLineEdit;
+    m_presetName->setPlaceholderText("Name of the preset, then Enter");
+    m_presetName->setAccessibleName("Name of the preset");
+    m_presetName->hide();
+    auto* line = new QHBoxLayout;
+    line->setSpacing(4);
+    line->addWidget(m_preset, 1);
+    line->addWidget(m_removePreset);
+    line->addWidget(m_savePreset);
+    connect(m_preset, &QComboBox::activated, this, &SamplingPanel::choosePreset);
+    connect(m_savePreset, &QAbstractButton::clicked, this, [this] {
+        m_presetName->setVisible(m_presetName->isHidden());
+        if (!m_presetName->isHidden()) m_presetName->setFocus();
     });
+    connect(m_removePreset, &QAbstractButton::clicked, this, [this] {
+        const int at = m_preset->currentIndex();
+        if (at >= 0 && at < m_presets.size() && m_presets[at].own) removePreset(m_presets[at].name);
+        showPresets();
+    });
+    connect(m_presetName, &QLineEdit::returnPressed, this, &SamplingPanel::namePreset);
+    return line;
+}
+
+void SamplingPanel::setRecommended(const std::optional<Sampling>& sampling) {
+    m_recommended = sampling;
+}
+
+void SamplingPanel::showPresets() {
+    m_presets = samplingPresets(m_recommended);
+    m_preset->clear();
+    int current = -1;
+    for (const SamplingPreset& preset : m_presets) {
+        if (preset.matches(m_settings.sampling) && current < 0) current = m_preset->count();
+        m_preset->addItem(preset.name);
+    }
+    m_preset->setCurrentIndex(current);
+    m_removePreset->setVisible(current >= 0 && m_presets[current].own);
+    m_savePreset->setEnabled(current < 0);
+}
+
+void SamplingPanel::choosePreset(int index) {
+    if (index < 0 || index >= m_presets.size()) return;
+    ChatSettings chosen = m_settings;
+    m_presets[index].applyTo(&chosen.sampling);
+    show(chosen);
+    read();
+}
+
+void SamplingPanel::namePreset() {
+    if (!savePreset(m_presetName->text(), m_settings.sampling)) {
+        m_presetName->selectAll();  // it is one of those that are always there
+        return;
+    }
+    m_presetName->clear();
+    m_presetName->hide();
+    showPresets();
 }
 
 QSize SamplingPanel::sizeHint() const {
@@ -236,6 +329,7 @@ void SamplingPanel::setSettings(const ChatSettings& settings, const ChatSettings
     withDefault(m_seed, int64_t(d.seed), 1, 0);
     withDefault(m_maxTokens, defaults.maxTokens, 1, 0);
     show(settings);
+    showPresets();
 }
 
 void SamplingPanel::show(const ChatSettings& settings) {
@@ -256,6 +350,7 @@ void SamplingPanel::show(const ChatSettings& settings) {
     m_stops->setText(stops.join('|'));
     m_templateArgs->setText(settings.templateArgs.join(" | "));
     m_templateNote->hide();
+    m_presetName->hide();
     m_showing = false;
 }
 
@@ -275,6 +370,7 @@ void SamplingPanel::read() {
     m_settings.stops.clear();
     for (const QString& stop : m_stops->text().split('|', Qt::SkipEmptyParts))
         m_settings.stops << unescaped(stop);
+    showPresets();
     emit changed();
 }
 

@@ -4,15 +4,19 @@
 
 #include <QStringList>
 
+#include "app/workbench/chat/sampling_presets.h"
 #include "app/workbench/session/session_source.h"
 #include "app/workbench/widgets/slider_row.h"
 #include "app/workbench/window/overlay.h"
 
 class QCheckBox;
+class QVBoxLayout;
 
 namespace colibri::ui {
 
+class IconButton;
 class Segment;
+class Select;
 
 struct ChatSettings {
     Sampling sampling = chatSampling({});
@@ -38,32 +42,54 @@ class SamplingPanel : public Popover {
 public:
     explicit SamplingPanel(QWidget* window);
     void setContextLength(int64_t tokens);   // 0 = no model
+    void setRecommended(
+        const std::optional<Sampling>& sampling);  // by the model; before setSettings
     void setSettings(const ChatSettings& settings, const ChatSettings& defaults);
     const ChatSettings& settings() const { return m_settings; }
     const ChatSettings& defaults() const { return m_defaults; }
     QSize sizeHint() const override;
+    Select* preset() const { return m_preset; }  // placeholder "Custom": it is none of them
+    IconButton* savePresetButton() const { return m_savePreset; }
+    IconButton* removePresetButton() const { return m_removePreset; }
+    QLineEdit* presetName() const { return m_presetName; }
     SliderRow* temperature() const { return m_temperature; }
     SliderRow* maxTokens() const { return m_maxTokens; }
     QCheckBox* randomSeed() const { return m_random; }
     Segment* overflow() const { return m_overflow; }
+    // Names of the chat templates that can be chosen; "Edit..." follows them.
+    void setTemplates(const QStringList& names, int current);
+    Select* chatTemplate() const { return m_template; }
     QLineEdit* templateArgs() const { return m_templateArgs; }
     Note* templateNote() const { return m_templateNote; }
 
 signals:
     void changed();
+    void templateChosen(int index);  // behind the last name: to be edited
 
 private:
     SliderRow* addRow(const QString& label, const QString& unit, int scale, int decimals,
                       SliderRange range, const QString& note);
+    void addTexts(QVBoxLayout* column);
+    void addTemplate(QVBoxLayout* column);
     void read();
+    QLayout* makePresets();
+    void showPresets();
+    void choosePreset(int index);
+    void namePreset();  // saves what is set under the name that was typed
     void readTemplateArgs();
     void show(const ChatSettings& settings);
 
     ChatSettings m_settings, m_defaults;
     QWidget* m_content;
     SliderRow *m_temperature, *m_topK, *m_topP, *m_minP, *m_penalty, *m_seed, *m_maxTokens;
+    std::optional<Sampling> m_recommended;
+    QVector<SamplingPreset> m_presets;
+    Select* m_preset;
+    IconButton *m_savePreset, *m_removePreset;
+    QLineEdit* m_presetName;  // shown while one is saved
     QCheckBox* m_random;
     Segment* m_overflow;
+    Select* m_template;
     QLineEdit *m_stops, *m_templateArgs;
     Note* m_templateNote;                // what is wrong with the arguments
     bool m_showing = false;

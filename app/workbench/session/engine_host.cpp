@@ -12,6 +12,7 @@
 
 #include "engine/base/format.h"
 #include "engine/base/machine.h"
+#include "engine/text/known_templates.h"
 #include "engine/text/reply_parts.h"
 
 namespace colibri::ui {
@@ -42,6 +43,9 @@ ModelFacts factsOf(const Engine& engine) {
         facts.chatProblem = "This model has no chat template.";
         facts.continues = true;
     }
+    if (auto all = hfTemplates(info.dir, {})) facts.templates = std::move(*all);
+    std::stable_partition(facts.templates.begin(), facts.templates.end(),
+                          [](const NamedTemplate& t) { return t.from == "chat_template.jinja"; });
     facts.contextLength = engine.contextLength();
     facts.experts = config.numExperts;
     facts.moeLayers = config.moeLayerCount();
@@ -51,6 +55,8 @@ ModelFacts factsOf(const Engine& engine) {
         if (config.moeLayer[size_t(layer)]) facts.layerIndex.push_back(int(layer));
     }
     facts.sampling = chatSampling(config);
+    facts.recommendsSampling =
+        config.temperature >= 0 || config.topP > 0 || config.topKSampling > 0;
     return facts;
 }
 
@@ -67,10 +73,34 @@ std::string textToContinue(const nlohmann::ordered_json& messages) {
 }
 
 Result<std::vector<int32_t>> promptOf(const Engine& engine, const nlohmann::ordered_json& messages,
-                                      const nlohmann::ordered_json& templateArgs) {
-    if (engine.chatTemplate() || !engine.tokenizer())
-        return engine.encodeChat(messages, {.templateArgs = templateArgs});
-    return engine.tokenizer()->encode(textToContinue(messages), {.special = false, .bos = true});
+                                      const ChatOptions& options) {
+    const Tokenizer* tokenizer = engine.tokenizer();
+    if (engine.chatTemplate() || !tokenizer) return engine.encodeChat(messages, options);
+    if (!options.chatTemplate)
+        return tokenizer->encode(textToContinue(messages), {.special = false, .bos = true});
+    auto prompt = engine.encodeChat(messages, options);
+    // A base model wants the token that begins a text, which a template may not know of.
+    const std::vector<int32_t> frame = tokenizer->encode("", {.bos = true});
+    const int32_t bos = engine.config().bosId;
+    const bool wanted = bos >= 0 && !frame.empty() && frame.front() == bos;
+    if (prompt && wanted && (prompt->empty() || prompt->front() != bos))
+        prompt->insert(prompt->begin(), bos);
+    return prompt;
+}
+
+// A model need not know how a template that was chosen for it ends a reply.
+void addReplyEnd(const Engine& engine, const ChatOptions& options, Request& request) {
+    const Tokenizer* tokenizer = engine.tokenizer();
+    if (!options.chatTemplate || !tokenizer) return;
+    const ModelConfig& config = engine.config();
+    const std::string bos = config.bosId >= 0 ? tokenizer->idToToken(config.bosId) : std::string();
+    const std::string eos =
+        config.eosIds.empty() ? std::string() : tokenizer->idToToken(config.eosIds.front());
+    const std::string end = replyEnd(*options.chatTemplate, bos, eos);
+    if (end.empty()) return;
+    request.stops.push_back(end);
+    const auto id = tokenizer->tokenToId(end);
+    request.specialText |= id && tokenizer->isSpecial(*id);
 }
 
 }  // namespace
@@ -376,11 +406,15 @@ std::shared_ptr<ChatRun> EngineHost::startChat(ChatRequest request) {
             return run->fail(Status(Code::Cancelled, "The request was cancelled"));
         }
         const auto encode = [&](const nlohmann::ordered_json& messages) {
-            return promptOf(*loaded->engine, messages, request.templateArgs);
+            return promptOf(*loaded->engine, messages, request.chat);
         };
         const int64_t context = loaded->engine->contextLength();
         const Tokenizer* tokenizer = loaded->engine->tokenizer();
-        const auto soFar = tokenizer ? tokenizer->encode(request.replySoFar) : std::vector<int32_t>();
+        const auto encodeSoFar = [&](bool begun) {
+            return tokenizer ? tokenizer->encode(tracedReply(request.replySoFar, begun))
+                             : std::vector<int32_t>();
+        };
+        std::vector<int32_t> soFar = encodeSoFar(false);
         // Room for a reply that is as long as may be, but not for the sake of more than a quarter.
         const int64_t room = context - std::min<int64_t>(request.maxTokens, context / 4) - int64_t(soFar.size());
         auto fitted = fitChat(request.messages, request.overflow, size_t(std::max<int64_t>(0, room)), encode);
@@ -388,7 +422,10 @@ std::shared_ptr<ChatRun> EngineHost::startChat(ChatRequest request) {
         run->setLeftOut(fitted->leftOut);
         Request r;
         r.prompt = std::move(fitted->prompt);
-        if (endsInReasoning(*tokenizer, r.prompt)) run->beginInReasoning();
+        if (endsInReasoning(*tokenizer, r.prompt)) {
+            run->beginInReasoning();
+            soFar = encodeSoFar(true);
+        }
         r.prompt.insert(r.prompt.end(), soFar.begin(), soFar.end());
         run->setPrompt(0, uint32_t(r.prompt.size()));
         const bool full = int64_t(r.prompt.size()) >= context;
@@ -396,6 +433,7 @@ std::shared_ptr<ChatRun> EngineHost::startChat(ChatRequest request) {
         r.maxTokens = request.maxTokens;
         r.stops = request.stops;
         r.specialText = marksAreSpecial(*tokenizer);
+        addReplyEnd(*loaded->engine, request.chat, r);
         RequestCallbacks callbacks;
         const auto shared = std::make_shared<std::atomic<bool>>(false);
         callbacks.onToken = [run, shared, engine = loaded->engine.get()](const GeneratedToken& token) {
@@ -431,9 +469,9 @@ int EngineHost::countTokens(const QString& text) const {
 }
 
 Result<std::string> EngineHost::renderChat(const nlohmann::ordered_json& messages,
-                                           const nlohmann::ordered_json& templateArgs) const {
+                                           const ChatOptions& options) const {
     if (!m_loaded) return Status(Code::InvalidArgument, "No model is loaded", "Open a model first");
-    const auto prompt = promptOf(*m_loaded->engine, messages, templateArgs);
+    const auto prompt = promptOf(*m_loaded->engine, messages, options);
     if (!prompt) return prompt.status();
     return m_loaded->engine->tokenizer()->decode(*prompt);
 }

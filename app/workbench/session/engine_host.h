@@ -66,7 +66,7 @@ public:
     void cancelChat(const std::shared_ptr<ChatRun>& run) override;
     int countTokens(const QString& text) const override;
     Result<std::string> renderChat(const nlohmann::ordered_json& messages,
-                                           const nlohmann::ordered_json& templateArgs) const override;
+                                   const ChatOptions& options) const override;
 
     // ---- kept between runs
     RecentList& recent() { return m_recent; }

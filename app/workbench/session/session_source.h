@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "app/workbench/session/context_fit.h"
+#include "engine/convert/chat_templates.h"
 #include "engine/run/engine.h"
 #include "profiler/record/recorder.h"
 
@@ -32,8 +33,10 @@ struct ModelFacts {
     int64_t experts = 0, moeLayers = 0, topK = 0;
     bool isDense() const { return moeLayers == 0; }  // a model without experts
     int64_t expertBytes = 0;      // of one expert
+    std::vector<NamedTemplate> templates;  // its chat templates, the one in force first
     std::vector<int> layerIndex;  // model layer of each MoE layer
     Sampling sampling = chatSampling({});   // the model's defaults
+    bool recommendsSampling = false;        // its generation_config says some of them
 };
 
 struct MemoryNow {
@@ -49,7 +52,7 @@ struct ChatRequest {
     std::vector<std::string> stops;
     Overflow overflow = Overflow::Stop;        // what happens when the chat is longer than the context
     std::string replySoFar;                    // goes on with this reply to the last message; "" = a new one
-    nlohmann::ordered_json templateArgs;       // further variables of the chat template; null: none
+    ChatOptions chat;                          // how the messages become a prompt
 };
 
 // One reply on its way. The engine's threads fill it, the GUI's timer takes what is new.
@@ -117,7 +120,7 @@ public:
     virtual int countTokens(const QString& text) const = 0;   // -1: unknown
     // What the model reads of a chat, as its template renders it. Errors: no model, no template.
     virtual Result<std::string> renderChat(const nlohmann::ordered_json& messages,
-                                           const nlohmann::ordered_json& templateArgs) const = 0;
+                                           const ChatOptions& options) const = 0;
 
 signals:
     void stateChanged();

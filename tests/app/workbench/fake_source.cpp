@@ -300,7 +300,10 @@ std::shared_ptr<ChatRun> FakeSource::startChat(ChatRequest request) {
 }
 
 Result<std::string> FakeSource::renderChat(const nlohmann::ordered_json& messages,
-                                           const nlohmann::ordered_json&) const {
+                                           const ChatOptions& options) const {
+    if (options.chatTemplate)
+        return options.chatTemplate->render(
+            {{"messages", messages}, {"add_generation_prompt", true}});
     std::string text;
     for (const auto& message : messages)
         text += "<|" + message["role"].get<std::string>() + "|>" + message["content"].get<std::string>() + "\n";

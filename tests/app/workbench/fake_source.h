@@ -58,7 +58,8 @@ public:
         return text.size() > (64 << 10) ? -1 : int(text.size() / 4);   // as EngineHost
     }
     Result<std::string> renderChat(const nlohmann::ordered_json& messages,
-                                           const nlohmann::ordered_json& templateArgs) const override;
+                                   const ChatOptions& options) const override;
+    ModelFacts& facts() { return m_facts; }
     void setContextLength(int64_t tokens) { m_facts.contextLength = tokens; }
 
 private:

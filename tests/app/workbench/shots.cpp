@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Renders the window with the seeded story to PNG files, to be looked at beside the pictures of the
 // design: workbench_shots DIR [PAGE...]; pages: chat, knobs, experts, palette, keyboard, diagnose,
-// sampling, list, messages, empty, text, texttop, textfull; a size may follow, as in chat-800x500. On the bundled model, with
-// an engine: serve, load, loading, shape, welcome; "live" is a chat with it, "plots" the same with
-// every plot chosen.
+// sampling, template, list, messages, empty, dense (a model without experts), code, text, texttop,
+// textfull, export (a plot as a file); a size may follow, as in chat-800x500. On the bundled model,
+// with an engine: serve, load, loading, shape, welcome, session (one that ended); "live" is a chat
+// with it, "plots" the same with every plot chosen.
 #include <QApplication>
 #include <QDir>
 #include <QKeyEvent>
@@ -132,6 +133,23 @@ void loadSome(MainWindow& window, bool toTheEnd) {
     });
 }
 
+// A session of one reply, closed and opened again as a file.
+void endSession(MainWindow& window, EngineHost& host, StartPages* start) {
+    ChatPanel* chat = window.chatPage()->chat();
+    chat->send("Tell me a story about a fox.");
+    runUntil(window, [&] {
+        return !chat->generating() || chat->conversation().turns.last().tokens.size() > 60;
+    });
+    window.chatPage()->knobs()->request(KnobId::ExpertCacheSize, 16);
+    runUntil(window, [&] { return !chat->generating(); });
+    const QString path = host.sessionPath();
+    host.close();
+    runUntil(window, [&] { return host.state() == SessionSource::State::NoModel; });
+    window.showPage("start");
+    start->openPath(path);
+    for (int i = 0; i < 100; ++i) settle(window);
+}
+
 void shootLive(const QString& folder, const QString& name, Theme::Mode mode) {
     Theme::get().setMode(mode);
     EngineHost host(folder + "/data");
@@ -149,7 +167,10 @@ void shootLive(const QString& folder, const QString& name, Theme::Mode mode) {
         host.load(demoModelPath().toStdString(), knobs);
         runUntil(window, [&] { return host.state() == SessionSource::State::Ready; });
         window.chatPage()->chat()->newChat();
-        if (name.startsWith("serve")) serveSome(window);
+        if (name.startsWith("session"))
+            endSession(window, host, start);
+        else if (name.startsWith("serve"))
+            serveSome(window);
         else loadSome(window, !name.startsWith("loading"));
     }
     settle(window);
@@ -188,9 +209,31 @@ Conversation textConversation() {
     return chat;
 }
 
+Conversation codeConversation() {
+    Conversation chat = Conversation::create();
+    chat.title = "Code";
+    Turn user;
+    user.text = "The same in three languages, please.";
+    Turn reply;
+    reply.role = Turn::Role::Model;
+    reply.model = "Wren-14B-A1.3B";
+    reply.text =
+        "```python\n# The mean, or 0 of nothing.\ndef mean(values):\n    if not values:\n        "
+        "return 0.0\n"
+        "    return sum(values) / len(values)\n\nprint(\"mean:\", mean([1, 2.5, 4]))\n```\n\n"
+        "```cpp\n/* The mean, or 0 of nothing. */\ndouble mean(const std::vector<double>& v) {\n"
+        "    return v.empty() ? 0.0 : std::accumulate(v.begin(), v.end(), 0.0) / v.size();  // "
+        "never NaN\n}\n```\n\n"
+        "```sql\nSELECT model, avg(tok_s) AS speed -- of each\nFROM runs WHERE isa = 'avx2' GROUP "
+        "BY model;\n```";
+    reply.figures.stop = "eos";
+    chat.append(chat.append(-1, user), reply);
+    return chat;
+}
+
 void shootText(MainWindow& window, const QString& name) {
     ChatPanel* chat = window.chatPage()->chat();
-    chat->openConversation(textConversation());
+    chat->openConversation(name.startsWith("code") ? codeConversation() : textConversation());
     settle(window);
     if (name.startsWith("texttop")) chat->view()->verticalScrollBar()->setValue(0);
     if (name.startsWith("textfull")) chat->composer()->setText(QString(4 << 15, 'x'));
@@ -202,13 +245,14 @@ void shoot(const QString& folder, const QString& name, Theme::Mode mode) {
     Theme::get().setMode(mode);
     const QSize size = sizeOf(name);
     FakeSource source(name != "empty");
+    if (name.startsWith("dense")) source.setDense();
     MainWindow window(&source, folder + "/chats");
     window.resize(size);
     window.show();
     ChatPanel* chat = window.chatPage()->chat();
     if (name == "empty") {
         settle(window);
-    } else if (name.startsWith("text")) {
+    } else if (name.startsWith("text") || name.startsWith("code")) {
         shootText(window, name);
     } else {
         chat->openConversation(storyConversation(size.width() >= 1920));
@@ -233,7 +277,11 @@ void shoot(const QString& folder, const QString& name, Theme::Mode mode) {
         if (name.startsWith("experts")) window.chatPage()->showPane("experts");
         if (name == "keyboard") window.openKeyboardSheet();
         if (name == "diagnose") window.openDiagnostics();
-        if (name == "sampling") chat->openSampling();
+        if (name.startsWith("sampling")) chat->openSampling();
+        if (name.startsWith("template")) chat->editTemplate();
+        if (name.startsWith("export"))
+            return void(window.chatPage()->plots()->plot("itl")->saveImage(
+                folder + "/" + name + (Theme::get().dark() ? "-dark" : "-light") + ".png"));
         if (name == "list") window.chatPage()->toggleList(nullptr);
         if (name == "messages") {
             window.messages()->ok("Config written", "desk-16gb.json, 14 knobs");
@@ -268,8 +316,9 @@ int main(int argc, char** argv) {
     if (!chats.isEmpty()) shootChat(folder, chats);
     for (const QString& name : chats) names.removeAll(name);
     for (const QString& name : names) {
-        const bool live = QStringList{"serve", "load", "loading", "shape", "welcome"}.contains(
-            name.section('-', 0, 0));
+        const bool live =
+            QStringList{"serve", "load", "loading", "shape", "welcome", "session"}.contains(
+                name.section('-', 0, 0));
         for (const Theme::Mode mode : {Theme::Mode::Dark, Theme::Mode::Light})
             (live ? shootLive : shoot)(folder, name, mode);
     }

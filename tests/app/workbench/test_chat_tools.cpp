@@ -7,6 +7,7 @@
 #include "app/workbench/chat/chat_list.h"
 #include "app/workbench/chat/chat_parts.h"
 #include "app/workbench/chat/prompt_sheet.h"
+#include "app/workbench/chat/template_sheet.h"
 #include "app/workbench/pages/chat_page.h"
 #include "chat_rig.h"
 
@@ -181,6 +182,123 @@ private slots:
             QCOMPARE(lastTurn().figures.drawn, QString("seed %1").arg(m_source->lastRequest.sampling.seed));
         }
         QVERIFY(seeds.size() > 1);
+    }
+
+    void aPresetIsChosenAndSaved() {
+        m_source->facts().recommendsSampling = true;
+        m_source->facts().sampling.temperature = 0.6f;
+        m_source->facts().sampling.topK = 20;
+        m_chat->setSource(m_source.get());
+        m_chat->openSampling();
+        SamplingPanel* panel = m_chat->samplingPanel();
+        Select* preset = panel->preset();
+        QCOMPARE(preset->shownText(), QString("Recommended by the model"));
+        const auto choose = [&](const QString& name) {
+            emit preset->activated(preset->findText(name));
+        };
+        choose("Greedy");
+        QCOMPARE(preset->shownText(), QString("Greedy"));
+        QCOMPARE(m_chat->composer()->samplingButton()->text(), QString("greedy"));
+        choose("Creative");
+        ask("x");
+        QCOMPARE(m_source->lastRequest.sampling.temperature, 1.1f);
+        QCOMPARE(m_source->lastRequest.sampling.minP, 0.05f);
+        answer({"y"});
+        type(panel->temperature(), "0.85");
+        QCOMPARE(preset->shownText(), QString("Custom"));
+        QTest::mouseClick(panel->savePresetButton(), Qt::LeftButton);
+        QVERIFY(panel->presetName()->isVisible());
+        QTest::keyClicks(panel->presetName(), "greedy");  // that one is always there
+        QTest::keyClick(panel->presetName(), Qt::Key_Return);
+        QCOMPARE(preset->shownText(), QString("Custom"));
+        panel->presetName()->clear();
+        QTest::keyClicks(panel->presetName(), "My tales");
+        QTest::keyClick(panel->presetName(), Qt::Key_Return);
+        QCOMPARE(preset->shownText(), QString("My tales"));
+        choose("Precise");
+        QVERIFY(panel->removePresetButton()->isHidden());
+        m_source->facts().recommendsSampling = false;
+        m_chat->setSource(m_source.get());  // kept, for every model
+        QCOMPARE(preset->findText("Recommended by the model"), -1);
+        choose("My tales");
+        QCOMPARE(panel->temperature()->value(), int64_t(85));
+        QTest::mouseClick(panel->removePresetButton(), Qt::LeftButton);
+        QCOMPARE(preset->findText("My tales"), -1);
+        QCOMPARE(preset->shownText(), QString("Custom"));
+        ChatSettings().store({});
+    }
+
+    // ---- chat templates
+
+    void aChosenTemplateIsUsedAndKeptForItsModel() {
+        m_source->facts().templates = {{"default", "own", "chat_template.jinja"},
+                                       {"rag", "{{ messages[0].content }}!", ""}};
+        m_chat->setSource(m_source.get());
+        Select* choice = m_chat->samplingPanel()->chatTemplate();
+        QCOMPARE(choice->itemText(0), QString("Model's own"));
+        QCOMPARE(choice->itemText(1), QString("rag"));
+        QVERIFY(choice->findText("ChatML") > 1 && choice->findText("Alpaca") > 1);
+        QCOMPARE(choice->itemText(choice->count() - 1), QString("Edit..."));
+        ask("x");
+        QVERIFY(!m_source->lastRequest.chat.chatTemplate);
+        answer({"y"});
+        m_chat->chooseTemplate(1);
+        m_chat->composer()->setText("z");
+        QCOMPARE(m_chat->renderedPrompt(), QString("x!"));
+        m_chat->chooseTemplate(choice->findText("ChatML"));
+        ask("!");
+        QVERIFY(m_source->lastRequest.chat.chatTemplate != nullptr);
+        answer({"y"});
+        m_source->setModelName("Another model");
+        m_chat->setSource(m_source.get());
+        QCOMPARE(choice->currentIndex(), 0);
+        m_source->setModelName("Wren-14B-A1.3B");
+        m_chat->setSource(m_source.get());
+        QCOMPARE(choice->currentText(), QString("ChatML"));
+        m_chat->chooseTemplate(0);
+        QCOMPARE(m_chat->templateChoice().kind, TemplateChoice::Kind::Own);
+    }
+
+    void aTemplateGivesABaseModelChats() {
+        m_source->facts().continues = true;
+        m_source->facts().chatProblem = "This model has no chat template.";
+        m_chat->setSource(m_source.get());
+        QVERIFY(m_chat->composer()->editor()->hint().contains("continues"));
+        Select* choice = m_chat->samplingPanel()->chatTemplate();
+        QCOMPARE(choice->itemText(0), QString("None: continue a text"));
+        m_chat->chooseTemplate(choice->findText("User and Assistant"));
+        QCOMPARE(m_chat->composer()->editor()->hint(), "Message " + m_source->model()->name);
+        m_chat->composer()->setText("Hello");
+        QCOMPARE(m_chat->renderedPrompt(), QString("User: Hello\n\nAssistant:"));
+        m_chat->chooseTemplate(0);
+    }
+
+    void aTemplateIsWrittenWithItsErrorsAndPreviewInView() {
+        Select* choice = m_chat->samplingPanel()->chatTemplate();
+        m_chat->openSampling();
+        emit choice->activated(choice->count() - 1);
+        TemplateSheet* sheet = m_chat->templateSheet();
+        QVERIFY(sheet->isOpen());
+        QVERIFY(!m_chat->samplingPanel()->isOpen());
+        sheet->editor()->setPlainText("{% for m in messages %}\n{{ m.content }}\n{% endfo %}");
+        sheet->refresh();
+        QVERIFY2(sheet->note().startsWith("Line 3, column "), qPrintable(sheet->note()));
+        QVERIFY(!sheet->useButton()->isEnabled());
+        QCOMPARE(sheet->editor()->extraSelections().size(), 1);
+        sheet->editor()->setPlainText("{{ raise_exception('No chats today.') }}");
+        sheet->refresh();
+        QVERIFY2(sheet->note().contains("No chats today."), qPrintable(sheet->note()));
+        m_chat->composer()->setText("Hello");
+        sheet->editor()->setPlainText(
+            "{% for m in messages %}\n- {{ m.content }}\n{% endfor %}\nBot:");
+        QTRY_COMPARE(sheet->preview(), QString("- Hello\nBot:"));
+        sheet->useButton()->click();
+        QVERIFY(!sheet->isOpen());
+        QCOMPARE(choice->currentText(), QString("Edited"));
+        QCOMPARE(m_chat->renderedPrompt(), QString("- Hello\nBot:"));
+        m_chat->setSource(m_source.get());  // kept
+        QCOMPARE(choice->currentText(), QString("Edited"));
+        m_chat->chooseTemplate(0);
     }
 
     // ---- user turns

@@ -481,7 +481,7 @@ private slots:
         };
         type("enable_thinking=false | effort = \"low\"");
         ask("x");
-        QCOMPARE(m_source->lastRequest.templateArgs.dump(),
+        QCOMPARE(m_source->lastRequest.chat.templateArgs.dump(),
                  std::string("{\"enable_thinking\":false,\"effort\":\"low\"}"));
         QVERIFY(m_chat->samplingPanel()->settings().options().contains("--template-arg enable_thinking=false"));
         // What is not sound is said, and changes nothing.
