@@ -104,7 +104,7 @@ KnobsPanel::KnobsPanel(QWidget* parent)
     column->addWidget(m_empty, 1);
     m_dense = new QLabel(
         "This model is dense: it has no experts, so the knobs of the expert cache, "
-        "prefetch and reads do not apply.");
+        "prefetch, reads and the router do not apply.");
     m_dense->setProperty("tone", "text3");
     m_dense->setFont(type::caption());
     m_dense->setWordWrap(true);
@@ -276,6 +276,7 @@ void KnobsPanel::showGroups() {
         const bool ofExperts = name == "Expert cache" || name == "Prefetch" || name == "Reads";
         group->setVisible(!dense || !ofExperts);
     }
+    control(KnobId::RouterMode)->setVisible(!dense);
 }
 
 QStringList KnobsPanel::problemsOf(const KnobRow& row) const {

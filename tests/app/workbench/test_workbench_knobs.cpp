@@ -405,7 +405,8 @@ private slots:
     void aDenseModelHasNoKnobsOfExperts() {
         m_source->setDense();
         m_panel->setSource(m_source.get());
-        for (const KnobId id : {KnobId::ExpertCacheSize, KnobId::PrefetchDepth, KnobId::LinkLimit})
+        for (const KnobId id : {KnobId::ExpertCacheSize, KnobId::PrefetchDepth, KnobId::LinkLimit,
+                                KnobId::RouterMode})
             QVERIFY2(!m_panel->control(id)->isVisible(), knobRow(id).name);
         QVERIFY(m_panel->control(KnobId::ComputeThreads)->isVisible());
         int lines = 0;
