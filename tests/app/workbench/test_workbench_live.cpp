@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The window on the bundled model: typed question, streamed reply, knobs moved on the way.
 #include <QClipboard>
+#include <QDir>
+#include <QFile>
+#include <QMap>
 #include <QPlainTextEdit>
 
 #include "app/workbench/session/engine_host.h"
@@ -33,6 +36,34 @@ class TestWorkbenchLive : public QObject {
         return QTest::qWaitFor([&] { return lastTurn().tokens.size() >= n || !chat()->generating(); }, 60000);
     }
     bool waitDone() { return QTest::qWaitFor([&] { return !chat()->generating(); }, 60000); }
+
+    // Clock ticks of each thread so far, by its name.
+    static QMap<QString, qint64> processorTicks() {
+        QMap<QString, qint64> out;
+        for (const QString& task : QDir("/proc/self/task").entryList(QDir::Dirs | QDir::NoDotAndDotDot)) {
+            QFile file("/proc/self/task/" + task + "/stat");
+            if (!file.open(QIODevice::ReadOnly)) continue;
+            const QString line = file.readAll();
+            const QStringList fields = line.section(')', -1).split(' ', Qt::SkipEmptyParts);
+            out[line.section('(', 1).section(')', 0, -2)] += fields.value(11).toLongLong() + fields.value(12).toLongLong();
+        }
+        return out;
+    }
+    static void print(const char* what) {
+        const int seconds = std::max(2, qEnvironmentVariableIntValue("COLIBRI_IDLE_SECONDS"));
+        QTest::qWait(4000);              // what went before is over
+        const QMap<QString, qint64> before = processorTicks();
+        QTest::qWait(1000 * seconds);
+        const QMap<QString, qint64> after = processorTicks();
+        QStringList parts;
+        double all = 0;
+        for (auto it = after.begin(); it != after.end(); ++it) {
+            const double share = double(it.value() - before.value(it.key())) / seconds;
+            all += share;
+            if (share > 0) parts << QString("%1 %2").arg(it.key()).arg(share, 0, 'f', 2);
+        }
+        qInfo("%s: %.2f %% of a processor (%s)", what, all, qPrintable(parts.join(", ")));
+    }
 
 private slots:
     void initTestCase() {
@@ -95,6 +126,18 @@ private slots:
             return found >= 1;
         }, 5000));
         QVERIFY(!m_window->chatPage()->plots()->lane()->flags().empty());
+    }
+
+    // With nothing to do the window asks little of the processor. Printed by thread, not judged.
+    void whatAnIdleWindowAsksOfTheProcessor() {
+        QVERIFY(waitDone());
+        print("visible");
+        m_window->view()->setPaused(true);
+        print("visible, paused");
+        m_window->showMinimized();
+        print("minimised, paused");
+        m_window->showNormal();
+        m_window->view()->setPaused(false);
     }
 
     void escapeEndsAReplyAndTheNextOneRuns() {
