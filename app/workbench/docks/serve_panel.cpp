@@ -127,19 +127,21 @@ void ServePanel::addAccessFields(DockSection* section) {
     m_key->setPlaceholderText("none");
     m_key->setToolTip("Clients send it as a bearer token. It is not kept when the window closes.");
     m_origins = field(settings().value("serve/cors_origins").toString());
+    m_origins->setAccessibleName("Origins of web pages");
     m_origins->setPlaceholderText("this machine");
     m_origins->setToolTip(
         "Web pages of these origins may use the server too, beside those of this machine:\n"
         "https://chat.example.org http://pc.lan:3000\n"
         "* with an API key: every page.");
     m_names = field(settings().value("serve/allowed_hosts").toString());
+    m_names->setAccessibleName("Names of this host");
     m_names->setPlaceholderText("localhost");
     m_names->setToolTip(
         "Without an API key: names by which clients may address the server, beside localhost.\n"
         "Behind a proxy: its name.");
     section->addRow("API key", m_key, true);
-    section->addRow("Web origins", m_origins, true);
-    section->addRow("Host names", m_names, true);
+    section->addRow("Origins", m_origins, true);
+    section->addRow("Names", m_names, true);
 }
 
 ServeOptions ServePanel::options() const {
