@@ -11,10 +11,14 @@
 
 #include "app/workbench/pages/page_parts.h"
 #include "app/workbench/session/text.h"
+#include "app/workbench/widgets/slider_row.h"
 #include "engine/base/format.h"
 
 namespace colibri::ui {
 namespace {
+
+constexpr int kTwoColumnsFrom = 1200;
+constexpr int kHeadFacts = 3;  // lines that the head of a section and its edges take
 
 // How a request ended, in words.
 QString stopText(const std::string& stop) {
@@ -55,8 +59,13 @@ MachineSection requestsOf(const SessionDetails& details) {
 // Changes of knobs with what they were measured to bring, and notes, by time.
 MachineSection changesOf(const SessionDetails& details) {
     MachineSection section{"Changes and notes", {}};
-    for (const SessionDetails::Mark& mark : details.marks)
-        section.facts.push_back({str(formatClock(mark.t)), typographic(str(mark.label))});
+    for (const SessionDetails::Mark& mark : details.marks) {
+        // What an effect rests on wraps under it.
+        const QString label = typographic(str(mark.label));
+        const qsizetype basis = label.indexOf(", from ");
+        section.facts.push_back({str(formatClock(mark.t)), label.left(basis),
+                                 basis < 0 ? QString() : label.mid(basis + 2)});
+    }
     return section;
 }
 
@@ -66,8 +75,9 @@ MachineSection knobsOf(const SessionDetails& details) {
         const KnobRow* row = findKnob(line.name);
         QString value = str(line.effective);
         bool number = false;
-        if (const int64_t n = value.toLongLong(&number); number) value = count(n);
-        if (row && row->unit[0]) value += QString(" ") + row->unit;
+        const int64_t n = value.toLongLong(&number);
+        if (number) value = count(n);
+        if (row && row->unit[0]) value += " " + unitFor(row->unit, number ? n : 0);
         if (line.requested != line.effective)
             value += ", asked for " + str(line.requested) +
                      (line.reason.empty() ? QString() : ": " + str(line.reason));
@@ -139,9 +149,14 @@ FactsPage::FactsPage(QWidget* parent) : QWidget(parent) {
     scroll->setFrameShape(QFrame::NoFrame);
     scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
     auto* content = new QWidget;
-    m_sections = new QVBoxLayout(content);
-    m_sections->setContentsMargins(0, 0, 0, 0);
-    m_sections->setSpacing(0);
+    m_row = new QHBoxLayout(content);
+    m_row->setContentsMargins(0, 0, 0, 0);
+    m_row->setSpacing(1);
+    for (QVBoxLayout*& column : m_columns) {
+        column = new QVBoxLayout;
+        column->setSpacing(0);
+        m_row->addLayout(column, 1);
+    }
     scroll->setWidget(content);
     page->addWidget(scroll, 1);
 
@@ -171,24 +186,44 @@ Button* FactsPage::addButton(const QString& text, Button::Kind kind) {
 }
 
 void FactsPage::setSections(const QVector<MachineSection>& sections) {
-    while (QLayoutItem* item = m_sections->takeAt(0)) {
-        if (item->widget()) {
-            item->widget()->hide();
-            item->widget()->deleteLater();
+    m_sections = sections;
+    arrange();
+}
+
+// In a wide window the sections stand in two columns, in their order.
+void FactsPage::arrange() {
+    for (QVBoxLayout* column : m_columns) {
+        while (QLayoutItem* item = column->takeAt(0)) {
+            if (item->widget()) {
+                item->widget()->hide();
+                item->widget()->deleteLater();
+            }
+            delete item;
         }
-        delete item;
     }
-    for (qsizetype i = 0; i < sections.size(); ++i) {
-        m_sections->addWidget(new PanelHead(sections[i].title, {}, i > 0));
+    m_wide = width() >= kTwoColumnsFrom && m_sections.size() > 2;
+    qsizetype all = 0, before = 0;
+    for (const MachineSection& section : m_sections) all += section.facts.size() + kHeadFacts;
+    for (const MachineSection& section : m_sections) {
+        const qsizetype lines = section.facts.size() + kHeadFacts;
+        QVBoxLayout* column = m_columns[m_wide && 2 * before + lines >= all ? 1 : 0];
+        before += lines;
+        column->addWidget(new PanelHead(section.title, {}, column->count() > 0));
         QVector<Fact> facts;
-        for (const MachineFact& fact : sections[i].facts)
+        for (const MachineFact& fact : section.facts)
             facts.push_back(
                 {fact.name, fact.value, fact.missing ? Tone::Text3 : Tone::Text1, fact.advice});
         auto* list = new FactList;
         list->setFacts(facts);
-        m_sections->addWidget(list);
+        column->addWidget(list);
     }
-    m_sections->addStretch(1);
+    m_row->setStretch(1, m_wide ? 1 : 0);
+    for (QVBoxLayout* column : m_columns) column->addStretch(1);
+}
+
+void FactsPage::resizeEvent(QResizeEvent* event) {
+    QWidget::resizeEvent(event);
+    if ((width() >= kTwoColumnsFrom && m_sections.size() > 2) != m_wide) arrange();
 }
 
 void FactsPage::paintEvent(QPaintEvent*) {
@@ -196,6 +231,9 @@ void FactsPage::paintEvent(QPaintEvent*) {
     p.fillRect(rect(), tone(Tone::Bg1));
     p.fillRect(0, 55, width(), 1, tone(Tone::Line1));
     p.fillRect(0, height() - 64, width(), 1, tone(Tone::Line1));
+    const QPoint second(m_columns[1]->geometry().x() - 1, 0);
+    const int x = m_row->parentWidget()->mapTo(this, second).x();
+    if (m_wide) p.fillRect(x, 56, 1, height() - 120, tone(Tone::Line1));
 }
 
 void FactsPage::keyPressEvent(QKeyEvent* event) {

@@ -35,13 +35,18 @@ protected:
     Button* addButton(const QString& text, Button::Kind kind = Button::Kind::Default);
     void paintEvent(QPaintEvent*) override;
     void keyPressEvent(QKeyEvent*) override;
+    void resizeEvent(QResizeEvent*) override;
 
     QString m_text;
 
 private:
+    void arrange();
+
     TextLine *m_title, *m_subtitle;
-    QHBoxLayout* m_buttons;
-    QVBoxLayout* m_sections;
+    QHBoxLayout *m_buttons, *m_row;
+    QVBoxLayout* m_columns[2];  // of the row; the second while it is wide
+    QVector<MachineSection> m_sections;
+    bool m_wide = false;
     CommandLine* m_command;
 };
 

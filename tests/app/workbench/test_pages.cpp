@@ -328,6 +328,19 @@ void TestPages::sessionShowsItsFigures() {
              qPrintable(names.join(", ")));
     QVERIFY(text.contains(path));
     QCOMPARE(m_host->recent().entries()[0].path, path);
+    // In a wide window all of it stands in two columns, in a narrow one under one another.
+    const auto lefts = [&] {
+        QSet<int> found;
+        for (const FactList* list : m_pages->session()->findChildren<FactList*>())
+            if (list->isVisible()) found << list->mapTo(m_pages.get(), QPoint()).x();
+        return found.size();
+    };
+    QWidget* window = m_pages->window();
+    window->resize(1400, 800);
+    QTRY_COMPARE(lefts(), 2);
+    window->resize(900, 700);
+    QTRY_COMPARE(lefts(), 1);
+    QVERIFY2(!text.contains(QRegularExpression("\\b1 (threads|layers)\\b")), qPrintable(text));
 }
 
 void TestPages::demoThatIsNotThereIsExplained() {
