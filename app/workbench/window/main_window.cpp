@@ -242,6 +242,11 @@ void MainWindow::tick() {
         if (page.key == m_current && page.tick) page.tick(snapshot);
     // A reply goes on while another page is shown.
     if (m_current != "chat" && m_chatPage->chat()->busy()) m_chatPage->chat()->tick(snapshot);
+    if (isMinimized()) {  // nothing of the rest is seen
+        m_server->watch();
+        if (snapshot) watchSession(*snapshot);
+        return pace();
+    }
     // 4 times a second: figures that can be read.
     if (m_statusTicks++ % 8 == 0 || m_timer.interval() > kTickMs) {
         updateTopBar(snapshot.get());

@@ -207,6 +207,21 @@ private slots:
 
     // ---- what runs while nothing happens
 
+    void aMinimisedWindowWorksOnNothingThatIsNotSeen() {
+        const auto dropped = [&] {
+            return m_window->status()->cell(StatusBar::Dropped)->content().value;
+        };
+        m_window->showMinimized();
+        m_source->editable()->eventsDropped = 7;
+        const auto messages = m_window->messages()->all().size();
+        tick();
+        QCOMPARE(dropped(), QString("0"));
+        QCOMPARE(m_window->messages()->all().size(), messages + 1);  // what must be told is told
+        m_window->showNormal();
+        tick();
+        QCOMPARE(dropped(), QString("7"));
+    }
+
     void theWindowTicksSlowlyWhileNothingHappens() {
         const auto pause = [] { QTest::qWait(1600); };   // what was touched is shown smoothly for a while
         pause();
