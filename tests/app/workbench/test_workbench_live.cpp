@@ -2,9 +2,11 @@
 // The window on the bundled model: typed question, streamed reply, knobs moved on the way.
 #include <QClipboard>
 #include <QDir>
+#include <QEventLoop>
 #include <QFile>
 #include <QMap>
 #include <QPlainTextEdit>
+#include <QTimer>
 
 #include "app/workbench/session/engine_host.h"
 #include "app/workbench/window/main_window.h"
@@ -51,9 +53,14 @@ class TestWorkbenchLive : public QObject {
     }
     static void print(const char* what) {
         const int seconds = std::max(2, qEnvironmentVariableIntValue("COLIBRI_IDLE_SECONDS"));
-        QTest::qWait(4000);              // what went before is over
+        const auto wait = [](int ms) {  // QTest::qWait() wakes up a hundred times a second
+            QEventLoop loop;
+            QTimer::singleShot(ms, &loop, &QEventLoop::quit);
+            loop.exec();
+        };
+        wait(2500);  // what went before is over
         const QMap<QString, qint64> before = processorTicks();
-        QTest::qWait(1000 * seconds);
+        wait(1000 * seconds);
         const QMap<QString, qint64> after = processorTicks();
         QStringList parts;
         double all = 0;
