@@ -77,7 +77,11 @@ MachineSection knobsOf(const SessionDetails& details) {
         bool number = false;
         const int64_t n = value.toLongLong(&number);
         if (number) value = count(n);
-        if (row && row->unit[0]) value += " " + unitFor(row->unit, number ? n : 0);
+        const bool unlimited = row && row->id == KnobId::LinkLimit && number && n == 0;
+        if (unlimited)
+            value = "none";
+        else if (row && row->unit[0])
+            value += " " + unitFor(row->unit, number ? n : 0);
         if (line.requested != line.effective)
             value += ", asked for " + str(line.requested) +
                      (line.reason.empty() ? QString() : ": " + str(line.reason));

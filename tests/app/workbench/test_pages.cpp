@@ -341,6 +341,7 @@ void TestPages::sessionShowsItsFigures() {
     window->resize(900, 700);
     QTRY_COMPARE(lefts(), 1);
     QVERIFY2(!text.contains(QRegularExpression("\\b1 (threads|layers)\\b")), qPrintable(text));
+    QVERIFY2(!text.contains("0 MB/s"), qPrintable(text));
 }
 
 void TestPages::demoThatIsNotThereIsExplained() {
