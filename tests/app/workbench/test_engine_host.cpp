@@ -50,8 +50,6 @@ private slots:
     void initTestCase();
     void loadsAndForgetsNothing();
     void streamsAReply();
-    void aChosenTemplateMakesThePrompt();
-    void controlTokensInAContinuedReplyAreText();
     void cancelledReplyEndsAndKeepsItsTokens();
     void closingEndsARunningReply();
     void knobChangeIsSeen();
@@ -159,48 +157,6 @@ void TestEngineHost::streamsAReply() {
     const auto summary = readSessionSummary(session.toStdString());
     QCOMPARE(summary->requests, int64_t(2));
     QCOMPARE(summary->tokens, int64_t(tokens));
-}
-
-void TestEngineHost::aChosenTemplateMakesThePrompt() {
-    EngineHost host(data("template"));
-    QVERIFY(load(host));
-    QVERIFY(!host.model()->templates.empty());
-    const nlohmann::ordered_json messages = {{{"role", "user"}, {"content", "Hello"}}};
-    ChatOptions options;
-    const auto own = host.renderChat(messages, options);
-    QVERIFY(own.ok());
-    auto parsed =
-        ChatTemplate::parse("{% for m in messages %}Q: {{ m.content }}\n{% endfor %}\nA:", "t");
-    QVERIFY(parsed.ok());
-    options.chatTemplate = std::move(*parsed);
-    const auto rendered = host.renderChat(messages, options);
-    QVERIFY2(rendered.ok(), rendered.status().text().c_str());
-    QCOMPARE(QString::fromStdString(*rendered), QString("Q: Hello\nA:"));
-    // The reply ends where the template would begin another question.
-    ChatRequest request = ask("Hello");
-    request.chat = options;
-    const auto run = host.startChat(request);
-    Reply reply;
-    QVERIFY(finish(host, run, reply));
-    QVERIFY2(reply.result->status.ok(), reply.result->status.text().c_str());
-    QCOMPARE(int(reply.result->promptTokens), host.countTokens("Q: Hello\nA:"));
-}
-
-void TestEngineHost::controlTokensInAContinuedReplyAreText() {
-    EngineHost host(data("continue"));
-    QVERIFY(load(host));
-    const auto promptTokens = [&](const std::string& soFar) {
-        ChatRequest request = ask("Hello", 1);
-        request.replySoFar = soFar;
-        const auto run = host.startChat(request);
-        Reply reply;
-        return finish(host, run, reply) ? int(reply.result->promptTokens) : -1;
-    };
-    const int before = promptTokens("");
-    const std::string mark =
-        host.engine()->tokenizer()->idToToken(host.engine()->config().eosIds.front());
-    QCOMPARE(host.countTokens(QString::fromStdString(mark)), 1);
-    QVERIFY(promptTokens(mark) > before + 1);
 }
 
 void TestEngineHost::cancelledReplyEndsAndKeepsItsTokens() {

@@ -39,6 +39,15 @@ class TestWorkbenchLive : public QObject {
     }
     bool waitDone() { return QTest::qWaitFor([&] { return !chat()->generating(); }, 60000); }
 
+    // Of a request that is answered with one token.
+    int promptTokens(ChatRequest request) {
+        request.maxTokens = 1;
+        const auto run = m_host->startChat(std::move(request));
+        std::optional<RequestResult> result;
+        const bool ended =
+            QTest::qWaitFor([&] { return (result = run->take().result).has_value(); }, 60000);
+        return ended && result->status.ok() ? int(result->promptTokens) : -1;
+    }
     // Clock ticks of each thread so far, by its name.
     static QMap<QString, qint64> processorTicks() {
         QMap<QString, qint64> out;
@@ -133,6 +142,32 @@ private slots:
             return found >= 1;
         }, 5000));
         QVERIFY(!m_window->chatPage()->plots()->lane()->flags().empty());
+    }
+
+    void aChosenTemplateMakesThePrompt() {
+        QVERIFY(!m_host->model()->templates.empty());
+        const nlohmann::ordered_json messages = {{{"role", "user"}, {"content", "Hello"}}};
+        QVERIFY(m_host->renderChat(messages, {}).ok());
+        auto parsed =
+            ChatTemplate::parse("{% for m in messages %}Q: {{ m.content }}\n{% endfor %}\nA:", "t");
+        QVERIFY(parsed.ok());
+        ChatRequest request;
+        request.messages = messages;
+        request.chat.chatTemplate = std::move(*parsed);
+        const auto rendered = m_host->renderChat(messages, request.chat);
+        QVERIFY2(rendered.ok(), rendered.status().text().c_str());
+        QCOMPARE(QString::fromStdString(*rendered), QString("Q: Hello\nA:"));
+        QCOMPARE(promptTokens(request), m_host->countTokens("Q: Hello\nA:"));
+    }
+
+    void controlTokensInAContinuedReplyAreText() {
+        ChatRequest request;
+        request.messages = {{{"role", "user"}, {"content", "Hello"}}};
+        const int before = promptTokens(request);
+        const Engine& engine = *m_host->engine();
+        request.replySoFar = engine.tokenizer()->idToToken(engine.config().eosIds.front());
+        QCOMPARE(m_host->countTokens(QString::fromStdString(request.replySoFar)), 1);
+        QVERIFY(promptTokens(request) > before + 1);
     }
 
     // With nothing to do the window asks little of the processor. Printed by thread, not judged.
