@@ -8,7 +8,7 @@
 namespace colibri::ui {
 namespace {
 
-using Kind = CodeSpan::Kind;
+using SpanKind = CodeSpan::Kind;
 
 struct Language {
     const char *names, *keywords;
@@ -219,10 +219,10 @@ std::vector<CodeSpan> codeSpans(const QString& text, const QString& word) {
     for (int at = 0, end = 0; at < text.size(); at = end) {
         const QChar c = text[at];
         if ((end = commentEnd(text, at, *language)) > at) {
-            out.push_back({at, end - at, Kind::Comment});
+            out.push_back({at, end - at, SpanKind::Comment});
         } else if (language->quotes.contains(c)) {
             end = stringEnd(text, at, language->manyLines);
-            out.push_back({at, end - at, Kind::String});
+            out.push_back({at, end - at, SpanKind::String});
         } else if (isWord(c)) {
             end = at;
             while (end < text.size() &&
@@ -230,9 +230,9 @@ std::vector<CodeSpan> codeSpans(const QString& text, const QString& word) {
                 ++end;
             const QString name = text.mid(at, end - at);
             if (c.isDigit())
-                out.push_back({at, end - at, Kind::Number});
+                out.push_back({at, end - at, SpanKind::Number});
             else if (keywords.contains(language->anyCase ? name.toLower() : name))
-                out.push_back({at, end - at, Kind::Keyword});
+                out.push_back({at, end - at, SpanKind::Keyword});
         } else {
             end = at + 1;
         }
@@ -242,13 +242,13 @@ std::vector<CodeSpan> codeSpans(const QString& text, const QString& word) {
 
 Tone codeTone(CodeSpan::Kind kind) {
     switch (kind) {
-        case Kind::Comment:
+        case SpanKind::Comment:
             return Theme::get().highContrast() ? Tone::Text2 : Tone::Text3;
-        case Kind::String:
+        case SpanKind::String:
             return Tone::S3;
-        case Kind::Number:
+        case SpanKind::Number:
             return Tone::S4;
-        case Kind::Keyword:
+        case SpanKind::Keyword:
             break;
     }
     return Tone::S1;

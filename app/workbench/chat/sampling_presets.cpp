@@ -11,14 +11,14 @@
 namespace colibri::ui {
 namespace {
 
-constexpr char kGroup[] = "sampling_presets";
+constexpr char kPresetGroup[] = "sampling_presets";
 constexpr char kRecommended[] = "Recommended by the model";
 
-QString keyOf(const QString& name) {
+QString presetKey(const QString& name) {
     return QString::fromLatin1(QUrl::toPercentEncoding(name));
 }
 
-SamplingPreset preset(const char* name, float temperature, int topK, float topP, float minP) {
+SamplingPreset commonPreset(const char* name, float temperature, int topK, float topP, float minP) {
     Sampling values;
     values.temperature = temperature;
     values.topK = topK;
@@ -27,19 +27,21 @@ SamplingPreset preset(const char* name, float temperature, int topK, float topP,
     return {name, values};
 }
 
-QVector<SamplingPreset> common() {
-    return {preset("Greedy", 0, 0, 1, 0), preset("Precise", 0.3f, 40, 0.9f, 0),
-            preset("Balanced", 0.7f, 0, 0.95f, 0), preset("Creative", 1.1f, 0, 1, 0.05f)};
+QVector<SamplingPreset> commonPresets() {
+    return {commonPreset("Greedy", 0, 0, 1, 0), commonPreset("Precise", 0.3f, 40, 0.9f, 0),
+            commonPreset("Balanced", 0.7f, 0, 0.95f, 0),
+            commonPreset("Creative", 1.1f, 0, 1, 0.05f)};
 }
 
-QVector<SamplingPreset> own() {
+QVector<SamplingPreset> ownPresets() {
     QVector<SamplingPreset> out;
     QSettings& store = settings();
-    store.beginGroup(kGroup);
+    store.beginGroup(kPresetGroup);
     for (const QString& key : store.childKeys()) {
         const QStringList v = store.value(key).toStringList();
         if (v.size() != 5) continue;
-        SamplingPreset p = preset("", v[0].toFloat(), v[1].toInt(), v[2].toFloat(), v[3].toFloat());
+        SamplingPreset p =
+            commonPreset("", v[0].toFloat(), v[1].toInt(), v[2].toFloat(), v[3].toFloat());
         p.values.repetitionPenalty = v[4].toFloat();
         p.name = QUrl::fromPercentEncoding(key.toLatin1());
         p.own = true;
@@ -72,7 +74,7 @@ void SamplingPreset::applyTo(Sampling* s) const {
 QVector<SamplingPreset> samplingPresets(const std::optional<Sampling>& recommended) {
     QVector<SamplingPreset> out;
     if (recommended) out << SamplingPreset{kRecommended, *recommended};
-    return out + common() + own();
+    return out + commonPresets() + ownPresets();
 }
 
 bool savePreset(const QString& given, const Sampling& s) {
@@ -83,14 +85,14 @@ bool savePreset(const QString& given, const Sampling& s) {
     });
     if (name.isEmpty() || reserved) return false;
     const auto text = [](float v) { return QString::number(double(v), 'g', 6); };
-    settings().setValue(QString(kGroup) + "/" + keyOf(name),
+    settings().setValue(QString(kPresetGroup) + "/" + presetKey(name),
                         QStringList{text(s.temperature), QString::number(s.topK), text(s.topP),
                                     text(s.minP), text(s.repetitionPenalty)});
     return true;
 }
 
 void removePreset(const QString& name) {
-    settings().remove(QString(kGroup) + "/" + keyOf(name));
+    settings().remove(QString(kPresetGroup) + "/" + presetKey(name));
 }
 
 }  // namespace colibri::ui

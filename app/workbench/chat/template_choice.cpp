@@ -12,23 +12,23 @@
 namespace colibri::ui {
 namespace {
 
-using Kind = TemplateChoice::Kind;
+using ChoiceKind = TemplateChoice::Kind;
 
-constexpr const char* kSourceName = "template";
+constexpr const char* kTemplateName = "template";
 
 QString groupOf(const ModelFacts& model) {
     return "chat_templates/" + QString::fromLatin1(QUrl::toPercentEncoding(model.name));
 }
 
-QString keyOf(const TemplateChoice& choice) {
+QString choiceKey(const TemplateChoice& choice) {
     switch (choice.kind) {
-        case Kind::Named:
+        case ChoiceKind::Named:
             return "model:" + choice.name;
-        case Kind::Known:
+        case ChoiceKind::Known:
             return "known:" + choice.name;
-        case Kind::Edited:
+        case ChoiceKind::Edited:
             return "edited";
-        case Kind::Own:
+        case ChoiceKind::Own:
             break;
     }
     return {};
@@ -37,8 +37,8 @@ QString keyOf(const TemplateChoice& choice) {
 }  // namespace
 
 Result<std::shared_ptr<const ChatTemplate>> TemplateChoice::parse() const {
-    if (kind == Kind::Own) return std::shared_ptr<const ChatTemplate>();
-    auto parsed = ChatTemplate::parse(text.toStdString(), kSourceName);
+    if (kind == ChoiceKind::Own) return std::shared_ptr<const ChatTemplate>();
+    auto parsed = ChatTemplate::parse(text.toStdString(), kTemplateName);
     if (!parsed) return parsed.status();
     return std::shared_ptr<const ChatTemplate>(std::move(*parsed));
 }
@@ -47,16 +47,16 @@ QVector<TemplateChoice> TemplateChoice::all(const ModelFacts& model) {
     QVector<TemplateChoice> out;
     const bool own = !model.continues;
     out << TemplateChoice{
-        Kind::Own, own ? QString("Model's own") : QString("None: continue a text"),
+        ChoiceKind::Own, own ? QString("Model's own") : QString("None: continue a text"),
         own && !model.templates.empty() ? str(model.templates.front().text) : QString()};
     for (size_t i = own ? 1 : 0; i < model.templates.size(); ++i)
-        out << TemplateChoice{Kind::Named, str(model.templates[i].name),
+        out << TemplateChoice{ChoiceKind::Named, str(model.templates[i].name),
                               str(model.templates[i].text)};
     for (const KnownTemplate& known : knownTemplates())
-        out << TemplateChoice{Kind::Known, str(std::string(known.name)),
+        out << TemplateChoice{ChoiceKind::Known, str(std::string(known.name)),
                               str(std::string(known.text))};
     const QString edited = settings().value(groupOf(model) + "/edited").toString();
-    if (!edited.isEmpty()) out << TemplateChoice{Kind::Edited, "Edited", edited};
+    if (!edited.isEmpty()) out << TemplateChoice{ChoiceKind::Edited, "Edited", edited};
     return out;
 }
 
@@ -64,22 +64,22 @@ TemplateChoice TemplateChoice::load(const ModelFacts& model) {
     const QString key = settings().value(groupOf(model) + "/choice").toString();
     const QVector<TemplateChoice> choices = all(model);
     for (const TemplateChoice& choice : choices)
-        if (keyOf(choice) == key) return choice;
+        if (choiceKey(choice) == key) return choice;
     return choices.first();
 }
 
 void TemplateChoice::store(const ModelFacts& model) const {
     QSettings& store = settings();
     const QString group = groupOf(model);
-    if (kind == Kind::Own)
+    if (kind == ChoiceKind::Own)
         store.remove(group + "/choice");
     else
-        store.setValue(group + "/choice", keyOf(*this));
-    if (kind == Kind::Edited) store.setValue(group + "/edited", text);
+        store.setValue(group + "/choice", choiceKey(*this));
+    if (kind == ChoiceKind::Edited) store.setValue(group + "/edited", text);
 }
 
 TemplateFault templateFault(const Status& status) {
-    static const QRegularExpression place(QString("^%1:(\\d+):(\\d+): ").arg(kSourceName));
+    static const QRegularExpression place(QString("^%1:(\\d+):(\\d+): ").arg(kTemplateName));
     const QString text = str(status.text());
     const QRegularExpressionMatch match = place.match(text);
     if (!match.hasMatch()) return {0, 0, text};

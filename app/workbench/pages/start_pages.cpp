@@ -26,7 +26,7 @@ namespace colibri::ui {
 namespace {
 
 constexpr int kShowProgressAfterMs = 300;
-constexpr const char* kInterrupted = "The last session ended unexpectedly.";
+constexpr const char* kEndedUnexpectedly = "The last session ended unexpectedly.";
 
 }  // namespace
 
@@ -422,7 +422,7 @@ void StartPages::recoverInterrupted() {
 
 void StartPages::offerRecovery() {
     const QString path = QString::fromStdString(m_interrupted->path.string());
-    m_strip->showMessage(MessageStrip::Kind::Warning, kInterrupted, interruptedText());
+    m_strip->showMessage(MessageStrip::Kind::Warning, kEndedUnexpectedly, interruptedText());
     connect(m_strip->addAction("Recover session"), &QAbstractButton::clicked, this,
             [this, path] { recover(path); });
     connect(m_strip->addAction("Discard", true), &QAbstractButton::clicked, this,
