@@ -7,11 +7,7 @@
 #include "engine/base/file.h"
 #include "engine/base/format.h"
 #include "engine/base/machine.h"
-#include "engine/run/engine_knobs.h"
-#include "engine/run/forward.h"
-#include "engine/run/scheduler.h"
-#include "engine/run/start_work.h"
-#include "engine/run/table_watch.h"
+#include "engine/run/engine_impl.h"
 
 namespace colibri {
 
@@ -21,45 +17,6 @@ constexpr size_t kRingEvents = 1 << 15;  // a chunk of prompt rows writes one pe
 constexpr size_t kLogitRows = 64;        // rows per forward of the logits command
 
 }  // namespace
-
-// Members stand in the order of their dependence: the scheduler ends first.
-struct Engine::Impl {
-    ContainerInfo info;
-    std::unique_ptr<EngineKnobs> knobs;
-    Telemetry telemetry;
-    EventRing* ring = nullptr;
-    std::unique_ptr<DenseWeights> dense;
-    ModelWeights weights;
-    std::unique_ptr<ExpertStore> store;
-    std::unique_ptr<Tokenizer> tokenizer;
-    std::unique_ptr<ChatTemplate> chatTemplate;
-    std::string textReason;  // why one of them is not there
-    const KernelSet* kernels = nullptr;
-    int64_t contextLength = 0;
-    std::unique_ptr<ThreadPool> pool;
-    std::unique_ptr<Forward> forward;
-    std::atomic<int64_t> scratchBytes{0};
-    std::atomic<bool> coresChanged{false};  // where compute threads should run may be another
-    std::unique_ptr<StartWork> startWork;
-    std::shared_ptr<const RouterTable> table;  // as the forward pass has it; nullptr: none
-    std::atomic<bool> tableReplaced{false};
-    std::unique_ptr<Scheduler> scheduler;
-    std::unique_ptr<TableWatch> tableWatch;  // with a table; wakes the scheduler
-
-    Status loadText();
-    Status openRouterTable(const EngineOptions& options);
-    Status openStore();
-    void startThreads();
-    void note(const std::string& text);
-    void applyKnobs();
-    void placeThreads();
-    void applyKnob(KnobId id, KnobState& state);
-    std::string problem(KnobId id, int64_t value) const;
-    KnobState prefetchState(KnobId id, KnobState state);
-    void setBatching(KnobId id, int64_t value);
-    KnobState routerState(KnobState state);
-    Result<LogitsResult> logits(const std::vector<int32_t>& tokens);
-};
 
 Engine::Engine() : m_impl(std::make_unique<Impl>()) {}
 Engine::~Engine() = default;
@@ -154,18 +111,18 @@ void Engine::Impl::startThreads() {
     // Before the scheduler's thread exists this thread may apply knobs itself: the store and the
     // pool say what is really in force.
     for (const KnobRow& row : knobTable()) {
-        KnobState state = knobs->state(row.id);
-        if (row.live) applyKnob(row.id, state);
-        knobs->setState(row.id, state);
+        const KnobState state = knobs->state(row.id);
+        knobs->setState(row.id, row.live ? applyKnob(row.id, state) : state);
     }
     note(startWork->note());
     note(store->warning());
     scheduler = std::make_unique<Scheduler>(Scheduler::Setup{&info, tokenizer.get(), store.get(),
                                                              forward.get(), ring, contextLength,
-                                                             [this] { applyKnobs(); }, kernels});
+                                                             [this] { applyKnobs(); },
+                                                             [this] { writePrefetchChange(); }, kernels});
     scheduler->runAlone([this] {
         for (const KnobId id : {KnobId::PrefillChunk, KnobId::BatchTimeout, KnobId::MaxBatch}) {
-            setBatching(id, knobs->effective(id));
+            applyBatching(id, knobs->state(id));
         }
     });
     if (tableWatch) {
@@ -220,136 +177,6 @@ Result<std::unique_ptr<Engine>> Engine::load(const EngineOptions& options,
 
 // --- knobs -----------------------------------------------------------------------------------
 
-std::string Engine::Impl::problem(KnobId id, int64_t value) const {
-    return colibri::knobProblem(id, value,
-                                {info.config.moeLayerCount() > 0, tableWatch != nullptr,
-                                 [this](NumaMode mode) { return store->numaModeProblem(mode); },
-                                 [this](IoMode mode) { return store->ioModeProblem(mode); }});
-}
-
-// Prefetch as the store has it, and what the forward pass may spend on guessing.
-KnobState Engine::Impl::prefetchState(KnobId id, KnobState state) {
-    const auto value = [&](KnobId k) { return k == id ? state.effective : knobs->effective(k); };
-    auto source = PrefetchSource(value(KnobId::PrefetchSource));
-    const int64_t depth = value(KnobId::PrefetchDepth);
-    if (source == PrefetchSource::RouterTable && !table) {
-        source = PrefetchSource::Off;
-        if (id == KnobId::PrefetchSource) {
-            state.effective = int64_t(source);
-            state.reason = problem(id, int64_t(PrefetchSource::RouterTable));
-        }
-    }
-    const KnobState store_ = store->setPrefetch(source, depth);
-    if (id == KnobId::PrefetchDepth && !store_.reason.empty()) state.reason = store_.reason;
-    const bool on = source != PrefetchSource::Off && value(KnobId::PrefetchThreads) > 0;
-    forward->setPrefetch({source, on ? depth : 0});
-    return state;
-}
-
-void Engine::Impl::setBatching(KnobId id, int64_t value) {
-    BatchLimits limits = scheduler->batchLimits();
-    if (id == KnobId::PrefillChunk) limits.prefillRows = value;
-    if (id == KnobId::BatchTimeout) limits.timeoutNs = uint64_t(value) * 1'000'000;
-    if (id == KnobId::MaxBatch) limits.requests = size_t(value);
-    scheduler->setBatchLimits(limits);
-}
-
-KnobState Engine::Impl::routerState(KnobState state) {
-    if (RouterMode(state.effective) == RouterMode::Table && !table) {
-        state.effective = int64_t(RouterMode::Exact);
-        state.reason = problem(KnobId::RouterMode, int64_t(RouterMode::Table));
-    }
-    forward->setRouter({table, RouterMode(state.effective) == RouterMode::Table});
-    // Keys and values of earlier turns are those of the other router.
-    if (scheduler) scheduler->forgetPrefixes();
-    return state;
-}
-
-// Scheduler thread, between two steps. `state.effective` comes in range.
-void Engine::Impl::applyKnob(KnobId id, KnobState& state) {
-    const auto use = [&](const KnobState& answer) {
-        if (answer.effective == state.effective && answer.reason.empty()) return;
-        state.effective = answer.effective;
-        state.reason = answer.reason;
-    };
-    switch (id) {
-        case KnobId::ExpertCacheSize:
-            use(store->setCacheSize(state.effective));
-            break;
-        case KnobId::CachePolicy:
-            use(store->setPolicy(CachePolicyKind(state.effective)));
-            break;
-        case KnobId::PrefetchThreads:
-            use(store->setPrefetchThreads(state.effective));
-            coresChanged = true;
-            state = prefetchState(id, state);
-            break;
-        case KnobId::PrefetchSource:
-        case KnobId::PrefetchDepth:
-            state = prefetchState(id, state);
-            break;
-        case KnobId::ComputeThreads:
-            pool->resize(int(state.effective));
-            break;
-        case KnobId::RouterMode:
-            state = routerState(state);
-            break;
-        case KnobId::IoMode:
-            use(store->setIoMode(IoMode(state.effective)));
-            break;
-        case KnobId::IoDepth:
-            use(store->setIoDepth(state.effective));
-            break;
-        case KnobId::LinkLimit:
-            use(store->setLinkLimit(state.effective));
-            break;
-        case KnobId::NumaMode:
-            store->setNuma(NumaMode(state.effective), knobs->wanted(KnobId::NumaNode));
-            use(store->numaModeState());
-            coresChanged = true;
-            break;
-        case KnobId::NumaNode:
-            store->setNuma(NumaMode(knobs->wanted(KnobId::NumaMode)), state.effective);
-            use(store->numaNodeState());
-            coresChanged = true;
-            break;
-        case KnobId::PrefillChunk:
-        case KnobId::BatchTimeout:
-        case KnobId::MaxBatch:
-            if (scheduler) setBatching(id, state.effective);
-            break;
-        default:
-            break;  // at load
-    }
-}
-
-// Off the cores of prefetch threads, and beside the experts when those are all on one node.
-void Engine::Impl::placeThreads() {
-    const bool bound = NumaMode(store->numaModeState().effective) == NumaMode::Bind;
-    pool->place(bound ? nodeProcessors(int(knobs->wanted(KnobId::NumaNode))) : std::vector<int>(),
-                store->boundCores());
-}
-
-void Engine::Impl::applyKnobs() {
-    if (tableReplaced.exchange(false)) {
-        table = tableWatch->table();
-        (void)routerState(knobs->state(KnobId::RouterMode));
-    }
-    knobs->applyPending([this](KnobId id, KnobState& state) {
-        if (knobRow(id).live) applyKnob(id, state);
-        Event event{};
-        event.type = EventType::KnobChanged;
-        event.knob = {};
-        event.knob.knob = uint8_t(id);
-        event.knob.requested = state.requested;
-        event.knob.effective = state.effective;
-        std::strncpy(event.knob.reason, state.reason.c_str(), sizeof(event.knob.reason) - 1);
-        ring->write(event);
-    });
-    if (coresChanged.exchange(false)) placeThreads();
-    scratchBytes.store(forward->scratchBytes(), std::memory_order_relaxed);
-}
-
 KnobLimits Engine::knobLimits(KnobId id) const {
     return m_impl->knobs->limits(id);
 }
@@ -373,22 +200,15 @@ KnobState Engine::applyKnob(KnobId id, int64_t value) {
 KnobState Engine::knobState(KnobId id) const {
     KnobState state = m_impl->knobs->state(id);
     if (m_impl->knobs->waiting(id)) return state;
-    // Some go on changing after they were applied: a shrink as pins are released, slots as they
-    // are moved.
-    const ExpertStore& store = *m_impl->store;
-    KnobState now;
-    if (id == KnobId::ExpertCacheSize)
-        now = store.cacheSizeState();
-    else if (id == KnobId::NumaMode)
-        now = store.numaModeState();
-    else if (id == KnobId::NumaNode)
-        now = store.numaNodeState();
-    else if (id == KnobId::PrefetchSource && store.prefetchState().effective == 0)
-        now = store.prefetchState();  // backed off
-    else
-        return state;
+    // These go on changing after they were applied: see ExpertStore::state().
+    const bool changes = id == KnobId::ExpertCacheSize || id == KnobId::PrefetchSource ||
+                         id == KnobId::NumaMode || id == KnobId::NumaNode;
+    if (!changes) return state;
+    const KnobState now = m_impl->store->state(id);
+    // A prefetch source that works is in force as the engine applied it.
+    if (id == KnobId::PrefetchSource && now.effective != int64_t(PrefetchSource::Off)) return state;
     state.effective = now.effective;
-    // What applying it had to say may be over by now.
+    // The reason recorded when the knob was applied may be outdated.
     if (!now.reason.empty() || now.effective == state.requested) state.reason = now.reason;
     return state;
 }

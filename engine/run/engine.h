@@ -240,9 +240,10 @@ public:
     };
     Result<LogitsResult> logits(const std::vector<int32_t>& tokens);
 
+    struct Impl;  // engine_impl.h, for the engine's own sources
+
 private:
     Engine();
-    struct Impl;
     std::unique_ptr<Impl> m_impl;
 };
 

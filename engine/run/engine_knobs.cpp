@@ -161,7 +161,7 @@ KnobState EngineKnobs::state(KnobId id) const {
 
 bool EngineKnobs::waiting(KnobId id) const {
     std::lock_guard lock(m_mutex);
-    return m_pending[size_t(id)].has_value();
+    return m_applied[size_t(id)] < m_asked[size_t(id)];
 }
 
 void EngineKnobs::applyPending(const std::function<void(KnobId, KnobState&)>& apply) {

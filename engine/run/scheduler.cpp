@@ -169,7 +169,10 @@ void Scheduler::turn() {
         admit();
         if (!m_active.empty()) step();
     }
-    if (!m_rows.empty()) afterForward();
+    if (!m_rows.empty()) {
+        afterForward();
+        m_setup.stepEnded();
+    }
     m_rows.clear();
     removeFinished();
     m_activeCount.store(int(m_active.size()), std::memory_order_relaxed);

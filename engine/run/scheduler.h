@@ -64,6 +64,7 @@ public:
         EventRing* ring;  // written by the scheduler thread only
         int64_t contextLength;
         std::function<void()> applyKnobs;  // called between steps
+        std::function<void()> stepEnded;   // called after each step
         const KernelSet* kernels;
     };
     explicit Scheduler(const Setup& setup);

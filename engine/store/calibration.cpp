@@ -15,7 +15,7 @@
 #include "engine/base/file.h"
 #include "engine/base/machine.h"
 #include "engine/store/slot_memory.h"
-#include "engine/store/store_parts.h"
+#include "engine/store/store_factory.h"
 
 namespace colibri {
 

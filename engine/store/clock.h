@@ -3,10 +3,9 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
-#include <mutex>
 
+#include "engine/base/mutex.h"
 #include "engine/telemetry/telemetry.h"
 
 namespace colibri {
@@ -15,11 +14,10 @@ class Clock {
 public:
     virtual ~Clock() = default;
     virtual uint64_t now() { return monotonicNs(); }
-    // Waits on `cv` until notified or until `timeNs`, whichever is first.
-    virtual void waitUntil(std::condition_variable& cv, std::unique_lock<std::mutex>& lock,
-                           uint64_t timeNs) {
+    // Waits on `condition` until notified or until `timeNs`, whichever is first.
+    virtual void waitUntil(Condition& condition, Mutex& mutex, uint64_t timeNs) REQUIRES(mutex) {
         const uint64_t from = now();
-        if (timeNs > from) cv.wait_for(lock, std::chrono::nanoseconds(timeNs - from));
+        if (timeNs > from) condition.waitFor(mutex, std::chrono::nanoseconds(timeNs - from));
     }
 };
 

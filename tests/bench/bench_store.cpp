@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-#include "engine/store/store_parts.h"
+#include "engine/store/store_factory.h"
 
 using namespace colibri;
 

@@ -7,7 +7,7 @@
 #include <mutex>
 
 #include "engine/run/forward.h"
-#include "engine/store/store_parts.h"
+#include "engine/store/store_factory.h"
 #include "tests/engine/run/run_fixture.h"
 
 using namespace colibri;

@@ -15,7 +15,7 @@
 #include <set>
 #include <thread>
 
-#include "engine/store/store_parts.h"
+#include "engine/store/store_factory.h"
 
 namespace colibri::test {
 
@@ -115,10 +115,9 @@ private:
 class ManualClock final : public Clock {
 public:
     uint64_t now() override { return m_now.load(); }
-    void waitUntil(std::condition_variable& cv, std::unique_lock<std::mutex>& lock,
-                   uint64_t t) override {
+    void waitUntil(Condition& condition, Mutex& mutex, uint64_t t) override {
         if (m_frozen) {  // time moves by hand: look again soon
-            cv.wait_for(lock, std::chrono::milliseconds(1));
+            condition.waitFor(mutex, std::chrono::milliseconds(1));
             return;
         }
         uint64_t before = m_now.load();

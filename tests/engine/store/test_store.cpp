@@ -70,13 +70,13 @@ private slots:
             pins.push_back(std::move(*pin));
         }
         QCOMPARE(rig.store->stats().slotsUsed, int64_t(5));
-        QCOMPARE(rig.store->cacheSizeState().effective, int64_t(5));
-        QCOMPARE(QString::fromStdString(rig.store->cacheSizeState().reason),
+        QCOMPARE(rig.store->state(KnobId::ExpertCacheSize).effective, int64_t(5));
+        QCOMPARE(QString::fromStdString(rig.store->state(KnobId::ExpertCacheSize).reason),
                  "5 slots are in use by the current token");
         for (size_t i = 0; i < pins.size(); ++i) QVERIFY(recordIs(pins[i].record(), 0, int64_t(i)));
         pins.clear();
         QCOMPARE(rig.store->stats().slotsUsed, int64_t(2));
-        QCOMPARE(rig.store->cacheSizeState().effective, int64_t(2));
+        QCOMPARE(rig.store->state(KnobId::ExpertCacheSize).effective, int64_t(2));
     }
 
     void missesOfALayerGoOutTogether() {
@@ -139,7 +139,7 @@ private slots:
         for (size_t i = 0; i < pins.size(); ++i) QVERIFY(recordIs(pins[i].record(), 0, int64_t(i)));
         pins.clear();
         QCOMPARE(rig.store->stats().slotsUsed, int64_t(4));
-        state = rig.store->cacheSizeState();
+        state = rig.store->state(KnobId::ExpertCacheSize);
         QCOMPARE(state.effective, int64_t(1));
         QVERIFY(state.reason.empty());
         state = rig.store->setCacheSize(8);
@@ -163,19 +163,6 @@ private slots:
         QCOMPARE(rig.store->stats().slotsUsed, int64_t(4));
     }
 
-    void sizesOutOfRangeSayWhy() {
-        Rig rig = makeRig({});
-        KnobState state = rig.store->setCacheSize(0);
-        QCOMPARE(state.effective, int64_t(1));
-        QVERIFY(state.reason.find("1 to 8") != std::string::npos);
-        state = rig.store->setCacheSize(99);
-        QCOMPARE(state.effective, int64_t(8));
-        QVERIFY(!state.reason.empty());
-        QCOMPARE(rig.store->setPrefetchThreads(-1).effective, int64_t(0));
-        QCOMPARE(rig.store->setPrefetch(PrefetchSource::NextRouter, 9).effective, int64_t(4));
-        QCOMPARE(rig.store->setLinkLimit(-5).effective, int64_t(0));
-    }
-
     void memoryThatIsNotThereIsNotPromised() {
         RigOptions options;
         options.cacheSize = 2;
@@ -195,8 +182,8 @@ private slots:
         for (int round = 0; round < 2; ++round)
             for (int64_t layer = 0; layer < 4; ++layer) QVERIFY(useLayer(rig, layer, all(8)) >= 0);
         QCOMPARE(rig.store->stats().slotCount, int64_t(5));
-        QCOMPARE(rig.store->cacheSizeState().effective, int64_t(1));
-        QCOMPARE(QString::fromStdString(rig.store->cacheSizeState().reason),
+        QCOMPARE(rig.store->state(KnobId::ExpertCacheSize).effective, int64_t(1));
+        QCOMPARE(QString::fromStdString(rig.store->state(KnobId::ExpertCacheSize).reason),
                  "memory for 2 could not be allocated");
         rig.memory->m_slots = 1000;
         QCOMPARE(rig.store->setCacheSize(2).effective, int64_t(2));

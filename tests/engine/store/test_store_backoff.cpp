@@ -12,14 +12,13 @@ using namespace colibri::test;
 class TestStoreBackoff : public QObject {
     Q_OBJECT
 
-    static RigOptions prefetching(Telemetry* telemetry = nullptr) {
+    static RigOptions prefetching() {
         RigOptions options;
         options.layers = 4;
         options.experts = 32;
         options.cacheSize = 5;
         options.source = PrefetchSource::NextRouter;
         options.prefetchThreads = 1;
-        options.telemetry = telemetry;
         return options;
     }
     // One layer with two hints for it, right or wrong, waited for before it is asked for.
@@ -35,7 +34,7 @@ class TestStoreBackoff : public QObject {
     // Steps until prefetch is suspended (or is not any more); -1: not within the limit.
     static int64_t stepsUntil(Rig& rig, int64_t& step, bool suspended, bool right, int64_t limit) {
         for (int64_t i = 0; i < limit; ++i) {
-            if ((rig.store->prefetchState().effective == 0) == suspended) return i;
+            if ((rig.store->state(KnobId::PrefetchSource).effective == 0) == suspended) return i;
             if (!layer(rig, step++, right)) return -1;
         }
         return -1;
@@ -51,7 +50,7 @@ class TestStoreBackoff : public QObject {
         size_t reads = rig.reader->started().size();
         rig.reader->hold();
         const auto readAhead = [&](uint16_t expert) {
-            if (rig.store->prefetchState().effective == 0) return false;
+            if (rig.store->state(KnobId::PrefetchSource).effective == 0) return false;
             const std::vector<uint16_t> hints{expert};
             rig.store->hint(layer, hints);
             rig.reader->waitStarted(++reads);
@@ -83,11 +82,10 @@ class TestStoreBackoff : public QObject {
 
 private slots:
     void wrongGuessesSuspendAndProbe() {
-        Telemetry telemetry;
-        Rig rig = makeRig(prefetching(&telemetry));
+        Rig rig = makeRig(prefetching());
         int64_t step = 0;
         QVERIFY(stepsUntil(rig, step, true, false, 2000) > 0);
-        const KnobState state = rig.store->prefetchState();
+        const KnobState state = rig.store->state(KnobId::PrefetchSource);
         QCOMPARE(state.requested, int64_t(PrefetchSource::NextRouter));
         QCOMPARE(state.effective, int64_t(PrefetchSource::Off));
         QCOMPARE(state.reason, std::string("backed off: 100 % late or wasted in the last 400"));
@@ -99,18 +97,9 @@ private slots:
         const int64_t pause = stepsUntil(rig, step, false, false, 10'000);
         QVERIFY(pause > 0);
         QVERIFY(stepsUntil(rig, step, true, false, 2000) > 0);
-        QVERIFY(rig.store->prefetchState().reason.find("in the last 100") != std::string::npos);
+        QVERIFY(rig.store->state(KnobId::PrefetchSource).reason.find("in the last 100") != std::string::npos);
         const int64_t longer = stepsUntil(rig, step, false, false, 20'000);
         QVERIFY2(longer > pause + pause / 2, std::to_string(longer).c_str());
-
-        std::vector<Event> events;
-        telemetry.drain(events);
-        std::vector<int64_t> told;
-        for (const Event& e : events)
-            if (e.type == EventType::KnobChanged && e.knob.knob == uint8_t(KnobId::PrefetchSource))
-                told.push_back(e.knob.effective);
-        const auto on = int64_t(PrefetchSource::NextRouter);
-        QCOMPARE(told, (std::vector<int64_t>{0, on, 0, on}));
     }
 
     void rightGuessesGoOn() {
@@ -119,8 +108,8 @@ private slots:
         Rig rig = makeRig(options);
         for (int64_t step = 0; step < 1500; ++step) QVERIFY(layer(rig, step, true));
         QVERIFY(rig.store->stats().prefetchUseful > 800);
-        QCOMPARE(rig.store->prefetchState().effective, int64_t(PrefetchSource::NextRouter));
-        QVERIFY(rig.store->prefetchState().reason.empty());
+        QCOMPARE(rig.store->state(KnobId::PrefetchSource).effective, int64_t(PrefetchSource::NextRouter));
+        QVERIFY(rig.store->state(KnobId::PrefetchSource).reason.empty());
     }
 
     // Half of the guesses are right: what counts is whether they save more than the others cost.
@@ -143,10 +132,10 @@ private slots:
         // How long a read takes that no prefetch delays, once every slot has been touched.
         for (; step < 12; ++step) QVERIFY(halfRightLayer(rig, step, 0, 0));
         const uint64_t saved = uint64_t(savedMs) * 1'000'000;
-        for (; step < 300 && rig.store->prefetchState().effective != 0; ++step) {
+        for (; step < 300 && rig.store->state(KnobId::PrefetchSource).effective != 0; ++step) {
             QVERIFY(halfRightLayer(rig, step, saved, 3'000'000));
         }
-        QCOMPARE(QString::fromStdString(rig.store->prefetchState().reason), reason);
+        QCOMPARE(QString::fromStdString(rig.store->state(KnobId::PrefetchSource).reason), reason);
         QCOMPARE(step == 300, reason.isEmpty());
     }
 
@@ -155,10 +144,10 @@ private slots:
         int64_t step = 0;
         QVERIFY(stepsUntil(rig, step, true, false, 2000) > 0);
         rig.store->setPrefetch(PrefetchSource::NextRouter, 1);  // the same: goes on pausing
-        QCOMPARE(rig.store->prefetchState().effective, int64_t(PrefetchSource::Off));
+        QCOMPARE(rig.store->state(KnobId::PrefetchSource).effective, int64_t(PrefetchSource::Off));
         rig.store->setPrefetch(PrefetchSource::PreviousToken, 1);
-        QCOMPARE(rig.store->prefetchState().effective, int64_t(PrefetchSource::PreviousToken));
-        QVERIFY(rig.store->prefetchState().reason.empty());
+        QCOMPARE(rig.store->state(KnobId::PrefetchSource).effective, int64_t(PrefetchSource::PreviousToken));
+        QVERIFY(rig.store->state(KnobId::PrefetchSource).reason.empty());
     }
 
     void countedBySource() {

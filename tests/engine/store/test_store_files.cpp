@@ -20,9 +20,9 @@ class TestStoreFiles : public QObject {
     }
     static bool reads(ExpertStore& store, const ExpertFolder& folder) {
         std::vector<Ticket> tickets;
-        for (int64_t layer = 0; layer < store.moeLayers(); ++layer) {
+        for (int64_t layer = 0; layer < int64_t(folder.info.expertLayers.size()); ++layer) {
             std::vector<uint16_t> all;
-            for (int64_t e = 0; e < store.experts(); ++e) all.push_back(uint16_t(e));
+            for (int64_t e = 0; e < folder.info.config.numExperts; ++e) all.push_back(uint16_t(e));
             store.request(layer, all, tickets);
             const int64_t bytes = folder.info.expertLayers[size_t(layer)].recordBytes;
             for (const Ticket& ticket : tickets) {
@@ -101,7 +101,6 @@ private slots:
         const ExpertFolder folder(0, 0, 4096);
         auto store = open(folder, 4);
         QVERIFY(store != nullptr);
-        QCOMPARE(store->moeLayers(), int64_t(0));
         QCOMPARE(store->setCacheSize(3).effective, int64_t(3));
         store->hint(0, std::vector<uint16_t>{1});
         std::vector<Ticket> tickets;

@@ -159,7 +159,7 @@ private slots:
         QVERIFY(useLayer(rig, 0, {0, 1}) == 0);
         rig.store->setNuma(NumaMode::Bind, 1);
         QTRY_COMPARE_WITH_TIMEOUT(rig.store->stats().slotsReady, int64_t(30), kPatienceMs);
-        QTRY_VERIFY_WITH_TIMEOUT(rig.store->numaNodeState().reason.empty(), kPatienceMs);
+        QTRY_VERIFY_WITH_TIMEOUT(rig.store->state(KnobId::NumaNode).reason.empty(), kPatienceMs);
         for (int64_t layer = 1; layer < 4; ++layer) {
             std::vector<Ticket> tickets;
             const std::vector<uint16_t> experts = {0, 1, 2, 3};

@@ -96,10 +96,10 @@ private slots:
         rig.store->setNuma(NumaMode::Bind, 2);
         QVERIFY(fill(rig));
         QCOMPARE(numa->on({NumaMode::Bind, 2}), size_t(32));
-        QCOMPARE(rig.store->numaModeState().effective, int64_t(NumaMode::Bind));
-        QVERIFY(rig.store->numaModeState().reason.empty());
-        QCOMPARE(rig.store->numaNodeState().effective, int64_t(2));
-        QVERIFY(rig.store->numaNodeState().reason.empty());
+        QCOMPARE(rig.store->state(KnobId::NumaMode).effective, int64_t(NumaMode::Bind));
+        QVERIFY(rig.store->state(KnobId::NumaMode).reason.empty());
+        QCOMPARE(rig.store->state(KnobId::NumaNode).effective, int64_t(2));
+        QVERIFY(rig.store->state(KnobId::NumaNode).reason.empty());
     }
 
     void slotsInUseAreMoved() {
@@ -112,7 +112,7 @@ private slots:
         auto pin = rig.store->wait(tickets[0]);
         rig.store->setNuma(NumaMode::Bind, 3);
         QTRY_COMPARE(numa->on({NumaMode::Bind, 3}), size_t(32));
-        QTRY_VERIFY(rig.store->numaModeState().reason.empty());
+        QTRY_VERIFY(rig.store->state(KnobId::NumaMode).reason.empty());
         QVERIFY(recordIs(pin->record(), 1, 4));
         rig.store->setNuma(NumaMode::Interleave, 3);
         QTRY_COMPARE(numa->on({NumaMode::Interleave, 3}), size_t(32));
@@ -132,7 +132,7 @@ private slots:
         rig.store->request(0, std::vector<uint16_t>{1, 2}, tickets);
         rig.reader->waitStarted(2);
         rig.store->setNuma(NumaMode::Bind, 1);
-        QCOMPARE(rig.store->numaModeState().reason, std::string("0 of 2 slots moved"));
+        QCOMPARE(rig.store->state(KnobId::NumaMode).reason, std::string("0 of 2 slots moved"));
         rig.reader->letGo();
         QTRY_COMPARE(numa->on({NumaMode::Bind, 1}), size_t(2));
         for (const Ticket& t : tickets) QVERIFY(rig.store->wait(t).ok());
@@ -145,19 +145,19 @@ private slots:
         numa->busy(50);  // a whole round and a part of the next
         rig.store->setNuma(NumaMode::Bind, 3);
         QTRY_COMPARE(numa->on({NumaMode::Bind, 3}), size_t(32));
-        QTRY_VERIFY(rig.store->numaModeState().reason.empty());
+        QTRY_VERIFY(rig.store->state(KnobId::NumaMode).reason.empty());
         QVERIFY(fill(rig));
     }
 
     void refusalsAreTold() {
         FakeNuma* numa = nullptr;
         Rig without = rigOn(numa, "libnuma.so.1 is not installed");
-        QCOMPARE(without.store->numaModeProblem(NumaMode::Off), std::string());
-        QCOMPARE(without.store->numaModeProblem(NumaMode::Bind),
+        QCOMPARE(without.store->problem(KnobId::NumaMode, int64_t(NumaMode::Off)), std::string());
+        QCOMPARE(without.store->problem(KnobId::NumaMode, int64_t(NumaMode::Bind)),
                  std::string("libnuma.so.1 is not installed"));
         without.store->setNuma(NumaMode::Bind, 1);
         QVERIFY(fill(without));
-        KnobState state = without.store->numaModeState();
+        KnobState state = without.store->state(KnobId::NumaMode);
         QCOMPARE(state.requested, int64_t(NumaMode::Bind));
         QCOMPARE(state.effective, int64_t(NumaMode::Off));
         QCOMPARE(state.reason, std::string("libnuma.so.1 is not installed"));
@@ -166,23 +166,23 @@ private slots:
         numa->set(true, false);
         denied.store->setNuma(NumaMode::Interleave, 0);
         QVERIFY(fill(denied));
-        state = denied.store->numaModeState();
+        state = denied.store->state(KnobId::NumaMode);
         QCOMPARE(state.effective, int64_t(NumaMode::Off));
         QCOMPARE(state.reason, std::string("mbind: Operation not permitted"));
 
         Rig few = rigOn(numa);
         few.store->setNuma(NumaMode::Bind, 4);
         QVERIFY(fill(few));
-        QCOMPARE(few.store->numaModeState().effective, int64_t(NumaMode::Off));
-        QCOMPARE(few.store->numaNodeState().effective, int64_t(3));
-        QCOMPARE(few.store->numaNodeState().reason, std::string("this machine has 4 NUMA nodes"));
+        QCOMPARE(few.store->state(KnobId::NumaMode).effective, int64_t(NumaMode::Off));
+        QCOMPARE(few.store->state(KnobId::NumaNode).effective, int64_t(3));
+        QCOMPARE(few.store->state(KnobId::NumaNode).reason, std::string("this machine has 4 NUMA nodes"));
 
         Rig stuck = rigOn(numa);
         numa->set(false, true);
         stuck.store->setNuma(NumaMode::Bind, 2);
         QVERIFY(fill(stuck));
-        QCOMPARE(stuck.store->numaNodeState().effective, int64_t(0));
-        QVERIFY(!stuck.store->numaNodeState().reason.empty());
+        QCOMPARE(stuck.store->state(KnobId::NumaNode).effective, int64_t(0));
+        QVERIFY(!stuck.store->state(KnobId::NumaNode).reason.empty());
     }
 
     void thisMachine() {
@@ -217,9 +217,9 @@ private slots:
                 auto pin = (*store)->wait(t);
                 QVERIFY(pin.ok() && recordIs(pin->record(), 0, t.expert, 12288));
             }
-            QTRY_COMPARE((*store)->numaModeState().effective, int64_t(mode));
-            QTRY_VERIFY((*store)->numaModeState().reason.empty());
-            QCOMPARE((*store)->numaNodeState().effective, int64_t(0));
+            QTRY_COMPARE((*store)->state(KnobId::NumaMode).effective, int64_t(mode));
+            QTRY_VERIFY((*store)->state(KnobId::NumaMode).reason.empty());
+            QCOMPARE((*store)->state(KnobId::NumaNode).effective, int64_t(0));
         }
     }
 

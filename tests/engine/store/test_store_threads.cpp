@@ -101,7 +101,7 @@ private slots:
                 if (stats.hits > stats.lookups) ++wrong;
                 store.residency(shown);
                 if (shown.size() != size_t(kLayers * kExperts)) ++wrong;
-                if (store.cacheSizeState().effective < 1) ++wrong;
+                if (store.state(KnobId::ExpertCacheSize).effective < 1) ++wrong;
                 telemetry.drain(events);
                 std::this_thread::sleep_for(std::chrono::milliseconds(2));
             }

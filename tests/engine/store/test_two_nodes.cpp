@@ -74,7 +74,7 @@ class TestTwoNodes : public QObject {
     Q_OBJECT
 
     static bool settled(const Filled& f, NumaMode mode, int node) {
-        const KnobState modeNow = f.store->numaModeState(), nodeNow = f.store->numaNodeState();
+        const KnobState modeNow = f.store->state(KnobId::NumaMode), nodeNow = f.store->state(KnobId::NumaNode);
         return modeNow.effective == int64_t(mode) && modeNow.reason.empty() &&
                nodeNow.effective == node && nodeNow.reason.empty();
     }
@@ -165,10 +165,10 @@ private slots:
             QVERIFY(f.fill());
             const auto pages = f.pages();
             QVERIFY(pages.contains(0));
-            QTRY_VERIFY_WITH_TIMEOUT(!f.store->numaModeState().reason.empty(), kPatienceMs);
-            QVERIFY(!f.store->numaNodeState().reason.empty());
-            qInfo("%s; %s", f.store->numaModeState().reason.c_str(),
-                  f.store->numaNodeState().reason.c_str());
+            QTRY_VERIFY_WITH_TIMEOUT(!f.store->state(KnobId::NumaMode).reason.empty(), kPatienceMs);
+            QVERIFY(!f.store->state(KnobId::NumaNode).reason.empty());
+            qInfo("%s; %s", f.store->state(KnobId::NumaMode).reason.c_str(),
+                  f.store->state(KnobId::NumaNode).reason.c_str());
         }
         munmap(taken, size_t(hog));
     }

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// How an expert store is opened. The values are those of the knobs, within the knobs' ranges.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/knobs/knobs.h"
+
+namespace colibri {
+
+struct StoreOptions {
+    int64_t cacheSize = 0;  // experts per MoE layer
+    CachePolicyKind policy = CachePolicyKind::Lru;
+    PrefetchSource prefetchSource = PrefetchSource::NextRouter;
+    int64_t prefetchDepth = 1;    // layers ahead
+    int64_t prefetchThreads = 1;  // 0: no prefetch
+    IoMode ioMode = IoMode::Direct;
+    int64_t ioDepth = 8;    // demand reads in flight
+    int64_t linkLimit = 0;  // MB/s (10^6), 0 = none
+    // Have the system give the memory of all slots ahead of need, in the background: at once while
+    // nothing is asked for, otherwise little by little.
+    bool prepareMemory = false;
+};
+
+}  // namespace colibri
