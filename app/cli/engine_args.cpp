@@ -8,7 +8,7 @@
 
 #include "engine/base/file.h"
 #include "engine/base/format.h"
-#include "engine/convert/flat.h"
+#include "engine/convert/loadable_model.h"
 #include "profiler/session/session_writer.h"
 
 namespace colibri::cli {

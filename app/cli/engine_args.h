@@ -8,7 +8,7 @@
 #include <string>
 
 #include "app/cli/cli.h"
-#include "engine/run/engine.h"
+#include "engine/runtime/engine.h"
 #include "profiler/record/recorder.h"
 
 namespace colibri::cli {

@@ -13,7 +13,7 @@
 
 #include "app/cli/cli.h"
 #include "app/cli/terminal_keys.h"
-#include "engine/text/unicode.h"
+#include "engine/unicode/unicode.h"
 #ifdef COLIBRI_HAVE_LIBEDIT
 #include <histedit.h>
 #endif

@@ -9,7 +9,7 @@
 #include <cerrno>
 
 #include "app/cli/cli.h"
-#include "engine/text/unicode.h"
+#include "engine/unicode/unicode.h"
 
 namespace colibri::cli {
 

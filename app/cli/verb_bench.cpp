@@ -4,7 +4,7 @@
 #include "app/cli/engine_args.h"
 #include "engine/base/format.h"
 #include "engine/base/machine.h"
-#include "engine/run/sampler.h"
+#include "engine/runtime/sampler.h"
 
 namespace colibri::cli {
 

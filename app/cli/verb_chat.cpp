@@ -6,7 +6,7 @@
 #include "engine/base/format.h"
 #include "engine/base/printable.h"
 #include "engine/text/reply_parts.h"
-#include "profiler/record/effect.h"
+#include "profiler/metrics/effect.h"
 
 namespace colibri::cli {
 

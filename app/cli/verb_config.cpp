@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/cli/cli.h"
 #include "engine/base/file.h"
-#include "engine/run/engine.h"
+#include "engine/runtime/engine.h"
 
 namespace colibri::cli {
 

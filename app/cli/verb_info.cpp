@@ -5,7 +5,7 @@
 #include "engine/base/format.h"
 #include "engine/base/machine.h"
 #include "engine/base/printable.h"
-#include "engine/convert/flat.h"
+#include "engine/convert/flat/flat.h"
 #include "engine/convert/inspect.h"
 
 namespace colibri::cli {

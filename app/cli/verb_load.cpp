@@ -7,7 +7,7 @@
 #include "engine/base/file.h"
 #include "engine/base/format.h"
 #include "engine/base/machine.h"
-#include "profiler/load/engine_target.h"
+#include "profiler/loadtest/engine_target.h"
 
 namespace colibri::cli {
 

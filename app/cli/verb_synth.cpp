@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/cli/cli.h"
 #include "engine/base/format.h"
-#include "engine/convert/synth.h"
+#include "engine/convert/synth/synth.h"
 
 namespace colibri::cli {
 

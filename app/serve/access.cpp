@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "engine/text/unicode.h"
+#include "engine/unicode/unicode.h"
 
 namespace colibri::serve {
 

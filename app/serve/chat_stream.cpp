@@ -3,9 +3,9 @@
 
 #include <utility>
 
-#include "engine/model/json_fields.h"
+#include "engine/base/json_fields.h"
 #include "engine/telemetry/telemetry.h"
-#include "engine/text/unicode.h"
+#include "engine/unicode/unicode.h"
 
 namespace colibri::serve {
 

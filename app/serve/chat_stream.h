@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "profiler/load/load_run.h"
+#include "profiler/loadtest/load_run.h"
 
 namespace colibri::serve {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "app/serve/connection.h"
-#include "engine/run/engine.h"
+#include "engine/runtime/engine.h"
 
 namespace colibri::serve {
 

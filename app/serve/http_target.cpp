@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "app/serve/chat_stream.h"
-#include "engine/text/unicode.h"
+#include "engine/unicode/unicode.h"
 
 namespace colibri::serve {
 

@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "profiler/load/load_run.h"
+#include "profiler/loadtest/load_run.h"
 
 namespace colibri::serve {
 

@@ -9,7 +9,8 @@
 #include <span>
 #include <vector>
 
-#include "engine/run/engine.h"
+#include "engine/unicode/utf8_assembler.h"
+#include "engine/runtime/engine.h"
 
 namespace colibri::serve {
 

@@ -6,7 +6,7 @@
 #include <limits>
 #include <random>
 
-#include "engine/model/json_fields.h"
+#include "engine/base/json_fields.h"
 
 namespace colibri::serve {
 

@@ -14,7 +14,7 @@
 #include "app/serve/api_error.h"
 #include "app/serve/generation.h"
 #include "app/serve/logprobs_json.h"
-#include "engine/run/engine.h"
+#include "engine/runtime/engine.h"
 #include "engine/text/reply_parts.h"
 
 namespace colibri::serve {

@@ -3,7 +3,7 @@
 #include <random>
 
 #include "app/serve/openai.h"
-#include "engine/model/json_fields.h"
+#include "engine/base/json_fields.h"
 
 namespace colibri::serve {
 

@@ -8,8 +8,8 @@
 #include <mutex>
 #include <string>
 
-#include "engine/run/engine.h"
-#include "profiler/record/histogram.h"
+#include "engine/runtime/engine.h"
+#include "profiler/metrics/histogram.h"
 
 namespace colibri::serve {
 

@@ -5,7 +5,7 @@
 #include <future>
 
 #include "engine/base/file.h"
-#include "engine/convert/flat.h"
+#include "engine/convert/loadable_model.h"
 
 using namespace colibri;
 

@@ -12,7 +12,7 @@
 #include <unordered_set>
 
 #include "engine/include/colibri.h"
-#include "engine/run/engine.h"
+#include "engine/runtime/engine.h"
 
 struct colibri_context {
 public:

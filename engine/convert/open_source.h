@@ -5,9 +5,9 @@
 #include <filesystem>
 
 #include "engine/base/status.h"
-#include "engine/convert/output.h"
+#include "engine/convert/pipeline/output.h"
 #include "engine/convert/converter.h"
-#include "engine/convert/plan.h"
+#include "engine/convert/pipeline/plan.h"
 
 namespace colibri {
 

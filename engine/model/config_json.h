@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/model/config.h"
-#include "engine/model/json_fields.h"
+#include "engine/base/json_fields.h"
 
 namespace colibri {
 

@@ -7,10 +7,10 @@
 #include "engine/base/file.h"
 #include "engine/base/printable.h"
 #include "engine/base/readable.h"
-#include "engine/model/hasher.h"
+#include "engine/base/hasher.h"
 #include "engine/model/layout.h"
 #include "engine/model/model_json.h"
-#include "engine/model/progress_gate.h"
+#include "engine/base/progress_gate.h"
 #include "kernels/packed.h"
 
 namespace colibri {

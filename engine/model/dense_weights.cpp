@@ -11,7 +11,7 @@
 #include "engine/base/format.h"
 #include "engine/model/container.h"
 #include "engine/model/layout.h"
-#include "engine/model/progress_gate.h"
+#include "engine/base/progress_gate.h"
 
 namespace colibri {
 

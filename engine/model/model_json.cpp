@@ -8,7 +8,7 @@
 
 #include "engine/base/printable.h"
 #include "engine/model/config_json.h"
-#include "engine/model/json_fields.h"
+#include "engine/base/json_fields.h"
 #include "engine/model/layout.h"
 
 namespace colibri {

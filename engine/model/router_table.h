@@ -22,7 +22,7 @@
 #include "engine/base/file.h"
 #include "engine/base/status.h"
 #include "engine/model/config.h"
-#include "engine/model/hasher.h"
+#include "engine/base/hasher.h"
 #include "kernels/kernels.h"
 
 namespace colibri {

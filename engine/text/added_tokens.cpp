@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "engine/text/normalizers.h"
-#include "engine/text/unicode.h"
+#include "engine/unicode/unicode.h"
 
 namespace colibri::text {
 

@@ -12,7 +12,7 @@
 
 #include "engine/base/status.h"
 #include "engine/text/pre_tokenizers.h"
-#include "engine/text/traced_text.h"
+#include "engine/unicode/traced_text.h"
 
 namespace colibri::text {
 

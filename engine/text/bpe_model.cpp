@@ -3,7 +3,7 @@
 
 #include <queue>
 
-#include "engine/text/unicode.h"
+#include "engine/unicode/unicode.h"
 
 namespace colibri::text {
 

@@ -5,9 +5,9 @@
 #include <span>
 
 #include "engine/base/locale.h"
-#include "engine/text/jinja/machine.h"
-#include "engine/text/jinja/parser.h"
-#include "engine/text/unicode.h"
+#include "engine/jinja/machine.h"
+#include "engine/jinja/parser.h"
+#include "engine/unicode/unicode.h"
 
 namespace colibri {
 

@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "engine/base/status.h"
-#include "engine/text/traced_text.h"
+#include "engine/unicode/traced_text.h"
 
 namespace colibri {
 

@@ -9,7 +9,7 @@
 
 #include "engine/text/charsmap.h"
 #include "engine/text/regex.h"
-#include "engine/text/unicode.h"
+#include "engine/unicode/unicode.h"
 
 namespace colibri::text {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "engine/text/normalizers.h"
 #include "engine/text/regex.h"
-#include "engine/text/unicode.h"
+#include "engine/unicode/unicode.h"
 
 namespace colibri::text {
 namespace {

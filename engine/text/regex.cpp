@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "engine/text/unicode.h"
+#include "engine/unicode/unicode.h"
 
 namespace colibri::text {
 namespace {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/text/traced_text.h"
+#include "engine/unicode/traced_text.h"
 
 namespace colibri {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/text/template_args.h"
 
-#include "engine/text/unicode.h"
+#include "engine/unicode/unicode.h"
 
 namespace colibri {
 

@@ -11,7 +11,7 @@
 #include "engine/text/post_processors.h"
 #include "engine/text/pre_tokenizers.h"
 #include "engine/text/token_model.h"
-#include "engine/text/unicode.h"
+#include "engine/unicode/unicode.h"
 
 namespace colibri {
 

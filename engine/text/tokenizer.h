@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "engine/base/status.h"
-#include "engine/text/traced_text.h"
+#include "engine/unicode/traced_text.h"
 
 namespace colibri {
 
@@ -49,16 +49,6 @@ private:
     Tokenizer();
     struct Impl;
     std::unique_ptr<const Impl> m_impl;
-};
-
-// Collects token bytes and gives out only whole UTF-8 sequences; invalid bytes become U+FFFD.
-class Utf8Assembler {
-public:
-    std::string push(std::string_view bytes);  // what is complete now
-    std::string finish();                      // the rest; an incomplete tail becomes U+FFFD
-
-private:
-    std::string m_pending;
 };
 
 }  // namespace colibri

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "engine/base/format.h"
-#include "engine/run/engine.h"
+#include "engine/runtime/engine.h"
 
 namespace colibri {
 

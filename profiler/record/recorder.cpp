@@ -15,8 +15,8 @@
 
 #include "engine/base/machine.h"
 #include "profiler/gpu/gpu_source.h"
-#include "profiler/record/effect.h"
-#include "profiler/record/metrics.h"
+#include "profiler/metrics/effect.h"
+#include "profiler/metrics/metrics.h"
 #include "profiler/session/session_writer.h"
 
 namespace colibri {

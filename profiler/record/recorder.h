@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "engine/base/status.h"
-#include "engine/run/engine.h"
-#include "profiler/record/histogram.h"
-#include "profiler/record/snapshot.h"
+#include "engine/runtime/engine.h"
+#include "profiler/metrics/histogram.h"
+#include "profiler/metrics/snapshot.h"
 
 namespace colibri {
 

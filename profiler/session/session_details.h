@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "engine/base/status.h"
-#include "profiler/record/histogram.h"
+#include "profiler/metrics/histogram.h"
 
 namespace colibri {
 

@@ -14,7 +14,7 @@
 
 #include "engine/base/status.h"
 #include "engine/telemetry/events.h"
-#include "profiler/record/snapshot.h"
+#include "profiler/metrics/snapshot.h"
 
 namespace colibri {
 

@@ -17,8 +17,8 @@
 #include <thread>
 #include <vector>
 
-#include "profiler/load/load_run.h"
-#include "profiler/record/effect.h"
+#include "profiler/loadtest/load_run.h"
+#include "profiler/metrics/effect.h"
 #include "profiler/record/recorder.h"
 
 using namespace colibri;

@@ -27,8 +27,8 @@
 #include <thread>
 
 #include "engine/base/format.h"
-#include "engine/run/engine.h"
-#include "profiler/record/histogram.h"
+#include "engine/runtime/engine.h"
+#include "profiler/metrics/histogram.h"
 
 using namespace colibri;
 

@@ -7,9 +7,9 @@
 #include <span>
 #include <utility>
 
-#include "engine/convert/gguf_tokenizer.h"
-#include "engine/convert/hf_config.h"
-#include "engine/convert/safetensors.h"
+#include "engine/convert/gguf/gguf_tokenizer.h"
+#include "engine/convert/hf/hf_config.h"
+#include "engine/convert/hf/safetensors.h"
 #include "engine/model/model_json.h"
 #include "engine/text/chat_template.h"
 #include "engine/text/tokenizer.h"

@@ -13,7 +13,7 @@
 #include <cstdlib>
 
 #include "profiler/record/recorder.h"
-#include "tests/engine/run/run_fixture.h"
+#include "tests/engine/runtime/run_fixture.h"
 
 using namespace colibri;
 using namespace colibri::test;

@@ -10,8 +10,8 @@
 #include <random>
 #include <vector>
 
-#include "profiler/record/effect.h"
-#include "profiler/record/metrics.h"
+#include "profiler/metrics/effect.h"
+#include "profiler/metrics/metrics.h"
 #include "tests/profiler/event_maker.h"
 
 using namespace colibri;

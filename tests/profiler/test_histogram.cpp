@@ -5,7 +5,7 @@
 #include <cmath>
 #include <random>
 
-#include "profiler/record/histogram.h"
+#include "profiler/metrics/histogram.h"
 
 using namespace colibri;
 

@@ -5,8 +5,8 @@
 #include <cstring>
 #include <random>
 
-#include "profiler/record/effect.h"
-#include "profiler/record/metrics.h"
+#include "profiler/metrics/effect.h"
+#include "profiler/metrics/metrics.h"
 #include "tests/profiler/event_maker.h"
 
 using namespace colibri;

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "engine/telemetry/telemetry.h"
-#include "profiler/load/load_run.h"
+#include "profiler/loadtest/load_run.h"
 
 using namespace colibri;
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 
-#include "profiler/record/metrics.h"
+#include "profiler/metrics/metrics.h"
 #include "tests/profiler/event_maker.h"
 
 using namespace colibri;

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "profiler/quality/perplexity.h"
-#include "tests/engine/run/run_fixture.h"
+#include "tests/engine/runtime/run_fixture.h"
 
 using namespace colibri;
 using namespace colibri::test;

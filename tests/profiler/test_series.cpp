@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "profiler/record/series.h"
+#include "profiler/metrics/series.h"
 
 using namespace colibri;
 

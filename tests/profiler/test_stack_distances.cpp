@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-#include "profiler/record/stack_distances.h"
+#include "profiler/metrics/stack_distances.h"
 
 using namespace colibri;
 

@@ -7,7 +7,7 @@
 #include <QVector>
 #include <optional>
 
-#include "engine/run/engine.h"
+#include "engine/runtime/engine.h"
 
 namespace colibri::ui {
 

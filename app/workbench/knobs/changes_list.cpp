@@ -7,7 +7,7 @@
 #include "app/workbench/plots/plot_data.h"
 #include "app/workbench/widgets/figures_row.h"
 #include "app/workbench/widgets/tooltip.h"
-#include "profiler/record/effect.h"
+#include "profiler/metrics/effect.h"
 
 namespace colibri::ui {
 namespace {

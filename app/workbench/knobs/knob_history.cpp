@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/workbench/knobs/knob_history.h"
 
-#include "profiler/record/knob_changes.h"
+#include "profiler/metrics/knob_changes.h"
 
 namespace colibri::ui {
 

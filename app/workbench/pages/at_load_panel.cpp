@@ -8,7 +8,7 @@
 #include "app/workbench/pages/page_parts.h"
 #include "app/workbench/session/text.h"
 #include "engine/base/format.h"
-#include "engine/run/engine.h"
+#include "engine/runtime/engine.h"
 
 namespace colibri::ui {
 namespace {

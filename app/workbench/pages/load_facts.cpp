@@ -7,8 +7,8 @@
 #include "app/workbench/pages/memory_bar.h"
 #include "app/workbench/session/text.h"
 #include "engine/base/format.h"
-#include "engine/convert/families.h"
-#include "engine/run/engine.h"
+#include "engine/convert/source/families.h"
+#include "engine/runtime/engine.h"
 
 namespace colibri::ui {
 namespace {

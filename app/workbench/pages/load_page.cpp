@@ -17,7 +17,7 @@
 #include "app/workbench/pages/progress_panel.h"
 #include "app/workbench/session/text.h"
 #include "engine/base/format.h"
-#include "engine/convert/target.h"
+#include "engine/convert/pipeline/target.h"
 
 namespace colibri::ui {
 namespace {

@@ -12,7 +12,7 @@
 #include "app/workbench/pages/memory_bar.h"
 #include "app/workbench/pages/page_parts.h"
 #include "engine/knobs/knobs.h"
-#include "engine/run/engine.h"
+#include "engine/runtime/engine.h"
 
 namespace colibri::ui {
 

@@ -8,7 +8,7 @@
 #include "app/workbench/pages/target_folder.h"
 #include "app/workbench/widgets/controls.h"
 #include "app/workbench/widgets/slider_row.h"
-#include "engine/convert/synth.h"
+#include "engine/convert/synth/synth.h"
 
 namespace colibri::ui {
 

@@ -9,7 +9,7 @@
 #include "app/workbench/session/ask_file.h"
 #include "app/workbench/widgets/controls.h"
 #include "engine/convert/inspect.h"
-#include "engine/convert/target.h"
+#include "engine/convert/pipeline/target.h"
 
 namespace colibri::ui {
 namespace {

@@ -12,7 +12,7 @@
 #include "app/workbench/plots/plot_margins.h"
 #include "app/workbench/session/text.h"
 #include "app/workbench/widgets/tooltip.h"
-#include "profiler/record/effect.h"
+#include "profiler/metrics/effect.h"
 
 namespace colibri::ui {
 namespace {

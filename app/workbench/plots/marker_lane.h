@@ -11,7 +11,7 @@
 
 #include "app/workbench/session/view_state.h"
 #include "app/workbench/widgets/paint.h"
-#include "profiler/record/snapshot.h"
+#include "profiler/metrics/snapshot.h"
 
 namespace colibri::ui {
 

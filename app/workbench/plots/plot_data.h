@@ -6,7 +6,7 @@
 #include <QVector>
 #include <vector>
 
-#include "profiler/record/snapshot.h"
+#include "profiler/metrics/snapshot.h"
 
 namespace colibri::ui {
 

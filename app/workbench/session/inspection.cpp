@@ -9,7 +9,7 @@
 #include "app/workbench/session/session_folder.h"
 #include "app/workbench/session/text.h"
 #include "engine/base/machine.h"
-#include "engine/convert/locate.h"
+#include "engine/convert/source/locate.h"
 
 namespace colibri::ui {
 namespace {

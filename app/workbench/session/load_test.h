@@ -11,7 +11,7 @@
 
 #include "app/workbench/session/job.h"
 #include "app/workbench/session/session_source.h"
-#include "profiler/load/load_run.h"
+#include "profiler/loadtest/load_run.h"
 
 namespace colibri::ui {
 

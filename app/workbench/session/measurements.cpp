@@ -9,8 +9,8 @@
 #include "app/workbench/session/save_file.h"
 #include "engine/base/file.h"
 #include "engine/base/machine.h"
-#include "engine/model/json_fields.h"
-#include "profiler/record/histogram.h"
+#include "engine/base/json_fields.h"
+#include "profiler/metrics/histogram.h"
 
 namespace colibri::ui {
 namespace {

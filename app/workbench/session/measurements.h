@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/run/engine.h"
+#include "engine/runtime/engine.h"
 
 namespace colibri::ui {
 

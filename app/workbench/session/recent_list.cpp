@@ -12,7 +12,7 @@
 #include "app/workbench/session/job.h"
 #include "app/workbench/session/save_file.h"
 #include "engine/base/file.h"
-#include "engine/model/json_fields.h"
+#include "engine/base/json_fields.h"
 
 namespace colibri::ui {
 namespace {

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "app/workbench/session/context_fit.h"
-#include "engine/convert/chat_templates.h"
-#include "engine/run/engine.h"
+#include "engine/convert/source/chat_templates.h"
+#include "engine/runtime/engine.h"
 #include "profiler/record/recorder.h"
 
 namespace colibri::ui {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "app/serve/api_server.h"
-#include "tests/engine/run/run_fixture.h"
+#include "tests/engine/runtime/run_fixture.h"
 
 namespace colibri::test {
 

@@ -3,6 +3,7 @@
 #include <QtTest>
 #include <cmath>
 
+#include "engine/unicode/utf8_assembler.h"
 #include "app/serve/logprobs_json.h"
 #include "tests/app/serve/serve_fixture.h"
 

@@ -3,7 +3,7 @@
 #include <QtTest>
 
 #include "app/serve/http_target.h"
-#include "profiler/load/engine_target.h"
+#include "profiler/loadtest/engine_target.h"
 #include "tests/app/serve/serve_fixture.h"
 
 using namespace colibri;

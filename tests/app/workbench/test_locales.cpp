@@ -13,7 +13,7 @@
 #include "engine/base/format.h"
 #include "engine/text/chat_template.h"
 #include "engine_window.h"
-#include "profiler/load/load_run.h"
+#include "profiler/loadtest/load_run.h"
 
 using namespace colibri;
 using namespace colibri::ui;

@@ -19,7 +19,7 @@
 #include "app/workbench/pages/start_pages.h"
 #include "app/workbench/pages/welcome_page.h"
 #include "engine/convert/open_source.h"
-#include "engine/convert/target.h"
+#include "engine/convert/pipeline/target.h"
 #include "engine/store/calibration.h"
 #include "pages_fixture.h"
 

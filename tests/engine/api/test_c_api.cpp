@@ -11,7 +11,7 @@
 
 #include "engine/base/machine.h"
 #include "engine/include/colibri.h"
-#include "tests/engine/run/run_fixture.h"
+#include "tests/engine/runtime/run_fixture.h"
 
 using colibri::numaNodes;
 using namespace colibri::test;

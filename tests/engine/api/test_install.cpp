@@ -6,7 +6,7 @@
 #include <QTest>
 #include <algorithm>
 
-#include "tests/engine/run/run_fixture.h"
+#include "tests/engine/runtime/run_fixture.h"
 
 using namespace colibri::test;
 

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "engine/convert/converter.h"
-#include "engine/convert/hf_config.h"
+#include "engine/convert/hf/hf_config.h"
 #include "engine/convert/inspect.h"
 #include "tests/engine/convert/checkpoint_maker.h"
 

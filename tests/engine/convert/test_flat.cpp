@@ -9,7 +9,8 @@
 #include <numeric>
 
 #include "engine/convert/converter.h"
-#include "engine/convert/flat.h"
+#include "engine/convert/flat/flat.h"
+#include "engine/convert/loadable_model.h"
 #include "engine/convert/inspect.h"
 #include "engine/model/router_table.h"
 #include "kernels/kernels.h"

@@ -4,7 +4,7 @@
 #include <QTest>
 
 #include "engine/convert/converter.h"
-#include "engine/convert/gguf_tokenizer.h"
+#include "engine/convert/gguf/gguf_tokenizer.h"
 #include "engine/convert/inspect.h"
 #include "tests/engine/convert/checkpoint_maker.h"
 

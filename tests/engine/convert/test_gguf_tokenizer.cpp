@@ -4,8 +4,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "engine/convert/gguf_scores.h"
-#include "engine/convert/gguf_tokenizer.h"
+#include "engine/convert/gguf/gguf_scores.h"
+#include "engine/convert/gguf/gguf_tokenizer.h"
 #include "engine/text/tokenizer.h"
 
 using namespace colibri;

@@ -7,8 +7,8 @@
 #include <random>
 
 #include "engine/convert/converter.h"
-#include "engine/convert/gguf.h"
-#include "engine/convert/safetensors.h"
+#include "engine/convert/gguf/gguf.h"
+#include "engine/convert/hf/safetensors.h"
 #include "engine/model/model_json.h"
 #include "tests/engine/convert/checkpoint_maker.h"
 

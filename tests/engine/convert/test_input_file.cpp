@@ -9,8 +9,8 @@
 #include <random>
 #include <thread>
 
-#include "engine/convert/in_order.h"
-#include "engine/convert/input.h"
+#include "engine/base/in_order.h"
+#include "engine/convert/source/input.h"
 
 using namespace colibri;
 namespace fs = std::filesystem;

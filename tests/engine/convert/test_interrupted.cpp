@@ -11,7 +11,7 @@
 #include <set>
 
 #include "engine/convert/converter.h"
-#include "engine/convert/journal.h"
+#include "engine/convert/pipeline/journal.h"
 #include "engine/convert/open_source.h"
 #include "tests/engine/convert/checkpoint_maker.h"
 

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <random>
 
-#include "engine/convert/output.h"
+#include "engine/convert/pipeline/output.h"
 
 using namespace colibri;
 namespace fs = std::filesystem;

@@ -5,7 +5,7 @@
 
 #include "engine/convert/converter.h"
 #include "engine/convert/inspect.h"
-#include "engine/convert/source_texts.h"
+#include "engine/convert/source/source_texts.h"
 #include "engine/text/tokenizer.h"
 #include "tests/engine/convert/checkpoint_maker.h"
 

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "engine/convert/synth.h"
+#include "engine/convert/synth/synth.h"
 #include "engine/model/layout.h"
 #include "engine/text/chat_template.h"
 #include "engine/text/tokenizer.h"

@@ -2,7 +2,7 @@
 // JSON that nobody vouches for.
 #include <QTest>
 
-#include "engine/model/json_fields.h"
+#include "engine/base/json_fields.h"
 
 using namespace colibri;
 using nlohmann::json;

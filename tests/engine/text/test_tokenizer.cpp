@@ -8,6 +8,7 @@
 #include <random>
 #include <thread>
 
+#include "engine/unicode/utf8_assembler.h"
 #include "engine/text/tokenizer.h"
 
 using namespace colibri;

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "engine/unicode/utf8_assembler.h"
 #include "engine/text/tokenizer.h"
 
 using namespace colibri;

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes a plan's tensors in the flat layout into the partial folder. Memory: that of encodeRuns.
+#pragma once
+
+#include "engine/base/progress.h"
+#include "engine/convert/pipeline/journal.h"
+#include "engine/convert/pipeline/output.h"
+#include "engine/convert/pipeline/plan.h"
+#include "engine/convert/pipeline/row_runs.h"
+#include "engine/base/progress_gate.h"
+
+namespace colibri {
+
+class FlatWriter {
+public:
+    // `type`: f16 or bf16, as the plan was made for. Names in dense.safetensors are those of
+    // `naming`.
+    FlatWriter(const OpenedSource& source, const Plan& plan, DType type, const Naming& naming,
+               const std::filesystem::path& folder, Journal& journal, const DiskHooks& hooks,
+               const ProgressFn& progress, const CancelFlag* cancel);
+
+    int64_t bytesTotal() const { return int64_t(m_total); }
+    int64_t bytesDone() const;  // by the journal
+    // Errors: as PlanWriter::write.
+    Status write();
+
+private:
+    struct DenseTensor {
+        const DensePart* part;
+        std::string name;
+        int64_t bytes;
+    };
+
+    std::string denseHeader() const;
+    Status writeDense();
+    Status writeLayer(const ExpertsPart& part, size_t number);
+    Status encode(std::span<const RowRun> runs, const TakeRun& take);
+
+    const OpenedSource& m_source;
+    const Plan& m_plan;
+    const DType m_type;
+    std::filesystem::path m_folder;
+    Journal& m_journal;
+    const DiskHooks& m_hooks;
+    ProgressGate m_gate;
+    const CancelFlag* m_cancel;
+    std::vector<DenseTensor> m_dense;
+    int64_t m_denseBytes = 0, m_layerBytes = 0;
+    std::string m_stage;
+    uint64_t m_done = 0, m_total = 0;
+};
+
+}  // namespace colibri

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Opens a GGUF file as a checkpoint; of a split one, any part stands for all.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "engine/base/status.h"
+#include "engine/convert/source/opened_source.h"
+
+namespace colibri {
+
+// Reads the headers only. Errors: BadInput (damaged), Unsupported (version, architecture, weight
+// type, option by name).
+// `chatTemplate`: as in chooseTemplate.
+Result<OpenedSource> openGgufSource(const std::filesystem::path& path,
+                                    const std::string& chatTemplate);
+
+}  // namespace colibri

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tokenizer and chat template of a checkpoint, and the tokens that begin prompts and end replies:
+// united from all files that name them.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/base/status.h"
+#include "engine/convert/source/chat_templates.h"
+#include "engine/convert/source/opened_source.h"
+
+namespace colibri {
+
+// Also a link that leads nowhere: reading it then says so.
+bool isThere(const std::filesystem::path& path);
+// A small file of a checkpoint. Errors: those of readTextFile; BadInput when it is a git-lfs
+// pointer or a page that a download saved, by name.
+Result<std::string> readSourceText(const std::filesystem::path& path);
+Result<nlohmann::json> readSourceJson(const std::filesystem::path& path);
+
+// One file's word on a token: by id, or by its text in the tokenizer.
+struct TokenClaim {
+    enum class Use { BeginsPrompt, EndsReply } use = Use::EndsReply;
+    std::optional<int64_t> id;
+    std::string text;
+    std::string source;  // "generation_config.json", "tokenizer.ggml.eot_token_id"
+};
+
+// What the files beside the weights say. The first claim on the token that begins prompts counts,
+// and every one on tokens that end replies; the first of those is the template's eos_token.
+struct SourceTexts {
+    Result<std::string> tokenizer = std::string();  // of tokenizer.json; empty: there is none
+    std::string tokenizerName = "tokenizer.json";   // for messages
+    std::string noTokenizer;                        // why there is none, a sentence
+    Result<std::vector<NamedTemplate>> templates = std::vector<NamedTemplate>();
+    std::vector<TokenClaim> claims;
+    std::vector<std::pair<std::string, int64_t>>
+        addedTokens;  // texts and ids besides the tokenizer
+    // What a saver wants put around each text; nothing: as tokenizer.json has it.
+    std::optional<bool> addBos, addEos;
+};
+
+// Reads what a Hugging Face checkpoint has. `config` and `generation` are its parsed files.
+SourceTexts hfTexts(const std::filesystem::path& folder, const nlohmann::json& config,
+                    const nlohmann::json& generation);
+
+// The tokens that begin prompts and end replies, by the name savers give them.
+struct TokenKey {
+    const char* name;  // "NAME_token" in the tokenizer's files, "NAME_token_id" elsewhere
+    TokenClaim::Use use;
+};
+inline constexpr TokenKey kTokenKeys[] = {{"bos", TokenClaim::Use::BeginsPrompt},
+                                          {"eos", TokenClaim::Use::EndsReply},
+                                          {"eot", TokenClaim::Use::EndsReply},
+                                          {"eom", TokenClaim::Use::EndsReply}};
+
+// Fills the texts, their problems, the special tokens and the notes of a source. `choice`: as in
+// chooseTemplate. A tokenizer or template that cannot be used is a problem of the source, not an
+// error. Errors: a choice that names nothing.
+Status settleTexts(SourceTexts texts, const std::string& choice, OpenedSource& out);
+
+}  // namespace colibri

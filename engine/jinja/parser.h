@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string_view>
+
+#include "engine/jinja/lexer.h"
+
+namespace colibri::jinja {
+
+// The syntax tree. Throws SyntaxError.
+Template parseTemplate(std::string_view source);
+
+}  // namespace colibri::jinja

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values of the template language, with Python's meaning. Containers do not change once made (the
+// reference's sandbox forbids it); only namespaces, loops, generators and cyclers have state.
+// A value belongs to one render call and one thread.
+//
+// Strings know which of their bytes are data (TracedText). These operations trace them byte for
+// byte: + and ~, output and captured blocks, repetition, join, slices, items and iteration, strip
+// and trim, the split and partition methods, removeprefix and removesuffix, replace, indent,
+// padding, first and last. Formatting, str, repr and tojson trace each value: one with any data in
+// it is data as a whole. All other operations (changes of case, wordwrap, ...) need not care: a
+// string that one of them makes is data as a whole when any of its inputs holds data. Numbers,
+// booleans and none are never data, nor is the text that they print as.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "engine/unicode/traced_text.h"
+
+namespace colibri::jinja {
+
+// Wide enough for every 64-bit number of a JSON file; beyond it an error is raised.
+using Integer = __int128;
+
+// Ends rendering. Never leaves this folder: ChatTemplate turns it into a Status.
+struct RenderError : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+enum class Type : uint8_t {
+    Undefined,
+    None,
+    Bool,
+    Int,
+    Float,
+    String,
+    List,
+    Tuple,
+    Dict,
+    Range,
+    Generator,
+    View,
+    Namespace,
+    Function,
+    Macro,
+    Loop,
+    Cycler,
+};
+
+class Value;
+class Runtime;
+struct Arguments;
+struct DictObject;
+struct Namespace;
+struct Generator;
+struct MacroObject;
+struct LoopObject;
+struct Cycler;
+
+struct StringObject : TracedText {  // valid UTF-8
+    bool safe = false;              // markup: needs no HTML escapes
+    bool ascii = false;
+};
+
+struct ListObject {
+    std::vector<Value> items;
+    int depth = 1;       // levels of containers, this one included
+    bool group = false;  // made by groupby: .grouper and .list name its two items
+    bool data = false;   // an item holds data
+};
+
+struct RangeObject {
+    Integer start = 0, stop = 0, step = 1;
+    Integer count() const;
+};
+
+struct UndefinedObject {
+    std::string message;  // of the error that its use is
+};
+
+struct FunctionObject {
+    std::string name;
+    std::function<Value(Runtime&, const Arguments&)> call;
+};
+
+enum class ViewKind : uint8_t { Keys, Values, Items };
+struct ViewObject {
+    std::shared_ptr<const DictObject> dict;
+    ViewKind kind;
+};
+
+class Value {
+public:
+    Value() = default;  // undefined
+    Value(const Value&) = default;
+    Value(Value&&) noexcept = default;
+    Value& operator=(const Value&) = default;
+    Value& operator=(Value&&) noexcept = default;
+    ~Value() {
+        if (m_object && mayHoldValues()) release();
+    }
+    static Value none() { return Value(Type::None); }
+    static Value undefined(std::string message);
+    static Value string(TracedText text, bool safe = false);
+    // Of unknown origin: data as a whole if the operation under way has data among its inputs.
+    static Value string(std::string text, bool safe = false);
+    static Value list(std::vector<Value> items);
+    static Value tuple(std::vector<Value> items, bool group = false);
+    static Value dict(DictObject dict);
+    static Value range(RangeObject range);
+    static Value view(std::shared_ptr<const DictObject> dict, ViewKind kind);
+    static Value generator(std::vector<Value> items);
+    static Value function(std::string name, std::function<Value(Runtime&, const Arguments&)> call);
+    static Value boolean(bool value) {
+        Value v(Type::Bool);
+        v.m_int = value;
+        return v;
+    }
+    static Value integer(Integer value) {
+        Value v(Type::Int);
+        v.m_int = value;
+        return v;
+    }
+    static Value real(double value) {
+        Value v(Type::Float);
+        v.m_float = value;
+        return v;
+    }
+    template <typename Object>
+    static Value object(Type type, std::shared_ptr<Object> object) {
+        Value v(type);
+        v.m_object = std::move(object);
+        return v;
+    }
+
+    Type type() const { return m_type; }
+    bool is(Type type) const { return m_type == type; }
+    bool isInteger() const { return m_type == Type::Int || m_type == Type::Bool; }
+    bool isNumber() const { return isInteger() || m_type == Type::Float; }
+
+    // REQUIRES the type, each.
+    Integer asInteger() const { return m_int; }  // Int, Bool
+    double asDouble() const { return m_type == Type::Float ? m_float : double(m_int); }
+    const StringObject& asString() const { return get<StringObject>(); }
+    const std::string& text() const { return get<StringObject>().text; }
+    const ListObject& asList() const { return get<ListObject>(); }  // List, Tuple
+    const std::vector<Value>& items() const { return get<ListObject>().items; }
+    const DictObject& asDict() const { return get<DictObject>(); }
+    std::shared_ptr<const DictObject> dictPointer() const {
+        return std::static_pointer_cast<const DictObject>(m_object);
+    }
+    const RangeObject& asRange() const { return get<RangeObject>(); }
+    const ViewObject& asView() const { return get<ViewObject>(); }
+    const UndefinedObject* undefinedInfo() const {
+        return static_cast<const UndefinedObject*>(m_object.get());
+    }
+    const FunctionObject& asFunction() const { return get<FunctionObject>(); }
+    Generator& asGenerator() const { return state<Generator>(); }
+    Namespace& asNamespace() const { return state<Namespace>(); }
+    MacroObject& asMacro() const { return state<MacroObject>(); }
+    LoopObject& asLoop() const { return state<LoopObject>(); }
+    Cycler& asCycler() const { return state<Cycler>(); }
+    const void* identity() const { return m_object.get(); }
+
+private:
+    // Frees a chain of values that hold each other without recursion, however long it is.
+    void release() noexcept;
+    bool mayHoldValues() const {
+        return m_type != Type::String && m_type != Type::Undefined && m_type != Type::Range;
+    }
+
+    explicit Value(Type type) : m_type(type) {}
+    template <typename Object>
+    const Object& get() const {
+        return *static_cast<const Object*>(m_object.get());
+    }
+    // Objects with state are shared on purpose: two names for one namespace see one namespace.
+    template <typename Object>
+    Object& state() const {
+        return *const_cast<Object*>(static_cast<const Object*>(m_object.get()));
+    }
+
+    Type m_type = Type::Undefined;
+    Integer m_int = 0;
+    double m_float = 0;
+    std::shared_ptr<const void> m_object;
+};
+
+// Keeps the order of insertion; keys are equal as in Python (1, 1.0 and true are one key).
+struct DictObject {
+    std::vector<std::pair<Value, Value>> entries;
+    int depth = 1;
+    bool data = false;  // a key or a value holds data
+
+    void set(const Value& key, Value value);  // RenderError: the key is not hashable
+    const Value* find(const Value& key) const;
+    const Value* find(std::string_view key) const;
+
+private:
+    size_t place(const Value& key, size_t hash) const;
+    std::unordered_multimap<size_t, uint32_t> m_index;  // hash -> entry
+};
+
+struct Generator {
+    std::vector<Value> items;
+    size_t next = 0;
+    bool data = false;  // an item holds data
+};
+
+struct Namespace {
+    DictObject attributes;
+};
+
+struct Cycler {
+    std::vector<Value> items;
+    size_t position = 0;
+};
+
+constexpr int kDeepestValue = 300;
+
+// Counts work against the rendering that runs on this thread, and nothing outside of one.
+// RenderError when it is too much. Whatever walks over a value or a text counts here by itself, so
+// that no operator, filter or method can forget to.
+void spend(size_t steps);
+// A text has grown by a piece to `whole` bytes; RenderError when that is too large.
+void spendOnText(size_t piece, size_t whole);
+
+// Whether there is data in a string, or in one of those that a container holds.
+bool hasData(const Value& value);
+
+bool truthy(const Value& value);
+bool equal(const Value& a, const Value& b, int depth = 0);
+// <0, 0, >0; RenderError "'<' not supported ..." with `op` when the types have no order.
+int compare(const Value& a, const Value& b, std::string_view op, int depth = 0);
+size_t hashOf(const Value& value, int depth = 0);
+
+std::string typeName(const Value& value);  // Python's: "str", "NoneType", ...
+std::string describe(const Value& value);  // "str object", for messages
+std::string str(const Value& value);       // as {{ value }} prints it
+std::string repr(const Value& value);
+TracedText tracedStr(const Value& value);
+TracedText tracedRepr(const Value& value);
+std::string reprText(std::string_view text);
+std::string formatInteger(Integer value);
+std::string formatDouble(double value);  // the shortest that reads back, as Python
+
+size_t lengthOf(const Value& value);  // RenderError: no len()
+bool isIterable(const Value& value);
+// All items; a generator is used up. RenderError: not iterable.
+std::vector<Value> itemsOf(const Value& value);
+bool contains(const Value& container, const Value& item);
+
+[[noreturn]] void typeError(const std::string& message);
+// Use of an undefined value: its message.
+[[noreturn]] void undefinedError(const Value& value);
+
+}  // namespace colibri::jinja

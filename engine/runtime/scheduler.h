@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// The engine's scheduler thread: admits queued requests, forms one batch per step, runs the forward
+// pass, samples, and tells the requests' owners. Ended conversations stay in the KV cache, where
+// any request that begins with the same tokens finds them.
+//
+// Admission: waiting requests join when, with those that run, they fill the batch, or when the
+// oldest has waited for the batch timeout, whether or not a step runs meanwhile; then all join that
+// the batch and the KV cache have room for, in the order of the queue. A request needs KV blocks
+// for its prompt; its reply takes further ones as it grows.
+// A step holds one row of every decoding request, and prompt rows up to the prefill chunk. Prompts
+// take turns to go first, so neither a long prompt nor a long reply holds up another request for
+// more than one step. A prompt whose next block is being computed for another request waits for
+// that block. After the batch was made smaller, requests take turns until enough have ended.
+// Prompts whose logits are wanted (onLogits) take fewer rows, so that these fit a buffer.
+//
+// Preemption: a request can leave the batch and come back later. Its blocks stay in the KV cache
+// until their memory is needed; what is then missing is computed again from its prompt and the
+// tokens so far. Its text, sampler and stop strings go on where they were. Two causes:
+// - A growing reply finds no block: the request that was admitted last makes room and waits at the
+//   front of the queue. The one that was admitted first never has to, so there is always progress.
+// - The front of the queue finds no room: requests whose turn is over, that is, which have
+//   generated kTurnTokens and half of what they began with, make room and wait at the back. A
+//   request in the queue thus never waits for the end of a long reply.
+//
+// Locks: m_mutex guards queue, cancellations and flags and is never held during a step or a
+// callback; m_stepMutex is held during a step, and by runAlone.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <unordered_set>
+#include <vector>
+
+#include "engine/runtime/batch_stats.h"
+#include "engine/runtime/request.h"
+#include "engine/runtime/forward.h"
+#include "engine/runtime/sampler.h"
+#include "engine/runtime/text_stream.h"
+
+namespace colibri {
+
+constexpr size_t kQueueLimit = 64;
+constexpr size_t kTurnTokens = 256;  // a request generates before it makes room for a waiting one
+constexpr int64_t kScoreBytes = 64 << 20;  // of logits per step of prompts that want all of them
+constexpr int64_t kMinScoreRows = 16;      // ... but no fewer rows than this
+
+struct BatchLimits {
+    size_t requests = 8;        // in one step
+    int64_t prefillRows = 512;  // of all prompts in one step
+    uint64_t timeoutNs = 10'000'000;
+};
+
+class Scheduler {
+public:
+    struct Setup {
+        const ContainerInfo* info;
+        const Tokenizer* tokenizer;  // may be nullptr
+        ExpertStore* store;
+        Forward* forward;
+        EventRing* ring;  // written by the scheduler thread only
+        int64_t contextLength;
+        std::function<void()> applyKnobs;  // called between steps
+        std::function<void()> stepEnded;   // called after each step
+        const KernelSet* kernels;
+    };
+    explicit Scheduler(const Setup& setup);
+    ~Scheduler();  // cancels everything, joins
+
+    Result<uint64_t> submit(Request request, RequestCallbacks callbacks);
+    void cancel(uint64_t request);
+    int activeRequests() const { return m_count.load(std::memory_order_relaxed); }
+    void wake();  // a knob waits to be applied
+    BatchStats stats() const;
+    KvStats kvStats() const;
+    // Scheduler thread, or alone.
+    const BatchLimits& batchLimits() const { return m_limits; }
+    void setBatchLimits(const BatchLimits& limits) { m_limits = limits; }
+    // Earlier turns must be computed anew: what is kept of them came about in another way.
+    void forgetPrefixes() { m_kv.forget(); }  // scheduler thread
+    // Runs `body` on the caller's thread while no step runs.
+    void runAlone(const std::function<void()>& body);
+    int64_t kvBytes() const { return m_kv.allocatedBytes(); }
+
+private:
+    struct Job;  // one request from arrival to its end
+    struct StepPart {
+        uint64_t request;
+        bool prefill;
+    };
+    using Jobs = std::list<std::unique_ptr<Job>>;
+
+    Status check(const Request& request, bool scored) const;
+    void loop();
+    void turn();
+    void failStep();
+    bool tryFinish(Job& job, StopReason stop, const Status& status);
+    bool waitForWork();
+    uint64_t admissionDueNs() const;
+    void takeArrivals();
+    void dropCancelled();
+    void growReplies();
+    void admit();
+    int64_t positionsFor(const Job& job) const;
+    bool hasRoom(const Job& job) const;
+    bool makeRoom(const Job& job);
+    bool reserve(Job& job);
+    void reuse(Job& job);
+    void preempt(Job& job, bool toFront);
+    void step();
+    void formBatch();
+    bool waitsForBlock(const Job& job) const;
+    void addRows(Job& job, size_t count);
+    void startStep();
+    bool unwanted() const;  // REQUIRES m_mutex: the running step
+    void rotate();
+    void countStored(Job& job);
+    void afterForward();
+    void takeRows(Job& job);
+    void giveLogits(Job& job);
+    void sample(Job& job, const BatchRow& row);
+    void finish(Job& job, StopReason stop, Status status);
+    void removeFinished();
+    void finishAll();
+    void tellKv();
+    void writeRequestEvent(EventType type, const Job& job, uint64_t timeNs);
+
+    const Setup m_setup;
+    KvCache m_kv;
+    KvStats m_kvStats;          // the scheduler thread's; others see m_kvTold
+    const int64_t m_scoreRows;  // most rows of one step whose prompts want all logits
+    BatchLimits m_limits;
+    Jobs m_waiting, m_active;  // scheduler thread; the active ones in the order of their turns
+    uint64_t m_admissions = 0;
+    std::vector<BatchRow> m_rows;
+    uint64_t m_stepStartNs = 0;
+
+    mutable std::mutex m_mutex;
+    std::condition_variable m_wake;
+    Jobs m_arrived;
+    std::unordered_set<uint64_t> m_cancelled;
+    size_t m_queued = 0;                // arrived or waiting, not admitted
+    std::vector<StepPart> m_stepParts;  // who has rows in the running step
+    bool m_stop = false, m_woken = false;
+    KvStats m_kvTold;
+    int m_preempted = 0;  // waiting to come back
+
+    std::mutex m_stepMutex;
+    std::condition_variable m_stepFree;
+    std::atomic<int> m_aloneWaiting{0};
+    std::atomic<bool> m_abort{false};  // the running step is not wanted
+    std::atomic<int> m_count{0};
+    std::atomic<int> m_activeCount{0};
+    std::atomic<uint64_t> m_steps{0}, m_stepRequests{0}, m_stepRows{0};
+    std::atomic<uint64_t> m_nextId{1};
+    std::thread m_thread;
+};
+
+}  // namespace colibri

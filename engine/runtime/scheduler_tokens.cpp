@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// From logits to a request's tokens, text and result.
+#include <algorithm>
+
+#include "engine/runtime/job.h"
+#include "engine/runtime/logprobs.h"
+#include "engine/runtime/scheduler.h"
+
+namespace colibri {
+
+void Scheduler::writeRequestEvent(EventType type, const Job& job, uint64_t timeNs) {
+    Event event{};
+    event.timeNs = timeNs;
+    event.type = type;
+    event.request = {};
+    event.request.request = job.id;
+    event.request.promptTokens = uint32_t(job.promptTokens());
+    event.request.cachedTokens = job.result.cachedTokens;
+    event.request.generated = uint32_t(job.result.tokens.size());
+    event.request.stop = job.result.stop;
+    event.request.preemptions = job.result.preemptions;
+    event.request.recomputed = job.result.recomputedTokens;
+    event.request.preemptedNs = job.preemptedNs;
+    m_setup.ring->write(event);
+}
+
+void Scheduler::giveLogits(Job& job) {
+    const auto vocab = size_t(m_setup.info->config.vocabSize);
+    for (size_t i = job.firstRow; i < job.firstRow + job.rowCount; ++i) {
+        if (!m_rows[i].logits) continue;  // given before a preemption
+        job.callbacks.onLogits(uint32_t(m_rows[i].position), {m_rows[i].logits, vocab});
+    }
+}
+
+void Scheduler::sample(Job& job, const BatchRow& row) {
+    const ModelConfig& config = m_setup.info->config;
+    const std::span<const float> logits(row.logits, size_t(config.vocabSize));
+    const std::optional<int32_t> id = job.sampler.next(logits);
+    if (!id) {
+        job.failure = Status(Code::Internal,
+                             "no logit at position " + std::to_string(row.position) + " is finite",
+                             "The model's weights are broken: verify or convert it again");
+        return;
+    }
+    RequestResult& result = job.result;
+    GeneratedToken token{};
+    token.request = job.id;
+    token.index = uint32_t(result.tokens.size());
+    token.id = *id;
+    token.timeNs = monotonicNs();
+    token.gapNs = job.lastTokenNs ? token.timeNs - job.lastTokenNs : 0;
+    token.stallNs = m_setup.forward->stallNs();
+    if (job.preemptedAtNs) token.preemptedNs = token.timeNs - job.preemptedAtNs;
+    job.preemptedNs += token.preemptedNs;
+    job.preemptedAtNs = 0;
+    token.lookups = row.lookups;
+    token.hits = row.hits;
+    token.worstLayer = row.worstLayer;
+    token.worstExpert = row.worstExpert;
+    token.worstWaitNs = row.worstWaitNs;
+    if (job.request.logprobs) {
+        token.logprobs = logprobsOf(logits, *id, *job.request.logprobs);
+        result.logprobs.push_back(token.logprobs);
+    }
+    if (token.index == 0) {
+        job.firstTokenNs = token.timeNs;
+        writeRequestEvent(EventType::RequestFirstToken, job, token.timeNs);
+    } else {
+        result.gapsMs.push_back(double(token.gapNs) * 1e-6);
+    }
+    job.lastTokenNs = token.timeNs;
+    result.tokens.push_back(*id);
+    job.input.push_back(*id);
+
+    Event event{};
+    event.timeNs = token.timeNs;
+    event.type = EventType::Token;
+    event.token = {job.id,           token.index,   *id,           token.timeNs - m_stepStartNs,
+                   token.gapNs,      token.stallNs, token.lookups, token.hits,
+                   token.preemptedNs, m_setup.forward->memoryStallNs()};
+    m_setup.ring->write(event);
+
+    const bool eos = !job.request.ignoreEos && std::find(config.eosIds.begin(), config.eosIds.end(),
+                                                         *id) != config.eosIds.end();
+    if (m_setup.tokenizer && !eos) {
+        token.text = job.text.push(m_setup.tokenizer->tokenBytes(*id, !job.request.specialText));
+    }
+    if (eos) {
+        job.stop = StopReason::Eos;
+    } else if (job.text.stopped()) {
+        job.stop = StopReason::StopString;
+    } else if (result.tokens.size() >= size_t(job.request.maxTokens)) {
+        job.stop = StopReason::MaxTokens;
+    } else if (int64_t(job.input.size()) >= m_setup.contextLength) {
+        job.stop = StopReason::ContextFull;
+    }
+    if (job.stop) token.text += job.text.finish();
+    if (job.callbacks.onToken && !job.callbacks.onToken(token) && !job.stop) {
+        job.stop = StopReason::Cancelled;
+    }
+}
+
+void Scheduler::finish(Job& job, StopReason stop, Status status) {
+    RequestResult& result = job.result;
+    const uint64_t now = monotonicNs();
+    result.stop = stop;
+    result.status = std::move(status);
+    result.promptTokens = uint32_t(job.promptTokens());
+    result.preemptedMs = double(job.preemptedNs) * 1e-6;
+    job.text.finish();
+    result.text = job.text.text();
+    if (job.admittedNs) result.experts = difference(m_setup.store->stats(), job.storeBefore);
+    if (job.firstTokenNs) {
+        result.ttftMs = double(job.firstTokenNs - job.arrivedNs) * 1e-6;
+        const double prefillS = double(job.firstTokenNs - job.admittedNs) * 1e-9;
+        if (prefillS > 0) {
+            result.promptTokS = double(result.promptTokens - result.cachedTokens) / prefillS;
+        }
+        const double decodeS = double(job.lastTokenNs - job.firstTokenNs) * 1e-9;
+        if (decodeS > 0) result.decodeTokS = double(result.tokens.size() - 1) / decodeS;
+    }
+    if (stop == StopReason::Error || job.scored()) {
+        m_kv.release(job.sequence);
+    } else {
+        m_kv.keep(job.sequence);
+    }
+    writeRequestEvent(EventType::RequestDone, job, now);
+    {
+        std::lock_guard lock(m_mutex);
+        if (!job.admittedNs) --m_queued;
+        if (job.admittedNs && !job.admission) --m_preempted;
+        m_cancelled.erase(job.id);
+        tellKv();
+    }
+    m_count.fetch_sub(1);
+    if (job.admission) m_activeCount.fetch_sub(1);  // whoever waits for the end finds it so
+    job.told = true;
+    if (job.callbacks.onDone) job.callbacks.onDone(std::move(result));
+}
+
+}  // namespace colibri

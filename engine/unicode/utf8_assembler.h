@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace colibri {
+
+// Collects token bytes and gives out only whole UTF-8 sequences; invalid bytes become U+FFFD.
+class Utf8Assembler {
+public:
+    std::string push(std::string_view bytes);  // what is complete now
+    std::string finish();                      // the rest; an incomplete tail becomes U+FFFD
+
+private:
+    std::string m_pending;
+};
+
+}  // namespace colibri

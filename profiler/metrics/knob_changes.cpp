@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/metrics/knob_changes.h"
+
+#include <cstring>
+#include <utility>
+
+#include "engine/base/format.h"
+#include "profiler/metrics/effect.h"
+
+namespace colibri {
+namespace {
+
+std::string changeLabel(KnobId knob, int64_t from, int64_t to) {
+    return knobTitle(knobRow(knob)) + " " + knobChangeText(knob, from, to);
+}
+
+std::string tokens(int64_t n) {
+    return formatCount(n) + (n == 1 ? " token" : " tokens");
+}
+
+}  // namespace
+
+KnobChanges::KnobChanges(MarkerList& markers, int64_t moeLayers, int64_t experts)
+    : m_markers(markers), m_moeLayers(moeLayers), m_meter(moeLayers, experts) {
+    m_value.fill(-1);
+    m_requested.fill(-1);
+}
+
+void KnobChanges::hold(KnobId knob) {
+    Held& held = m_held[size_t(knob)];
+    if (!held.on) {  // what came before this drag is a change of its own
+        settleNewest();
+        m_newest.reset();
+    }
+    held = {.on = true};
+}
+
+void KnobChanges::release(KnobId knob, int64_t requested) {
+    Held& held = m_held[size_t(knob)];
+    if (!held.on) return;
+    if (m_requested[size_t(knob)] == requested) {
+        letGo(knob);
+    } else {
+        held.until = requested;
+    }
+}
+
+// The drag has ended: what came during it is not measured.
+void KnobChanges::letGo(KnobId knob) {
+    m_held[size_t(knob)] = {};
+    const Marker* marker = newest();
+    if (marker && marker->knob == knob && m_meter.measuring()) m_meter.restart();
+}
+
+bool KnobChanges::isHeld(const Marker& marker) const {
+    return marker.kind == Marker::Kind::Knob && marker.knob != KnobId::Count &&
+           m_held[size_t(marker.knob)].on && newest() == &marker;
+}
+
+bool KnobChanges::shows(const Marker& marker) const {
+    return marker.kind != Marker::Kind::Knob || (!isHeld(marker) && marker.from != marker.to);
+}
+
+bool KnobChanges::joins(const KnobEvent& knob, double t) const {
+    const Marker* marker = newest();
+    if (!marker || marker->knob != KnobId(knob.knob)) return false;
+    return isHeld(*marker) || t - m_newestStep < kSameChangeSeconds;
+}
+
+void KnobChanges::decide(Marker& marker, Marker::Effect effect, std::string reason) {
+    marker.effect = effect;
+    marker.reason = std::move(reason);
+    marker.refining = marker.settling = false;
+    if (marker.from != marker.to) m_decided.push_back(marker);  // else put back: no change at all
+}
+
+// A change that cannot be measured is told when no further step can join it.
+void KnobChanges::settleNewest() {
+    if (!std::exchange(m_undecided, false)) return;
+    if (Marker* marker = newest()) decide(*marker, Marker::Effect::NotMeasured, marker->reason);
+}
+
+// With an estimate so far the change keeps it; else it is not measured, because of `why`.
+void KnobChanges::endMeasurement(const std::string& why) {
+    if (!m_meter.measuring()) return;
+    m_meter.end();
+    Marker* marker = newest();
+    if (!marker) return;
+    if (marker->effect == Marker::Effect::Known) {
+        decide(*marker, Marker::Effect::Known);
+    } else {
+        decide(*marker, Marker::Effect::NotMeasured, m_meter.endedEarly(why));
+    }
+}
+
+std::vector<Marker> KnobChanges::takeDecided() {
+    return std::exchange(m_decided, {});
+}
+
+void KnobChanges::finish() {
+    settleNewest();
+    endMeasurement("the session ended");
+}
+
+void KnobChanges::tick(double now) {
+    const Marker* marker = newest();
+    if (m_undecided && marker && !isHeld(*marker) && now - m_newestStep >= kSameChangeSeconds)
+        settleNewest();
+}
+
+void KnobChanges::add(const KnobEvent& knob, double t) {
+    if (knob.knob >= kKnobCount) return;
+    const int64_t valueBefore = std::exchange(m_value[knob.knob], knob.effective);
+    const int64_t before = std::exchange(m_requested[knob.knob], knob.requested);
+    const bool automatic =
+        valueBefore >= 0 && before == knob.requested && valueBefore != knob.effective;
+    // From a knob that the engine had moved by itself the user goes on from what was asked for.
+    const int64_t from =
+        !automatic && std::exchange(m_ownDoing[knob.knob], false) ? before : valueBefore;
+    if (automatic) {
+        m_ownDoing[knob.knob] = knob.effective != knob.requested;
+        addAutomatic(knob, valueBefore, t);
+    } else if (from >= 0 && from != knob.effective) {  // else the value at load, or no change
+        if (joins(knob, t)) {
+            join(knob);
+        } else {
+            begin(knob, from, before, t);
+        }
+        m_newestStep = t;
+    }
+    if (KnobId(knob.knob) == KnobId::ExpertCacheSize)
+        m_meter.setCacheSlots(knob.effective * m_moeLayers);
+    if (held(KnobId(knob.knob)) && m_held[knob.knob].until == knob.requested)
+        letGo(KnobId(knob.knob));
+}
+
+void KnobChanges::addAutomatic(const KnobEvent& knob, int64_t from, double t) {
+    m_markers.add({.t = t,
+                   .label = changeLabel(KnobId(knob.knob), from, knob.effective),
+                   .kind = Marker::Kind::Knob,
+                   .knob = KnobId(knob.knob),
+                   .from = from,
+                   .to = knob.effective,
+                   .undoTo = knob.requested,
+                   .automatic = true,
+                   .reason = std::string(knob.reason, strnlen(knob.reason, sizeof knob.reason))});
+}
+
+void KnobChanges::begin(const KnobEvent& knob, int64_t from, int64_t requestedBefore, double t) {
+    settleNewest();
+    endMeasurement("a further change came");
+    Marker marker{.t = t,
+                  .label = changeLabel(KnobId(knob.knob), from, knob.effective),
+                  .kind = Marker::Kind::Knob,
+                  .knob = KnobId(knob.knob),
+                  .from = from,
+                  .to = knob.effective,
+                  .undoTo = requestedBefore};
+    marker.reason = m_meter.begin();
+    marker.effect = m_meter.measuring() ? Marker::Effect::Measuring : Marker::Effect::NotMeasured;
+    showProgress(marker);
+    m_undecided = !m_meter.measuring();
+    m_newest = m_markers.add(std::move(marker));
+}
+
+// A further step of the newest change: it is measured from here, against what was before its first.
+void KnobChanges::join(const KnobEvent& knob) {
+    Marker& marker = *newest();
+    marker.to = knob.effective;
+    marker.label = changeLabel(marker.knob, marker.from, marker.to);
+    m_meter.restart();
+    if (!m_meter.measuring()) return;
+    marker.effect = Marker::Effect::Measuring;
+    showProgress(marker);
+}
+
+void KnobChanges::addToken(double gapNs) {
+    m_meter.addToken(gapNs);
+    Marker* marker = newest();
+    if (!m_meter.measuring() || !marker || isHeld(*marker)) return;
+    showProgress(*marker);
+    const EffectMeter::Progress& progress = m_meter.progress();
+    if (!progress.final) return;
+    m_meter.end();
+    decide(*marker, progress.estimate ? Marker::Effect::Known : Marker::Effect::NotMeasured,
+           progress.failure);
+}
+
+void KnobChanges::showProgress(Marker& marker) {
+    if (!m_meter.measuring()) return;
+    const EffectMeter::Progress& progress = m_meter.progress();
+    marker.settling = progress.settling;
+    marker.measured = progress.steps;
+    marker.needed = EffectMeter::kNeeded;
+    if (!progress.estimate) return;
+    marker.effect = Marker::Effect::Known;
+    marker.refining = !progress.final;
+    marker.change = progress.estimate->change;
+    marker.low = progress.estimate->low;
+    marker.high = progress.estimate->high;
+    marker.validity = tokens(progress.before) + " before, " + formatCount(progress.after) +
+                      " after, at " + formatCount(progress.requests) +
+                      (progress.requests == 1 ? " request" : " requests") + " at a time";
+}
+
+}  // namespace colibri

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Turns events into the quantities of the plots: sliding windows, series, markers, figures.
+// No threads and no clock of its own: the recorder (or a test) feeds events in order of time and
+// calls tick() about 30 times a second. Times are seconds since the session began.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/telemetry/events.h"
+#include "profiler/metrics/histogram.h"
+#include "profiler/metrics/knob_changes.h"
+#include "profiler/metrics/marker_list.h"
+#include "profiler/metrics/series.h"
+#include "profiler/metrics/snapshot.h"
+
+namespace colibri {
+
+constexpr double kWindowSeconds = 10;      // hit rate, loads, ITL, stall
+constexpr double kRateWindowSeconds = 2;   // tok/s, batches, prefetch
+constexpr double kReadWindowSeconds = 1;   // read rate
+constexpr double kPromptWindowSeconds = 60;  // prompt reuse
+
+// Values with their times, and the histogram of those inside the window.
+class WindowedValues {
+public:
+    void add(double t, uint64_t ns);
+    void expire(double before);
+    const Histogram& histogram() const { return m_histogram; }
+
+private:
+    std::deque<std::pair<double, uint64_t>> m_values;
+    Histogram m_histogram;
+};
+
+// Sums of several counters over a sliding window.
+class WindowedSums {
+public:
+    static constexpr int kFields = 4;
+    using Fields = std::array<double, kFields>;
+    void add(double t, const Fields& fields);   // merged into buckets of 50 ms
+    void expire(double before);
+    const Fields& sums() const { return m_sums; }
+    bool empty() const { return m_buckets.empty(); }
+    double oldest() const { return m_buckets.front().first; }
+
+private:
+    std::deque<std::pair<double, Fields>> m_buckets;
+    Fields m_sums{};
+};
+
+class Metrics {
+public:
+    Metrics(int64_t moeLayers, int64_t experts, const std::vector<int64_t>& moeLayerIndices);
+
+    void add(const Event& event, double t);
+    void note(double t, const std::string& text);
+    // From the start of a drag to its end the steps of a knob are one change, seen and measured
+    // from its end on. release(): the last value asked for; the change ends when it is in force.
+    void hold(KnobId knob) { m_changes.hold(knob); }
+    void release(KnobId knob, int64_t requested) { m_changes.release(knob, requested); }
+    bool held(KnobId knob) const { return m_changes.held(knob); }
+    // Changes whose effect was decided since the last call: known, or never to be.
+    std::vector<Marker> takeDecided() { return m_changes.takeDecided(); }
+    void finish() { m_changes.finish(); }  // the session ends: what is being measured is decided
+    // Appends one point to every series and refreshes markers. queueDepth and memory are sampled
+    // by the caller; smPercent NaN with a reason when there is no GPU.
+    void tick(double now, double memoryBytes, double smPercent, const std::string& smReason);
+
+    // Copies series, markers, figures and heat.
+    void fill(Snapshot& snapshot) const;
+
+    // Raw values in [t0, t1], pooled; bounded to the newest kRawValues.
+    Histogram itlBetween(double t0, double t1) const;
+    Histogram loadsBetween(double t0, double t1) const;
+
+private:
+    void addToken(const TokenEvent& token, double t);
+    void addLayerStep(const LayerStepEvent& step, double t);
+    void addLoad(const ExpertLoadEvent& load, double t);
+    void addRequest(const Event& event, double t);
+    void addPrefetch(const PrefetchEvent& counts, double t);
+    void tickPrefetch(double now);
+    Figures figuresNow() const;
+    void keepFigures(double t);
+
+    int64_t m_experts;
+    std::vector<int> m_moeOfLayer;         // model layer -> MoE index, -1: dense
+    std::array<Series, kSeriesCount> m_series;
+    Series m_itlCount;
+    WindowedValues m_itl, m_loads;
+    WindowedSums m_lookups;                // lookups, hits, prefetch hits
+    WindowedSums m_decode;                 // tokens, step ns, stall ns, of them for new memory
+    WindowedSums m_reads;                  // bytes
+    WindowedSums m_tokens;                 // tokens and gaps, short window
+    WindowedSums m_batches;                // steps, requests in them
+    WindowedSums m_pauses;                 // gaps ns, of them preempted
+    WindowedSums m_prompts;                // prompt tokens of requests that were read, of them reused
+    double m_kvHeld = 0, m_kvKept = 0;     // %, as of the newest step
+    std::array<WindowedSums, kPrefetchSources> m_prefetch;  // issued, useful, late, wasted
+    std::deque<std::pair<double, uint64_t>> m_rawItl, m_rawLoads;
+    MarkerList m_markers;
+    KnobChanges m_changes;
+    std::vector<float> m_heat;
+    double m_heatTime = 0;
+    double m_lastTick = 0;
+    Figures m_figures;                     // of the newest moment in which a request ran
+    double m_figuresAt = 0;
+    double m_lastActivity = 0;             // a request ran or waited, or a marker was set
+    int m_turns = 0;
+    int m_active = 0;                      // requests admitted and not done
+    int m_waiting = 0;                     // requests arrived and not admitted
+};
+
+}  // namespace colibri
