@@ -3,7 +3,7 @@
 #include <QLoggingCategory>
 #include <cstdio>
 
-#include "app/workbench/session/settings.h"
+#include "app/workbench/platform/settings.h"
 #include "app/workbench/window/program.h"
 #include "engine/base/printable.h"
 #include "engine/base/process.h"

@@ -17,7 +17,7 @@
 #include "app/workbench/chat/reply.h"
 #include "app/workbench/chat/sampling_panel.h"
 #include "app/workbench/chat/template_choice.h"
-#include "app/workbench/session/view_state.h"
+#include "app/workbench/plots/view_state.h"
 
 class QLineEdit;
 

@@ -5,9 +5,9 @@
 
 #include "app/workbench/chat/chat_panel.h"
 #include "app/workbench/chat/prompt_sheet.h"
-#include "app/workbench/pages/page_parts.h"
-#include "app/workbench/session/save_file.h"
-#include "app/workbench/session/text.h"
+#include "app/workbench/widgets/page_parts.h"
+#include "app/workbench/platform/save_file.h"
+#include "app/workbench/platform/text.h"
 
 namespace colibri::ui {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "app/workbench/chat/chat_panel.h"
-#include "app/workbench/session/text.h"
+#include "app/workbench/platform/text.h"
 
 namespace colibri::ui {
 

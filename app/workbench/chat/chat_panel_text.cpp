@@ -7,7 +7,7 @@
 
 #include "app/workbench/chat/chat_panel.h"
 #include "app/workbench/chat/chat_parts.h"
-#include "app/workbench/session/text.h"
+#include "app/workbench/platform/text.h"
 
 namespace colibri::ui {
 namespace {

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "app/workbench/session/save_file.h"
+#include "app/workbench/platform/save_file.h"
 
 namespace colibri::ui {
 namespace {

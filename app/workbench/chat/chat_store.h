@@ -10,8 +10,8 @@
 #include <functional>
 
 #include "app/workbench/chat/conversation.h"
-#include "app/workbench/session/gui_queue.h"
-#include "app/workbench/session/worker.h"
+#include "app/workbench/platform/gui_queue.h"
+#include "app/workbench/platform/worker.h"
 #include "engine/base/status.h"
 
 namespace colibri::ui {

@@ -5,7 +5,7 @@
 #include <QUuid>
 #include <cmath>
 
-#include "app/workbench/session/text.h"
+#include "app/workbench/platform/text.h"
 
 namespace colibri::ui {
 namespace {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "app/workbench/widgets/controls.h"
-#include "app/workbench/window/overlay.h"
+#include "app/workbench/widgets/overlay.h"
 
 class QLabel;
 class QPlainTextEdit;

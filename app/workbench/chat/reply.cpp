@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "app/workbench/session/text.h"
+#include "app/workbench/platform/text.h"
 
 namespace colibri::ui {
 namespace {

@@ -6,7 +6,7 @@
 #include <QElapsedTimer>
 
 #include "app/workbench/chat/conversation.h"
-#include "app/workbench/session/session_source.h"
+#include "app/workbench/backend/session_source.h"
 
 namespace colibri::ui {
 

@@ -10,8 +10,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "app/workbench/pages/page_parts.h"
-#include "app/workbench/session/settings.h"
+#include "app/workbench/widgets/page_parts.h"
+#include "app/workbench/platform/settings.h"
 #include "app/workbench/widgets/controls.h"
 #include "engine/text/chat_template.h"
 #include "engine/text/template_args.h"

@@ -5,9 +5,9 @@
 #include <QStringList>
 
 #include "app/workbench/chat/sampling_presets.h"
-#include "app/workbench/session/session_source.h"
+#include "app/workbench/backend/session_source.h"
 #include "app/workbench/widgets/slider_row.h"
-#include "app/workbench/window/overlay.h"
+#include "app/workbench/widgets/overlay.h"
 
 class QCheckBox;
 class QVBoxLayout;

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "app/workbench/session/settings.h"
+#include "app/workbench/platform/settings.h"
 
 namespace colibri::ui {
 namespace {

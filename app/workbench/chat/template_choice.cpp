@@ -5,8 +5,8 @@
 #include <QSettings>
 #include <QUrl>
 
-#include "app/workbench/session/settings.h"
-#include "app/workbench/session/text.h"
+#include "app/workbench/platform/settings.h"
+#include "app/workbench/platform/text.h"
 #include "engine/text/known_templates.h"
 
 namespace colibri::ui {

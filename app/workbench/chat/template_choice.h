@@ -7,7 +7,7 @@
 #include <QVector>
 #include <memory>
 
-#include "app/workbench/session/session_source.h"
+#include "app/workbench/backend/session_source.h"
 
 namespace colibri::ui {
 

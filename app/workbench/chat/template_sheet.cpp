@@ -7,7 +7,7 @@
 #include <QTextBlock>
 #include <QVBoxLayout>
 
-#include "app/workbench/session/text.h"
+#include "app/workbench/platform/text.h"
 #include "app/workbench/widgets/slider_row.h"
 
 namespace colibri::ui {

@@ -8,7 +8,7 @@
 
 #include "app/workbench/chat/template_choice.h"
 #include "app/workbench/widgets/controls.h"
-#include "app/workbench/window/overlay.h"
+#include "app/workbench/widgets/overlay.h"
 
 class QLabel;
 class QPlainTextEdit;

@@ -10,8 +10,8 @@
 #include <cmath>
 
 #include "app/workbench/plots/plot_data.h"
-#include "app/workbench/session/recent_list.h"
-#include "app/workbench/session/text.h"
+#include "app/workbench/backend/recent_list.h"
+#include "app/workbench/platform/text.h"
 #include "engine/telemetry/events.h"
 
 namespace colibri::ui {

@@ -5,7 +5,7 @@
 #include <QLabel>
 #include <QStackedWidget>
 
-#include "app/workbench/pages/page_parts.h"
+#include "app/workbench/widgets/page_parts.h"
 #include "app/workbench/widgets/controls.h"
 
 namespace colibri::ui {

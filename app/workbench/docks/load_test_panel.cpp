@@ -5,11 +5,11 @@
 #include <QKeyEvent>
 #include <QScrollBar>
 
-#include "app/workbench/pages/data_table.h"
-#include "app/workbench/pages/page_parts.h"
-#include "app/workbench/pages/progress_panel.h"
-#include "app/workbench/session/ask_file.h"
-#include "app/workbench/session/text.h"
+#include "app/workbench/widgets/data_table.h"
+#include "app/workbench/widgets/page_parts.h"
+#include "app/workbench/widgets/progress_panel.h"
+#include "app/workbench/platform/ask_file.h"
+#include "app/workbench/platform/text.h"
 #include "app/workbench/widgets/controls.h"
 #include "app/workbench/widgets/slider_row.h"
 #include "engine/base/format.h"

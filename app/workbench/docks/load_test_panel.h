@@ -5,7 +5,7 @@
 #include <QLineEdit>
 
 #include "app/workbench/docks/dock_parts.h"
-#include "app/workbench/session/load_test.h"
+#include "app/workbench/backend/load_test.h"
 
 class QCheckBox;
 

@@ -4,10 +4,10 @@
 #include <QIntValidator>
 #include <QRegularExpression>
 
-#include "app/workbench/pages/data_table.h"
-#include "app/workbench/pages/page_parts.h"
-#include "app/workbench/session/settings.h"
-#include "app/workbench/session/text.h"
+#include "app/workbench/widgets/data_table.h"
+#include "app/workbench/widgets/page_parts.h"
+#include "app/workbench/platform/settings.h"
+#include "app/workbench/platform/text.h"
 #include "app/workbench/widgets/controls.h"
 #include "app/workbench/widgets/slider_row.h"
 #include "engine/base/format.h"

@@ -6,7 +6,7 @@
 #include <QLineEdit>
 
 #include "app/workbench/docks/dock_parts.h"
-#include "app/workbench/session/model_server.h"
+#include "app/workbench/backend/model_server.h"
 
 namespace colibri::ui {
 

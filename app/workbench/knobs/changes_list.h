@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "app/workbench/session/session_source.h"
+#include "app/workbench/backend/session_source.h"
 #include "app/workbench/widgets/controls.h"
 
 namespace colibri::ui {

@@ -6,7 +6,7 @@
 #include <QStandardItemModel>
 #include <QVBoxLayout>
 
-#include "app/workbench/session/text.h"
+#include "app/workbench/platform/text.h"
 #include "app/workbench/widgets/tooltip.h"
 #include "app/workbench/widgets/typed_number.h"
 

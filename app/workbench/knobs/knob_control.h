@@ -8,7 +8,7 @@
 #include <QWidget>
 #include <optional>
 
-#include "app/workbench/session/session_source.h"
+#include "app/workbench/backend/session_source.h"
 #include "app/workbench/widgets/controls.h"
 #include "app/workbench/widgets/slider_row.h"
 

@@ -10,10 +10,10 @@
 #include <cmath>
 
 #include "app/workbench/knobs/changes_list.h"
-#include "app/workbench/pages/page_parts.h"
+#include "app/workbench/widgets/page_parts.h"
 #include "app/workbench/plots/marker_lane.h"
 #include "app/workbench/plots/plot_data.h"
-#include "app/workbench/session/text.h"
+#include "app/workbench/platform/text.h"
 #include "engine/base/format.h"
 
 namespace colibri::ui {

@@ -3,9 +3,9 @@
 #include <nlohmann/json.hpp>
 
 #include "app/workbench/knobs/knobs_panel.h"
-#include "app/workbench/pages/page_parts.h"
-#include "app/workbench/session/save_file.h"
-#include "app/workbench/session/text.h"
+#include "app/workbench/widgets/page_parts.h"
+#include "app/workbench/platform/save_file.h"
+#include "app/workbench/platform/text.h"
 #include "engine/base/file.h"
 #include "engine/base/machine.h"
 

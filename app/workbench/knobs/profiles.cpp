@@ -6,7 +6,7 @@
 #include <QStandardPaths>
 #include <QUrl>
 
-#include "app/workbench/session/save_file.h"
+#include "app/workbench/platform/save_file.h"
 #include "engine/base/file.h"
 
 namespace colibri::ui {

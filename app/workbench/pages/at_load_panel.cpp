@@ -5,8 +5,8 @@
 #include <QHBoxLayout>
 
 #include "app/workbench/pages/load_facts.h"
-#include "app/workbench/pages/page_parts.h"
-#include "app/workbench/session/text.h"
+#include "app/workbench/widgets/page_parts.h"
+#include "app/workbench/platform/text.h"
 #include "engine/base/format.h"
 #include "engine/runtime/engine.h"
 

@@ -7,7 +7,7 @@
 #include <QStackedWidget>
 #include <QVBoxLayout>
 
-#include "app/workbench/session/settings.h"
+#include "app/workbench/platform/settings.h"
 #include "app/workbench/widgets/controls.h"
 
 namespace colibri::ui {

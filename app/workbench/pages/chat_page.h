@@ -17,7 +17,7 @@
 #include "app/workbench/docks/dock_parts.h"
 #include "app/workbench/knobs/knobs_panel.h"
 #include "app/workbench/plots/plots_panel.h"
-#include "app/workbench/window/overlay.h"
+#include "app/workbench/widgets/overlay.h"
 
 namespace colibri::ui {
 

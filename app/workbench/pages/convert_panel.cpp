@@ -4,7 +4,7 @@
 #include <QFileInfo>
 #include <QGridLayout>
 
-#include "app/workbench/pages/page_parts.h"
+#include "app/workbench/widgets/page_parts.h"
 
 namespace colibri::ui {
 

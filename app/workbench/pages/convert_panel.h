@@ -6,7 +6,7 @@
 #include <QWidget>
 
 #include "app/workbench/pages/target_folder.h"
-#include "app/workbench/session/inspection.h"
+#include "app/workbench/backend/inspection.h"
 #include "app/workbench/widgets/controls.h"
 #include "engine/convert/converter.h"
 

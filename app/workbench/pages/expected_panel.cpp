@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "app/workbench/session/recent_list.h"
-#include "app/workbench/session/text.h"
+#include "app/workbench/backend/recent_list.h"
+#include "app/workbench/platform/text.h"
 #include "app/workbench/widgets/paint.h"
 #include "engine/base/format.h"
 

@@ -5,7 +5,7 @@
 #include <QWidget>
 #include <optional>
 
-#include "app/workbench/session/measurements.h"
+#include "app/workbench/backend/measurements.h"
 
 namespace colibri::ui {
 

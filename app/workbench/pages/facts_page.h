@@ -6,8 +6,8 @@
 #include <QWidget>
 #include <vector>
 
-#include "app/workbench/session/inspection.h"
-#include "app/workbench/session/machine_facts.h"
+#include "app/workbench/backend/inspection.h"
+#include "app/workbench/backend/machine_facts.h"
 #include "app/workbench/widgets/controls.h"
 
 class QHBoxLayout;

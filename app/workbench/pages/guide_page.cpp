@@ -10,7 +10,7 @@
 #include <QTextTable>
 #include <QVBoxLayout>
 
-#include "app/workbench/pages/page_parts.h"
+#include "app/workbench/widgets/page_parts.h"
 #include "app/workbench/widgets/controls.h"
 
 namespace colibri::ui {

@@ -5,9 +5,9 @@
 #include <QKeyEvent>
 #include <QScrollArea>
 
-#include "app/workbench/pages/message_strip.h"
-#include "app/workbench/pages/page_parts.h"
-#include "app/workbench/pages/progress_panel.h"
+#include "app/workbench/widgets/message_strip.h"
+#include "app/workbench/widgets/page_parts.h"
+#include "app/workbench/widgets/progress_panel.h"
 #include "app/workbench/widgets/controls.h"
 
 namespace colibri::ui {

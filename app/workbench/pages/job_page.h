@@ -9,7 +9,7 @@
 #include <QWidget>
 #include <functional>
 
-#include "app/workbench/session/job.h"
+#include "app/workbench/platform/job.h"
 
 class QBoxLayout;
 class QHBoxLayout;

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <set>
 
-#include "app/workbench/pages/memory_bar.h"
-#include "app/workbench/session/text.h"
+#include "app/workbench/widgets/memory_bar.h"
+#include "app/workbench/platform/text.h"
 #include "engine/base/format.h"
 #include "engine/convert/source/families.h"
 #include "engine/runtime/engine.h"

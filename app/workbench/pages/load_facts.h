@@ -5,10 +5,10 @@
 #include <QString>
 #include <QVector>
 
-#include "app/workbench/pages/data_table.h"
-#include "app/workbench/pages/page_parts.h"
-#include "app/workbench/session/inspection.h"
-#include "app/workbench/session/measurements.h"
+#include "app/workbench/widgets/data_table.h"
+#include "app/workbench/widgets/page_parts.h"
+#include "app/workbench/backend/inspection.h"
+#include "app/workbench/backend/measurements.h"
 #include "engine/knobs/knobs.h"
 
 namespace colibri::ui {

@@ -4,8 +4,8 @@
 #pragma once
 
 #include "app/workbench/pages/job_page.h"
-#include "app/workbench/session/engine_host.h"
-#include "app/workbench/session/inspection.h"
+#include "app/workbench/backend/engine_host.h"
+#include "app/workbench/backend/inspection.h"
 
 class QCheckBox;
 

@@ -8,9 +8,9 @@
 #include <QWidget>
 #include <optional>
 
-#include "app/workbench/pages/data_table.h"
-#include "app/workbench/pages/memory_bar.h"
-#include "app/workbench/pages/page_parts.h"
+#include "app/workbench/widgets/data_table.h"
+#include "app/workbench/widgets/memory_bar.h"
+#include "app/workbench/widgets/page_parts.h"
 #include "engine/knobs/knobs.h"
 #include "engine/runtime/engine.h"
 

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "app/workbench/pages/page_parts.h"
+#include "app/workbench/widgets/page_parts.h"
 
 namespace colibri::ui {
 namespace {

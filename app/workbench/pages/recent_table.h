@@ -6,7 +6,7 @@
 #include <QVector>
 #include <QWidget>
 
-#include "app/workbench/session/recent_list.h"
+#include "app/workbench/backend/recent_list.h"
 #include "app/workbench/widgets/controls.h"
 
 class QScrollArea;

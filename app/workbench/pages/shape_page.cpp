@@ -4,8 +4,8 @@
 #include <QBoxLayout>
 
 #include "app/workbench/pages/load_facts.h"
-#include "app/workbench/pages/message_strip.h"
-#include "app/workbench/pages/page_parts.h"
+#include "app/workbench/widgets/message_strip.h"
+#include "app/workbench/widgets/page_parts.h"
 #include "app/workbench/pages/shape_panel.h"
 
 namespace colibri::ui {

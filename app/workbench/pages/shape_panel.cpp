@@ -5,8 +5,8 @@
 #include <QFileInfo>
 #include <QGridLayout>
 
-#include "app/workbench/pages/page_parts.h"
-#include "app/workbench/session/settings.h"
+#include "app/workbench/widgets/page_parts.h"
+#include "app/workbench/platform/settings.h"
 
 namespace colibri::ui {
 namespace {

@@ -7,9 +7,9 @@
 #include <QTimer>
 #include <QWidget>
 
-#include "app/workbench/session/engine_host.h"
-#include "app/workbench/session/inspection.h"
-#include "app/workbench/session/machine_facts.h"
+#include "app/workbench/backend/engine_host.h"
+#include "app/workbench/backend/inspection.h"
+#include "app/workbench/backend/machine_facts.h"
 
 class QStackedLayout;
 

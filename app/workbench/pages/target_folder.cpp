@@ -5,8 +5,8 @@
 #include <QFileInfo>
 #include <QGridLayout>
 
-#include "app/workbench/pages/page_parts.h"
-#include "app/workbench/session/ask_file.h"
+#include "app/workbench/widgets/page_parts.h"
+#include "app/workbench/platform/ask_file.h"
 #include "app/workbench/widgets/controls.h"
 #include "engine/convert/inspect.h"
 #include "engine/convert/pipeline/target.h"

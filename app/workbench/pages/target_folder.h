@@ -9,7 +9,7 @@
 #include <functional>
 #include <optional>
 
-#include "app/workbench/session/job.h"
+#include "app/workbench/platform/job.h"
 #include "app/workbench/widgets/slider_row.h"
 #include "engine/model/container.h"
 

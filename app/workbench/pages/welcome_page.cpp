@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "app/workbench/pages/page_parts.h"
+#include "app/workbench/widgets/page_parts.h"
 #include "app/workbench/pages/recent_table.h"
 #include "engine/base/format.h"
 

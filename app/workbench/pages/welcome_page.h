@@ -7,8 +7,8 @@
 #include <QWidget>
 #include <optional>
 
-#include "app/workbench/session/machine_facts.h"
-#include "app/workbench/session/recent_list.h"
+#include "app/workbench/backend/machine_facts.h"
+#include "app/workbench/backend/recent_list.h"
 #include "app/workbench/widgets/controls.h"
 
 class QScrollArea;

@@ -6,7 +6,7 @@
 #include <QWidget>
 #include <memory>
 
-#include "app/workbench/session/session_source.h"
+#include "app/workbench/backend/session_source.h"
 #include "app/workbench/widgets/paint.h"
 
 namespace colibri::ui {

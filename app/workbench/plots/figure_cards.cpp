@@ -5,7 +5,7 @@
 
 #include "app/workbench/plots/marker_lane.h"
 #include "app/workbench/plots/plot_data.h"
-#include "app/workbench/session/text.h"
+#include "app/workbench/platform/text.h"
 #include "app/workbench/widgets/tooltip.h"
 
 namespace colibri::ui {

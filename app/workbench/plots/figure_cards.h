@@ -2,7 +2,7 @@
 // The figures over the plots, from one snapshot.
 #pragma once
 
-#include "app/workbench/session/session_source.h"
+#include "app/workbench/backend/session_source.h"
 #include "app/workbench/widgets/figures_row.h"
 
 namespace colibri::ui {

@@ -10,7 +10,7 @@
 
 #include "app/workbench/plots/plot_data.h"
 #include "app/workbench/plots/plot_margins.h"
-#include "app/workbench/session/text.h"
+#include "app/workbench/platform/text.h"
 #include "app/workbench/widgets/tooltip.h"
 #include "profiler/metrics/effect.h"
 

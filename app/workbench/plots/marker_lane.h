@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "app/workbench/session/view_state.h"
+#include "app/workbench/plots/view_state.h"
 #include "app/workbench/widgets/paint.h"
 #include "profiler/metrics/snapshot.h"
 

@@ -9,7 +9,7 @@
 #include <memory>
 
 #include "app/workbench/plots/plot_spec.h"
-#include "app/workbench/session/view_state.h"
+#include "app/workbench/plots/view_state.h"
 
 namespace colibri::ui {
 

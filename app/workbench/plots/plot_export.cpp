@@ -11,8 +11,8 @@
 #include "app/workbench/plots/plot_data.h"
 #include "app/workbench/plots/plot_margins.h"
 #include "app/workbench/plots/time_plot.h"
-#include "app/workbench/session/save_file.h"
-#include "app/workbench/session/text.h"
+#include "app/workbench/platform/save_file.h"
+#include "app/workbench/platform/text.h"
 
 namespace colibri::ui {
 namespace {

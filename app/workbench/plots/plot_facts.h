@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-#include "app/workbench/session/session_source.h"
+#include "app/workbench/backend/session_source.h"
 #include "app/workbench/widgets/paint.h"
 
 namespace colibri::ui {

@@ -14,9 +14,9 @@
 #include "app/workbench/plots/plot_canvas.h"
 #include "app/workbench/plots/plot_data.h"
 #include "app/workbench/plots/plot_margins.h"
-#include "app/workbench/session/ask_file.h"
-#include "app/workbench/session/save_file.h"
-#include "app/workbench/session/settings.h"
+#include "app/workbench/platform/ask_file.h"
+#include "app/workbench/platform/save_file.h"
+#include "app/workbench/platform/settings.h"
 
 namespace colibri::ui {
 namespace {

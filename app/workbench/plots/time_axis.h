@@ -5,7 +5,7 @@
 
 #include <QWidget>
 
-#include "app/workbench/session/view_state.h"
+#include "app/workbench/plots/view_state.h"
 
 class QPainter;
 

@@ -8,8 +8,8 @@
 #include <memory>
 
 #include "app/workbench/plots/plot_spec.h"
-#include "app/workbench/session/session_source.h"
-#include "app/workbench/session/view_state.h"
+#include "app/workbench/backend/session_source.h"
+#include "app/workbench/plots/view_state.h"
 #include "app/workbench/widgets/paint.h"
 
 namespace colibri::ui {

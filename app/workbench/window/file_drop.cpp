@@ -5,7 +5,7 @@
 #include <QFileInfo>
 #include <QStringDecoder>
 
-#include "app/workbench/session/session_folder.h"
+#include "app/workbench/backend/session_folder.h"
 #include "app/workbench/widgets/paint.h"
 #include "engine/base/format.h"
 

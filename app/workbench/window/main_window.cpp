@@ -14,9 +14,9 @@
 #include <limits>
 #include <utility>
 
-#include "app/workbench/pages/page_parts.h"
-#include "app/workbench/session/ask_file.h"
-#include "app/workbench/session/settings.h"
+#include "app/workbench/widgets/page_parts.h"
+#include "app/workbench/platform/ask_file.h"
+#include "app/workbench/platform/settings.h"
 
 namespace colibri::ui {
 namespace {

@@ -14,7 +14,7 @@
 #include "app/workbench/docks/load_test_panel.h"
 #include "app/workbench/docks/serve_panel.h"
 #include "app/workbench/pages/chat_page.h"
-#include "app/workbench/session/session_source.h"
+#include "app/workbench/backend/session_source.h"
 #include "app/workbench/window/commands.h"
 #include "app/workbench/window/file_drop.h"
 #include "app/workbench/window/messages.h"

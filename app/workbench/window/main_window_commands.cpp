@@ -6,9 +6,9 @@
 
 #include "app/workbench/plots/marker_lane.h"
 #include "app/workbench/plots/plot_spec.h"
-#include "app/workbench/session/ask_file.h"
-#include "app/workbench/session/settings.h"
-#include "app/workbench/session/text.h"
+#include "app/workbench/platform/ask_file.h"
+#include "app/workbench/platform/settings.h"
+#include "app/workbench/platform/text.h"
 #include "app/workbench/widgets/typed_number.h"
 #include "app/workbench/window/main_window.h"
 

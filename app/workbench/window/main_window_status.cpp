@@ -3,7 +3,7 @@
 #include <QMenuBar>
 #include <cmath>
 
-#include "app/workbench/session/text.h"
+#include "app/workbench/platform/text.h"
 #include "app/workbench/window/main_window.h"
 #include "engine/base/format.h"
 #include "engine/base/machine.h"

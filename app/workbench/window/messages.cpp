@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "app/workbench/session/text.h"
+#include "app/workbench/platform/text.h"
 
 namespace colibri::ui {
 namespace {

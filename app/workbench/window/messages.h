@@ -11,9 +11,9 @@
 #include <functional>
 #include <vector>
 
-#include "app/workbench/pages/message_strip.h"
+#include "app/workbench/widgets/message_strip.h"
 #include "app/workbench/widgets/controls.h"
-#include "app/workbench/window/overlay.h"
+#include "app/workbench/widgets/overlay.h"
 
 class QVBoxLayout;
 

@@ -8,7 +8,7 @@
 #include <functional>
 
 #include "app/workbench/window/commands.h"
-#include "app/workbench/window/overlay.h"
+#include "app/workbench/widgets/overlay.h"
 
 namespace colibri::ui {
 

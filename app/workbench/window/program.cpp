@@ -14,8 +14,8 @@
 
 #include "app/workbench/pages/guide_page.h"
 #include "app/workbench/pages/load_page.h"
-#include "app/workbench/session/settings.h"
-#include "app/workbench/session/text.h"
+#include "app/workbench/platform/settings.h"
+#include "app/workbench/platform/text.h"
 #include "app/workbench/window/placement.h"
 #include "engine/base/locale.h"
 

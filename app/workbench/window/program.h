@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "app/workbench/pages/start_pages.h"
-#include "app/workbench/session/engine_host.h"
+#include "app/workbench/backend/engine_host.h"
 #include "app/workbench/window/main_window.h"
 
 namespace colibri::ui {

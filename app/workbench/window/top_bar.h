@@ -6,7 +6,7 @@
 #include <QWidget>
 #include <vector>
 
-#include "app/workbench/session/view_state.h"
+#include "app/workbench/plots/view_state.h"
 #include "app/workbench/widgets/controls.h"
 
 class QHBoxLayout;

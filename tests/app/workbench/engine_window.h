@@ -2,7 +2,7 @@
 // The whole window with an engine behind it, new for every test.
 #pragma once
 
-#include "app/workbench/session/engine_host.h"
+#include "app/workbench/backend/engine_host.h"
 #include "app/workbench/window/main_window.h"
 #include "test_model.h"
 #include "window_test.h"

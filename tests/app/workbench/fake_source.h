@@ -7,7 +7,7 @@
 #include <map>
 
 #include "app/workbench/chat/conversation.h"
-#include "app/workbench/session/session_source.h"
+#include "app/workbench/backend/session_source.h"
 
 namespace colibri::ui {
 

@@ -4,7 +4,7 @@
 
 #include "app/workbench/plots/plot_canvas.h"
 #include "app/workbench/plots/plots_panel.h"
-#include "app/workbench/session/settings.h"
+#include "app/workbench/platform/settings.h"
 #include "window_test.h"
 
 namespace colibri::ui {

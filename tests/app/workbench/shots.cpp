@@ -19,7 +19,7 @@
 #include "app/serve/http_target.h"
 #include "app/workbench/chat/chat_parts.h"
 #include "app/workbench/pages/start_pages.h"
-#include "app/workbench/session/engine_host.h"
+#include "app/workbench/backend/engine_host.h"
 #include "app/workbench/window/main_window.h"
 #include "fake_source.h"
 

@@ -8,7 +8,7 @@
 
 #include "app/workbench/chat/chat_list.h"
 #include "app/workbench/chat/chat_parts.h"
-#include "app/workbench/session/context_fit.h"
+#include "app/workbench/backend/context_fit.h"
 #include "app/workbench/window/main_window.h"
 #include "chat_rig.h"
 

@@ -7,8 +7,8 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 
-#include "app/workbench/session/engine_host.h"
-#include "app/workbench/session/inspection.h"
+#include "app/workbench/backend/engine_host.h"
+#include "app/workbench/backend/inspection.h"
 #include "engine/base/machine.h"
 #include "engine/store/folder_calibration.h"
 #include "profiler/session/sqlite.h"

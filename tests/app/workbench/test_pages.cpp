@@ -14,7 +14,7 @@
 #include "app/workbench/pages/load_facts.h"
 #include "app/workbench/pages/load_page.h"
 #include "app/workbench/pages/memory_panel.h"
-#include "app/workbench/pages/message_strip.h"
+#include "app/workbench/widgets/message_strip.h"
 #include "app/workbench/pages/recent_table.h"
 #include "app/workbench/pages/start_pages.h"
 #include "app/workbench/pages/welcome_page.h"

@@ -3,8 +3,8 @@
 #include <QDir>
 
 #include "app/workbench/pages/load_page.h"
-#include "app/workbench/pages/message_strip.h"
-#include "app/workbench/pages/page_parts.h"
+#include "app/workbench/widgets/message_strip.h"
+#include "app/workbench/widgets/page_parts.h"
 #include "app/workbench/pages/shape_page.h"
 #include "app/workbench/pages/shape_panel.h"
 #include "app/workbench/pages/start_pages.h"

@@ -6,7 +6,7 @@
 
 #include "app/workbench/knobs/changes_list.h"
 #include "app/workbench/knobs/knobs_panel.h"
-#include "app/workbench/session/text.h"
+#include "app/workbench/platform/text.h"
 #include "window_test.h"
 
 using namespace colibri;

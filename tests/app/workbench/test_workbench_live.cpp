@@ -8,7 +8,7 @@
 #include <QPlainTextEdit>
 #include <QTimer>
 
-#include "app/workbench/session/engine_host.h"
+#include "app/workbench/backend/engine_host.h"
 #include "app/workbench/window/main_window.h"
 #include "window_test.h"
 

@@ -3,8 +3,8 @@
 #include <QCheckBox>
 #include <QFile>
 
-#include "app/workbench/pages/data_table.h"
-#include "app/workbench/pages/progress_panel.h"
+#include "app/workbench/widgets/data_table.h"
+#include "app/workbench/widgets/progress_panel.h"
 #include "engine_window.h"
 
 using namespace colibri;

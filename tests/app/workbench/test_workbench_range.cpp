@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The visible range of the plots: inside the session, frozen by a pause, and what is exported of it.
 #include "app/workbench/plots/plot_data.h"
-#include "app/workbench/session/ask_file.h"
+#include "app/workbench/platform/ask_file.h"
 #include "plots_rig.h"
 
 using namespace colibri;

@@ -6,9 +6,9 @@
 #include <QPlainTextEdit>
 #include <thread>
 
-#include "app/workbench/pages/data_table.h"
-#include "app/workbench/session/inspection.h"
-#include "app/workbench/session/settings.h"
+#include "app/workbench/widgets/data_table.h"
+#include "app/workbench/backend/inspection.h"
+#include "app/workbench/platform/settings.h"
 #include "engine_window.h"
 
 using namespace colibri;

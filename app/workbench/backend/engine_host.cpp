@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "app/workbench/session/engine_host.h"
+#include "app/workbench/backend/engine_host.h"
 
 #include <QCoreApplication>
 #include <QDir>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "app/workbench/session/save_file.h"
+#include "app/workbench/platform/save_file.h"
 
 #include "engine/base/file.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "app/workbench/pages/data_table.h"
+#include "app/workbench/widgets/data_table.h"
 
 #include <algorithm>
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "app/workbench/session/load_test.h"
+#include "app/workbench/backend/load_test.h"
 
 #include <QCoreApplication>
 #include <QDateTime>
 
-#include "app/workbench/session/save_file.h"
+#include "app/workbench/platform/save_file.h"
 #include "engine/base/file.h"
 #include "engine/base/format.h"
 #include "engine/base/machine.h"

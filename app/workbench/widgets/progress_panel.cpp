@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "app/workbench/pages/progress_panel.h"
+#include "app/workbench/widgets/progress_panel.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "app/workbench/pages/memory_bar.h"
+#include "app/workbench/widgets/memory_bar.h"
 #include "app/workbench/widgets/paint.h"
 #include "engine/base/format.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "app/workbench/session/session_folder.h"
+#include "app/workbench/backend/session_folder.h"
 
 #include <QDateTime>
 #include <QDir>

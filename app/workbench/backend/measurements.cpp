@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "app/workbench/session/measurements.h"
+#include "app/workbench/backend/measurements.h"
 
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "app/workbench/session/save_file.h"
+#include "app/workbench/platform/save_file.h"
 #include "engine/base/file.h"
 #include "engine/base/machine.h"
 #include "engine/base/json_fields.h"

@@ -11,8 +11,8 @@
 #include <map>
 #include <vector>
 
-#include "app/workbench/session/job.h"
-#include "app/workbench/session/session_source.h"
+#include "app/workbench/platform/job.h"
+#include "app/workbench/backend/session_source.h"
 
 namespace colibri::ui {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "app/workbench/session/recent_list.h"
+#include "app/workbench/backend/recent_list.h"
 
 #include <QFile>
 #include <QFileInfo>
@@ -9,8 +9,8 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "app/workbench/session/job.h"
-#include "app/workbench/session/save_file.h"
+#include "app/workbench/platform/job.h"
+#include "app/workbench/platform/save_file.h"
 #include "engine/base/file.h"
 #include "engine/base/json_fields.h"
 

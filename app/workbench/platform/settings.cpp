@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "app/workbench/session/settings.h"
+#include "app/workbench/platform/settings.h"
 
 #include <QStandardPaths>
 

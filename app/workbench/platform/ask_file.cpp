@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "app/workbench/session/ask_file.h"
+#include "app/workbench/platform/ask_file.h"
 
 #include <QDir>
 #include <QFileDialog>
@@ -8,7 +8,7 @@
 #include <QTreeView>
 #include <QStandardPaths>
 
-#include "app/workbench/session/settings.h"
+#include "app/workbench/platform/settings.h"
 
 namespace colibri::ui {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "app/workbench/window/overlay.h"
+#include "app/workbench/widgets/overlay.h"
 
 #include <QApplication>
 #include <QKeyEvent>

@@ -10,13 +10,13 @@
 #include <memory>
 #include <optional>
 
-#include "app/workbench/session/gui_queue.h"
-#include "app/workbench/session/job.h"
-#include "app/workbench/session/measurements.h"
-#include "app/workbench/session/recent_list.h"
-#include "app/workbench/session/session_folder.h"
-#include "app/workbench/session/session_source.h"
-#include "app/workbench/session/worker.h"
+#include "app/workbench/platform/gui_queue.h"
+#include "app/workbench/platform/job.h"
+#include "app/workbench/backend/measurements.h"
+#include "app/workbench/backend/recent_list.h"
+#include "app/workbench/backend/session_folder.h"
+#include "app/workbench/backend/session_source.h"
+#include "app/workbench/platform/worker.h"
 
 namespace colibri::ui {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "app/workbench/session/job.h"
+#include "app/workbench/platform/job.h"
 
 #include <pthread.h>
 

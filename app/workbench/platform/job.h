@@ -15,7 +15,7 @@
 #include <thread>
 #include <utility>
 
-#include "app/workbench/session/gui_queue.h"
+#include "app/workbench/platform/gui_queue.h"
 #include "engine/base/progress.h"
 #include "engine/base/status.h"
 

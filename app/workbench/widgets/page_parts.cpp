@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "app/workbench/pages/page_parts.h"
+#include "app/workbench/widgets/page_parts.h"
 
 #include <QApplication>
 #include <QClipboard>
@@ -15,7 +15,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "app/workbench/session/text.h"
+#include "app/workbench/platform/text.h"
 #include "app/workbench/widgets/controls.h"
 #include "engine/base/format.h"
 

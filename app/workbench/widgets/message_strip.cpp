@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "app/workbench/pages/message_strip.h"
+#include "app/workbench/widgets/message_strip.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "app/workbench/pages/page_parts.h"
-#include "app/workbench/session/text.h"
+#include "app/workbench/widgets/page_parts.h"
+#include "app/workbench/platform/text.h"
 
 namespace colibri::ui {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "app/workbench/session/machine_facts.h"
-#include "app/workbench/session/text.h"
+#include "app/workbench/backend/machine_facts.h"
+#include "app/workbench/platform/text.h"
 
 #include <QCoreApplication>
 #include <QDateTime>

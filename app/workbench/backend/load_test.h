@@ -9,8 +9,8 @@
 #include <QString>
 #include <optional>
 
-#include "app/workbench/session/job.h"
-#include "app/workbench/session/session_source.h"
+#include "app/workbench/platform/job.h"
+#include "app/workbench/backend/session_source.h"
 #include "profiler/loadtest/load_run.h"
 
 namespace colibri::ui {

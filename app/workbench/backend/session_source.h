@@ -15,7 +15,7 @@
 #include <optional>
 #include <vector>
 
-#include "app/workbench/session/context_fit.h"
+#include "app/workbench/backend/context_fit.h"
 #include "engine/convert/source/chat_templates.h"
 #include "engine/runtime/engine.h"
 #include "profiler/record/recorder.h"

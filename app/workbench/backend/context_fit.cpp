@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "app/workbench/session/context_fit.h"
+#include "app/workbench/backend/context_fit.h"
 
 #include <string>
 

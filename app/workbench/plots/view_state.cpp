@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "app/workbench/session/view_state.h"
+#include "app/workbench/plots/view_state.h"
 
 #include <algorithm>
 #include <utility>

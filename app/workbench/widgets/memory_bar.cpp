@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "app/workbench/pages/memory_bar.h"
+#include "app/workbench/widgets/memory_bar.h"
 
 #include <algorithm>
 #include <cmath>

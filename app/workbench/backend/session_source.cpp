@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "app/workbench/session/session_source.h"
+#include "app/workbench/backend/session_source.h"
 
 namespace colibri::ui {
 

@@ -4,7 +4,7 @@
 
 #include <QWidget>
 
-#include "app/workbench/session/job.h"
+#include "app/workbench/platform/job.h"
 #include "app/workbench/widgets/controls.h"
 
 namespace colibri::ui {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "app/workbench/session/model_server.h"
+#include "app/workbench/backend/model_server.h"
 
 #include <utility>
 

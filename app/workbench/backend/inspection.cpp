@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "app/workbench/session/inspection.h"
+#include "app/workbench/backend/inspection.h"
 
 #include <unistd.h>
 
 #include <system_error>
 #include <vector>
 
-#include "app/workbench/session/session_folder.h"
-#include "app/workbench/session/text.h"
+#include "app/workbench/backend/session_folder.h"
+#include "app/workbench/platform/text.h"
 #include "engine/base/machine.h"
 #include "engine/convert/source/locate.h"
 
