@@ -87,7 +87,7 @@ private:
     const StoreShape m_shape;
     const std::atomic<bool>& m_stop;
     SlotMemory m_memory;
-    Clock m_clock;
+    StoreClock m_clock;
     IoMode m_mode = IoMode::Direct;
     int64_t m_bytes = 0;  // of a buffer
     std::vector<std::byte*> m_buffers;

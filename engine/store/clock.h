@@ -10,9 +10,9 @@
 
 namespace colibri {
 
-class Clock {
+class StoreClock {
 public:
-    virtual ~Clock() = default;
+    virtual ~StoreClock() = default;
     virtual uint64_t now() { return monotonicNs(); }
     // Waits on `condition` until notified or until `timeNs`, whichever is first.
     virtual void waitUntil(Condition& condition, Mutex& mutex, uint64_t timeNs) REQUIRES(mutex) {

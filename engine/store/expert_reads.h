@@ -26,7 +26,7 @@ public:
         const StoreShape& shape;
         SlotTable& table;
         ReadQueue& queue;
-        Clock& clock;
+        StoreClock& clock;
         PrefetchJudge& judge;
         StoreCounters& counters;
         StoreConditions& conditions;

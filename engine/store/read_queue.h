@@ -68,7 +68,7 @@ public:
     static constexpr size_t kMostReads = 256;
 
     // Once, before anything else. `shape` and `clock` outlive the queue.
-    virtual Status start(const StoreShape& shape, Clock& clock, int64_t depth, Done done) = 0;
+    virtual Status start(const StoreShape& shape, StoreClock& clock, int64_t depth, Done done) = 0;
     // At most this many submitted reads are in flight at once; the caller keeps to it.
     virtual Status setDepth(int64_t depth) = 0;
     virtual void submit(const RecordRead& read) = 0;
@@ -91,7 +91,7 @@ public:
     ThreadQueue(std::unique_ptr<Reader> reader, std::string why)
         : m_reader(std::move(reader)), m_why(std::move(why)) {}
     ~ThreadQueue() override { stop(); }
-    Status start(const StoreShape& shape, Clock& clock, int64_t depth, Done done) override;
+    Status start(const StoreShape& shape, StoreClock& clock, int64_t depth, Done done) override;
     Status setDepth(int64_t depth) override;
     void submit(const RecordRead& read) override;
     ReadOutcome read(const RecordRead& read) override;
@@ -103,7 +103,7 @@ private:
     const std::unique_ptr<Reader> m_reader;
     const std::string m_why;
     const StoreShape* m_shape = nullptr;
-    Clock* m_clock = nullptr;
+    StoreClock* m_clock = nullptr;
     Done m_done;
     std::mutex m_mutex;  // guards the following
     std::condition_variable m_cv;
@@ -120,7 +120,7 @@ public:
     UringQueue(std::unique_ptr<Reader> reader, std::unique_ptr<Ring> ring)
         : m_reader(std::move(reader)), m_ring(std::move(ring)) {}
     ~UringQueue() override { stop(); }
-    Status start(const StoreShape& shape, Clock& clock, int64_t depth, Done done) override;
+    Status start(const StoreShape& shape, StoreClock& clock, int64_t depth, Done done) override;
     Status setDepth(int64_t) override { return {}; }
     void submit(const RecordRead& read) override;
     ReadOutcome read(const RecordRead& read) override;
@@ -151,7 +151,7 @@ private:
     const std::unique_ptr<Reader> m_reader;
     std::unique_ptr<Ring> m_ring;  // gone after stop()
     const StoreShape* m_shape = nullptr;
-    Clock* m_clock = nullptr;
+    StoreClock* m_clock = nullptr;
     Done m_done;
     std::thread m_thread;
     uint64_t m_nextTag = 0;  // of the thread, like the next two

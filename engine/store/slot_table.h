@@ -99,7 +99,7 @@ public:
         ResidencyMap& residency;
         SlotMemory& memory;
         ReadQueue& queue;
-        Clock& clock;
+        StoreClock& clock;
         PrefetchJudge& judge;
         StoreCounters& counters;
     };

@@ -30,7 +30,7 @@ Result<std::unique_ptr<ExpertStore>> StoreFactory::open(StoreShape shape,
                                               " is needed");
     if (parts.memory == nullptr) parts.memory = std::make_unique<SlotMemory>();
     if (parts.numa == nullptr) parts.numa = Numa::system();
-    if (parts.clock == nullptr) parts.clock = std::make_unique<Clock>();
+    if (parts.clock == nullptr) parts.clock = std::make_unique<StoreClock>();
     StoreOptions effective = options;
     if (!parts.directWorks) effective.ioMode = IoMode::Buffered;
     std::unique_ptr<ExpertStore> store(

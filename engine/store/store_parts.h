@@ -17,7 +17,7 @@ struct StoreParts {
     bool directWorks = true;  // of the queue's reader
     std::unique_ptr<SlotMemory> memory;
     std::unique_ptr<Numa> numa;
-    std::unique_ptr<Clock> clock;
+    std::unique_ptr<StoreClock> clock;
 };
 
 }  // namespace colibri

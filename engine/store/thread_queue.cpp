@@ -48,7 +48,7 @@ bool RecordCursor::take(int64_t result) {
 
 // ---- ThreadQueue ----
 
-Status ThreadQueue::start(const StoreShape& shape, Clock& clock, int64_t depth, Done done) {
+Status ThreadQueue::start(const StoreShape& shape, StoreClock& clock, int64_t depth, Done done) {
     m_shape = &shape;
     m_clock = &clock;
     m_done = std::move(done);

@@ -25,7 +25,7 @@ std::string refusalText(int error) {
 
 }  // namespace
 
-Status UringQueue::start(const StoreShape& shape, Clock& clock, int64_t /*depth*/, Done done) {
+Status UringQueue::start(const StoreShape& shape, StoreClock& clock, int64_t /*depth*/, Done done) {
     m_shape = &shape;
     m_clock = &clock;
     m_done = std::move(done);

@@ -71,7 +71,7 @@ ChatPanel::ChatPanel(ChatStore* store, ViewState* view, QWidget* window, QWidget
     refreshSlow();
     m_composer->setSummary(m_settings.summary());
     setSource(nullptr);
-    setDensity(Density::Normal);
+    setWindowClass(WindowClass::Normal);
     refreshHead();
 }
 
@@ -217,9 +217,9 @@ void ChatPanel::refreshAvailability() {
                          model ? QString() : QString("Open a model"));
 }
 
-void ChatPanel::setDensity(Density density) {
-    m_density = density;
-    const bool small = density == Density::Small, large = density == Density::Large;
+void ChatPanel::setWindowClass(WindowClass windowClass) {
+    m_windowClass = windowClass;
+    const bool small = windowClass == WindowClass::Small, large = windowClass == WindowClass::Large;
     m_head->setCompact(small);
     m_readout->setVisible(!small);
     m_composer->setCompact(small);
@@ -330,7 +330,7 @@ void ChatPanel::editSystemPrompt() {
 
 void ChatPanel::openSampling() {
     if (m_sampling->isOpen()) m_sampling->closePopover();
-    else m_sampling->openAt(m_density == Density::Small ? static_cast<QWidget*>(m_composer)
+    else m_sampling->openAt(m_windowClass == WindowClass::Small ? static_cast<QWidget*>(m_composer)
                                                         : m_composer->samplingButton(), true, false);
 }
 

@@ -18,6 +18,7 @@
 #include "app/workbench/chat/sampling_panel.h"
 #include "app/workbench/chat/template_choice.h"
 #include "app/workbench/plots/view_state.h"
+#include "app/workbench/widgets/window_class.h"
 
 class QLineEdit;
 
@@ -33,12 +34,11 @@ class ChatPanel : public QWidget {
     Q_OBJECT
 
 public:
-    enum class Density { Small, Normal, Large };
 
     ChatPanel(ChatStore* store, ViewState* view, QWidget* window, QWidget* parent = nullptr);
     ~ChatPanel() override;
     void setSource(SessionSource* source);
-    void setDensity(Density density);
+    void setWindowClass(WindowClass windowClass);
     void tick(const std::shared_ptr<const Snapshot>& snapshot);
 
     const Conversation& conversation() const { return m_chat; }
@@ -158,7 +158,7 @@ private:
     TemplateChoice m_choice;
     std::shared_ptr<const ChatTemplate> m_template;  // nullptr: the model's own
     Button* m_pill;
-    Density m_density = Density::Normal;
+    WindowClass m_windowClass = WindowClass::Normal;
     QString m_modelName;                          // of the last model that was loaded
 
     QString m_session;                            // of the model that is loaded; marks live turns

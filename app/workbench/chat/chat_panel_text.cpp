@@ -90,7 +90,7 @@ void ChatPanel::refreshPill() {
     }
     const int below = m_reply ? tokens - m_seenTokens : 0;
     // It stands beside the text, in the readout line or the composer's foot, and covers nothing.
-    const bool small = m_density == Density::Small;
+    const bool small = m_windowClass == WindowClass::Small;
     m_pill->setText(below > 0 && !small ? QString("Newest, %1 tokens below").arg(count(below)) : QString("Newest"));
     const QSize size = m_pill->sizeHint();
     if (small) {

@@ -17,19 +17,19 @@ constexpr int kPaneWidth = 372;
 constexpr int kFirstDock = 3;        // tabs of the pane before those of further docks
 
 // Widths of list, chat, plots and knobs as drawn; 0 takes the rest.
-QList<int> drawnSizes(ChatPage::Mode mode, int width) {
-    switch (mode) {
-        case ChatPage::Mode::Small: return {width - kPaneWidth, kPaneWidth - 1};
-        case ChatPage::Mode::Compact: return {width * 46 / 100, width - width * 46 / 100 - 1};
-        case ChatPage::Mode::Normal: return {520, width - 520 - 304 - 1, 303};
-        case ChatPage::Mode::Large: return {264, 719, width - 264 - 720 - 376 - 1, 375};
+QList<int> drawnSizes(WindowClass windowClass, int width) {
+    switch (windowClass) {
+        case WindowClass::Small: return {width - kPaneWidth, kPaneWidth - 1};
+        case WindowClass::Compact: return {width * 46 / 100, width - width * 46 / 100 - 1};
+        case WindowClass::Normal: return {520, width - 520 - 304 - 1, 303};
+        case WindowClass::Large: return {264, 719, width - 264 - 720 - 376 - 1, 375};
     }
     return {};
 }
 
-const char* modeName(ChatPage::Mode mode) {
+const char* settingsName(WindowClass windowClass) {
     static const char* const kNames[] = {"small", "compact", "normal", "large"};
-    return kNames[int(mode)];
+    return kNames[int(windowClass)];
 }
 
 // The drawer's ground, with a line at its left edge.
@@ -160,11 +160,6 @@ ChatPage::ChatPage(ChatStore* store, ViewState* view, QWidget* window)
     });
 }
 
-ChatPage::Mode ChatPage::modeFor(int width) {
-    return width < 1000 ? Mode::Small : width < 1280 ? Mode::Compact
-           : width < 1920 ? Mode::Normal : Mode::Large;
-}
-
 void ChatPage::setSource(SessionSource* source) {
     m_chat->setSource(source);
     m_plots->setSource(source);
@@ -176,23 +171,22 @@ void ChatPage::tick(const std::shared_ptr<const Snapshot>& snapshot) {
     m_chat->tick(snapshot);
     m_plots->tick(snapshot);
     m_knobs->tick(snapshot);
-    if (m_mode == Mode::Small && m_plots->experts()->isVisible()) m_plots->experts()->setSnapshot(m_plots->shownSnapshot());
+    if (m_windowClass == WindowClass::Small && m_plots->experts()->isVisible()) m_plots->experts()->setSnapshot(m_plots->shownSnapshot());
 }
 
-void ChatPage::applyMode(Mode mode) {
-    m_mode = mode;
+void ChatPage::arrangeFor(WindowClass windowClass) {
+    m_windowClass = windowClass;
     m_drawer->hide();
     m_listPopover->closePopover();
     for (QWidget* widget : std::initializer_list<QWidget*>{m_list, m_chat, m_plots, m_side, m_pane}) {
         widget->setParent(this);
         widget->hide();
     }
-    const bool small = mode == Mode::Small;
+    const bool small = windowClass == WindowClass::Small;
     m_knobs->setHeadVisible(!small);
     for (const Dock& dock : m_docks) dock.widget->setHeadVisible(!small);
-    m_chat->setDensity(small ? ChatPanel::Density::Small
-                       : mode == Mode::Large ? ChatPanel::Density::Large : ChatPanel::Density::Normal);
-    if (mode == Mode::Large) m_split->addWidget(m_list);
+    m_chat->setWindowClass(windowClass);
+    if (windowClass == WindowClass::Large) m_split->addWidget(m_list);
     m_split->addWidget(m_chat);
     if (small) {
         m_pane->put(0, m_plots);
@@ -203,11 +197,11 @@ void ChatPage::applyMode(Mode mode) {
         m_split->addWidget(m_plots);
         m_side->put("knobs", "Knobs", m_knobs);
         for (const Dock& dock : m_docks) m_side->put(dock.key, dock.title, dock.widget);
-        if (mode == Mode::Compact) m_drawer->layout()->addWidget(m_side);
+        if (windowClass == WindowClass::Compact) m_drawer->layout()->addWidget(m_side);
         else m_split->addWidget(m_side);
         m_side->show();
     }
-    if (mode != Mode::Large) {
+    if (windowClass != WindowClass::Large) {
         m_listPopover->layout()->addWidget(m_list);
         m_list->show();
     }
@@ -217,15 +211,15 @@ void ChatPage::applyMode(Mode mode) {
 }
 
 void ChatPage::resizeEvent(QResizeEvent*) {
-    const Mode mode = modeFor(width());
-    if (mode != m_mode || !m_arranged) {
+    const WindowClass windowClass = windowClassOf(width());
+    if (windowClass != m_windowClass || !m_arranged) {
         m_arranged = true;
-        applyMode(mode);
+        arrangeFor(windowClass);
     } else {
         restoreSizes();
     }
-    m_plots->setDensity(PlotsPanel::Density(int(m_mode)));
-    if (m_mode == Mode::Small) m_pane->put(2, m_plots->experts());
+    m_plots->setWindowClass(m_windowClass);
+    if (m_windowClass == WindowClass::Small) m_pane->put(2, m_plots->experts());
     placeDrawer();
 }
 
@@ -259,12 +253,12 @@ void ChatPage::keyPressEvent(QKeyEvent* event) {
 
 void ChatPage::restoreSizes() {
     m_restoring = true;
-    const QString key = QString("layout/chat_") + modeName(m_mode);
-    QList<int> sizes = drawnSizes(m_mode, width());
+    const QString key = QString("layout/chat_") + settingsName(m_windowClass);
+    QList<int> sizes = drawnSizes(m_windowClass, width());
     const QVariantList stored = settings().value(key).toList();
     if (stored.size() == sizes.size()) {
         // Side panels keep their width; the plots (the narrow window's chat) take the rest.
-        const int flexible = m_mode == Mode::Small ? 0 : int(sizes.size()) - (m_mode == Mode::Compact ? 1 : 2);
+        const int flexible = m_windowClass == WindowClass::Small ? 0 : int(sizes.size()) - (m_windowClass == WindowClass::Compact ? 1 : 2);
         int rest = width() - int(sizes.size()) + 1;
         for (int i = 0; i < sizes.size(); ++i) {
             if (i == flexible) continue;
@@ -272,7 +266,7 @@ void ChatPage::restoreSizes() {
             rest -= sizes[i];
         }
         if (rest >= 300) sizes[flexible] = rest;
-        else sizes = drawnSizes(m_mode, width());
+        else sizes = drawnSizes(m_windowClass, width());
     }
     m_split->setSizes(sizes);
     m_restoring = false;
@@ -282,20 +276,20 @@ void ChatPage::saveSizes() {
     if (m_restoring) return;
     QVariantList stored;
     for (const int size : m_split->sizes()) stored << size;
-    settings().setValue(QString("layout/chat_") + modeName(m_mode), stored);
+    settings().setValue(QString("layout/chat_") + settingsName(m_windowClass), stored);
 }
 
 QVector<QWidget*> ChatPage::panes() const {
     QVector<QWidget*> panes;
-    for (QWidget* pane : std::initializer_list<QWidget*>{m_mode == Mode::Large ? m_list : nullptr, m_chat,
-                                                         m_mode == Mode::Small ? static_cast<QWidget*>(m_pane) : m_plots, m_side})
+    for (QWidget* pane : std::initializer_list<QWidget*>{m_windowClass == WindowClass::Large ? m_list : nullptr, m_chat,
+                                                         m_windowClass == WindowClass::Small ? static_cast<QWidget*>(m_pane) : m_plots, m_side})
         if (pane && pane->isVisibleTo(this)) panes << pane;
     return panes;
 }
 
 void ChatPage::resetLayout() {
-    for (const Mode mode : {Mode::Small, Mode::Compact, Mode::Normal, Mode::Large})
-        settings().remove(QString("layout/chat_") + modeName(mode));
+    for (const WindowClass windowClass : {WindowClass::Small, WindowClass::Compact, WindowClass::Normal, WindowClass::Large})
+        settings().remove(QString("layout/chat_") + settingsName(windowClass));
     m_plots->resetShown();
     m_side->showDock("knobs");
     m_pane->stack->setCurrentIndex(0);
@@ -311,7 +305,7 @@ void ChatPage::addDock(const QString& key, const QString& title, DockPanel* dock
 }
 
 bool ChatPage::openSide(const QString& key) {
-    if (m_mode == Mode::Compact) {
+    if (m_windowClass == WindowClass::Compact) {
         if (m_drawer->isVisible() && m_side->current() == key) {
             closeDrawer();
             return false;
@@ -325,28 +319,28 @@ bool ChatPage::openSide(const QString& key) {
 }
 
 void ChatPage::showDock(const QString& key) {
-    if (m_mode != Mode::Small) openSide(key);
+    if (m_windowClass != WindowClass::Small) openSide(key);
     for (size_t i = 0; i < m_docks.size(); ++i) {
         if (m_docks[i].key != key) continue;
-        if (m_mode == Mode::Small) m_pane->stack->setCurrentIndex(kFirstDock + int(i));
+        if (m_windowClass == WindowClass::Small) m_pane->stack->setCurrentIndex(kFirstDock + int(i));
         if (m_docks[i].widget->isVisible()) m_docks[i].widget->setFocus();
     }
 }
 
 void ChatPage::showKnobs() {
-    if (m_mode == Mode::Small) m_pane->stack->setCurrentIndex(1);
+    if (m_windowClass == WindowClass::Small) m_pane->stack->setCurrentIndex(1);
     else if (!openSide("knobs")) return;
     if (m_snapshot) m_knobs->tick(m_snapshot);
     if (KnobControl* control = m_knobs->control(KnobId::ExpertCacheSize)) control->focusControl();
 }
 
 void ChatPage::showPane(const QString& name) {
-    if (m_mode == Mode::Small)
+    if (m_windowClass == WindowClass::Small)
         m_pane->stack->setCurrentIndex(name == "knobs" ? 1 : name == "experts" ? 2 : 0);
 }
 
 void ChatPage::toggleList(QWidget* anchor) {
-    if (m_mode == Mode::Large) {
+    if (m_windowClass == WindowClass::Large) {
         m_list->beginSearch();
         return;
     }

@@ -18,6 +18,7 @@
 #include "app/workbench/knobs/knobs_panel.h"
 #include "app/workbench/plots/plots_panel.h"
 #include "app/workbench/widgets/overlay.h"
+#include "app/workbench/widgets/window_class.h"
 
 namespace colibri::ui {
 
@@ -25,13 +26,11 @@ class ChatPage : public QWidget {
     Q_OBJECT
 
 public:
-    enum class Mode { Small, Compact, Normal, Large };
 
     ChatPage(ChatStore* store, ViewState* view, QWidget* window);
     void setSource(SessionSource* source);
     void tick(const std::shared_ptr<const Snapshot>& snapshot);
-    static Mode modeFor(int width);
-    Mode mode() const { return m_mode; }
+    WindowClass windowClass() const { return m_windowClass; }
 
     ChatPanel* chat() const { return m_chat; }
     PlotsPanel* plots() const { return m_plots; }
@@ -56,13 +55,13 @@ private:
     class Pane;
     void placeDrawer();
     void closeDrawer();
-    void applyMode(Mode mode);
+    void arrangeFor(WindowClass windowClass);
     bool openSide(const QString& key);   // false: it was open, and was closed
     void saveSizes();
     void restoreSizes();
 
     QWidget* m_window;
-    Mode m_mode = Mode::Normal;
+    WindowClass m_windowClass = WindowClass::Normal;
     bool m_arranged = false, m_restoring = false;
     QSplitter* m_split;
     ChatList* m_list;

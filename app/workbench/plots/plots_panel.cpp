@@ -164,14 +164,14 @@ TimePlot* PlotsPanel::focusedPlot() const {
     return nullptr;
 }
 
-void PlotsPanel::setDensity(Density density) {
-    if (density == m_density && m_body) return;
-    m_density = density;
+void PlotsPanel::setWindowClass(WindowClass windowClass) {
+    if (windowClass == m_windowClass && m_body) return;
+    m_windowClass = windowClass;
     arrange();
 }
 
 int PlotsPanel::arrangement() const {
-    const int size = m_density == Density::Small ? 0 : m_density == Density::Large ? 2 : 1;
+    const int size = m_windowClass == WindowClass::Small ? 0 : m_windowClass == WindowClass::Large ? 2 : 1;
     return size + (m_dense ? kArrangements / 2 : 0);
 }
 
@@ -206,20 +206,20 @@ void PlotsPanel::fillPlotsMenu(QMenu* menu) {
     for (const PlotSpec& spec : plotSpecs())
         if (plotApplies(spec)) add(spec.key, spec.title);
     const bool noRoom = plotShown("experts") && isVisible() && !m_experts->isVisible();
-    if (m_density != Density::Small && !m_dense)
+    if (m_windowClass != WindowClass::Small && !m_dense)
         add("experts", noRoom ? "Experts map (no room: hide a plot)" : "Experts map");
     menu->addSeparator();
     menu->addAction("Default plots", this, &PlotsPanel::resetShown);
 }
 
 PlotHeader::Legend PlotsPanel::legend() const {
-    return m_density == Density::Small                              ? PlotHeader::Legend::Line
-           : m_density == Density::Compact || width() < kFullLegend ? PlotHeader::Legend::Short
+    return m_windowClass == WindowClass::Small                              ? PlotHeader::Legend::Line
+           : m_windowClass == WindowClass::Compact || width() < kFullLegend ? PlotHeader::Legend::Short
                                                                     : PlotHeader::Legend::Full;
 }
 
 void PlotsPanel::arrange() {
-    const bool small = m_density == Density::Small;
+    const bool small = m_windowClass == WindowClass::Small;
     for (QWidget* lane : m_lanes) lane->setParent(this), lane->hide();
     for (QWidget* axis : m_axes) axis->setParent(this), axis->hide();
     for (TimePlot* plot : m_plots) plot->setParent(this), plot->hide();
@@ -250,8 +250,8 @@ void PlotsPanel::arrange() {
 // Marker lanes, under them the live plots in one or two columns, which scroll where they do not
 // fit, and their axes of time. Returns the height that the plots need.
 int PlotsPanel::addColumns(QWidget* body) {
-    const bool small = m_density == Density::Small;
-    const int columns = m_density == Density::Large ? 2 : 1;
+    const bool small = m_windowClass == WindowClass::Small;
+    const int columns = m_windowClass == WindowClass::Large ? 2 : 1;
     auto* rows = new QVBoxLayout(body);
     auto* lanes = new QHBoxLayout;
     auto* axes = new QHBoxLayout;
@@ -310,7 +310,7 @@ int PlotsPanel::addColumns(QWidget* body) {
 // What the live plots leave of the height: first the map gives way, which shrinks before it goes,
 // then plots that are n/a, then the line under the figures.
 void PlotsPanel::fit() {
-    const bool small = m_density == Density::Small;
+    const bool small = m_windowClass == WindowClass::Small;
     std::vector<TimePlot*> missing;
     for (TimePlot* plot : m_plots)
         if (plot->unavailable() && chosen().contains(plot->spec().key) && plotApplies(plot->spec()))
@@ -318,7 +318,7 @@ void PlotsPanel::fit() {
     int room = height() - m_lanes[0]->height() - kTimeAxisHeight - m_needed -
                (m_dense ? m_denseNote->height() : 0);
     const bool details = !small && room >= FiguresRow::kTall;
-    const int most = small ? 3 : m_density == Density::Compact || width() < kFiveCards ? 4 : 5;
+    const int most = small ? 3 : m_windowClass == WindowClass::Compact || width() < kFiveCards ? 4 : 5;
     m_figures->setLimits(most, details);
     room -= m_figures->height();
     const int missingHeight = int(missing.size()) * kUnavailableHeight;
@@ -329,7 +329,7 @@ void PlotsPanel::fit() {
     }
     if (showMissing) room -= missingHeight;
     if (small) return;
-    const int large = m_density == Density::Large ? kLargeMapHeight : kMapHeight;
+    const int large = m_windowClass == WindowClass::Large ? kLargeMapHeight : kMapHeight;
     m_experts->setFixedHeight(room < large ? kMapHeight : large);
     m_experts->setVisible(chosen().contains("experts") && !m_dense && room >= kMapHeight);
 }
@@ -438,7 +438,7 @@ void PlotsPanel::showMapMenu(const QPoint& at) {
     menu.addAction("Copy values", this,
                    [this] { QGuiApplication::clipboard()->setText(m_experts->csv()); });
     menu.addSeparator();
-    if (m_density != Density::Small)
+    if (m_windowClass != WindowClass::Small)
         menu.addAction("Hide map", this, [this] { setPlotShown("experts", false); });
     fillPlotsMenu(menu.addMenu("Plots"));
     menu.exec(at);

@@ -17,6 +17,7 @@
 #include "app/workbench/plots/time_plot.h"
 #include "app/workbench/widgets/controls.h"
 #include "app/workbench/widgets/figures_row.h"
+#include "app/workbench/widgets/window_class.h"
 
 class QMenu;
 class QVBoxLayout;
@@ -27,11 +28,10 @@ class PlotsPanel : public QWidget {
     Q_OBJECT
 
 public:
-    enum class Density { Small, Compact, Normal, Large };
 
     PlotsPanel(ViewState* view, QWidget* parent = nullptr);
     void setSource(SessionSource* source);
-    void setDensity(Density density);
+    void setWindowClass(WindowClass windowClass);
     static constexpr int kLeastCanvas = 96;  // height of a live plot below its header
     void setDiagnose(std::function<void()> diagnose);
     // Called by the window's timer; redraws at most as often as something moves by a pixel.
@@ -85,7 +85,7 @@ private:
 
     ViewState* m_view;
     SessionSource* m_source = nullptr;
-    Density m_density = Density::Normal;
+    WindowClass m_windowClass = WindowClass::Normal;
     bool m_dense = false;
     int m_needed = 0;  // height of the live plots
     FiguresRow* m_figures;

@@ -368,11 +368,8 @@ void MainWindow::nextPane(int step) {
 
 void MainWindow::resizeEvent(QResizeEvent* event) {
     QMainWindow::resizeEvent(event);
-    using Density = TopBar::Density;
-    const int w = width();
-    m_top->setDensity(w < 1000 ? Density::Small : w < 1280 ? Density::Compact
-                      : w < 1920 ? Density::Full : Density::Wide);
-    m_status->setWidthClass(w);
+    m_top->setWindowClass(windowClassOf(width()));
+    m_status->setWindowClass(windowClassOf(width()));
     placeOverlays();
 }
 

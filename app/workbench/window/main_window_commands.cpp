@@ -164,7 +164,7 @@ void MainWindow::addPlotCommands() {
             [plots, key] { return plots->plotShown(key) ? QString("shown") : QString("hidden"); });
     }
     add("plots.show_experts", "Show experts map", "grid", "Ctrl+Shift+E", [this, plots] {
-        if (m_chatPage->mode() == ChatPage::Mode::Small) m_chatPage->showPane("experts");
+        if (m_chatPage->windowClass() == WindowClass::Small) m_chatPage->showPane("experts");
         else plots->setPlotShown("experts", !plots->plotShown("experts"));
     });
     add("plots.slo", "Set the limit on ITL P99", "flag", "", [this] {

@@ -59,7 +59,7 @@ void MainWindow::updateStatus(const Snapshot* snapshot) {
     }
     const int active = m_source->activeRequests();
     set(Cell::State, {.label = active > 0 ? "Generating" : "Idle", .dot = Tone::Ok});
-    const bool small = width() < 1000;
+    const bool small = windowClassOf(width()) == WindowClass::Small;
     const double share = memory.limit > 0 ? double(memory.used) / double(memory.limit) : -1;
     set(Cell::Memory, {.icon = "mem", .value = usedOf(memory.used, memory.limit),
                        .bar = small ? -1 : share,
@@ -88,7 +88,7 @@ void MainWindow::updateStatus(const Snapshot* snapshot) {
     QString size = QString::fromStdString(formatGiB(double(snapshot->sessionBytes)));
     QString name = file.section('.', 0, 0);
     set(Cell::Session, {.icon = "clock", .value = file.isEmpty() ? QString("no session file")
-                            : width() < 1280 ? size : name + ", " + size,
+                            : windowClassOf(width()) == WindowClass::Compact ? size : name + ", " + size,
                         .muted = file.isEmpty(), .brief = file.isEmpty() ? "none" : size});
     set(Cell::Bell, {.icon = "bell", .label = QString::number(m_messages->all().size())});
     m_status->fit();

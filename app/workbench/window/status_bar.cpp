@@ -107,8 +107,8 @@ StatusBar::StatusBar(QWidget* parent) : QWidget(parent) {
     arrange();
 }
 
-void StatusBar::setWidthClass(int width) {
-    m_width = width;
+void StatusBar::setWindowClass(WindowClass windowClass) {
+    m_windowClass = windowClass;
     arrange();
 }
 
@@ -118,7 +118,8 @@ void StatusBar::setModelLoaded(bool on) {
 }
 
 void StatusBar::arrange() {
-    const bool small = m_width < 1000, compact = m_width < 1280;
+    const bool small = m_windowClass == WindowClass::Small;
+    const bool compact = m_windowClass <= WindowClass::Compact;
     m_wanted[Device] = !small && (!compact || !m_loaded);
     m_wanted[Disk] = m_loaded;
     m_wanted[Gpu] = !small;

@@ -6,6 +6,7 @@
 #include <QWidget>
 
 #include "app/workbench/widgets/controls.h"
+#include "app/workbench/widgets/window_class.h"
 
 namespace colibri::ui {
 
@@ -59,7 +60,7 @@ public:
 
     explicit StatusBar(QWidget* parent = nullptr);
     StatusCell* cell(Cell which) const { return m_cells[which]; }
-    void setWidthClass(int width);       // which cells may be shown
+    void setWindowClass(WindowClass windowClass);  // which cells may be shown
     // A cell that comes and goes by itself, such as a badge.
     void setWanted(Cell cell, bool on);
     // Shortens and drops cells by their weight until the rest fits: nothing is ever cut.
@@ -78,7 +79,7 @@ private:
 
     StatusCell* m_cells[CellCount] = {};
     bool m_wanted[CellCount] = {};
-    int m_width = 1440;
+    WindowClass m_windowClass = WindowClass::Normal;
     bool m_loaded = false;
 };
 

@@ -224,7 +224,7 @@ TopBar::TopBar(ViewState* view, QWidget* parent) : QWidget(parent), m_view(view)
     connect(m_docks, &QAbstractButton::clicked, this, &TopBar::docksWanted);
     connect(m_theme, &QAbstractButton::clicked, this, &TopBar::themeWanted);
     connect(m_help, &QAbstractButton::clicked, this, &TopBar::helpWanted);
-    setDensity(Density::Full);
+    setWindowClass(WindowClass::Normal);
     refreshMode();
     refreshTheme();
 }
@@ -232,7 +232,7 @@ TopBar::TopBar(ViewState* view, QWidget* parent) : QWidget(parent), m_view(view)
 void TopBar::addTab(const QString& key, const QString& icon, const QString& title) {
     auto* tab = new TabButton(icon, title, false);
     connect(tab, &QAbstractButton::clicked, this, [this, key] { emit tabChosen(key); });
-    tab->setShowIcon(m_density != Density::Small);
+    tab->setShowIcon(m_windowClass != WindowClass::Small);
     m_tabsLayout->addWidget(tab);
     m_tabs.emplace_back(key, tab);
 }
@@ -247,12 +247,12 @@ void TopBar::setCurrentTab(const QString& key) {
 
 void TopBar::setSessionVisible(bool on) {
     m_session = on;
-    setDensity(m_density);
+    setWindowClass(m_windowClass);
 }
 
-void TopBar::setDensity(Density density) {
-    m_density = density;
-    const bool small = density == Density::Small, narrow = density <= Density::Compact;
+void TopBar::setWindowClass(WindowClass windowClass) {
+    m_windowClass = windowClass;
+    const bool small = windowClass == WindowClass::Small, narrow = windowClass <= WindowClass::Compact;
     m_logo->setVisible(!small);
     m_chip->setCompact(small);
     for (const auto& [key, tab] : m_tabs) tab->setShowIcon(!small);
@@ -265,9 +265,9 @@ void TopBar::setDensity(Density density) {
     m_recording->setVisible(m_session && !small);
     m_lineB->setVisible(m_session && !small);
     m_commands->setVisible(!narrow);
-    m_commands->setFixedWidth(density == Density::Wide ? 320 : 212);
+    m_commands->setFixedWidth(windowClass == WindowClass::Large ? 320 : 212);
     m_search->setVisible(narrow);
-    m_docks->setVisible(m_session && density == Density::Compact);   // else they are there, or a tab
+    m_docks->setVisible(m_session && windowClass == WindowClass::Compact);   // else they are there, or a tab
     m_theme->setVisible(!small);
     m_help->setVisible(!small);
 }
@@ -277,7 +277,7 @@ void TopBar::setDot(bool on) { m_bell->setDot(on); }
 // "Last 1:30" while it follows; "Range 0:42" where it stands still. A length that is none of the
 // choices is written all the same.
 void TopBar::refreshRange() {
-    const bool whole = m_view->whole(), small = m_density == Density::Small;
+    const bool whole = m_view->whole(), small = m_windowClass == WindowClass::Small;
     m_range->setCurrentIndex(m_range->findData(whole ? kWholeSession : m_view->span()));
     const double span = m_view->span();
     m_range->setPlaceholderText(span < 10 ? QString::number(span, 'f', 1) + " s" : clockText(span, 0));

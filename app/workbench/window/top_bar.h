@@ -8,6 +8,7 @@
 
 #include "app/workbench/plots/view_state.h"
 #include "app/workbench/widgets/controls.h"
+#include "app/workbench/widgets/window_class.h"
 
 class QHBoxLayout;
 
@@ -68,12 +69,11 @@ class TopBar : public QWidget {
     Q_OBJECT
 
 public:
-    enum class Density { Small, Compact, Full, Wide };
 
     TopBar(ViewState* view, QWidget* parent = nullptr);
     void addTab(const QString& key, const QString& icon, const QString& title);
     void setCurrentTab(const QString& key);       // "" = none
-    void setDensity(Density density);
+    void setWindowClass(WindowClass windowClass);
     void setSessionVisible(bool on);              // pause, follow, range, recording
     void setDot(bool on);
 
@@ -102,7 +102,7 @@ private:
     void refreshMode();
 
     ViewState* m_view;
-    Density m_density = Density::Full;
+    WindowClass m_windowClass = WindowClass::Normal;
     bool m_session = true;
     QHBoxLayout* m_tabsLayout;
     IconButton *m_menu, *m_pause, *m_search, *m_theme, *m_docks, *m_bell, *m_help, *m_followIcon;

@@ -14,7 +14,9 @@ namespace {
 
 constexpr std::string_view kTemplateKey = "tokenizer.chat_template";
 
-// tokenizer.chat_template and tokenizer.chat_template.NAME; the first of a name counts.
+}  // namespace
+
+// The first of a name counts.
 std::vector<NamedTemplate> ggufTemplates(const GgufHeader& header) {
     std::vector<NamedTemplate> out;
     const auto add = [&](const std::string& name, const std::string& text, const std::string& key) {
@@ -30,8 +32,6 @@ std::vector<NamedTemplate> ggufTemplates(const GgufHeader& header) {
     }
     return out;
 }
-
-}  // namespace
 
 SourceTexts ggufTexts(const GgufHeader& header) {
     SourceTexts out;

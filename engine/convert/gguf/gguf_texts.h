@@ -2,11 +2,15 @@
 // Tokenizer, chat templates and special tokens that a GGUF file carries.
 #pragma once
 
+#include <vector>
+
 #include "engine/convert/gguf/gguf.h"
 #include "engine/convert/source/source_texts.h"
 
 namespace colibri {
 
 SourceTexts ggufTexts(const GgufHeader& header);
+// tokenizer.chat_template and tokenizer.chat_template.NAME.
+std::vector<NamedTemplate> ggufTemplates(const GgufHeader& header);
 
 }  // namespace colibri

@@ -286,7 +286,7 @@ struct Model {
     std::string_view name;
     Result<Json> (*make)(const GgufHeader&, const Lists&);
 };
-constexpr Model kModels[] = {{"gpt2", byteLevelBpe}, {"llama", scoredBpe}, {"t5", unigram}};
+constexpr Model kTokenizerModels[] = {{"gpt2", byteLevelBpe}, {"llama", scoredBpe}, {"t5", unigram}};
 
 }  // namespace
 
@@ -295,9 +295,9 @@ Result<std::string> ggufTokenizerJson(const GgufHeader& header) {
     if (!name || *name == "none" || *name == "no_vocab") {
         return Status(Code::Unsupported, "the file holds no tokenizer");
     }
-    const auto model = std::find_if(std::begin(kModels), std::end(kModels),
+    const auto model = std::find_if(std::begin(kTokenizerModels), std::end(kTokenizerModels),
                                     [&](const Model& known) { return known.name == *name; });
-    if (model == std::end(kModels)) {
+    if (model == std::end(kTokenizerModels)) {
         return Status(Code::Unsupported, "tokenizer.ggml.model \"" + *name + "\"");
     }
     const Result<Lists> lists = readLists(header);

@@ -19,7 +19,7 @@
 namespace colibri {
 
 namespace {
-constexpr int64_t kBlockBytes = 4 << 20;  // of one write
+constexpr int64_t kWriteBytes = 4 << 20;  // of one write
 constexpr int64_t kAlign = 4096;          // of direct writes: memory, place and length
 
 }  // namespace
@@ -36,7 +36,7 @@ struct OutputFile::Target {
 };
 
 OutputFile::Block OutputFile::newBlock() {
-    return Block(static_cast<std::byte*>(::operator new(kBlockBytes, std::align_val_t(kAlign))));
+    return Block(static_cast<std::byte*>(::operator new(kWriteBytes, std::align_val_t(kAlign))));
 }
 
 void OutputFile::Free::operator()(std::byte* block) const {
@@ -120,23 +120,23 @@ Status OutputFile::append(std::span<const std::byte> data) {
     }
     while (!data.empty()) {
         if (!m_block) m_block = newBlock();
-        const size_t n = std::min(data.size(), size_t(kBlockBytes - m_fill));
+        const size_t n = std::min(data.size(), size_t(kWriteBytes - m_fill));
         std::memcpy(m_block.get() + m_fill, data.data(), n);
         data = data.subspan(n);
         m_fill += int64_t(n);
         m_position += int64_t(n);
-        if (m_fill < kBlockBytes) break;
+        if (m_fill < kWriteBytes) break;
         COLIBRI_TRY(settle());
         m_block.swap(m_written);
         const auto write = [target = m_target, block = m_written.get(), at = m_start] {
-            return target->write(block, kBlockBytes, at);
+            return target->write(block, kWriteBytes, at);
         };
         try {
             m_writing = std::async(std::launch::async, write);
         } catch (const std::system_error&) {  // the system has no thread to spare
             COLIBRI_TRY(write());
         }
-        m_start += kBlockBytes;
+        m_start += kWriteBytes;
         m_fill = 0;
     }
     return {};

@@ -14,7 +14,7 @@ namespace colibri {
 
 namespace {
 
-constexpr int64_t kBlockBytes = 16 << 20;  // of embedding rows in f32
+constexpr int64_t kEmbeddingBlockBytes = 16 << 20;  // of embedding rows in f32
 constexpr int64_t kSliceRows = 64;         // rows of one product
 
 class TableMaker {
@@ -81,7 +81,7 @@ private:
         const RowView& embed = embedding();
         const int64_t rowBytes = m_config.hiddenSize * int64_t(sizeof(float));
         const int64_t block =
-            std::max<int64_t>(kBlockBytes / rowBytes / kSliceRows, 1) * kSliceRows;
+            std::max<int64_t>(kEmbeddingBlockBytes / rowBytes / kSliceRows, 1) * kSliceRows;
         for (int64_t first = 0; first < embed.rows; first += block) {
             if (cancelled(m_cancel)) {
                 return Status(Code::Cancelled, "The conversion was cancelled",

@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::string_view kModels = "models--";
+constexpr std::string_view kHubPrefix = "models--";
 constexpr const char* kSnapshots = "snapshots";
 constexpr size_t kShownNames = 20;
 
@@ -115,7 +115,7 @@ fs::path hubFolder(const fs::path& path) {
     fs::path at = fs::absolute(path, error).lexically_normal();
     if (!at.has_filename()) at = at.parent_path();
     for (; at.has_relative_path(); at = at.parent_path()) {
-        if (at.filename().string().starts_with(kModels) && isHubFolder(at)) return at;
+        if (at.filename().string().starts_with(kHubPrefix) && isHubFolder(at)) return at;
     }
     return {};
 }
@@ -123,7 +123,7 @@ fs::path hubFolder(const fs::path& path) {
 std::string hubName(const fs::path& path) {
     const fs::path folder = hubFolder(path);
     if (folder.empty()) return {};
-    std::string name = folder.filename().string().substr(kModels.size());
+    std::string name = folder.filename().string().substr(kHubPrefix.size());
     for (size_t at = 0; (at = name.find("--", at)) != std::string::npos; ++at) {
         name.replace(at, 2, "/");
     }
@@ -177,7 +177,7 @@ Result<Located> locateSource(const fs::path& path) {
     if (!gguf->empty()) out.path = *gguf;
     std::vector<fs::path> models;
     for (const fs::path& entry : entriesOf(out.path)) {
-        if (entry.filename().string().starts_with(kModels)) models.push_back(entry);
+        if (entry.filename().string().starts_with(kHubPrefix)) models.push_back(entry);
     }
     if (models.size() == 1) return locateSource(models.front());
     if (!models.empty()) {

@@ -22,7 +22,7 @@ protected:
         m_panel = std::make_unique<PlotsPanel>(m_view.get());
         m_panel->setSource(m_source.get());
         m_panel->resize(615, 836);
-        m_panel->setDensity(PlotsPanel::Density::Normal);
+        m_panel->setWindowClass(WindowClass::Normal);
         m_panel->show();
         m_panel->activateWindow();
         if (!QTest::qWaitForWindowActive(m_panel.get())) qWarning("the window is not active");

@@ -44,10 +44,10 @@ private slots:
         QVERIFY(queue);
         queue->trigger();
         QVERIFY(m_panel->plot("queue")->isVisible());
-        m_panel->setDensity(PlotsPanel::Density::Large);
+        m_panel->setWindowClass(WindowClass::Large);
         QVERIFY(!m_panel->plotShown("queue"));
         PlotsPanel again(m_view.get());
-        again.setDensity(PlotsPanel::Density::Normal);
+        again.setWindowClass(WindowClass::Normal);
         QVERIFY(again.plotShown("queue") && again.plotShown("hit"));
         again.resetShown();
         QVERIFY(!PlotsPanel(m_view.get()).plotShown("queue"));

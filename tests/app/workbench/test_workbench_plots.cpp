@@ -483,16 +483,16 @@ private slots:
 
     void narrowAndWideArrangements() {
         show();
-        m_panel->setDensity(PlotsPanel::Density::Small);
+        m_panel->setWindowClass(WindowClass::Small);
         QVERIFY(m_panel->plot("hit")->isVisibleTo(m_panel.get()));
         QVERIFY(m_panel->plot("itl")->isVisibleTo(m_panel.get()));
         QVERIFY(!m_panel->plot("load")->isVisibleTo(m_panel.get()));
         QCOMPARE(m_panel->plot("hit")->header()->height(), 28);
         QCOMPARE(m_panel->figures()->height(), 55);
-        m_panel->setDensity(PlotsPanel::Density::Large);
+        m_panel->setWindowClass(WindowClass::Large);
         for (const char* key : {"hit", "load", "itl", "rate", "disk", "memory"})
             QVERIFY(m_panel->plot(key)->isVisibleTo(m_panel.get()));
-        m_panel->setDensity(PlotsPanel::Density::Normal);
+        m_panel->setWindowClass(WindowClass::Normal);
         m_panel->resize(615, 636);
         QCoreApplication::processEvents();
         QVERIFY(!m_panel->experts()->isVisibleTo(m_panel.get()));

@@ -235,7 +235,7 @@ private slots:
         QVERIFY(page->plots()->experts()->isVisible());
         m_window->resize(800, 500);
         tick();
-        QCOMPARE(page->mode(), ChatPage::Mode::Small);
+        QCOMPARE(page->windowClass(), WindowClass::Small);
         QVERIFY(page->plots()->isVisible());
         QVERIFY(!page->knobs()->isVisible());
         QVERIFY(!m_window->status()->cell(StatusBar::Gpu)->isVisible());

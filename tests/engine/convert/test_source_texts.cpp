@@ -3,6 +3,7 @@
 #include <QTemporaryDir>
 #include <QTest>
 
+#include "engine/convert/gguf/gguf_texts.h"
 #include "engine/convert/converter.h"
 #include "engine/convert/inspect.h"
 #include "engine/convert/source/source_texts.h"

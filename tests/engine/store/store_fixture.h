@@ -112,7 +112,7 @@ private:
 
 // Time stands still until somebody waits for a moment to come: then it is that moment. Frozen, it
 // moves by advance() only.
-class ManualClock final : public Clock {
+class ManualClock final : public StoreClock {
 public:
     uint64_t now() override { return m_now.load(); }
     void waitUntil(Condition& condition, Mutex& mutex, uint64_t t) override {
