@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The pages for contributors name files, functions and pages that exist.
+// The pages for contributors, and comments in sources, name files and functions that exist.
 #include <QDir>
 #include <QDirIterator>
 #include <QFileInfo>
@@ -83,7 +83,7 @@ private slots:
         QStringList missing;
         for (const QString& span : spansOf(page)) {
             const QString named = path.match(span).captured();
-            // An upper-case word stands for a name: "app/cli/verb_NAME.cpp".
+            // An upper-case word stands for a name: "verb_NAME.cpp".
             static const QRegularExpression standsForAName("[A-Z]{3}");
             const bool placeholder = named.contains(standsForAName) && !named.endsWith("README.md");
             if (!named.isEmpty() && !placeholder && !exists(named)) missing << named;
@@ -96,6 +96,30 @@ private slots:
             if (!exists(target)) missing << target;
         }
         QVERIFY2(missing.isEmpty(), qPrintable("does not exist: " + missing.join(", ")));
+    }
+
+    // In comments, messages and build files.
+    void filesNamedInSourcesExist() {
+        static const QRegularExpression path(
+            "(?<![\\w/.-])(?:kernels|engine|profiler|app|resources|tests)/[\\w/-]+"
+            "\\.(?:h|cpp|py|md|txt|json)\\b(?!\\.\\w)");
+        QStringList missing;
+        for (const char* top : {"kernels", "engine", "profiler", "app", "tests"}) {
+            QDirIterator it(COLIBRI_SOURCE_DIR "/" + QString(top),
+                            {"*.h", "*.cpp", "*.in", "CMakeLists.txt"}, QDir::Files,
+                            QDirIterator::Subdirectories);
+            while (it.hasNext()) {
+                QFile file(it.next());
+                QVERIFY(file.open(QIODevice::ReadOnly));
+                const QString text = QString::fromUtf8(file.readAll());
+                auto found = path.globalMatch(text);
+                while (found.hasNext()) {
+                    const QString named = found.next().captured();
+                    if (!exists(named)) missing << file.fileName() + " names " + named;
+                }
+            }
+        }
+        QVERIFY2(missing.isEmpty(), qPrintable(missing.join("\n")));
     }
 
     void namesExist_data() { addPages({"CONTRIBUTING.md", "resources/help/architecture.md"}); }
