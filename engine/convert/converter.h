@@ -16,7 +16,7 @@
 
 namespace colibri {
 
-enum class ConvertLayout { Container, Flat };  // Flat: engine/convert/flat.h
+enum class ConvertLayout { Container, Flat };  // Flat: engine/convert/flat/flat.h
 
 struct ConvertOptions {
     std::filesystem::path source;        // HF folder, .safetensors file, or .gguf file

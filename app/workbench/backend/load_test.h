@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A load on the loaded engine, in this process: profiler/load on a job's thread, its begin and end
-// as markers on the plots, what it does meanwhile in numbers. GUI thread only; every function
-// returns at once. Another model, or none, stops it.
+// A load test of the loaded engine, in this process: profiler/loadtest on a job's thread, its begin
+// and end as markers on the plots, what it does meanwhile in numbers. GUI thread only; every
+// function returns at once. Another model, or none, stops it.
 #pragma once
 
 #include <QElapsedTimer>
