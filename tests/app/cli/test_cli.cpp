@@ -46,7 +46,7 @@ private slots:
         QCOMPARE(help.code, 0);
         for (const char* verb :
              {"convert", "info", "chat", "generate", "logits", "tokenize", "detokenize", "template",
-              "bench", "perplexity", "compare", "config", "diagnose"}) {
+              "bench", "perplexity", "compare", "config", "diagnose", "synth", "serve", "load"}) {
             QVERIFY2(help.out.contains(verb), verb);
         }
         QCOMPARE(colibri({"--version"}).code, 0);
