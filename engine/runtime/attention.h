@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The attention part of a layer, over the paged KV cache: projections, norms and rotation of
 // queries and keys, one kernel call per (KV head, row), output projection. Latent attention (MLA)
-// runs in its absorbed form: queries are taken into the space of the cached latent, of which all
-// heads then share one "KV head", and the mixed latents back out by head.
+// runs in its absorbed form: queries are projected into the space of the cached latent, all heads
+// share one "KV head" of it, and the mixed latents are projected back per head.
 #pragma once
 
 #include <span>
@@ -50,7 +50,7 @@ private:
     void attend(const LayerWeights& w, int64_t layer, const BatchRow& row, int64_t r,
                 int64_t kvHead, int64_t firstHead, int64_t heads, ThreadScratch& scratch) const;
     int64_t firstVisible(int64_t layer, int64_t position) const;
-    // The normed rows in the form that a matrix needs; each form is made once per layer.
+    // The normed rows in the form that a matrix needs; each form is computed once per layer.
     const std::byte* normedFor(const Matrix& m, int64_t rows);
 
     const ModelConfig& m_config;
@@ -62,13 +62,13 @@ private:
     const std::vector<float> m_frequencies;  // (rotaryDim / 2)
     std::vector<ThreadScratch> m_threads;
 
-    const std::byte* m_inputs[2] = {};  // of the layer in work: as floats, quantised
+    const std::byte* m_inputs[2] = {};  // of the current layer: as floats, quantised
     ScratchBuffer m_rope;               // (rows, rotaryDim) cos, sin pairs
     ScratchBuffer m_normed;             // (rows, H)
     ScratchBuffer m_prepared, m_quantised;
     ScratchBuffer m_q, m_k, m_v;        // (rows, heads * queryDim), (rows, KV heads * d) twice
     ScratchBuffer m_latent;             // of queries: (rows, qRank), then (rows, heads * headDim)
-    ScratchBuffer m_mixed;              // (rows, heads * valueDim) what attention gives
+    ScratchBuffer m_mixed;              // (rows, heads * valueDim) output of attention
     ScratchBuffer m_values;             // (rows, heads * MLA's valueDim)
     ScratchBuffer m_out;                // (rows, H)
 };

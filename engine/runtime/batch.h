@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one forward pass is given and gives back, row by row.
+// The input and output of one forward pass, row by row.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct BatchRow {
     uint32_t lookups = 0, hits = 0;
     uint16_t worstLayer = 0, worstExpert = 0;
     uint64_t worstWaitNs = 0;       // the longest wait for an expert this row needs
-    const float* logits = nullptr;  // (vocab) when wanted and ok; valid until the next run
+    const float* logits = nullptr;  // (vocab) if requested and ok; valid until the next run
 };
 
 // Routing of every row in every MoE layer, for the logits command.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels spread over the thread pool: the few shapes of parallel work the forward pass has.
+// Kernels that run on the thread pool: the few kinds of parallel work in the forward pass.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ struct FfnScratch {
     }
 };
 
-// What stands between the matrices of an FFN where the fused kernel (silu, no biases) is not enough.
+// The activation between the matrices of an FFN that the fused kernel (silu, no biases) cannot do.
 struct GluSpec {
     Activation activation = Activation::Silu;
     float limit = 0, alpha = 0;  // ClampedSwiglu
@@ -43,8 +43,8 @@ public:
     const KernelSet& kernels() const { return m_kernels; }
     ThreadPool& pool() const { return m_pool; }
 
-    // Activation rows x (rows, cols) in the form that weights of `type` need; in `buffer`, or x
-    // itself where the form is the same.
+    // Activation rows x (rows, cols) in the form that weights of `type` need: in `buffer`, or x
+    // itself if the form is the same.
     const std::byte* prepare(DType type, const float* x, int64_t rows, int64_t cols,
                              ScratchBuffer& buffer) const;
     // All jobs in one parallel region over their panels.
@@ -55,14 +55,14 @@ public:
     // out (rows, H) = down(silu(gate x) * up x) for x (rows, H).
     void ffn(const FfnWeights& w, const float* x, int64_t rows, FfnScratch& scratch,
              float* out) const;
-    // A matrix that holds one block of rows per head, each with an input of its own: head h of row
+    // A matrix with one block of rows per head, each with its own input: head h of row
     // r reads weights.cols floats at x + r * rowStride + h * headStride. out (rows, weights.rows).
     // A block is a whole number of panels.
     void perHead(const Matrix& weights, int64_t heads, const float* x, int64_t rowStride,
                  int64_t headStride, int64_t rows, ScratchBuffer& buffer, float* out) const;
     // One row of n values; out may be x.
     void norm(const Norm& norm, float eps, const float* x, int64_t n, float* out) const;
-    // The next region will be matmuls over these: idle workers fetch their beginnings.
+    // The next region runs matmuls over these: idle workers prefetch their first bytes.
     void warm(std::span<const Matrix* const> next) const;
     // body(row) for every row; in parallel when there are several.
     void forRows(int64_t rows, const std::function<void(int64_t)>& body) const;

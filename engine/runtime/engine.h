@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The engine: a loaded model that answers requests. One scheduler thread forms batches and runs
-// the forward pass; everything here may be called from any thread and never waits for a token,
+// the forward pass; every function may be called from any thread, and none waits for a token
 // except load() and the destructor.
 #pragma once
 
@@ -37,9 +37,9 @@ struct EngineOptions {
     KnobValues knobs;                   // requested values; unset = default
     std::optional<Isa> isa;             // forced instruction set; default: the best
     std::filesystem::path routerTable;  // empty: the model's own, if it has one
-    bool reloadRouterTable = false;     // when its file is replaced; else that is only reported
-    // In the user's cache folder: the experts used most, read ahead of need at the next start, and
-    // the rates of disk and memory, measured once per machine.
+    bool reloadRouterTable = false;     // when its file is replaced; false: only report it
+    // Both use files in the user's cache folder. warmStart: preload the most used experts of
+    // earlier runs. calibrate: measure the disk and memory rates, once per machine.
     bool warmStart = false, calibrate = false;
 };
 
@@ -47,25 +47,25 @@ struct EngineOptions {
 struct ChatOptions {
     // Further variables of the template: an object, e.g. {"enable_thinking": false}, or null.
     nlohmann::ordered_json templateArgs;
-    // Control tokens written in messages are control tokens, as in the reference implementation;
-    // else they are plain text, so that no message can end its turn or write another.
+    // true: control tokens written in messages are control tokens, as in the reference
+    // implementation. false: they are plain text, so no message can end its turn or forge another.
     bool specialInMessages = false;
-    // In place of the model's own template, which a model need not have. nullptr: the model's own.
+    // Used instead of the model's own template. nullptr: the model's own, if it has one.
     std::shared_ptr<const ChatTemplate> chatTemplate;
 };
 
-struct EngineMemory {  // actual bytes now, by the parts of MemoryEstimate
+struct EngineMemory {  // bytes in use now, in the parts of MemoryEstimate
     MemoryEstimate parts;
     int64_t processRss = 0;
 };
 
 struct RouterStats {
     bool table = false;                 // a router table is loaded
-    uint64_t compared = 0, agreed = 0;  // the gate's choices so far; those the table names too
+    uint64_t compared = 0, agreed = 0;  // choices of the gate; those on which the table agreed
     uint64_t reloads = 0;
-    std::string notice;  // about the table's file; "": nothing to say
+    std::string notice;  // about the table's file; "" if none
 
-    double agreement() const {  // NaN: nothing compared
+    double agreement() const {  // NaN: nothing was compared
         return compared ? double(agreed) / double(compared) : std::nan("");
     }
 };
@@ -76,21 +76,21 @@ public:
     static Result<std::unique_ptr<Engine>> load(const EngineOptions& options,
                                                 const ProgressFn& progress,
                                                 const CancelFlag* cancel);
-    ~Engine();  // cancels what runs, joins every thread
+    ~Engine();  // cancels all requests, joins every thread
 
     const ContainerInfo& info() const;
     const ModelConfig& config() const;
-    const Tokenizer* tokenizer() const;        // nullptr: none, or one that is not supported
-    const ChatTemplate* chatTemplate() const;  // nullptr: none, or one that is not supported
-    const std::string& textReason() const;     // what is not supported; "" when the model has none
+    const Tokenizer* tokenizer() const;        // nullptr: none, or an unsupported one
+    const ChatTemplate* chatTemplate() const;  // nullptr: none, or an unsupported one
+    const std::string& textReason() const;     // why it is unsupported; "" if the model has none
     Isa isa() const;
     int64_t contextLength() const;
     // Bytes of weights that one decoded token streams from memory (its share of the roofline).
     int64_t bytesPerToken() const;
 
     // Renders a chat with the template and encodes it. messages: [{"role", "content"}].
-    // Errors: Unsupported (no template), InvalidArgument (a template argument that is no object,
-    // or sets what the chat sets), BadInput (the template refuses the messages).
+    // Errors: Unsupported (no template), InvalidArgument (a template argument is not an object,
+    // or sets a variable of the chat), BadInput (the template rejects the messages).
     Result<std::vector<int32_t>> encodeChat(const nlohmann::ordered_json& messages,
                                             const ChatOptions& options = {}) const;
 
@@ -102,38 +102,39 @@ public:
     BatchStats batchStats() const;
     KvStats kvStats() const;
 
-    // Knobs. Live ones are applied between two steps (at once when idle); the effective value
-    // comes back by knobState and as a KnobChanged event. Others answer with the reason.
+    // Live knobs are applied between two steps (immediately when idle); knobState and a KnobChanged
+    // event report the effective value. The state of other knobs gives the reason.
     KnobLimits knobLimits(KnobId id) const;
-    // Why a value in range cannot work with this model on this machine, "" when it can: such a
-    // choice is offered greyed, and set all the same it is not effective or changes nothing.
+    // Why a value in range cannot work with this model on this machine; "" if it can. The window
+    // greys such a choice out; setting it anyway is not effective or changes nothing.
     std::string knobProblem(KnobId id, int64_t value) const;
     void setKnob(KnobId id, int64_t value);
     KnobState knobState(KnobId id) const;
     // Sets a knob and waits, for at most one step, until it has been applied.
     KnobState applyKnob(KnobId id, int64_t value);
 
-    // Binds a prefetch thread (from 0) to a processor core, -1: any. Compute threads are kept off
-    // such cores while enough others are left for them. Effective: as the kernel answers.
+    // Binds a prefetch thread (from 0) to a processor core, -1: any. Compute threads avoid bound
+    // cores while enough others are left. The effective value is what the kernel reports.
     KnobState setPrefetchThreadCore(int thread, int core);
     KnobState prefetchThreadCore(int thread) const;
 
     StoreStats storeStats() const;
     std::string storeWarning() const;     // ExpertStore::warning(), e.g. a cache that is too small
-    Calibration calibration() const;      // how fast this machine could read
+    Calibration calibration() const;      // the measured rates of this machine
     std::string readPath() const;  // how experts are read and why (ExpertStore::readPath)
     RouterStats routerStats() const;
     void residency(std::vector<Residency>& out) const;
     EngineMemory memory() const;
     Telemetry& telemetry();
 
-    // One forward over `tokens` from an empty context, for the `logits` command and golden tests:
-    // logits of every position, and the routing of every MoE layer. Runs alone, on the caller.
+    // One forward pass over `tokens` from an empty context, for the `logits` command and golden
+    // tests: logits of every position, and the routing of every MoE layer. Runs alone, on the
+    // caller's thread.
     struct LogitsResult {
         std::vector<std::vector<float>> logits;  // (tokens, vocab)
         struct Routing {
             int64_t layer;
-            std::vector<std::vector<int>> experts;    // (tokens, k), by falling weight
+            std::vector<std::vector<int>> experts;    // (tokens, k), in order of decreasing weight
             std::vector<std::vector<float>> weights;  // (tokens, k)
         };
         std::vector<Routing> routing;  // one per MoE layer

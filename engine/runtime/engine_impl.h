@@ -17,7 +17,7 @@
 
 namespace colibri {
 
-// Members are in the order of their dependence: the scheduler ends first.
+// Members are declared in order of dependence: the scheduler is destroyed first.
 struct Engine::Impl {
     ContainerInfo info;
     std::unique_ptr<EngineKnobs> knobs;
@@ -34,8 +34,8 @@ struct Engine::Impl {
     std::unique_ptr<ThreadPool> pool;
     std::unique_ptr<Forward> forward;
     std::atomic<int64_t> scratchBytes{0};
-    std::atomic<bool> coresChanged{false};  // compute threads may have to run elsewhere
-    int64_t prefetchNow = -1;               // PrefetchSource that the last event told of
+    std::atomic<bool> coresChanged{false};  // compute threads may have to move to other cores
+    int64_t prefetchNow = -1;               // the PrefetchSource of the last event
     std::unique_ptr<StartWork> startWork;
     std::shared_ptr<const RouterTable> table;  // the forward pass uses it; nullptr: none
     std::atomic<bool> tableReplaced{false};

@@ -27,13 +27,13 @@ public:
     void setRouter(RouterPlan plan) { m_moe.setRouter(std::move(plan)); }
     const MoeStage& moe() const { return m_moe; }
 
-    // Rows of one sequence stand together in rising, gapless position, the first at the length of
-    // its sequence; the sequence has blocks for all of them. Results are left in the rows. False:
-    // `abort` was set meanwhile; nothing has been appended to any sequence.
+    // Rows of one sequence are adjacent, in ascending positions without gaps, the first at the
+    // length of its sequence; the sequence has blocks for all of them. Results are stored in the
+    // rows. False: `abort` was set during the run; nothing was appended to any sequence.
     bool run(std::span<BatchRow> rows, const std::atomic<bool>* abort = nullptr,
              RoutingCapture* capture = nullptr);
 
-    // After run() has thrown: nothing of the step is held any more.
+    // After run() has thrown: releases everything the step holds.
     void giveUp() { m_moe.giveUp(); }
     uint64_t stallNs() const { return m_moe.stallNs(); }  // of the last run
     uint64_t memoryStallNs() const { return m_moe.memoryStallNs(); }
@@ -55,7 +55,7 @@ private:
     ScratchBuffer m_x;              // (rows, H) the residual stream
     ScratchBuffer m_normed, m_out;  // (rows, H)
     ScratchBuffer m_prepared;
-    ScratchBuffer m_logits;  // (wanted rows, vocab)
+    ScratchBuffer m_logits;  // (requested rows, vocab)
 };
 
 }  // namespace colibri

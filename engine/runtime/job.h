@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A request in the scheduler's hands. Only the scheduler thread touches it after its arrival.
+// A request in the scheduler. After arrival only the scheduler thread accesses it.
 #pragma once
 
 #include <optional>
@@ -22,10 +22,10 @@ struct Scheduler::Job {
     int64_t promptTokens() const { return int64_t(request.prompt.size()); }
     // Tokens whose keys and values are not stored yet; the last one gives the next token.
     int64_t left() const { return int64_t(input.size()) - sequence.length(); }
-    // Reads its prompt, or after a preemption everything once more.
+    // Computes its prompt, or after a preemption all its tokens again.
     bool reads() const { return sequence.length() < readTo; }
-    // What may be taken from the cache: the last token must be computed for its logits, and one
-    // whose logits are all wanted must be computed whole.
+    // The tokens that may come from the cache: the last token must be computed for its logits, and
+    // a request for all logits must be computed completely.
     std::span<const int32_t> reusable() const {
         return std::span(input).first(scored() ? 0 : input.size() - 1);
     }
@@ -39,18 +39,18 @@ struct Scheduler::Job {
     std::vector<int32_t> input;  // prompt and generated tokens
     KvSequence sequence;
     int64_t readTo = 0;                 // length of the input when it was admitted (again)
-    int64_t reached = 0;                // the most tokens of the input that were ever stored
-    uint64_t admission = 0;             // number of its (latest) admission; 0: it waits
+    int64_t reached = 0;                // maximum number of input tokens ever stored
+    uint64_t admission = 0;             // number of its latest admission; 0: waiting
     size_t turnStart = 0;               // generated tokens at that time
     size_t firstRow = 0, rowCount = 0;  // in the step's batch
     bool cancelled = false;
-    std::optional<StopReason> stop;  // decided; finish follows
+    std::optional<StopReason> stop;  // set when the request has ended; finish follows
     Status failure;
-    bool outOfMemory = false;  // its step could not be done
-    bool told = false;         // its end
+    bool outOfMemory = false;  // its step ran out of memory
+    bool told = false;         // the caller knows that it has ended
     uint64_t arrivedNs = 0, admittedNs = 0, firstTokenNs = 0, lastTokenNs = 0;
-    uint64_t preemptedAtNs = 0;  // since its latest token; 0: it was not
-    uint64_t preemptedNs = 0;    // in all
+    uint64_t preemptedAtNs = 0;  // since its latest token; 0: not preempted
+    uint64_t preemptedNs = 0;    // total
     StoreStats storeBefore;
 };
 

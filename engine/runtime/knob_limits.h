@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Range and default of each knob for one model on this machine, and choices that cannot work here.
+// The range and default of each knob for one model on this machine, and choices that cannot work.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace colibri {
 
-// Free memory and limits at one moment, so that all knobs of a load agree with each other.
+// Free memory and limits at one moment, so that all knobs of a load are consistent.
 class KnobDefaults {
 public:
     explicit KnobDefaults(const ContainerInfo& info);
@@ -21,7 +21,7 @@ private:
     std::array<KnobLimits, kKnobCount> m_limits;
 };
 
-// What decides, beside the limits, whether a value can work. Empty: it can.
+// What decides, besides the limits, whether a value can work. The functions return "" if it can.
 struct KnobSurroundings {
     bool experts = true;  // false: a dense model
     bool routerTable = false;

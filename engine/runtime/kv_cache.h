@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // Paged key/value memory that sequences share by content.
 //
-// A block holds kPageTokens positions for all layers and KV heads; inside it lie the pages of
+// A block holds kPageTokens positions for all layers and KV heads. It contains the pages of
 // kernels.h, one per (layer, KV head). The keys and values of a position depend only on the tokens
 // up to it, so sequences that begin with the same tokens can use the same blocks.
 //
 // A block is in one of four states:
 //   free    nobody uses it
 //   own     one sequence holds it and may write to it
-//   shared  its contents are complete and stand in the tree; one or more sequences hold it
-//   kept    stands in the tree, but no sequence holds it; its memory may be taken at any time
+//   shared  its contents are complete and it is in the tree; one or more sequences hold it
+//   kept    it is in the tree, but no sequence holds it; its memory may be reused at any time
 // In the tree, a block is the child of the block before it, and the path from the root spells the
 // tokens. Full blocks enter the tree as soon as they are complete (share), so that sequences that
 // run at the same time share them too. A last block that is only partly filled enters when its
 // sequence ends (keep). Blocks in the tree are never written to: a sequence that needs only the
 // first positions of one gets a copy (find).
 //
-// When memory is needed, the kept block that was used least recently goes first. A sequence lets
-// its last block go before the ones in front of it, so a child always goes before its parent.
+// When memory is needed, the least recently used kept block is evicted first. A sequence releases
+// its last block before the ones in front of it, so a child is always evicted before its parent.
 //
-// Owned and used by one thread; only allocatedBytes() may be called by any.
+// Owned and used by one thread; only allocatedBytes() may be called from any thread.
 #pragma once
 
 #include <atomic>
@@ -37,8 +37,8 @@ namespace colibri {
 struct KvShape {
     int64_t layers = 0, kvHeads = 0, headDim = 0;
     KvType type = KvType::F16;
-    int64_t latentDim = 0;      // above 0: values are that much of the keys (kernels.h)
-    int64_t contextLength = 0;  // the most positions a sequence may have
+    int64_t latentDim = 0;      // above 0: values are this part of the keys (kernels.h)
+    int64_t contextLength = 0;  // maximum positions of a sequence
 
     int64_t rowsBytes() const { return kvRowsBytes(type, headDim); }  // K of a page, or V
     int64_t pageBytes() const { return (latentDim > 0 ? 1 : 2) * rowsBytes(); }
@@ -55,13 +55,13 @@ struct KvBlock {
     std::vector<int32_t> tokens;  // of its positions; empty: not in the tree
     KvBlock* parent = nullptr;
     std::vector<KvBlock*> children;
-    std::list<KvBlock*>::iterator place;  // in the order of use, while it is kept
+    std::list<KvBlock*>::iterator place;  // in order of use, while it is kept
 
     bool inTree() const { return !tokens.empty(); }
 };
 
-// The tokens whose keys and values are stored, and the blocks they are in. Blocks behind those of
-// the tokens have room for what comes next.
+// The tokens whose keys and values are stored, and the blocks that contain them. Further blocks are
+// reserved for the next tokens.
 struct KvSequence {
     std::vector<int32_t> tokens;
     std::vector<KvBlock*> blocks;
@@ -88,26 +88,27 @@ public:
 
     const KvShape& shape() const { return m_shape; }
 
-    // Appends to the sequence what the tree has of `tokens` behind the sequence's own, and returns
-    // how many tokens that were. The last few may lie in a copied block; without a free block for
-    // the copy they are left out. Finds nothing unless all of the sequence's blocks are shared.
+    // Appends the tokens that follow the sequence's own and are in the tree, and returns how many
+    // there were. The last few may be in a copied block; without a free block for the copy they
+    // are left out. Finds nothing unless all of the sequence's blocks are shared.
     // REQUIRES: tokens begins with the sequence's tokens.
     int64_t find(KvSequence& sequence, std::span<const int32_t> tokens);
-    // How many further blocks would have to be free for a new sequence to find(tokens) and then
-    // grow to `positions`, taking kept blocks. 0: there is room.
+    // How many more free blocks a new sequence would need to find(tokens) and then grow to
+    // `positions`, reusing kept blocks. 0: there is room.
     int64_t missing(std::span<const int32_t> tokens, int64_t positions) const;
-    // Gives the sequence blocks for `positions` positions, taking kept blocks where there is no
-    // free one. False: every block is held, or the system has no memory.
+    // Gives the sequence blocks for `positions` positions, evicting kept blocks if there is no free
+    // one. False: every block is held, or the system has no memory.
     bool grow(KvSequence& sequence, int64_t positions);
-    // Others can find the sequence's full blocks from now on. REQUIRES: their contents are right.
+    // Lets other sequences find the full blocks of this one. REQUIRES: their contents are complete.
     void share(KvSequence& sequence);
-    // Ends a sequence. All of it can be found until its memory is needed.
+    // Ends a sequence. Its blocks can be found until their memory is needed.
     void keep(KvSequence& sequence);
-    // Ends a sequence. Blocks that are not shared are free.
+    // Ends a sequence. Blocks that are not shared become free.
     void release(KvSequence& sequence);
-    // Blocks that only this sequence holds: what its end would make available.
+    // Blocks that only this sequence holds: the number that its end would make available.
     int64_t heldAlone(const KvSequence& sequence) const;
-    // Nothing stored so far can be found any more; running sequences go on, but are never shared.
+    // Nothing stored so far can be found any more. Running sequences continue, but are never
+    // shared.
     void forget();
 
     KvCounts counts() const;
@@ -116,7 +117,7 @@ public:
 private:
     struct Match {
         KvBlock* block = nullptr;
-        int64_t tokens = 0;  // leading ones that are the same
+        int64_t tokens = 0;  // number of equal leading tokens
     };
     static Match bestChild(const KvBlock& parent, std::span<const int32_t> tokens);
     KvBlock* blockBefore(const KvSequence& sequence, int64_t index);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Log-probabilities of one position, for requests that want them.
+// Log-probabilities of one position, for requests with logprobs.
 #pragma once
 
 #include <span>
@@ -9,8 +9,8 @@
 
 namespace colibri {
 
-// Log-softmax of `logits` (vocab) at `token`, then at the `count` likeliest ids: by falling value,
-// equal ones by rising id. Logits that are not finite have no share: -inf.
+// Log-softmax of `logits` (vocab) at `token`, then at the `count` most likely ids in decreasing
+// order, ties by ascending id. Logits that are not finite are left out of the sum and give -inf.
 std::vector<Logprob> logprobsOf(std::span<const float> logits, int32_t token, int count);
 
 }  // namespace colibri

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The expert part of a layer: route the rows, ask the store for the distinct experts, compute the
-// shared expert and those that are in memory while the others are read, and add the outputs up.
+// The expert part of a layer: route the rows, request the distinct experts from the store, compute
+// the shared expert and the resident ones while the others are read, and sum the outputs.
 //
 // Experts are computed in the order in which they arrive, but every (row, rank) has its own output,
-// summed afterwards in rank order: the result does not depend on what was cached.
+// and the outputs are summed in rank order: the result does not depend on the cache.
 #pragma once
 
 #include <atomic>
@@ -29,7 +29,7 @@ struct PrefetchPlan {
 // How experts are chosen. With a table its choice is compared with the gate's in every row.
 struct RouterPlan {
     std::shared_ptr<const RouterTable> table;  // nullptr: none
-    bool useTable = false;                     // it chooses; the gate still weighs
+    bool useTable = false;                     // the table chooses; the gate gives the weights
 };
 
 class MoeStage {
@@ -39,20 +39,20 @@ public:
 
     void setPrefetch(const PrefetchPlan& plan) { m_plan = plan; }
     void setRouter(RouterPlan plan) { m_routerPlan = std::move(plan); }
-    // Once per forward pass, before its first layer. `abort`, where not nullptr, ends the pass
-    // early; whoever sets it then calls ExpertStore::wakeWaiters().
+    // Called once per forward pass, before its first layer. `abort`, if not nullptr, ends the pass
+    // early; the thread that sets it then calls ExpertStore::wakeWaiters().
     void beginStep(std::span<const BatchRow> rows, const std::atomic<bool>* abort);
     // residual (rows, H) += experts(norm(residual)). False: the pass was aborted.
     bool run(int64_t layer, std::span<BatchRow> rows, float* residual, RoutingCapture* capture);
 
-    // Lets go of every expert of the layer in work: after a step that ended early.
+    // Releases every expert of the current layer, after a step that ended early.
     void giveUp();
 
     uint64_t stallNs() const { return m_stallNs; }  // of the current step
-    // Of it: waits for experts read into memory that was never touched before.
+    // The part of it spent on experts read into memory that was never touched before.
     uint64_t memoryStallNs() const { return m_store.stats().freshStallNs - m_freshStallNs; }
     int64_t scratchBytes() const;
-    // Choices of the gate that were compared with the table, and those that the table names too.
+    // Choices of the gate that were compared with the table, and those on which the table agreed.
     uint64_t compared() const { return m_compared.load(std::memory_order_relaxed); }
     uint64_t agreed() const { return m_agreed.load(std::memory_order_relaxed); }
 
@@ -101,19 +101,19 @@ private:
     const GluSpec m_glu;
     const int64_t m_hidden, m_expertSize, m_experts, m_topK, m_moeLayers;
 
-    // Of the layer in work. An entry is one (row, rank) pair; entries lie grouped by expert.
+    // The current layer. An entry is one (row, rank) pair; entries are grouped by expert.
     std::vector<int> m_chosen;           // (rows, k)
     std::vector<float> m_chosenWeights;  // (rows, k)
     std::vector<int32_t> m_tokens;       // (rows) of the step, with a table
-    std::vector<int> m_tabled;           // (rows, k) what the table names
-    std::vector<int> m_gates;            // (rows, k) the gate's choice where the table's is used
-    std::vector<int64_t> m_entryOf;      // (rows, k) entry, -1: row has failed
+    std::vector<int> m_tabled;           // (rows, k) the choice of the table
+    std::vector<int> m_gates;            // (rows, k) the gate's choice if the table's is used
+    std::vector<int64_t> m_entryOf;      // (rows, k) entry; -1: the row has failed
     std::vector<int64_t> m_rowOf;        // (entries)
     std::vector<Work> m_work;            // distinct experts
     std::vector<int> m_workOf;           // (E) index in m_work, -1
     std::vector<int64_t> m_counts;       // (E)
-    std::vector<uint8_t> m_seen;         // (E) counted as a look-up by an earlier row
-    size_t m_nextRequest = 0;            // m_work not asked for yet
+    std::vector<uint8_t> m_seen;         // (E) an earlier row has counted the lookup
+    size_t m_nextRequest = 0;            // first of m_work that is not requested yet
     std::vector<Work*> m_waiting, m_group;
     std::vector<Ticket> m_tickets;
     std::vector<uint16_t> m_ids;
@@ -129,7 +129,7 @@ private:
     const std::atomic<bool>* m_abort = nullptr;  // of the step
     bool m_hintsUseful = true;
     uint64_t m_reads = 0;      // of the store so far
-    int64_t m_quietSteps = 0;  // in a row without a read
+    int64_t m_quietSteps = 0;  // consecutive steps without a read
     int64_t m_window = 1;
     std::atomic<uint64_t> m_compared{0}, m_agreed{0};
     uint64_t m_freshStallNs = 0;  // of the store, before this step

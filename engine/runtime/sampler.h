@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Picks the next token from logits. In this order: logit bias, repetition, presence and frequency
-// penalty, greedy when the temperature is 0, else temperature, top-k, top-p, min-p, and one draw.
+// Picks the next token from logits. The order is: logit bias, repetition, presence and frequency
+// penalty; then greedy if the temperature is 0, else temperature, top-k, top-p, min-p, one draw.
 //
 // The draw of token i (0-based among the generated ones) of a request with seed s is u / 2^53 with
 // u the upper 53 bits of splitmix64's output function applied to s + (i + 1) * 0x9e3779b97f4a7c15:
-// no hidden state, so the same seed gives the same text whatever else runs.
+// no hidden state, so the same seed gives the same text regardless of other requests.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ public:
     Sampler(const Sampling& sampling, std::span<const int32_t> prompt,
             const KernelSet& kernels = bestKernels());
 
-    // The next token; none when no logit is finite. Equal logits: the lowest id is first.
+    // The next token; none if no logit is finite. Of equal logits the lowest id wins.
     std::optional<int32_t> next(std::span<const float> logits);
 
 private:
@@ -53,8 +53,8 @@ private:
 
     Sampling m_sampling;
     const KernelSet* m_kernels;
-    std::unordered_set<int32_t> m_seen;                // of the prompt and the reply
-    std::unordered_map<int32_t, uint32_t> m_generated;  // how often
+    std::unordered_set<int32_t> m_seen;                 // tokens of the prompt and the reply
+    std::unordered_map<int32_t, uint32_t> m_generated;  // number of occurrences
     uint64_t m_index = 0;
     std::vector<float> m_logits, m_weights;
     std::vector<Ranked> m_ranked;

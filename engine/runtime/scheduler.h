@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // The engine's scheduler thread: admits queued requests, forms one batch per step, runs the forward
-// pass, samples, and tells the requests' owners. Ended conversations stay in the KV cache, where
+// pass, samples, and reports to the callers. Finished conversations stay in the KV cache, where
 // any request that begins with the same tokens finds them.
 //
-// Admission: waiting requests join when, with those that run, they fill the batch, or when the
-// oldest has waited for the batch timeout, whether or not a step runs meanwhile; then all join that
-// the batch and the KV cache have room for, in the order of the queue. A request needs KV blocks
-// for its prompt; its reply takes further ones as it grows.
-// A step holds one row of every decoding request, and prompt rows up to the prefill chunk. Prompts
-// take turns to go first, so neither a long prompt nor a long reply holds up another request for
+// Admission: waiting requests join when, together with the running ones, they fill the batch, or
+// when the oldest has waited for the batch timeout, whether or not a step is running. Then all
+// requests that fit the batch and the KV cache join, in queue order. A request needs KV blocks for
+// its prompt; its reply takes more as it grows.
+// A step has one row for every decoding request, and prompt rows up to the prefill chunk. Prompts
+// take turns at going first, so neither a long prompt nor a long reply delays another request by
 // more than one step. A prompt whose next block is being computed for another request waits for
-// that block. After the batch was made smaller, requests take turns until enough have ended.
-// Prompts whose logits are wanted (onLogits) take fewer rows, so that these fit a buffer.
+// that block. After the batch size is reduced, requests take turns until enough have finished.
+// Prompts whose logits are requested (onLogits) take fewer rows, so that the logits fit a buffer.
 //
-// Preemption: a request can leave the batch and come back later. Its blocks stay in the KV cache
-// until their memory is needed; what is then missing is computed again from its prompt and the
-// tokens so far. Its text, sampler and stop strings go on where they were. Two causes:
-// - A growing reply finds no block: the request that was admitted last makes room and waits at the
-//   front of the queue. The one that was admitted first never has to, so there is always progress.
+// Preemption: a request can leave the batch and resume later. Its blocks stay in the KV cache until
+// their memory is needed; missing blocks are then recomputed from its prompt and the tokens so far.
+// Its text, sampler and stop strings continue unchanged. There are two causes:
+// - A growing reply finds no free block: the request that was admitted last is preempted and waits
+//   at the front of the queue. The one that was admitted first never is, so there is always
+//   progress.
 // - The front of the queue finds no room: requests whose turn is over, that is, which have
-//   generated kTurnTokens and half of what they began with, make room and wait at the back. A
-//   request in the queue thus never waits for the end of a long reply.
+//   generated kTurnTokens and half of what they began with, are preempted and wait at the back. A
+//   request in the queue therefore never waits for the end of a long reply.
 //
 // Locks: m_mutex guards queue, cancellations and flags and is never held during a step or a
 // callback; m_stepMutex is held during a step, and by runAlone.
@@ -45,9 +46,9 @@
 namespace colibri {
 
 constexpr size_t kQueueLimit = 64;
-constexpr size_t kTurnTokens = 256;  // a request generates before it makes room for a waiting one
-constexpr int64_t kScoreBytes = 64 << 20;  // of logits per step of prompts that want all of them
-constexpr int64_t kMinScoreRows = 16;      // ... but no fewer rows than this
+constexpr size_t kTurnTokens = 256;  // generated before a request is preempted for a waiting one
+constexpr int64_t kScoreBytes = 64 << 20;  // logits per step for prompts that request all of them
+constexpr int64_t kMinScoreRows = 16;      // but at least this many rows
 
 struct BatchLimits {
     size_t requests = 8;        // in one step
@@ -74,20 +75,20 @@ public:
     Result<uint64_t> submit(Request request, RequestCallbacks callbacks);
     void cancel(uint64_t request);
     int activeRequests() const { return m_count.load(std::memory_order_relaxed); }
-    void wake();  // a knob waits to be applied
+    void wake();  // a knob is waiting to be applied
     BatchStats stats() const;
     KvStats kvStats() const;
     // Scheduler thread, or alone.
     const BatchLimits& batchLimits() const { return m_limits; }
     void setBatchLimits(const BatchLimits& limits) { m_limits = limits; }
-    // Earlier turns must be computed anew: what is kept of them came about in another way.
+    // Forces earlier turns to be recomputed: their KV blocks were computed with other settings.
     void forgetPrefixes() { m_kv.forget(); }  // scheduler thread
     // Runs `body` on the caller's thread while no step runs.
     void runAlone(const std::function<void()>& body);
     int64_t kvBytes() const { return m_kv.allocatedBytes(); }
 
 private:
-    struct Job;  // one request from arrival to its end
+    struct Job;  // one request from arrival to completion
     struct StepPart {
         uint64_t request;
         bool prefill;
@@ -116,7 +117,7 @@ private:
     bool waitsForBlock(const Job& job) const;
     void addRows(Job& job, size_t count);
     void startStep();
-    bool unwanted() const;  // REQUIRES m_mutex: the running step
+    bool unwanted() const;  // REQUIRES m_mutex. Nobody needs the running step
     void rotate();
     void countStored(Job& job);
     void afterForward();
@@ -131,10 +132,10 @@ private:
 
     const Setup m_setup;
     KvCache m_kv;
-    KvStats m_kvStats;          // the scheduler thread's; others see m_kvTold
-    const int64_t m_scoreRows;  // most rows of one step whose prompts want all logits
+    KvStats m_kvStats;          // scheduler thread; others see m_kvTold
+    const int64_t m_scoreRows;  // maximum prompt rows of one step with logits
     BatchLimits m_limits;
-    Jobs m_waiting, m_active;  // scheduler thread; the active ones in the order of their turns
+    Jobs m_waiting, m_active;  // scheduler thread; m_active in turn order
     uint64_t m_admissions = 0;
     std::vector<BatchRow> m_rows;
     uint64_t m_stepStartNs = 0;
@@ -144,10 +145,10 @@ private:
     Jobs m_arrived;
     std::unordered_set<uint64_t> m_cancelled;
     size_t m_queued = 0;                // arrived or waiting, not admitted
-    std::vector<StepPart> m_stepParts;  // who has rows in the running step
+    std::vector<StepPart> m_stepParts;  // requests with rows in the running step
     bool m_stop = false, m_woken = false;
     KvStats m_kvTold;
-    int m_preempted = 0;  // waiting to come back
+    int m_preempted = 0;  // waiting to resume
 
     std::mutex m_stepMutex;
     std::condition_variable m_stepFree;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a loaded engine keeps in the user's cache folder: the experts it used most, read ahead of
-// need at the next start, and how fast this machine reads from disk and memory.
+// The data that an engine keeps in the user's cache folder: the experts it used most, which the
+// next start preloads, and the measured disk and memory rates of this machine.
 #pragma once
 
 #include <atomic>
@@ -15,15 +15,15 @@ namespace colibri {
 
 class StartWork {
 public:
-    // Measures (about 0.4 s) what has not been measured here before, then starts the reads of the
-    // hot list, which go on in the background. `info` and `store` outlive this. `cancel`: may be
-    // nullptr, ends a measurement early.
+    // Measures the rates that are not known yet (about 0.4 s), then starts the reads of the hot
+    // list, which continue in the background. `info` and `store` must outlive this. `cancel`, if
+    // not nullptr, ends a measurement early.
     StartWork(const ContainerInfo& info, ExpertStore& store, bool warmStart, bool calibrate,
               const std::atomic<bool>* cancel);
     ~StartWork();  // writes the hot list
 
     const Calibration& calibration() const { return m_calibration; }
-    // Why the hot list of earlier runs was not used; "" when it was, or there is none.
+    // Why the hot list of earlier runs was not used; "" if it was used or there is none.
     const std::string& note() const { return m_note; }
 
 private:

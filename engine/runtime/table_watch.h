@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The router table of a loaded model and the file it came from. The table is held in memory: what
-// happens to the file changes nothing by itself. A thread looks at the file once a second; a
-// replaced one is read and takes the old one's place as a whole (reload), or is only reported.
+// The router table of a loaded model and its file. The table is held in memory, so a change of the
+// file has no effect by itself. A thread checks the file once a second; if the file was replaced,
+// the thread loads the new table in place of the old one (reload), or only reports the change.
 #pragma once
 
 #include <sys/types.h>
@@ -25,17 +25,17 @@ public:
                                                     const ModelConfig& config, bool reload);
     ~TableWatch();
 
-    // Begins to look at the file; `replaced` is called on the watch's thread when table() gives
+    // Starts watching the file; `replaced` is called on the watch's thread when table() returns
     // another table.
     void start(std::function<void()> replaced);
 
     // Any thread.
     std::shared_ptr<const RouterTable> table() const;
     uint64_t reloads() const;
-    std::string notice() const;  // what the user should know of the file; "": nothing
+    std::string notice() const;  // a message about the file; "" if none
 
 private:
-    struct Stamp {  // of the file; all zero: it cannot be examined
+    struct Stamp {  // of the file; all zero: it cannot be read
         dev_t device = 0;
         ino_t inode = 0;
         int64_t bytes = 0, seconds = 0, nanoseconds = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Token bytes to text that may be shown: whole UTF-8 only, and nothing that could still become the
+// Turns token bytes into text that may be shown: complete UTF-8 only, and nothing that could be the
 // beginning of a stop string.
 #pragma once
 
@@ -19,7 +19,7 @@ public:
     // What may be shown after these bytes. stopped() turns true when a stop string is complete;
     // the text ends before it.
     std::string push(std::string_view tokenBytes);
-    // The held-back rest.
+    // The rest of the text, which was held back.
     std::string finish();
 
     bool stopped() const { return m_stopped; }

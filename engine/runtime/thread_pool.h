@@ -14,15 +14,15 @@ namespace colibri {
 
 class ThreadPool {
 public:
-    explicit ThreadPool(int threads);  // >= 1, the caller counts as one
+    explicit ThreadPool(int threads);  // >= 1; includes the caller
     ~ThreadPool();
 
     int threads() const;
     void resize(int threads);  // between regions, from the calling thread
 
-    // Where all threads run: on the cores of `home` ({}: all that this process may use) without
-    // those of `avoided`. When these are too few for as many threads, home does not count; when
-    // that is not enough, neither does avoided. Between regions, from the calling thread.
+    // Sets where all threads run: on the cores of `home` ({}: all that this process may use)
+    // without those of `avoided`. If there are fewer cores than threads, home is ignored; if there
+    // are still too few, avoided is ignored too. Between regions, from the calling thread.
     void place(const std::vector<int>& home, const std::vector<int>& avoided);
 
     // Runs body(begin, end) over [0, items) in chunks of at least `grain`, handed out dynamically;
@@ -38,8 +38,8 @@ public:
     // First item of a region's chunk `index`: with the chunks handed out in order, where thread
     // `index` most likely starts.
     int64_t chunkBegin(int64_t items, int64_t grain, int index) const;
-    // Where a thread (from 1) will read first in the next region. Workers that idle while the
-    // caller is busy between regions fetch it into their caches; warmed() lets them go ahead.
+    // The memory that a thread (from 1) reads first in the next region. Workers that are idle while
+    // the caller is busy between regions fetch it into their caches; warmed() allows them to.
     void warm(int thread, const std::byte* stream);
     void warmed();
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The dense weights of a model by layer, as pointers into DenseWeights. Routers are packed once at
-// load so that they run through the same matrix kernels as everything else (in f32).
+// load so that they use the same matrix kernels as all other matrices (in f32).
 #pragma once
 
 #include <cstdint>
@@ -42,13 +42,13 @@ struct LayerWeights {
     const float* oBias = nullptr;  // (H)
     const float* sinks = nullptr;  // (heads)
     Matrix q, k, v, o;
-    // Latent attention: kvA instead of k and v, and qA, qB instead of q where queries have a latent.
-    // kUp and vUp hold the heads one after the other, each in whole panels.
+    // Latent attention: kvA instead of k and v, and qA, qB instead of q if queries have a latent.
+    // kUp and vUp contain the heads one after the other, each in whole panels.
     Matrix qA, qB, kvA, kUp, vUp;
     const float *qANorm = nullptr, *kvANorm = nullptr;
     FfnWeights dense;                   // of a layer without experts
     FfnWeights shared;                  // the expert that every token uses
-    const float* sharedGate = nullptr;  // (H) its output counts by the sigmoid of this product
+    const float* sharedGate = nullptr;  // (H) the sigmoid of this product scales its output
     Matrix router;                      // (E, H) f32
     const float* logitBias = nullptr;   // (E) part of the logits
     const float* selectBias = nullptr;  // (E) of the choice only
@@ -85,12 +85,12 @@ private:
 
     std::vector<LayerWeights> m_layers;
     std::vector<int64_t> m_moeLayers;
-    ScratchBuffer m_routers;  // all packed routers, one after the other
+    ScratchBuffer m_routers;  // all packed routers, one after another
     Norm m_norm;
     const float* m_headBias = nullptr;
     Matrix m_head;
     Matrix m_embed;
-    const float* m_plainEmbed = nullptr;  // an embedding table that is not packed
+    const float* m_plainEmbed = nullptr;  // the embedding table if it is not packed
     int64_t m_bytesPerToken = 0;
 };
 
