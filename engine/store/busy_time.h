@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long at least one of several things has been under way, in all. Nanoseconds, handed in and
-// never going back. Not thread-safe.
+// The total time during which at least one of several activities was running. The caller passes
+// times in nanoseconds, which never decrease. Not thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast this machine reads experts from disk and weights from memory: what a measured speed is
-// compared with. Measured once per machine, disk and record size, and kept in the user's cache
-// folder.
+// How fast this machine reads experts from disk and weights from memory: the bounds of any measured
+// speed. Measured once per machine, disk and record size, and stored in the user's cache folder.
 #pragma once
 
 #include <atomic>
@@ -15,10 +14,10 @@ namespace colibri {
 
 struct Calibration {
     double diskBytesPerSecond = 0;  // random reads of whole expert records, 8 in flight; 0: unknown
-    double memoryBytesPerSecond = 0;  // sequential, by the physical cores together; 0: unknown
-    bool direct = false;              // the disk was read past the page cache
+    double memoryBytesPerSecond = 0;  // sequential, all physical cores together; 0: unknown
+    bool direct = false;              // reads bypassed the page cache
     std::string reads;                // how: "io_uring, registered buffers"
-    std::string reason;               // why something is unknown
+    std::string reason;               // why a rate is unknown
     int64_t recordBytes = 0;          // of one read from disk
     int64_t measuredAt = 0;           // seconds since 1970; 0: unknown
 };
@@ -27,15 +26,15 @@ struct Calibration {
 // with Cancelled. Errors: those of reading; OutOfMemory.
 Result<Calibration> measureCalibration(const ContainerInfo& info, const std::atomic<bool>& stop);
 
-// From and to the user's cache folder. Nothing is kept for another machine, disk or record size;
-// a file that cannot be read counts as empty.
+// Read and write the file in the user's cache folder. An entry for another machine, disk or record
+// size is not used; a file that cannot be read counts as empty.
 std::optional<Calibration> keptCalibration(const ContainerInfo& info);
 Status keepCalibration(const ContainerInfo& info, const Calibration& calibration);
-// What was measured last on this machine, of whatever disk and record size.
+// The last measurement on this machine, of any disk and record size.
 std::optional<Calibration> newestCalibration();
-// What the machine can do, whatever model was measured last: the newest disk rate of large reads
-// (1 MiB or more; small ones measure the latency of the disk, and so the size of the experts), the
-// newest rate of the memory. A rate that nobody measured is 0.
+// The rates of the machine, regardless of the model measured last: the latest disk rate of large
+// reads (1 MiB or more; small reads measure the latency of the disk, so they depend on the expert
+// size) and the latest memory rate. A rate that was never measured is 0.
 Calibration machineCalibration();
 
 }  // namespace colibri

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reads of experts: who waits for a slot, who is queued, what is being read and what the link
-// still carries. Demand reads go to the read queue, as many at once as the depth allows; a prefetch
-// is read by the thread that found it, through begin() and finish().
+// The reads of experts: which wait for a slot, which are queued, which are being read and which the
+// link still carries. Demand reads go to the read queue, as many at once as the depth allows; the
+// prefetch thread that found a prefetch also reads it, between begin() and finish().
 //
 // Not thread-safe: the store calls it under its lock.
 #pragma once
@@ -21,7 +21,7 @@ class ExpertReads {
 public:
     static constexpr int64_t kMostDepth = 64;  // knob io_depth
 
-    // All are used as long as this lives.
+    // All must outlive this.
     struct Parts {
         const StoreShape& shape;
         SlotTable& table;
@@ -33,35 +33,35 @@ public:
     };
     ExpertReads(const Parts& parts, IoMode mode, int64_t depth);
 
-    // ---- asking: an expert in state NeedsSlot gets a slot, then its read starts ----
+    // ---- requests: an expert in state NeedsSlot gets a slot, then its read starts ----
     void need(uint32_t key);
-    void giveSlots();              // to those in need, while there are any
-    void forceSlot(uint32_t key);  // for a waiting thread, when nothing may be evicted
-    void withdraw(
-        uint32_t key);  // the last ticket of one that needs a slot, or has failed, is gone
+    void giveSlots();              // to the experts that need one, while slots are available
+    void forceSlot(uint32_t key);  // for a waiting thread, if nothing may be evicted
+    // The last ticket of an expert that needs a slot, or has failed, was dropped.
+    void withdraw(uint32_t key);
     void startReads();
-    void join(uint32_t key, uint64_t now);  // a prefetch being read is asked for
+    void join(uint32_t key, uint64_t now);  // a prefetch that is being read was requested
 
     // ---- reads of both kinds ----
-    // The slot's bytes belong to the read from here on.
+    // From here on the slot's bytes belong to the read.
     RecordRead begin(uint32_t key);
     bool carried(uint32_t key, uint64_t now);  // over the link
     uint64_t carriedAt(uint32_t key, uint64_t now);
-    void leaveDisk(uint32_t key);  // of a prefetch: it is read, or asked for
-    // The read has ended, well or not; events go to `ring`.
+    void leaveDisk(uint32_t key);  // of a prefetch: it was read, or requested
+    // The read has ended, successfully or not; events go to `ring`.
     void finish(uint32_t key, const Status& status, EventRing* ring);
 
     // ---- demand reads ----
     // The queue has read a record. False: the link still carries it.
     bool endOfDisk(uint32_t key, const ReadOutcome& outcome);
     void finishDemand(uint32_t key, const Status& status);
-    // The one that the link will have carried first; -1: none is waiting for the link.
+    // The expert that the link will deliver first; -1: none is waiting for the link.
     int64_t nextOnLink(uint64_t now);
 
     Status errorOf(uint32_t key) const;  // why a wait ended without the record
     void forgetError(uint32_t key) { m_errors.erase(key); }
 
-    // ---- load ----
+    // ---- load of disk and link ----
     bool demandWaits() const {
         return !m_queued.empty() || !m_needSlot.empty() || m_demandReading > 0;
     }
@@ -79,7 +79,7 @@ public:
     IoMode mode() const { return m_mode; }
     void setMode(IoMode mode) { m_mode = mode; }
     void setLinkRate(int64_t bytesPerSecond, uint64_t now);
-    void stop() { m_stopping = true; }  // no further read starts, and none is tried again
+    void stop() { m_stopping = true; }  // no further read starts, and none is retried
 
 private:
     void queueRead(uint32_t key, const Slot& slot);
@@ -93,11 +93,12 @@ private:
     IoMode m_mode;
     int64_t m_depth;
     bool m_stopping = false;
-    uint64_t m_lanes = 0;                 // bits: demand reads begun and not ended
+    uint64_t m_lanes = 0;                 // bits: demand reads in flight
     std::vector<EventRing*> m_laneRings;  // (depth so far)
-    int64_t m_demandReading = 0;          // being read and asked for
-    int64_t m_prefetchReading = 0;        // being read and not asked for
-    // These have room for every record from the start: nothing is half done for want of memory.
+    int64_t m_demandReading = 0;          // in flight and requested
+    int64_t m_prefetchReading = 0;        // in flight and not requested
+    // These reserve room for every record at the start, so no operation fails halfway for lack of
+    // memory.
     std::vector<uint32_t> m_needSlot;  // in ticket order
     std::vector<uint32_t> m_queued;
     std::vector<uint32_t> m_onLink;  // read, waiting for the link; in order of arrival

@@ -1,38 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-// The expert store: routed experts live on disk, and a bounded set of slots in memory holds the
-// ones in use. Memory is owned and read explicitly (O_DIRECT), never mapped and faulted in.
+// The expert store: routed experts are stored on disk, and a bounded set of slots in memory holds
+// the ones in use. The store owns its memory and fills it with explicit reads (O_DIRECT); it does
+// not map files.
 //
-//   request()  the engine names the experts one layer needs; all missing reads start at once
+//   request()  takes the experts that one layer needs and starts all missing reads at once
 //   wait()     returns a Pin once the record is usable; a pinned slot is never evicted
-//   hint()     names experts a coming layer may need; they are read only while the link is idle
+//   hint()     takes experts that a coming layer may need; the store reads them while idle
 //
-// A miss is one read, shared by all who wait for it. Demand reads go before prefetches. The cache
-// is global over all MoE layers: slots = cacheSize * MoE layers, evicted by the policy.
-// A failed read is retried once; then wait() returns the error with file and offset. The store goes
-// on working.
+// A miss causes one read, shared by all threads that wait for it. Demand reads have priority over
+// prefetches. The cache is global over all MoE layers: slots = cacheSize * MoE layers; the policy
+// chooses which to evict.
+// A failed read is retried once; then wait() returns the error with file and offset. The store
+// continues to work.
 //
 // Any size works, down to one slot: request() gives slots to as many misses as fit, in order; the
-// rest start as pins are released. The caller works through its tickets in order (those with `hit`
-// first is best: it overlaps the reads), releases each pin before it waits for many more, and holds
-// fewer pins than there are slots. If it holds more, the store grows past its size by the records
-// needed until they are released, rather than wait for ever. When hits hold all slots, a waiting
-// ticket takes the slot of one that no thread waits for yet, which is then read again.
+// rest start as pins are released. The caller processes its tickets in order (best with `hit`
+// first, which overlaps the reads), releases each pin before it waits for many more, and holds
+// fewer pins than there are slots. If it holds more, the store grows beyond its size by the records
+// needed until pins are released; otherwise the wait would never end. If hits hold all slots, a
+// waiting ticket takes the slot of one that no thread waits for yet, and that expert is read again.
 //
-// A prefetch takes a free slot, or that of the coldest unpinned record that is not of a layer from
-// the current one to the target, and never that of the hottest records up to half of the slots.
+// A prefetch takes a free slot, or the slot of the coldest unpinned record outside the layers from
+// the current one to the target, but never that of the hottest records up to half of the slots.
 // Unread or unused prefetches hold at most a quarter of the slots. A prefetched record keeps its
-// slot until its layer is requested; if it is not asked for then, it is evicted next. Prefetching
-// is judged by its outcomes and pauses itself when it does not pay: see PrefetchJudge.
+// slot until its layer is requested; if the record is not requested then, it is evicted next.
+// Prefetching pauses itself when its outcomes show no benefit: see PrefetchJudge.
 //
-// Files are held open: a model folder that is renamed or deleted is still read. A file cut short is
-// an error of the tickets that need the missing part.
+// Files are held open: a model folder that is renamed or deleted can still be read. If a file is
+// truncated, the tickets that need the missing part fail.
 //
-// Threads: request, wait, hint and Pin belong to the engine's thread(s); all else may be called
-// from any thread. The store runs threads of its own: the read queue's (ReadQueue), one for a
-// limited link, the prefetch threads, and at times one each for warming, for preparing memory and
-// for moving slots. Two locks: m_startMutex (starting and joining threads) before m_mutex
-// (everything else). m_mutex is held for bookkeeping only, never over a read, an unmapping or a
-// wait. The parts (SlotTable, ExpertReads, Prefetcher, PrefetchJudge) have no locks of their own.
+// Threads: request, wait, hint and Pin belong to the engine's thread(s); all other functions may
+// be called from any thread. The store runs its own threads: the read queue's (ReadQueue), one for
+// a limited link, the prefetch threads, and temporarily one each for warm start, for preparing
+// memory and for moving slots. Two locks: m_startMutex (starting and joining threads) before
+// m_mutex (everything else). m_mutex is held for bookkeeping only, never during a read, an
+// unmapping or a wait. The parts (SlotTable, ExpertReads, Prefetcher, PrefetchJudge) have no locks.
 #pragma once
 
 #include <sched.h>
@@ -65,7 +67,7 @@ namespace colibri {
 
 class ExpertStore;
 
-// Keeps one expert in memory while it lives. Move-only.
+// Keeps one expert in memory during its lifetime. Move-only.
 class Pin {
 public:
     Pin() = default;
@@ -84,11 +86,11 @@ private:
     uint32_t m_key = 0;
 };
 
-// What request() found for one expert.
+// The result of request() for one expert.
 struct Ticket {
     uint16_t moeLayer = 0, expert = 0;
     bool hit = false;         // resident at first touch (a late prefetch is a miss)
-    bool byPrefetch = false;  // hit, and a prefetch had brought it since its last use
+    bool byPrefetch = false;  // hit because of a prefetch since its last use
     uint64_t askedNs = 0;
 };
 
@@ -106,40 +108,41 @@ public:
     // pin. Prefetches of this or earlier layers that have not started are cancelled.
     void request(int64_t moeLayer, std::span<const uint16_t> experts, std::vector<Ticket>& out);
     bool ready(const Ticket& ticket) const;  // wait() would not block
-    // Blocks until usable. The pin holds the slot. Each ticket is waited for or dropped, once.
+    // Blocks until usable. The pin holds the slot. Each ticket must be waited for or dropped, once.
     // `abort`, if not nullptr, ends the wait with Cancelled and drops the ticket once it is true;
-    // the thread that sets it then calls wakeWaiters(). A record that is resident by then is
-    // returned all the same.
+    // the thread that sets it then calls wakeWaiters(). A record that is already resident is
+    // returned anyway.
     Result<Pin> wait(const Ticket& ticket, const std::atomic<bool>* abort = nullptr);
     void wakeWaiters();
-    // Gives a ticket up (a step that ends early). A read under way is finished for the cache.
+    // Drops a ticket (a step that ends early). A read in flight completes and stays in the cache.
     void drop(const Ticket& ticket);
     // Prefetch candidates for a coming MoE layer, most likely first; replaces earlier ones of that
     // layer. They are read once the layer is at most the prefetch depth ahead. Never blocks.
     void hint(int64_t moeLayer, std::span<const uint16_t> experts);
-    // Reads these experts (moeLayer * experts + expert, most wanted first) in idle link time into
-    // slots that are free; evicts nothing and counts as WarmStart. Does not wait.
+    // Reads these experts (moeLayer * experts + expert, most used first) while the link is idle
+    // into free slots; evicts nothing and counts as WarmStart. Does not wait.
     Status warm(std::vector<uint32_t> keys);
 
     // ---- knobs. Values are within the ranges of the knob table; each takes effect between two
-    // reads. Those that may differ from what was asked for return what is in force, and why.
-    KnobState setCacheSize(int64_t expertsPerLayer);  // shrinks as pins allow; returns memory
+    // reads. Setters whose effective value may differ from the requested one return it and the
+    // reason.
+    KnobState setCacheSize(int64_t expertsPerLayer);  // shrinks as pins are released; frees memory
     void setPolicy(CachePolicyKind policy);
     void setPrefetch(PrefetchSource source, int64_t depth);
     KnobState setPrefetchThreads(int64_t threads);
     KnobState setIoMode(IoMode mode);
     KnobState setIoDepth(int64_t reads);
     void setLinkLimit(int64_t megabytesPerSecond);  // 0: none
-    // New slots are placed there; those in use are moved in the background.
+    // New slots are bound there; slots in use are moved in the background.
     void setNuma(NumaMode mode, int64_t node);
-    // The knobs that go on changing after they were set: ExpertCacheSize (a shrink waits for pins),
+    // The knobs whose value changes after they were set: ExpertCacheSize (a shrink waits for pins),
     // PrefetchSource (off while it pauses itself), NumaMode and NumaNode (what the kernel reports).
     KnobState state(KnobId knob) const;
     // Why a value of IoMode or NumaMode cannot work with these files on this machine; "" if it can.
     std::string problem(KnobId knob, int64_t value) const;
 
-    // Binds a prefetch thread (from 0) to a processor core; -1: any. Also for threads that do not
-    // run yet. Effective is the kernel's answer, -1 when not bound.
+    // Binds a prefetch thread (from 0) to a processor core; -1: any. Also works for threads that
+    // are not running yet. The effective value is what the kernel reports, -1 if not bound.
     KnobState setPrefetchThreadCore(int64_t thread, int64_t core);
     KnobState prefetchThreadCore(int64_t thread) const;
     std::vector<int> boundCores() const;  // of running prefetch threads
@@ -148,9 +151,9 @@ public:
     StoreStats stats() const;
     void residency(std::vector<Residency>& out) const;  // (MoE layers * E)
     std::vector<uint32_t> lookupCounts() const;         // (MoE layers * E) so far
-    // What is wrong with the settings: a cache smaller than what one token uses. "" when nothing.
+    // A warning about the settings: the cache is smaller than one token's experts. "" if none.
     std::string warning() const;
-    // How reads are done and why: "io_uring, registered buffers, direct", "pread on threads
+    // How experts are read and why: "io_uring, registered buffers, direct", "pread on threads
     // (no io_uring: Operation not permitted), buffered".
     std::string readPath() const;
 
@@ -160,11 +163,11 @@ private:
     struct Worker {              // a prefetch thread
         std::thread thread;
         EventRing* ring = nullptr;
-        int core = -1;  // to run on; -1: any
+        int core = -1;  // core to run on; -1: any
         std::string coreReason;
     };
     struct WorkerState {
-        bool running = false;  // false: has ended or is about to
+        bool running = false;  // false: the thread has ended or is ending
         uint64_t seen = 0;     // Prefetcher::wakes() when it last found nothing to do
     };
 
@@ -176,9 +179,9 @@ private:
     bool valid(const Ticket& ticket) const;
     void lookUp(uint32_t key, uint64_t now, Ticket& ticket) REQUIRES(m_mutex);
     void endTicket(uint32_t key) REQUIRES(m_mutex);
-    void letGo(uint32_t key) REQUIRES(m_mutex);  // the last ticket or pin has gone
+    void letGo(uint32_t key) REQUIRES(m_mutex);  // the last ticket or pin was released
     void unpin(uint32_t key);
-    // Unmaps memory that was given up. Lets go of the lock meanwhile.
+    // Unmaps released memory. Releases the lock while it does so.
     void freeMemory() REQUIRES(m_mutex);
     void reportPrefetches(uint64_t now, bool force) const REQUIRES(m_mutex);
     void settle();
@@ -193,11 +196,11 @@ private:
     void warmLoop(EventRing* ring);
     // Reads one record on this thread, without the lock.
     void readHere(uint32_t key, EventRing* ring) REQUIRES(m_mutex);
-    bool idle() REQUIRES(m_mutex);  // nothing to read for anybody
+    bool idle() REQUIRES(m_mutex);  // no read is wanted or in flight
     void memoryLoop();
     void prepareSlot() REQUIRES(m_mutex);
     bool computing(uint64_t now) REQUIRES(m_mutex);
-    void noteEndOfPhase() REQUIRES(m_mutex);  // slots were prepared: says how many
+    void noteEndOfPhase() REQUIRES(m_mutex);  // reports how many slots were prepared
     void moverLoop();
     bool moveSlot(uint32_t key, bool lastTry) REQUIRES(m_mutex);
     void bindToCore(int64_t thread) REQUIRES(m_startMutex);
@@ -220,9 +223,9 @@ private:
     Prefetcher m_prefetcher GUARDED_BY(m_mutex);
 
     std::vector<uint32_t> m_lookups GUARDED_BY(m_mutex);  // (MoE layers * E) since the start
-    uint64_t m_tickets GUARDED_BY(m_mutex) = 0;           // given out, to order them
+    uint64_t m_tickets GUARDED_BY(m_mutex) = 0;           // tickets issued, to order them
     uint64_t m_requestNs GUARDED_BY(m_mutex) = 0;         // of the last request()
-    std::vector<uint32_t> m_warm GUARDED_BY(m_mutex);     // to be read ahead of need, hottest last
+    std::vector<uint32_t> m_warm GUARDED_BY(m_mutex);     // still to preload, hottest last
     bool m_warming GUARDED_BY(m_mutex) = false;
     std::vector<WorkerState> m_workerStates GUARDED_BY(m_mutex);
     mutable std::array<PrefetchCounts, kPrefetchSources> m_reported GUARDED_BY(m_mutex);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine's own measurement of disk and memory, also for a folder that holds no model.
+// The engine's measurement of disk and memory, also for a folder without a model.
 #pragma once
 
 #include <filesystem>
@@ -9,12 +9,13 @@
 
 namespace colibri {
 
-// With a model in `folder`, its experts are read; else the largest file below it (two levels),
-// taken for records of 4 MiB; where none is large enough, a temporary one of 128 MiB is written
-// first and removed. Takes under a second. What was measured is kept (keepCalibration). Errors: BadInput, those of measureCalibration.
+// If `folder` contains a model, reads its experts; else reads the largest file below it (two
+// levels) in records of 4 MiB. If no file is large enough, writes a temporary one of 128 MiB and
+// removes it afterwards. Takes less than a second and stores the result (keepCalibration). Errors:
+// BadInput, those of measureCalibration.
 Result<Calibration> calibrateFolder(const std::filesystem::path& folder, const CancelFlag& cancel);
 
-// The same of the disk under `folder`, in reads of 4 MiB whatever lies there.
+// The same for the disk of `folder`, always in reads of 4 MiB.
 Result<Calibration> calibrateDisk(const std::filesystem::path& folder, const CancelFlag& cancel);
 
 }  // namespace colibri

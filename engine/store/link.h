@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The link between disk and memory, as fast as link_limit says. A limited link carries one byte
-// after another: demand transfers first, in order of arrival, then prefetches. A transfer is over
-// when its last byte has passed, so a limited read takes the longer of disk and link, as on a
-// slower disk. Idle time is not saved up: the link never runs above its rate.
+// The link between disk and memory, at the rate of the knob link_limit. A limited link carries one
+// byte after another: demand transfers first, in order of arrival, then prefetches. A transfer ends
+// with its last byte, so a limited read takes the longer of disk and link time, as on a slower
+// disk. Idle time does not accumulate: the link never exceeds its rate.
 //
-// Pure arithmetic on times handed in (nanoseconds, never going back): exact to the byte, also when
-// the rate changes while transfers are under way. Not thread-safe.
+// Pure arithmetic on the times that the caller passes (nanoseconds, never decreasing): exact to the
+// byte, even if the rate changes during transfers. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -18,20 +18,20 @@ class LinkLimiter {
 public:
     using Transfer = uint32_t;
 
-    LinkLimiter() { m_entries.reserve(kMostTransfers); }  // none is half begun for want of memory
-    // 0: no limit, everything under way is over at once.
+    LinkLimiter() { m_entries.reserve(kMostTransfers); }  // a transfer never lacks memory
+    // 0: no limit; all current transfers end immediately.
     void setRate(int64_t bytesPerSecond, uint64_t now);
     int64_t rate() const { return m_rate; }
 
     Transfer begin(int64_t bytes, bool demand, uint64_t now);
-    // A prefetch that is now waited for goes before other prefetches.
+    // A prefetch that a thread waits for goes before other prefetches.
     void promote(Transfer transfer, uint64_t now);
     bool done(Transfer transfer, uint64_t now);
-    // When the transfer will be over if nothing else begins; `now` or earlier when it is.
+    // When the transfer will end if no other begins; `now` or earlier if it has ended.
     uint64_t finishAt(Transfer transfer, uint64_t now);
-    // Forgets the transfer; what it had left is not carried.
+    // Removes the transfer; its remaining bytes are not carried.
     void end(Transfer transfer, uint64_t now);
-    // Nothing under way: a prefetch begun now delays nobody.
+    // No transfer is active: a prefetch that begins now delays no other read.
     bool idle(uint64_t now);
 
 private:
@@ -49,7 +49,7 @@ private:
     int64_t m_rate = 0;
     uint64_t m_now = 0;
     Transfer m_nextId = 0;
-    std::vector<Entry> m_entries;  // in the order they are carried; few: one per read in flight
+    std::vector<Entry> m_entries;  // in transfer order; few: one per read in flight
 };
 
 }  // namespace colibri

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// On which NUMA node memory lies. The system's own answers come through libnuma, looked for at run
-// time; tests hand in a machine of their own. Any thread.
+// The NUMA node of memory. The real implementation uses libnuma, loaded at run time; tests provide
+// their own machine. Any thread.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace colibri {
 
 struct NumaPlace {
     NumaMode mode = NumaMode::Off;
-    int node = 0;  // of Bind
+    int node = 0;  // with Bind
     bool operator==(const NumaPlace&) const = default;
 };
 
@@ -24,16 +24,16 @@ class Numa {
 public:
     virtual ~Numa() = default;
     virtual int nodes() const = 0;
-    // Why nothing can be placed here; "" when it can.
+    // Why memory cannot be bound on this machine; "" if it can.
     virtual std::string refusal() const = 0;
-    // Says where the memory's pages are taken from, and moves those already taken. False: some
-    // could not be moved now, because the kernel uses them or their node is full. Errors carry the
-    // reason: the kernel's, or that a node to bind to has no room, which would end the process at
-    // the first touch. REQUIRES: memory starts on a page
+    // Sets the node from which the memory's pages are allocated, and moves pages already allocated.
+    // False: some could not be moved now, because the kernel uses them or their node is full.
+    // Errors give the kernel's reason, or say that the node to bind to has too little free memory:
+    // the kernel would kill the process at the first touch. REQUIRES: memory starts on a page
     virtual Result<bool> place(std::span<std::byte> memory, NumaPlace place) = 0;
-    // What the kernel holds to be said of this memory.
+    // The kernel's current policy for this memory.
     virtual Result<NumaPlace> placeOf(const std::byte* memory) const = 0;
-    // The node of the page at each address; -1: none taken yet, or not known.
+    // The node of the page at each address; -1: not allocated yet, or unknown.
     virtual std::vector<int> nodesOf(std::span<std::byte* const> pages) const = 0;
 
     static std::unique_ptr<Numa> system();

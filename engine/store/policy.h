@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replacement policies over all (MoE layer, expert) keys at once. A policy only keeps records in
-// order, coldest first; which of them may be evicted (not pinned, not being read) is the caller's
-// question, asked while scanning.
+// Replacement policies over all (MoE layer, expert) keys. A policy only keeps records in order,
+// coldest first; the caller decides during a scan which of them may be evicted (not pinned, not
+// being read).
 //
 // All policies are a few intrusive lists in one flat array, so every operation is O(1) and a scan
 // touches only the records it visits. Not thread-safe: the store calls them under its lock.
@@ -23,13 +23,13 @@ public:
 
     // The key became resident (or is about to: its slot is taken) because it is needed now.
     virtual void insert(uint32_t key) = 0;
-    // The key is resident but nobody has asked for it: the first to go.
+    // The key is resident but was not requested: it is evicted first.
     virtual void insertCold(uint32_t key) { pushCold(0, key); }
     // The key was looked up and is in the policy.
     virtual void touch(uint32_t key) = 0;
-    // Slots the cache may fill; partitions follow.
+    // The number of slots of the cache; partitions adapt.
     virtual void setSlots(int64_t slotCount) = 0;
-    // Takes over records from another policy, keeping their order.
+    // Takes over the records of another policy in their order.
     virtual void adopt(std::span<const uint32_t> coldToHot) = 0;
 
     void remove(uint32_t key) { unlink(key); }
@@ -37,7 +37,7 @@ public:
     int64_t size() const { return m_size; }
     std::vector<uint32_t> order() const;  // coldest first
 
-    // Visits records from the coldest on, at most `limit` of them, until `accept(key)` is true.
+    // Visits at most `limit` records, coldest first, until `accept(key)` is true.
     // Returns that key, or -1.
     template <typename Accept>
     int64_t coldest(int64_t limit, Accept accept) const {
@@ -76,9 +76,10 @@ protected:
 };
 
 // lru:  one list by last use.
-// slru: records used once (probation) go before records used again (protected, half the slotCount).
-// lfru: the most recently used half is kept by recency; below it records go by how often they
-//       were used (counts outlive eviction and are halved from time to time), least often first.
+// slru: records used once (probation) are evicted before records used again (protected, half the
+//       slotCount).
+// lfru: the most recently used half is ordered by recency; the records below it by number of uses,
+//       least often used first (counts survive eviction and are halved from time to time).
 std::unique_ptr<CachePolicy> makePolicy(CachePolicyKind kind, int64_t keys, int64_t slotCount);
 
 }  // namespace colibri

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What to read ahead of need: keeps the hints for coming layers, and picks the next expert to
-// prefetch while the disk and the link are idle.
+// Chooses what to prefetch: keeps the hints for coming layers, and picks the next expert to read
+// while the disk and the link are idle.
 //
 // Not thread-safe: the store calls it under its lock, from its prefetch threads among others.
 #pragma once
@@ -26,10 +26,10 @@ public:
     };
     Prefetcher(const Parts& parts, const StoreOptions& options);
 
-    // Replaces the hints for that layer; most likely expert first. Dropped while prefetching is off
-    // or paused.
+    // Replaces the hints for that layer; most likely expert first. Ignores them while prefetching
+    // is off or paused.
     void hint(int64_t moeLayer, std::span<const uint16_t> experts, uint64_t now);
-    // The layer is requested: hints for it and for those passed on the way are void.
+    // The layer is requested: discards the hints for it and for the layers skipped.
     void passLayers(int64_t moeLayer);
     // The next expert to read, with a slot and ready for ExpertReads::begin(); -1: none now.
     int64_t next(uint64_t now);
@@ -39,9 +39,9 @@ public:
     int64_t threads() const { return m_threads; }
     KnobState sourceState() const;  // off while paused, with the reason
 
-    // Has the prefetch threads look for work, if there may be any.
+    // Wakes the prefetch threads if there may be work.
     void wake();
-    // ... in any case. They have all looked when each has seen this number; see look().
+    // Wakes them always. All have checked once each has seen this number; see look().
     uint64_t wakeAll();
     uint64_t wakes() const { return m_wakes; }
 

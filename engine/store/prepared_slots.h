@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slots whose memory the system has given before anybody needs them. A page comes into being at its
-// first touch; on a virtual machine that takes up to several milliseconds per 2 MiB, longer than
-// the read of an expert. A thread of the store prepares slots ahead of need: as fast as it can
+// Slots whose memory the system has allocated before they are needed. The system allocates a page
+// at its first touch; on a virtual machine that takes up to several milliseconds per 2 MiB, longer
+// than the read of an expert. A thread of the store prepares slots in advance: as fast as possible
 // while nothing is computed, otherwise for a small share of the time.
 //
 // Not thread-safe: the store calls it under its lock.
@@ -16,36 +16,36 @@ namespace colibri {
 
 class PreparedSlots {
 public:
-    // `most`: slots that may ever be ready at once.
+    // `most`: the maximum number of slots that are ready at once.
     PreparedSlots(bool enabled, int64_t slotBytes, size_t most);
 
     // ---- slots ----
     bool enabled() const { return m_enabled; }
     int64_t ready() const { return int64_t(m_ready.size()); }
-    // The one being prepared included: they hold memory that is not in use.
+    // Including the one being prepared: their memory is allocated but not in use.
     int64_t held() const { return ready() + m_preparing; }
     std::byte* take();  // a ready slot; nullptr: none
 
     // ---- work ----
-    // One slot is being prepared, from now until endWork().
+    // A slot is being prepared from now until endWork().
     void beginWork(uint64_t now);
     void endWork(uint64_t now);
     void add(std::byte* slot, uint64_t tookNs);
-    // There is no memory for more until the cache's size is set again.
+    // There is no memory for more slots until the cache size is set again.
     void setFull(bool full) { m_full = full; }
     bool full() const { return m_full; }
-    // While tokens are computed, nothing is prepared before this moment.
+    // While tokens are computed, no slot is prepared before this time.
     uint64_t restUntilNs() const { return m_restUntilNs; }
-    // The phase has ended. Returns what it did, for a note; "" when nobody could have noticed it.
+    // The phase has ended. Returns a note about it; "" if it was too short to notice.
     std::string endPhase(uint64_t now);
 
-    // ---- what it is worth ----
+    // ---- cost and benefit ----
     // A demand read into memory that had been touched before took `tookNs`.
     void addRead(uint64_t tookNs);
     bool measured() const { return m_touchNs > 0; }
     // Whether evicting a record that was last used `age` steps ago is better than touching new
-    // memory. Such a record is read again about once in `age` steps: keeping it saves that much,
-    // and the touch costs its time once.
+    // memory. Such a record would be read again about once in `age` steps, which keeping it saves;
+    // the touch costs its time once.
     bool evictionPays(int64_t age) const;
 
 private:
@@ -57,8 +57,8 @@ private:
     uint64_t m_workFromNs = 0, m_restUntilNs = 0;
     uint64_t m_phaseFromNs = 0;  // 0: no phase
     int64_t m_phaseSlots = 0;
-    int64_t m_touchNs = 0;  // mean time that preparing a slot takes
-    int64_t m_readNs = 0;   // ... and a demand read into touched memory
+    int64_t m_touchNs = 0;  // mean time to prepare a slot
+    int64_t m_readNs = 0;   // mean time of a demand read into touched memory
 };
 
 }  // namespace colibri

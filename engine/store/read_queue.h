@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads of whole records, several in flight. Two ways to do it, with the same bytes and the same
-// errors: io_uring (one ring, one thread) and pread on threads.
+// Reads of whole records, several in flight. There are two implementations with identical results
+// and errors: io_uring (one ring, one thread) and pread on threads.
 //
 // submit(), read(), forget() and keepMovable() may be called from any thread. Done runs on a thread
-// of the queue that holds no lock of it.
+// of the queue that holds none of its locks.
 #pragma once
 
 #include <condition_variable>
@@ -24,25 +24,25 @@
 namespace colibri {
 
 struct RecordRead {
-    uint32_t key = 0;  // handed back
+    uint32_t key = 0;  // returned unchanged
     int64_t moeLayer = 0, expert = 0;
-    std::span<std::byte> out;  // the record's memory, the queue's own until the read is done
+    std::span<std::byte> out;  // the record's memory; the queue owns it until the read ends
     IoMode mode = IoMode::Direct;
 };
 
 struct ReadOutcome {
     Status status;
-    uint64_t submittedNs = 0;  // when the system was asked for the first byte
+    uint64_t submittedNs = 0;  // when the first read was submitted to the system
 };
 
 // Follows one record through short reads. Errors name file, expert, layer, byte and reason.
 class RecordCursor {
 public:
     RecordCursor(const StoreShape& shape, const RecordRead& read) : m_shape(&shape), m_read(read) {}
-    int64_t offset() const;             // of the next read in the file
-    std::span<std::byte> rest() const;  // what it fills
+    int64_t offset() const;             // of the next read, in the file
+    std::span<std::byte> rest() const;  // the memory it fills
     // Takes the result of a read at offset(): a count, 0 at the end of the file, or -errno. True
-    // when there is nothing more to read: the record is whole or status() says why not.
+    // if there is nothing more to read: the record is complete, or status() gives the error.
     bool take(int64_t result);
     const Status& status() const { return m_status; }
     const RecordRead& read() const { return m_read; }
@@ -55,7 +55,7 @@ private:
     Status m_status;
 };
 
-// So short that it allocates nothing: there was no memory for a read or for what was wrong with it.
+// Short enough to need no allocation: there was no memory for a read or for its error message.
 inline Status outOfMemory() {
     return {Code::OutOfMemory, "out of memory"};
 }
@@ -64,24 +64,24 @@ class ReadQueue {
 public:
     using Done = std::function<void(uint32_t key, const ReadOutcome&)>;
     virtual ~ReadQueue() = default;
-    // Room for the reads of all who may ask at once.
+    // Reserves room for the maximum number of concurrent reads.
     static constexpr size_t kMostReads = 256;
 
-    // Once, before anything else. `shape` and `clock` outlive the queue.
+    // Called once, before all other functions. `shape` and `clock` must outlive the queue.
     virtual Status start(const StoreShape& shape, StoreClock& clock, int64_t depth, Done done) = 0;
-    // At most this many submitted reads are in flight at once; the caller keeps to it.
+    // The maximum number of submitted reads in flight; the caller must not exceed it.
     virtual Status setDepth(int64_t depth) = 0;
     virtual void submit(const RecordRead& read) = 0;
-    // The same, waited for by the caller; not counted in the depth.
+    // The same, but blocks the caller; not counted in the depth.
     virtual ReadOutcome read(const RecordRead& read) = 0;
-    // The memory is about to be unmapped; no read into it is under way.
+    // The memory is about to be unmapped. REQUIRES: no read into it is in flight.
     virtual void forget(std::byte* /*memory*/) {}
-    // Whether the kernel must be free to move the memory's pages between reads; no read into it is
-    // under way. Until said or forgotten it need not.
+    // Whether the kernel must be able to move the memory's pages between reads (default: no). Valid
+    // until forget(). REQUIRES: no read into it is in flight.
     virtual void keepMovable(std::byte* /*memory*/, bool /*movable*/) {}
-    // Ends the threads. A read under way is waited for, one not begun is dropped.
+    // Stops the threads. Waits for reads in flight and drops those that have not begun.
     virtual void stop() = 0;
-    // How reads are done and why, e.g. "io_uring, registered buffers".
+    // How experts are read and why, e.g. "io_uring, registered buffers".
     virtual std::string text() const = 0;
 };
 
@@ -109,12 +109,12 @@ private:
     std::condition_variable m_cv;
     std::vector<RecordRead> m_submitted;
     bool m_stopping = false;
-    std::vector<std::thread> m_threads;  // of start(), setDepth() and stop(): one at a time
+    std::vector<std::thread> m_threads;  // changed by start(), setDepth() and stop(), one at a time
 };
 
 // One io_uring and the thread that feeds and empties it. Slots are registered with the kernel at
-// their first read, so that later ones need not look their pages up; where the kernel refuses
-// (RLIMIT_MEMLOCK, too many), the rest is read unregistered.
+// their first read, so that later reads need no page lookup; if the kernel refuses (RLIMIT_MEMLOCK,
+// too many), the remaining slots are read unregistered.
 class UringQueue final : public ReadQueue {
 public:
     UringQueue(std::unique_ptr<Reader> reader, std::unique_ptr<Ring> ring)
@@ -149,12 +149,12 @@ private:
     void unregister(std::byte* memory);
 
     const std::unique_ptr<Reader> m_reader;
-    std::unique_ptr<Ring> m_ring;  // gone after stop()
+    std::unique_ptr<Ring> m_ring;  // nullptr after stop()
     const StoreShape* m_shape = nullptr;
     StoreClock* m_clock = nullptr;
     Done m_done;
     std::thread m_thread;
-    uint64_t m_nextTag = 0;  // of the thread, like the next two
+    uint64_t m_nextTag = 0;  // used by the thread only, like the next two
     std::unordered_map<uint64_t, Operation> m_flying;
     std::vector<uint64_t> m_again;  // operations with a part still to read
 
@@ -163,11 +163,11 @@ private:
     std::vector<Operation> m_submitted;
     bool m_stopping = false;
     std::unordered_map<std::byte*, int> m_buffers;  // registered: memory -> index
-    std::unordered_set<std::byte*> m_movable;       // not to be registered
+    std::unordered_set<std::byte*> m_movable;       // must not be registered
     std::string m_refusal;                          // why no more memory is registered
 };
 
-// io_uring where the machine and the reader offer it, else threads that say why not.
+// io_uring if the machine and the reader support it, else threads with the reason.
 std::unique_ptr<ReadQueue> makeReadQueue(std::unique_ptr<Reader> reader);
 
 }  // namespace colibri

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where expert records come from. The product uses FileReader; tests hand in readers that fail,
-// stall or return short counts.
+// The source of expert records. The product uses FileReader; tests provide readers that fail, stall
+// or return short counts.
 #pragma once
 
 #include <cstddef>
@@ -18,10 +18,10 @@
 
 namespace colibri {
 
-// What the store must know of a model.
+// The properties of a model that the store needs.
 struct StoreShape {
     int64_t experts = 0;               // per layer
-    int64_t topK = 0;                  // experts a token uses per layer; 0: not known
+    int64_t topK = 0;                  // experts per token and layer; 0: unknown
     std::vector<int64_t> layers;       // (MoE layers) model layer index
     std::vector<int64_t> recordBytes;  // (MoE layers) multiple of 4096
     std::vector<std::string> files;    // (MoE layers) for messages
@@ -35,13 +35,13 @@ public:
     // offset, size and memory are multiples of 4096.
     virtual int64_t readAt(int64_t moeLayer, int64_t offset, std::span<std::byte> out,
                            IoMode mode) = 0;
-    // The open file to read by other means (io_uring); -1: only readAt() works.
+    // The open file, for io_uring; -1: only readAt() works.
     virtual int descriptor(int64_t /*moeLayer*/, IoMode /*mode*/) const { return -1; }
-    // Direct reads bypass the page cache; false when the file system cannot.
+    // Whether the file system supports direct reads, which bypass the page cache.
     virtual bool directWorks() const { return true; }
 };
 
-// The expert files of a container, each held open twice (direct and buffered): reads go on when
+// The expert files of a container, each opened twice (direct and buffered): reads still work after
 // the folder is renamed or deleted.
 class FileReader final : public Reader {
 public:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel's read ring (io_uring) as UringQueue needs it: read requests go in, results come out
-// in any order. Tests put another ring around it that changes results.
+// The kernel's read ring (io_uring) as UringQueue needs it: takes read requests and returns results
+// in any order. Tests wrap it in another ring that changes results.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,8 @@ public:
         int fd = -1;
         int64_t offset = 0;
         std::span<std::byte> out;
-        uint64_t tag = 0;  // handed back
-        int buffer = -1;   // of addBuffer(), which holds `out`; -1: none
+        uint64_t tag = 0;  // returned unchanged
+        int buffer = -1;   // index from addBuffer() of the buffer with `out`; -1: none
     };
     struct Landed {
         uint64_t tag = 0;
@@ -28,18 +28,18 @@ public:
     };
 
     virtual ~Ring() = default;
-    // One thread calls submit() and wait(). At most kInFlight reads are under way at once.
+    // One thread calls submit() and wait(). At most kInFlight reads are in flight at once.
     virtual void submit(std::span<const Read> reads) = 0;
-    // Appends what has landed; blocks until something has or wake() was called.
+    // Appends the completed reads; blocks until there is one or wake() is called.
     virtual void wait(std::vector<Landed>& landed) = 0;
-    // Any thread. Not lost when nobody waits: the next wait() returns at once.
+    // Any thread. If no thread is waiting, the next wait() returns immediately.
     virtual void wake() = 0;
-    // Registers memory: an index, or -errno. Any thread.
+    // Registers memory and returns its index, or -errno. Any thread.
     virtual int addBuffer(std::span<std::byte> memory) = 0;
     virtual void removeBuffer(int index) = 0;
 
     static constexpr int kInFlight = 256;
-    // Unsupported with the reason when the kernel, a sandbox or this build has no io_uring.
+    // Returns Unsupported with the reason if the kernel, a sandbox or this build lacks io_uring.
     static Result<std::unique_ptr<Ring>> open();
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where slots live. Each slot is its own mapping, so that giving one back really returns its
-// memory to the system. Tests replace it to make allocations fail.
+// The memory of slots. Each slot is a mapping of its own, so that freeing one returns its memory to
+// the system. Tests replace it to make allocations fail.
 #pragma once
 
 #include <atomic>
@@ -13,15 +13,15 @@ namespace colibri {
 class SlotMemory {
 public:
     virtual ~SlotMemory() = default;
-    // `bytes` of zeroed memory aligned to 4096 (2 MiB for large slots); nullptr when there is
-    // none. Pages are taken from the system at first use. Large slots begin at addresses that
-    // take turns in the nodes over which the kernel interleaves huge pages.
+    // `bytes` of zeroed memory aligned to 4096 (2 MiB for large slots); nullptr if there is
+    // none. The system allocates pages at first use. The addresses of large slots alternate between
+    // the nodes over which the kernel interleaves huge pages.
     virtual std::byte* allocate(int64_t bytes);
-    // Has the system give all pages of fresh memory now, step by step while `goOn` says so. False:
-    // it was stopped, or there is not enough. Any thread.
+    // Makes the system allocate all pages of fresh memory now, step by step while `goOn` returns
+    // true. False: it was stopped, or there is not enough memory. Any thread.
     virtual bool populate(std::byte* memory, int64_t bytes, const std::function<bool()>& goOn);
     virtual void free(std::byte* memory, int64_t bytes);
-    // Bytes this process may still take; 0: not known.
+    // Bytes that this process may still allocate; 0: unknown.
     virtual int64_t freeBytes();
 
 private:

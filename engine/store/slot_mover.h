@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// On which NUMA node each slot should lie, and which slots still have to be moved there. New slots
-// are placed when they are made; a thread of the store moves the others, one at a time.
+// The NUMA node on which each slot should be, and the slots that still have to be moved there. New
+// slots are bound when they are created; a thread of the store moves the others, one at a time.
 //
-// A slot is known by its memory. Not thread-safe: the store calls it under its lock, except for the
-// answers() to questions, which ask the kernel and need no lock.
+// The address of its memory identifies a slot. Not thread-safe: the store calls it under its lock,
+// except for the answers() to questions, which call the kernel and need no lock.
 #pragma once
 
 #include <cstddef>
@@ -21,28 +21,28 @@ class SlotMover {
 public:
     SlotMover(Numa& numa, int64_t slotBytes) : m_numa(numa), m_slotBytes(size_t(slotBytes)) {}
 
-    // Where slots should lie from now on. True: slots that exist have to be moved.
+    // Sets where slots should be from now on. True: existing slots have to be moved.
     bool setPlace(NumaMode mode, int64_t node);
     NumaPlace place() const { return m_place; }
-    // Counts the changes of place(): tells whether work begun earlier is still wanted.
+    // Counts the changes of place(): shows whether work begun earlier is still valid.
     uint32_t serial() const { return m_serial; }
     void fail(std::string reason) { m_reason = std::move(reason); }
 
-    void addNew(std::byte* slot);     // its pages are not taken yet. Throws std::bad_alloc
-    void addPlaced(std::byte* slot);  // it lies at place() already. Throws std::bad_alloc
+    void addNew(std::byte* slot);     // its pages are not allocated yet. Throws std::bad_alloc
+    void addPlaced(std::byte* slot);  // it is at place() already. Throws std::bad_alloc
     void remove(std::byte* slot);
 
     int64_t misplaced() const { return m_misplaced; }  // slots still to be moved
     bool isMisplaced(std::byte* slot) const { return m_placed.at(slot) != m_serial; }
-    // A move to what was place() at `serial` has ended: `slot` counts as placed.
+    // A move to the place() of `serial` has ended: `slot` counts as moved.
     void endMove(std::byte* slot, uint32_t serial);
 
-    // What the knobs show. The kernel's answer for a sample of the slots goes before what it was
-    // told; a slot given back meanwhile does not count.
+    // The state of the knobs. What the kernel reports for a sample of the slots takes precedence
+    // over the requested node; a slot freed in the meantime does not count.
     struct Question {
         KnobState state;
         std::string reason;
-        std::vector<std::byte*> sample;  // slots to ask the kernel about; empty: state is the answer
+        std::vector<std::byte*> sample;  // slots to query; empty: state is the answer
     };
     Question askMode() const;
     Question askNode() const;
@@ -55,10 +55,10 @@ private:
 
     Numa& m_numa;
     const size_t m_slotBytes;
-    NumaPlace m_requested, m_place;  // requested, and in force for new slots
+    NumaPlace m_requested, m_place;  // requested, and effective for new slots
     std::string m_reason;            // why they differ
     uint32_t m_serial = 0;
-    std::unordered_map<std::byte*, uint32_t> m_placed;  // slot -> serial it was placed with
+    std::unordered_map<std::byte*, uint32_t> m_placed;  // slot -> serial of its last move
     int64_t m_misplaced = 0;
 };
 

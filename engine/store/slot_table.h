@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state of every expert, and the slots of memory that hold the resident ones: which expert has
-// which slot, in what order they are evicted, and how many slots there may be.
+// The state of every expert, and the slots of memory for the resident ones: which expert has which
+// slot, the order of eviction, and the number of slots.
 //
-// An expert goes OnDisk -> [NeedsSlot ->] Queued -> Reading -> Resident -> OnDisk. One that was
-// asked for enters the eviction order when it gets its slot, in the order asked for, so that what
-// is evicted does not depend on how fast reads end. A prefetched one keeps its slot outside that
+// An expert goes OnDisk -> [NeedsSlot ->] Queued -> Reading -> Resident -> OnDisk. A
+// requested expert enters the eviction order when it gets its slot, in request order, so that
+// evictions do not depend on the duration of reads. A prefetched expert keeps its slot outside that
 // order until its layer is requested.
 //
 // Not thread-safe: the store calls it under its lock. A slot's bytes belong to the reading thread
@@ -37,27 +37,27 @@ struct ExpertEntry {
 
     ExpertState state = ExpertState::OnDisk;
     Order order = Order::None;
-    LoadReason reason = LoadReason::Demand;       // who began the read
-    PrefetchSource source = PrefetchSource::Off;  // ... of a prefetch
-    bool unused = false;                          // ... that nobody has asked for yet
-    bool askedLate = false;                       // a prefetch that was asked for while being read
-    bool demanded = false;                        // being read, and asked for
+    LoadReason reason = LoadReason::Demand;       // what started the read
+    PrefetchSource source = PrefetchSource::Off;  // the source of a prefetch
+    bool unused = false;                          // a prefetch that was not requested yet
+    bool askedLate = false;                       // a prefetch that was requested while being read
+    bool demanded = false;                        // being read, and requested
     bool retried = false;
     bool fresh = false;              // last read into memory that had not been touched before
-    bool waitsForSlot = false;       // in the list of those that need a slot
-    bool prefetchOnDisk = false;     // a prefetch nobody has asked for is being read from the disk
-    bool ledReads = false;           // a demand read that began when no other was under way
-    uint32_t tickets = 0, pins = 0;  // with neither it may be evicted
+    bool waitsForSlot = false;       // in the list of experts that need a slot
+    bool prefetchOnDisk = false;     // a prefetch, not requested, is being read from the disk
+    bool ledReads = false;           // a demand read that began while no other was in flight
+    uint32_t tickets = 0, pins = 0;  // evictable only if both are 0
     uint32_t waiting = 0;            // threads in wait()
     uint32_t uses = 0;               // lookups since it became resident
     uint32_t prefetchStep = 0;       // requests of its layer when the prefetch began
-    uint32_t usedStep = 0;           // ... when it was last asked for
-    uint8_t lane = 0;                // of a demand read under way
+    uint32_t usedStep = 0;           // requests of its layer at its last use
+    uint8_t lane = 0;                // of a demand read in flight
     LinkLimiter::Transfer transfer = 0;
     std::byte* memory = nullptr;  // its slot
     uint64_t ticketNumber = 0;    // of its oldest ticket
-    uint64_t askedNs = 0;         // first asked for, or prefetch hinted
-    uint64_t submittedNs = 0;     // the read under way began
+    uint64_t askedNs = 0;         // first requested, or prefetch hinted
+    uint64_t submittedNs = 0;     // start of the current read
     uint64_t diskTimeNs = 0;      // PrefetchJudge::diskTime() when a demand read began
     uint64_t residentNs = 0;
 
@@ -66,7 +66,7 @@ struct ExpertEntry {
     bool usable() const { return state == ExpertState::Resident || state == ExpertState::Failed; }
 };
 
-// The state of every expert as the experts map shows it. Any thread; a display, in no order.
+// The state of every expert as the experts map shows it. Any thread; for display, unordered.
 class ResidencyMap {
 public:
     explicit ResidencyMap(size_t experts) : m_states(experts) {}
@@ -86,14 +86,14 @@ private:
 
 // Memory for one expert.
 struct Slot {
-    std::byte* memory = nullptr;  // nullptr: there is none to be had
-    bool fresh = false;           // never touched: the system gives its pages while they are filled
+    std::byte* memory = nullptr;  // nullptr: none available
+    bool fresh = false;  // never touched: the system allocates its pages while they are filled
     explicit operator bool() const { return memory != nullptr; }
 };
 
 class SlotTable {
 public:
-    // All are used as long as the table lives.
+    // All must outlive the table.
     struct Parts {
         const StoreShape& shape;
         ResidencyMap& residency;
@@ -119,64 +119,64 @@ public:
     void setState(uint32_t key, ExpertState state);
 
     // ---- layers ----
-    void requestLayer(int64_t moeLayer);  // it is the current one now, one step further
+    void requestLayer(int64_t moeLayer);  // it becomes the current layer, one step further
     int64_t currentLayer() const { return m_layer; }
     uint32_t stepOf(int64_t moeLayer) const { return m_steps[size_t(moeLayer)]; }
-    int64_t distance(int64_t moeLayer) const;  // layers from the current one on, 1..M
+    int64_t distance(int64_t moeLayer) const;  // layers after the current one, 1..M
 
     // ---- order of eviction ----
     void setPolicy(CachePolicyKind policy);
     CachePolicyKind policy() const { return m_policyKind; }
     std::vector<uint32_t> order() const { return m_policy->order(); }  // coldest first
-    void use(uint32_t key);               // it has a slot and was asked for
+    void use(uint32_t key);               // it has a slot and was requested
     void keepUntilLayer(uint32_t key);    // a prefetch has been read
-    void endKeep(uint32_t key);           // it is asked for
-    void releaseLayer(int64_t moeLayer);  // prefetches of it nobody asked for: the first to go
+    void endKeep(uint32_t key);           // it is requested
+    void releaseLayer(int64_t moeLayer);  // its unused prefetches: evicted first
     void addColdest(uint32_t key);
 
-    // ---- slots: taken here, given to an entry with fill() ----
-    Slot newSlot();        // none: at capacity, or there is no memory
+    // ---- slots: taken here, assigned to an entry with fill() ----
+    Slot newSlot();        // none: at capacity, or out of memory
     Slot slotForDemand();  // new or evicted; none: all are held
     Slot slotForPrefetch(int64_t moeLayer);
     void fill(uint32_t key, const Slot& slot);
     // Takes the slot of a resident expert, which goes to state `next`.
     std::byte* evict(uint32_t key, ExpertState next);
-    // Resident and asked for, but not pinned: whose slot a thread waiting for `key` may take. Never
-    // that of an older ticket, so the oldest always makes progress. -1: none.
+    // A resident and requested expert without pins, whose slot a thread waiting for `key` may take.
+    // Never that of an older ticket, so the oldest always makes progress. -1: none.
     int64_t stealable(uint32_t key) const;
     void dropSlot(uint32_t key);  // after a failed read
     int64_t used() const { return m_used; }
 
     // ---- size ----
     int64_t capacity() const { return m_capacity; }  // slots
-    // `freeBytes`: memory that may still be taken; 0: not known. Slots above the new size are not
-    // evicted yet: trim() does that.
+    // `freeBytes`: memory that may still be allocated; 0: unknown. Does not evict the slots above
+    // the new size: trim() does that.
     void setSize(int64_t expertsPerLayer, int64_t freeBytes);
     KnobState sizeState() const;
-    void trim(int64_t most = INT64_MAX);  // evicts down to the capacity, as far as it can
+    void trim(int64_t most = INT64_MAX);  // evicts down to the capacity, as far as possible
     int64_t slotBytes() const { return m_slotBytes; }
     int64_t bytes() const { return (m_used + m_prepared.held()) * m_slotBytes; }
 
-    // ---- memory ahead of need, and where it lies ----
+    // ---- prepared memory and NUMA nodes ----
     PreparedSlots& prepared() { return m_prepared; }
-    int64_t slotsToPrepare() const;  // none while there is no memory for more
+    int64_t slotsToPrepare() const;  // 0 while there is no memory for more
     void addPrepared(std::byte* memory, uint64_t tookNs);
     void dropPrepared(int64_t keep);
     SlotMover& mover() { return m_mover; }
-    // A resident expert whose slot has to move, looked for from `from` on; -1: none now.
+    // A resident expert whose slot has to move, searching from `from`; -1: none now.
     int64_t nextMisplaced(size_t& from) const;
 
-    // Memory given up: to be unmapped by the caller, without the lock.
+    // Released memory, which the caller unmaps without the lock.
     bool hasFreed() const { return !m_freed.empty(); }
     std::vector<std::byte*> takeFreed();
 
     void setEvents(EventRing* ring) { m_ring = ring; }  // for evictions
 
 private:
-    std::byte* takeSlot(uint32_t key);  // out of the order and its entry
+    std::byte* takeSlot(uint32_t key);  // removes it from the order and its entry
     void giveBack(std::byte* memory);
     void freeLater(std::byte* memory);
-    int64_t coldest() const;  // whose slot may be taken; -1: none
+    int64_t coldest() const;  // an expert whose slot may be taken; -1: none
     int64_t slotsNotPrepared() const;
     void reportEviction(uint32_t key);
 
@@ -188,11 +188,11 @@ private:
     std::vector<uint32_t> m_untilLayer;  // Order::UntilLayer, oldest first
     std::vector<std::byte*> m_freed;
 
-    int64_t m_layer = -1;           // requested last
+    int64_t m_layer = -1;           // the last requested layer
     std::vector<uint32_t> m_steps;  // (MoE layers) requests so far
 
     int64_t m_capacity = 0;       // slots allowed
-    int64_t m_used = 0;           // slots taken; prepared ones come on top
+    int64_t m_used = 0;           // slots in use; prepared ones not included
     int64_t m_requestedSize = 0;  // experts per layer
     std::string m_sizeReason;     // why the capacity is less than requested
     PreparedSlots m_prepared;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the store's threads wait for. All conditions belong to the store's mutex.
+// The conditions that the store's threads wait for. All belong to the store's mutex.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 namespace colibri {
 
 struct StoreConditions {
-    Condition readEnded;         // wait(), settle(): a read ended, or a slot changed hands
+    Condition readEnded;         // wait(), settle(): a read ended, or a slot changed owner
     Condition linkChanged;       // the link thread and prefetches on the link
     Condition prefetchMayBegin;  // prefetch threads
     Condition prepareSlots;      // the thread that prepares memory

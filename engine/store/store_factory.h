@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a store is put together from its parts, and what tests may ask about its inside.
+// Builds a store from its parts, and gives tests access to its internals.
 #pragma once
 
 #include <memory>
@@ -11,11 +11,11 @@
 namespace colibri {
 
 struct StoreFactory {
-    // Parts that are nullptr are the real ones; `queue` is needed.
+    // Parts that are nullptr are replaced by the real ones; `queue` is required.
     static Result<std::unique_ptr<ExpertStore>> open(StoreShape shape, const StoreOptions& options,
                                                      Telemetry* telemetry, StoreParts parts);
     static StoreShape shapeOf(const ContainerInfo& info);
-    // Waits until no read is under way and no prefetch can start.
+    // Waits until no read is in flight and no prefetch can start.
     static void settle(ExpertStore& store);
     // Experts in order of eviction, coldest first: moeLayer * experts + expert.
     static std::vector<uint32_t> order(const ExpertStore& store);

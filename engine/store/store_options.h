@@ -17,8 +17,8 @@ struct StoreOptions {
     IoMode ioMode = IoMode::Direct;
     int64_t ioDepth = 8;    // demand reads in flight
     int64_t linkLimit = 0;  // MB/s (10^6), 0 = none
-    // Have the system give the memory of all slots ahead of need, in the background: at once while
-    // nothing is asked for, otherwise little by little.
+    // Prepare the memory of all slots in the background: at full speed while the store is idle,
+    // otherwise gradually.
     bool prepareMemory = false;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the expert store counts, and what it was opened with.
+// The counters of the expert store, and the options it was opened with.
 #pragma once
 
 #include <array>
@@ -12,8 +12,8 @@ namespace colibri {
 enum class Residency : uint8_t { OnDisk, Loading, Resident };
 
 struct PrefetchCounts {
-    // Issued: reads begun. Useful: resident at first touch. Late: asked for while being read.
-    // Wasted: evicted or failed before use. The rest is being read or not used yet.
+    // Issued: reads begun. Useful: resident at first touch. Late: requested while being read.
+    // Wasted: evicted or failed before use. The others are being read or are not used yet.
     uint64_t issued = 0, useful = 0, late = 0, wasted = 0;
 };
 constexpr size_t kPrefetchSources = 4;  // of PrefetchSource
@@ -21,27 +21,27 @@ constexpr size_t kPrefetchSources = 4;  // of PrefetchSource
 // Since the store was opened; 64-bit counters only.
 struct StoreCounters {
     uint64_t lookups = 0, hits = 0;               // misses = lookups - hits
-    uint64_t demandLoads = 0, prefetchLoads = 0;  // reads that ended well, by who began them
-    uint64_t warmLoads = 0;                       // experts of earlier runs, read ahead of need
+    uint64_t demandLoads = 0, prefetchLoads = 0;  // successful reads, by what started them
+    uint64_t warmLoads = 0;                       // experts of earlier runs, preloaded
     uint64_t evictions = 0;
     uint64_t failedReads = 0;  // every attempt counts
     uint64_t bytesLoaded = 0;
     uint64_t prefetchIssued = 0, prefetchUseful = 0, prefetchLate = 0, prefetchWasted = 0;  // sums
     std::array<PrefetchCounts, kPrefetchSources> bySource;
-    uint64_t stallNs = 0;  // wait() blocked
-    // Slots whose memory was prepared ahead of need, and the time it took. A fresh load is a demand
-    // read into memory that was not prepared: it waited for the system's pages as well.
+    uint64_t stallNs = 0;  // time that wait() blocked
+    // Slots whose memory was prepared in advance, and the time it took. A fresh load is a demand
+    // read into memory that was not prepared: it also waited for the system to allocate pages.
     // freshStallNs is the part of stallNs spent on such loads.
     uint64_t slotsPrepared = 0, prepareNs = 0;
     uint64_t freshLoads = 0, freshStallNs = 0;
 };
 struct StoreStats : StoreCounters {
-    int64_t slotCount = 0, slotsUsed = 0;        // now; more are used while pins delay a shrink
-    int64_t slotsReady = 0, slotsToPrepare = 0;  // their memory is prepared, or still to be
+    int64_t slotCount = 0, slotsUsed = 0;  // now; slotsUsed is larger while pins delay a shrink
+    int64_t slotsReady = 0, slotsToPrepare = 0;  // prepared; still to prepare
     int64_t slotBytes = 0;                       // memory of all slots now, prepared ones included
 };
 
-// What was counted between two moments; the values of the present are those of `after`.
+// The difference of two snapshots of the counters; current values are those of `after`.
 StoreStats difference(const StoreStats& after, const StoreStats& before);
 StoreCounters& operator+=(StoreCounters& to, const StoreCounters& more);
 
