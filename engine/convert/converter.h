@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a checkpoint to a container: streamed tensor by tensor, written to a temporary sibling
-// folder and renamed at the end. A stopped conversion resumes. An unknown, missing, mis-shaped or
-// non-finite tensor stops with a list.
+// Converts a checkpoint to a container. Tensors are streamed one by one into a temporary sibling
+// folder, which is renamed at the end. An interrupted conversion can be resumed. Unknown, missing,
+// mis-shaped or non-finite tensors are an error that lists them.
 #pragma once
 
 #include <filesystem>
@@ -21,27 +21,27 @@ enum class ConvertLayout { Container, Flat };  // Flat: engine/convert/flat/flat
 struct ConvertOptions {
     std::filesystem::path source;        // HF folder, .safetensors file, or .gguf file
     std::filesystem::path target;        // must not exist (or be an interrupted conversion of this)
-    // Type of the matrices, one that hasEncoder; routers, norms and biases stay f32. None: each
-    // keeps the source's. With q4_0 and mxfp4 the embedding and the head are kept at q8_0.
+    // Type of the matrices, one with an encoder (hasEncoder); routers, norms and biases stay f32.
+    // None: each matrix keeps the source's type. With q4_0 and mxfp4, embedding and head use q8_0.
     std::optional<DType> dtype;
-    std::string name;                    // shown name; empty: from the source
+    std::string name;                                 // display name; empty: from the source
     ConvertLayout layout = ConvertLayout::Container;  // Flat: types f16 and bf16 only
     bool routerTable = false;            // also compute router_table.bin; Flat always has one
-    // Over `dtype`, for single matrices: by the last part of their name in the container ("embed",
-    // "head", "q", "down", ...), of experts "w1", "w3", "w2". Not for the flat layout.
+    // Overrides `dtype` for single matrices: by the last part of their name in the container
+    // ("embed", "head", "q", "down", ...), for experts "w1", "w3", "w2". Not for the flat layout.
     std::map<std::string, DType> types;
-    // Which of the source's chat templates is taken along, by its name, or a file with another one;
-    // empty: the one that is meant.
+    // The chat template to include: the name of one of the source's, or a file. Empty: the source's
+    // default.
     std::string chatTemplate;
-    // Told before anything is written: what was chosen or left out, and what the model cannot be
+    // Called before anything is written: what was chosen or left out, and what the model cannot be
     // used for.
     std::function<void(const std::string&)> onNote = {};
 };
 
-// Errors: BadInput (with the list of tensors at fault), Unsupported (family or option by name),
-// NoSpace, IoError, Cancelled. After any error but a kill the target does not exist; partial work
-// is kept for resuming only after Cancelled or a kill. For the flat layout the result describes the
-// container that the folder gives when it is loaded.
+// Errors: BadInput (with the list of faulty tensors), Unsupported (family or option by name),
+// NoSpace, IoError, Cancelled. After an error the target does not exist; partial work is kept for
+// resuming only after Cancelled or if the process was killed. For the flat layout the result
+// describes the container that loading the folder creates.
 Result<ContainerInfo> convertModel(const ConvertOptions& options, const ProgressFn& progress,
                                    const CancelFlag* cancel);
 

@@ -9,8 +9,8 @@
 namespace colibri {
 
 // The model folder to load for a path. A flat folder is packed once into its subfolder "container",
-// streamed as any conversion, and again when its files have changed; any other path is given back.
-// Errors: those of convertModel.
+// streamed like any conversion, and again if its files change; any other path is returned
+// unchanged. Errors: those of convertModel.
 Result<std::filesystem::path> loadableModel(const std::filesystem::path& path,
                                             const ProgressFn& progress, const CancelFlag* cancel);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One door for every checkpoint format.
+// Opens checkpoints of every format.
 #pragma once
 
 #include <filesystem>
@@ -11,18 +11,18 @@
 
 namespace colibri {
 
-// `chatTemplate`: as in chooseTemplate. Errors: BadInput when nothing is there or it is no
-// checkpoint, naming what it is; else those of the format.
+// `chatTemplate`: as in chooseTemplate. Errors: BadInput if the path does not exist or is not
+// a checkpoint (the message says what it is); else those of the format.
 Result<OpenedSource> openSource(const std::filesystem::path& path,
                                 const std::string& chatTemplate = {});
 
-// The notes of a source, with what it cannot be used for.
+// The notes of a source, including what it cannot be used for.
 std::vector<std::string> notesOf(const OpenedSource& source);
 
-// The plan's tables as they will stand in model.json.
+// The plan's tables as they will be in model.json.
 ContainerInfo containerOf(const OpenedSource& source, const Plan& plan);
 
-// convertModel with stand-ins for the disk.
+// convertModel with test hooks for the disk.
 Result<ContainerInfo> convertModel(const ConvertOptions& options, const ProgressFn& progress,
                                    const CancelFlag* cancel, const DiskHooks& hooks);
 

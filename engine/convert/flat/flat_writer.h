@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes a plan's tensors in the flat layout into the partial folder. Memory: that of encodeRuns.
+// Writes a plan's tensors in the flat layout into the partial folder. Needs the memory of
+// encodeRuns.
 #pragma once
 
 #include "engine/base/progress.h"
@@ -13,14 +14,13 @@ namespace colibri {
 
 class FlatWriter {
 public:
-    // `type`: f16 or bf16, as the plan was made for. Names in dense.safetensors are those of
-    // `naming`.
+    // `type`: f16 or bf16, the type of the plan. Names in dense.safetensors come from `naming`.
     FlatWriter(const OpenedSource& source, const Plan& plan, DType type, const Naming& naming,
                const std::filesystem::path& folder, Journal& journal, const DiskHooks& hooks,
                const ProgressFn& progress, const CancelFlag* cancel);
 
     int64_t bytesTotal() const { return int64_t(m_total); }
-    int64_t bytesDone() const;  // by the journal
+    int64_t bytesDone() const;  // according to the journal
     // Errors: as PlanWriter::write.
     Status write();
 

@@ -16,8 +16,8 @@
 
 namespace colibri {
 
-// Whole numbers of every width become int64 (uint64 above its range: the largest), arrays of
-// numbers vectors of double. Arrays of arrays are read past.
+// Integers of every width become int64 (a larger uint64 becomes the maximum), arrays of numbers
+// become vectors of double. Arrays of arrays are skipped.
 using GgufValue = std::variant<std::monostate, int64_t, double, bool, std::string,
                                std::vector<std::string>, std::vector<double>>;
 
@@ -26,7 +26,7 @@ struct GgufHeader {
     std::map<std::string, GgufValue> metadata;
     std::vector<SourceTensor> tensors;   // shapes outermost first, absolute offsets
 
-    // nullptr: absent or of another type. Integers are given as numbers where those are asked.
+    // nullptr: absent or of another type. number() also accepts integers.
     const std::string* text(const std::string& key) const;
     const std::vector<std::string>* texts(const std::string& key) const;
     const std::vector<double>* numbers(const std::string& key) const;
@@ -35,8 +35,8 @@ struct GgufHeader {
     std::optional<bool> flag(const std::string& key) const;
 };
 
-// Pure; takes the start of the file. `needMore` is set when the header runs past `start` but may
-// go on within the file. Errors: BadInput (damaged, with byte), Unsupported (version).
+// Pure; takes the start of the file. `needMore` is set if the header extends past `start` and may
+// continue in the file. Errors: BadInput (damaged, with byte), Unsupported (version).
 Result<GgufHeader> parseGgufHeader(std::span<const std::byte> start, int64_t fileBytes,
                                    const std::string& where, bool& needMore);
 

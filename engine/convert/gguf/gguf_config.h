@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A GGUF file's metadata -> ModelConfig. What tensors and metadata both tell is taken from the
-// tensors; what neither tells is what the architecture's name means to the runtimes that read it.
+// A GGUF file's metadata -> ModelConfig. A value that both tensors and metadata give is taken from
+// the tensors; for a value that neither gives, the architecture's name implies what other runtimes
+// use.
 #pragma once
 
 #include <string>
@@ -15,7 +16,7 @@ namespace colibri {
 struct GgufConfig {
     const FamilyRow* family = nullptr;
     ModelConfig config;                  // without rope.divisors, which are a tensor; not checked
-    int64_t extraLayers = 0;             // prediction layers after the last; to be ignored
+    int64_t extraLayers = 0;             // prediction layers after the last; ignored
 };
 
 // Errors: Unsupported naming an architecture or option; BadInput naming a missing key.

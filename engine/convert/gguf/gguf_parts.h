@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A GGUF model of one file, or split over several named NAME-00001-of-00003.gguf.
+// A GGUF model in one file, or split into several named NAME-00001-of-00003.gguf.
 #pragma once
 
 #include <filesystem>
@@ -13,12 +13,12 @@ namespace colibri {
 
 struct GgufParts {
     GgufHeader header;  // metadata of the first part, tensors of all
-    std::string name;   // of the file, without the part's number
+    std::string name;   // file name without the part number
 };
 
-// `path` may be any part. Adds all files to the checkpoint; the tensors know theirs, but are not
-// added. Errors: those of readGgufHeader; BadInput naming missing parts, or a part that is not
-// what its name says.
+// `path` may be any part. Adds all files to the checkpoint; the tensors refer to their files, but
+// are not added. Errors: those of readGgufHeader; BadInput naming missing parts, or a part whose
+// content does not match its name.
 Result<GgufParts> openGgufParts(const std::filesystem::path& path, Checkpoint& checkpoint);
 
 }  // namespace colibri

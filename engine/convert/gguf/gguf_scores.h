@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SentencePiece's BPE vocabularies hold a score for each token, and no list of merges.
+// Merges from scores: SentencePiece BPE vocabularies have a score for each token, but no merges.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@ namespace colibri {
 struct ScoredToken {
     std::string_view text;
     int64_t id = 0;
-    double score = 0;  // the higher, the earlier it was learnt
+    double score = 0;  // higher: learnt earlier
 };
 
-// Every way to join two tokens to a third, the first to be tried first: by the score of what they
-// make (by its id, where all scores are the same, as in files that were made without them), then
-// by the length of the left part. This is the order in which the reference's conversion lists
-// them. REQUIRES: different texts; none longer than kLongestScoredToken.
+// All pairs of tokens that join to a third token, in merge order: by the score of the result (by
+// its id if all scores are equal, as in files without scores), then by the length of the left part.
+// The conversion of the reference implementation uses the same order. REQUIRES: distinct texts;
+// none longer than kLongestScoredToken.
 std::vector<std::pair<std::string, std::string>> mergesFromScores(
     std::span<const ScoredToken> tokens);
 

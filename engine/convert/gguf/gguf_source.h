@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opens a GGUF file as a checkpoint; of a split one, any part stands for all.
+// Opens a GGUF file as a checkpoint; any part of a split model opens the whole model.
 #pragma once
 
 #include <filesystem>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a GGUF file's tokenizer.ggml.pre stands for: how the text is cut before byte-level BPE.
+// The meaning of a GGUF file's tokenizer.ggml.pre: how text is split before byte-level BPE.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -10,9 +10,9 @@
 namespace colibri {
 
 struct GgufSplit {
-    nlohmann::json normalizer, preTokenizer;  // as tokenizer.json has them; null: none
+    nlohmann::json normalizer, preTokenizer;  // in the form of tokenizer.json; null: none
     bool ignoreMerges = false;
-    bool addsBos = false;  // where the file says nothing about it
+    bool addsBos = false;  // the default if the file does not say
 };
 
 // Errors: Unsupported with the name.

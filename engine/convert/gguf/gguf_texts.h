@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tokenizer, chat templates and special tokens that a GGUF file carries.
+// The tokenizer, chat templates and special tokens in a GGUF file.
 #pragma once
 
 #include <vector>

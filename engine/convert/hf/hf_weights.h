@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which .safetensors files of a Hugging Face folder are the model, and their tensors under the
-// names that the table of families knows.
+// Finds the .safetensors files of the model in a Hugging Face folder, and gives their tensors the
+// names of the table of families.
 #pragma once
 
 #include <filesystem>
@@ -12,18 +12,18 @@
 
 namespace colibri {
 
-// `file`: one of the folder that was given by itself; empty: whatever the folder has. An index that
-// was left over beside a whole checkpoint is passed over with a note. Errors: BadInput naming
-// missing shards and files that are something else; Unsupported for pickles and LoRA adapters.
+// `file`: a single file of the folder that the user gave; empty: all files of the model. A leftover
+// index beside a complete checkpoint is ignored with a note. Errors: BadInput naming
+// missing shards and files that are not safetensors; Unsupported for pickles and LoRA adapters.
 Status addHfWeights(const std::filesystem::path& folder, const std::filesystem::path& file,
                     Checkpoint& checkpoint, std::vector<std::string>& notes);
 
-// Unsupported when a folder holds a LoRA adapter and no model of its own.
+// Unsupported if a folder contains a LoRA adapter but no model.
 Status checkNoAdapter(const std::filesystem::path& folder);
 
-// Gives the language model's tensors the prefix "model.", whatever stands before their names: a
-// wrapper's prefix, or nothing as in a checkpoint of the bare base model. `nested`: part of a model
-// that also sees or hears, whose other tensors are left out.
+// Gives the language model's tensors the prefix "model.", in place of a wrapper's prefix or none (a
+// checkpoint of the base model alone). `nested`: part of a model that also takes images or audio;
+// its other tensors are ignored.
 void unifyPrefix(Checkpoint& checkpoint, bool nested);
 
 }  // namespace colibri

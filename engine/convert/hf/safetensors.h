@@ -13,9 +13,9 @@
 namespace colibri {
 
 // Pure; takes the start of the file (at least the whole header) and the file's size. Tensors have
-// absolute offsets. Errors (BadInput): a length past the file or over 32 MiB, not JSON, a name
-// twice, an unknown dtype, a shape that does not give the byte count, data that overlaps, has
-// holes or runs past the end.
+// absolute offsets. Errors (BadInput): a length past the file or over 32 MiB, not JSON, a
+// duplicate name, an unknown dtype, a shape that does not match the byte count, data that overlaps,
+// has gaps or extends past the end.
 Result<std::vector<SourceTensor>> parseSafetensorsHeader(std::span<const std::byte> start,
                                                          int64_t fileBytes,
                                                          const std::string& where);

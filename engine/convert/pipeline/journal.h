@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an interrupted conversion has finished: a text file in the partial folder, one line per
-// finished unit, each with its own check sum; a torn last line is as good as absent. The first
-// line is the key (source and options): another key means another conversion.
+// The finished units of an interrupted conversion: a text file in the partial folder, one line per
+// unit, each with its own checksum; an incomplete last line is ignored. The first line is the key
+// (source and options): another key means another conversion.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace colibri {
 
 class Journal {
 public:
-    // Opens or creates it and locks it; Busy when another process converts to the same target.
+    // Opens or creates it and locks it; Busy if another process converts to the same target.
     static Result<Journal> open(const std::filesystem::path& folder);
     Journal(Journal&& other) noexcept;
     Journal& operator=(Journal&&) = delete;
@@ -24,19 +24,20 @@ public:
 
     static bool existsIn(const std::filesystem::path& folder);
 
-    // Everything in a folder but its journal.
+    // Removes everything in a folder except its journal.
     static Status removeOthers(const std::filesystem::path& folder);
 
     const std::string& key() const { return m_key; }
-    // Forgets everything and begins again under a key.
+    // Discards everything and starts again with a key.
     Status restart(const std::string& key);
 
     // Unit -> hashes: ("dense", index of the tensor), ("layer", model layer).
     const std::vector<uint64_t>* find(const std::string& kind, int64_t index) const;
-    // The data must be synced before it is recorded here.
+    // The data must be synced before it is recorded.
     Status record(const std::string& kind, int64_t index, const std::vector<uint64_t>& hashes);
     Status sync();
-    // All is done and the folder has its final name. The lock stays until destruction.
+    // The conversion is finished and the folder has its final name. The lock is held until
+    // destruction.
     void removeFrom(const std::filesystem::path& folder);
 
 private:
@@ -47,7 +48,7 @@ private:
     int m_fd;
     std::filesystem::path m_path;
     std::string m_key;
-    int64_t m_end = 0;                   // after the last whole line
+    int64_t m_end = 0;  // after the last complete line
     std::map<std::pair<std::string, int64_t>, std::vector<uint64_t>> m_units;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a conversion will do, decided and checked before the first byte is written: for every
-// container tensor and every expert matrix, the rows of the source it comes from.
+// The plan of a conversion, made and checked before the first byte is written: for every container
+// tensor and every expert matrix, the rows of the source it comes from.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@
 namespace colibri {
 
 struct DensePart {
-    TensorInfo info;                     // placed; hash still 0
+    TensorInfo info;  // with offset; hash still 0
     RowView view;
 };
 struct ExpertsPart {
@@ -25,7 +25,7 @@ struct ExpertsPart {
     std::vector<std::array<RowView, 3>> experts;  // w1, w3, w2
 };
 struct Plan {
-    ModelConfig config;                  // with tiedEmbeddings settled
+    ModelConfig config;                  // with tiedEmbeddings resolved
     std::vector<DensePart> dense;        // in file order
     std::vector<ExpertsPart> layers;
     int64_t denseBytes = 0, expertBytes = 0;
@@ -33,21 +33,21 @@ struct Plan {
     int64_t sourceTensors = 0;           // used
 };
 
-// Types of single matrices over the general one: by the last part of their name in the container
-// ("embed", "head", "q", "down", ...), of experts "w1", "w3", "w2".
+// Types of single matrices, which override the general one: by the last part of their name in the
+// container ("embed", "head", "q", "down", ...), for experts "w1", "w3", "w2".
 using TypeOverrides = std::map<std::string, DType>;
 
 // Errors: BadInput with the list of tensors that are missing, of the wrong shape or unknown;
-// Unsupported with those whose type is not read; InvalidArgument for a type without encoder. Views
+// Unsupported with those of an unsupported type; InvalidArgument for a type without encoder. Views
 // point into `source`.
 Result<Plan> makePlan(const OpenedSource& source, std::optional<DType> dtype,
                       const TypeOverrides& overrides = {});
 
-// Weight type of a matrix: the asked one, but embedding and head are kept at q8_0 when q4_0 or
-// mxfp4 is asked (they are read once per token and carry the most error); the source's when none
-// is asked.
+// Weight type of a matrix: the requested one, but q8_0 for embedding and head if q4_0 or mxfp4 is
+// requested (they are read once per token and contribute most of the error); the source's if none
+// is requested.
 DType targetType(const std::string& name, DType source, std::optional<DType> asked);
 
-Status noEncoder(DType type);  // InvalidArgument: a type that is only read from GGUF
+Status noEncoder(DType type);  // InvalidArgument: a type that can only be read from GGUF
 
 }  // namespace colibri

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of a source on their way into files: cut into runs, which are read, looked over and encoded
-// on all cores, and taken in order by whoever writes them.
+// Encodes rows of a source for output files: splits them into runs, reads, checks and encodes the
+// runs on all cores, and passes them to the writer in order.
 #pragma once
 
 #include <cstdint>
@@ -14,26 +14,26 @@
 
 namespace colibri {
 
-// Some rows of a tensor, encoded in one go.
+// Some rows of a tensor that are encoded together.
 struct RowRun {
     const RowView* view;
     DType type;
     bool packed;  // in panels (kernels/packed.h); else row-major in f32, f16 or bf16
     int64_t row, rows;
-    size_t tensor;     // the caller's number of it
+    size_t tensor;     // the caller's index of it
     bool first, last;  // of its tensor
 };
 
-// A tensor cut into runs: a matrix in whole panels, others in rows, each of about a MiB as f32.
+// Splits a tensor into runs of about 1 MiB as f32: a matrix in whole panels, others in rows.
 void addRuns(std::vector<RowRun>& runs, size_t tensor, const RowView& view, DType type,
              bool packed);
 
-// What is wrong with the values of a part of a model, so that one run names all of it.
+// Collects the invalid values of a part of a model, so that one conversion reports all of them.
 class ValueFaults {
 public:
     void note(const std::string& tensor, const std::string& what);
     bool none() const { return m_count == 0; }
-    Status status(const std::string& stage) const;  // BadInput with the list; ok when none
+    Status status(const std::string& stage) const;  // BadInput with the list; ok if none
 
 private:
     std::vector<std::string> m_lines;  // "tensor: what", the first few
@@ -41,8 +41,8 @@ private:
 };
 
 // Calls take(run, its bytes) for all runs in order, on the calling thread. Values that are not
-// finite are noted in `faults`, and what is encoded for them means nothing. Memory: a few MiB for
-// each core. Errors: those of reading and of `take`; BadInput for values too large for the type;
+// finite are noted in `faults`; their encoding is undefined. Needs a few MiB of memory for each
+// core. Errors: those of reading and of `take`; BadInput for values too large for the type;
 // Cancelled.
 using TakeRun = std::function<Status(const RowRun& run, std::span<const std::byte> bytes)>;
 Status encodeRuns(const Checkpoint& checkpoint, std::span<const RowRun> runs, ValueFaults& faults,

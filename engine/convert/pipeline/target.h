@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A container on its way: written into a sibling folder "NAME.partial", which gets its final name
-// when everything is on disk.
+// The target of a conversion: written to a sibling folder "NAME.partial", which is renamed when
+// everything is on disk.
 #pragma once
 
 #include <filesystem>
@@ -17,23 +17,23 @@ namespace colibri {
 Result<std::filesystem::path> checkTarget(const std::filesystem::path& target);
 std::filesystem::path partialFolderOf(const std::filesystem::path& target);
 
-// A partial folder of ours, or a new one; what another key has left in it is removed. Never
-// touches a folder that something else made. Errors: InvalidArgument, Busy, IoError.
+// Opens the partial folder of an earlier conversion, or creates it; removes the files of another
+// key. Never touches a folder that another program created. Errors: InvalidArgument, Busy, IoError.
 Result<Journal> enterPartial(const std::filesystem::path& partial, const std::string& key);
 
-// What an interrupted conversion into `target` has left on the disk: its bytes, 0 when there is
-// nothing; and its removal. Errors: Busy while another process writes it, IoError.
+// The bytes that an interrupted conversion to `target` left on the disk (0 if none), and their
+// removal. Errors: Busy while another process writes them, IoError.
 int64_t partialBytes(const std::filesystem::path& target);
 Status discardPartial(const std::filesystem::path& target);
 
-// NoSpace when `bytes` in so many files do not fit; both numbers are told.
+// NoSpace if `bytes` in this many files do not fit; the message gives needed and free bytes.
 Status checkSpace(const std::filesystem::path& folder, int64_t bytes, int64_t files,
                   const DiskHooks& hooks);
 
 Status writeSmallFile(const std::filesystem::path& path, const std::string& content,
                       const DiskHooks& hooks);
 
-// From here on the container is there or it is not. REQUIRES: every file is written and synced.
+// Atomically gives the container its final name. REQUIRES: every file is written and synced.
 Status putInPlace(const std::filesystem::path& partial, const std::filesystem::path& target,
                   Journal& journal);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Carries a plan out: writes dense.bin and the experts' files into the partial folder. Memory: that
-// of encodeRuns.
+// Executes a plan: writes dense.bin and the expert files to the partial folder. Needs the memory of
+// encodeRuns.
 #pragma once
 
 #include "engine/base/progress.h"
@@ -18,7 +18,7 @@ public:
                Journal& journal, const DiskHooks& hooks, const ProgressFn& progress,
                const CancelFlag* cancel);
 
-    // Bytes the journal says are done; then everything else. Hashes are filled into the plan.
+    // Bytes that the journal lists as done; write() writes the rest and fills in the plan's hashes.
     // Errors: BadInput (values that are not finite, or too large for the type, with the tensors),
     // NoSpace, IoError, Cancelled.
     int64_t bytesDone() const;

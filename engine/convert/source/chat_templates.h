@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The chat templates of a checkpoint, wherever savers put them, and which of them is meant.
+// The chat templates of a checkpoint, from all places where savers put them, and the default one.
 #pragma once
 
 #include <filesystem>
@@ -13,7 +13,7 @@
 namespace colibri {
 
 struct NamedTemplate {
-    std::string name;  // "default" where it has none
+    std::string name;  // "default" if it has none
     std::string text;
     std::string from;  // the file, or the key of a GGUF
 };
@@ -28,8 +28,8 @@ bool isTemplateFileName(const std::string& name);
 Result<std::vector<NamedTemplate>> hfTemplates(const std::filesystem::path& folder,
                                                const nlohmann::json& tokenizerConfig);
 
-// The template to take along; nothing when there is none. `choice`: empty, the name of one of
-// them, or a file. Adds a note where there was something to choose. Errors: InvalidArgument when
+// The template to include; nothing if there is none. `choice`: empty, the name of one of
+// them, or a file. Adds a note if there was a choice. Errors: InvalidArgument when
 // the choice is neither a name (they are listed) nor a file.
 Result<std::optional<std::string>> chooseTemplate(const std::vector<NamedTemplate>& all,
                                                   const std::string& choice,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The families the converters know. A family is a row: which config keys mean what, how its
-// router and attention are built, and how its experts are stacked. A new family is a new row; only
-// a family whose config needs arithmetic gets a `finish` function. Tensor names stand in one table
-// for all families, since savers rename freely.
+// The families that the converters support. A family is a row: the meaning of its config keys, how
+// its router and attention are built, and how its experts are stacked. A new family is a new row;
+// only a family whose config needs arithmetic gets a `finish` function. One table has the tensor
+// names of all families, since savers use different names.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@
 
 namespace colibri {
 
-// Where a container tensor lies in a checkpoint: "{L}" is the layer, "{e}" the expert, "|"
-// separates alternatives, tried in order, and "[i/n]" behind a name takes the i-th of n equal
+// Where a container tensor is in a checkpoint: "{L}" is the layer, "{e}" the expert, "|"
+// separates alternatives, tried in order, and "[i/n]" after a name takes the i-th of n equal
 // parts of its rows.
 struct NameRow {
     const char* part;                    // "embed", "q", "router", ... as in the container
@@ -36,7 +36,8 @@ struct Naming {
 
 enum class RenormRule { Always, Never, ByConfig };   // ByConfig: norm_topk_prob
 // Plain: sliding_window. Gated: only with use_sliding_window. Layered: as Gated, and only from
-// layer max_window_layers on; Alternating: every second one before it. In each, layer_types says which layers where it is given.
+// layer max_window_layers on; Alternating: every second one before it. In all of them, layer_types
+// overrides the rule if present.
 enum class WindowRule { None, Plain, Gated, Layered, Alternating };
 enum class BiasRule { None, ByConfig, Always };      // of q, k and v
 // Which layers have experts. All; Steps: decoder_sparse_step and mlp_only_layers; FirstDense:
@@ -48,21 +49,21 @@ enum class StackForm { Rows, Columns, Interleaved };
 
 struct FamilyRow {
     const char* modelType;               // config.json's model_type
-    const char* title;                   // as people call it
+    const char* title;                   // common name
     const char* ggufArch = nullptr;      // general.architecture
-    bool ggufPairedRope = false;         // that GGUF stores q and k rows as rotated pairs
-    bool ggufRenorm = true;              // where that GGUF does not say: what its runtime does
+    bool ggufPairedRope = false;         // GGUF stores q and k rows as rotated pairs
+    bool ggufRenorm = true;              // the default of its runtime if the GGUF does not say
     LayerRule layers = LayerRule::All;
     const char* expertSizeKeys = "moe_intermediate_size";  // alternatives, as in NameRow
     const char* denseSizeKeys = "intermediate_size";
-    const char* sharedSizeKeys = nullptr;   // the shared expert's size, or how many experts it is
+    const char* sharedSizeKeys = nullptr;  // the shared expert's size, or its number of experts
     const char* sharedCountKeys = nullptr;
     bool sharedGate = false;
     StackForm stack = StackForm::Rows;
 
-    RoutingSpec routing = {};            // what the config does not say
+    RoutingSpec routing = {};  // the values that the config does not give
     RenormRule renorm = RenormRule::ByConfig;
-    bool renormDefault = false;          // norm_topk_prob when it is absent
+    bool renormDefault = false;          // norm_topk_prob if absent
     bool grouped = false;                // reads n_group and topk_group
     bool scaled = false;                 // reads routed_scaling_factor
 
@@ -71,22 +72,22 @@ struct FamilyRow {
     bool qkNormAfterRope = false;
     NormKind norm = NormKind::Rms;
     WindowRule window = WindowRule::None;
-    bool windowDefault = false;          // use_sliding_window when it is absent
+    bool windowDefault = false;  // use_sliding_window if absent
     BiasRule bias = BiasRule::ByConfig;
-    bool biasDefault = false;            // attention_bias when it is absent
+    bool biasDefault = false;  // attention_bias if absent
     bool sinks = false;
     bool expertBias = false;
     bool clipQkv = false;                // reads clip_qkv
     bool partialRotary = false;          // reads partial_rotary_factor
     bool interleavedRope = false;
-    bool latent = false;                 // reads kv_lora_rank and its kin: MLA
-    // Options that are read by `finish`: config keys that elsewhere must have their neutral value.
+    bool latent = false;  // reads kv_lora_rank and related keys: MLA
+    // Config keys that `finish` reads; in other families they must have their neutral value.
     const char* reads = "";
 
-    bool tied = false;                   // tie_word_embeddings when it is absent: its default
+    bool tied = false;  // tie_word_embeddings if absent
     double defaultEps = 1e-6, defaultTheta = 1e4;
     int64_t defaultPositions = 4096;
-    // What the columns cannot say; may be nullptr.
+    // Arithmetic that the columns cannot express; may be nullptr.
     void (*finish)(Fields& config, ModelConfig& out) = nullptr;
 };
 
@@ -97,9 +98,9 @@ const Naming& hfNaming();
 const Naming& ggufNaming();
 
 std::vector<std::string> splitAlternatives(std::string_view names);
-// What YaRN multiplies by for a stretch: 1 for a factor up to 1.
+// YaRN's attention factor for a context extension: 1 for a factor up to 1.
 double yarnScale(double factor, double mscale);
-// With {L} and {e} filled in.
+// Replaces {L} and {e}.
 std::string fillName(std::string_view pattern, int64_t layer, int64_t expert);
 
 }  // namespace colibri

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that are not what their name says: a git-lfs pointer, an error page that a download saved,
+// Detects files that are not what their name says: a git-lfs pointer, a saved error page,
 // a PyTorch pickle, an archive, another weight format.
 #pragma once
 
@@ -13,19 +13,19 @@ namespace colibri {
 
 enum class Expected { Safetensors, Gguf, Text };
 
-constexpr size_t kForeignBytes = 512;  // of a file's beginning, enough to tell
+constexpr size_t kForeignBytes = 512;  // at the start of a file, enough to decide
 
-// Ok when the beginning may be that of the expected kind; else what the file really is, with the
-// remedy. `start`: the first bytes, at least kForeignBytes of them or all.
+// Ok if the start may be that of the expected kind; else an error that says what the file is and
+// what to do. `start`: at least the first kForeignBytes bytes, or all.
 Status checkContent(std::string_view start, int64_t fileBytes, Expected expected,
                     const std::filesystem::path& path);
-// The same, reading the file. Errors also when it cannot be read.
+// The same, but reads the file. Also fails if it cannot be read.
 Status checkContent(const std::filesystem::path& path, Expected expected);
 
-// A file or folder that is no checkpoint, named for what it is as far as that can be told.
+// The error for a file or folder that is not a checkpoint; says what it is if that is known.
 Status notACheckpoint(const std::filesystem::path& path);
 
-// Weights in a form that this program does not read: by the name of a file ("pytorch_model.bin").
+// Whether a file name ("pytorch_model.bin") is that of weights in an unsupported format.
 bool isPickle(const std::filesystem::path& path);
 Status pickleError(const std::filesystem::path& path);  // Unsupported, with the remedy
 

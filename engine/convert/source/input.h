@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A checkpoint's file, read in places. What the page cache holds is taken from there; long
-// stretches that it does not hold are read past it (O_DIRECT): nobody reads them twice, and on the
-// way through the cache they cost more than encoding them and push out what other programs keep
-// there.
+// A checkpoint's file, read at given offsets. Data in the page cache is taken from there. Long
+// ranges outside it are read with O_DIRECT: they are read only once, and reading them through the
+// cache costs more than encoding them and evicts the data of other programs.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +18,13 @@ class InputFile {
 public:
     static Result<InputFile> open(const std::filesystem::path& path);
 
-    // As File::readAt; from any thread.
+    // Like File::readAt; any thread.
     Status readAt(int64_t offset, std::span<std::byte> out) const;
 
 private:
     InputFile(File file, File direct, int64_t size)
         : m_file(std::move(file)), m_direct(std::move(direct)), m_size(size) {}
-    bool cached(int64_t offset, size_t bytes) const;  // all of it; also when that is not known
+    bool cached(int64_t offset, size_t bytes) const;  // all of it; true if unknown
     size_t readDirect(int64_t offset, std::span<std::byte> out) const;
 
     struct Unmap {

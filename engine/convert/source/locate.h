@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the path that someone gave to the checkpoint that is meant: folders of the Hugging Face
-// cache, and folders that hold one GGUF model.
+// Finds the checkpoint for the path that the user gave: resolves folders of the Hugging Face cache,
+// and folders with one GGUF model.
 #pragma once
 
 #include <filesystem>
@@ -12,19 +12,19 @@
 namespace colibri {
 
 struct Located {
-    std::filesystem::path path;      // a folder with a checkpoint, or a file; else as given
+    std::filesystem::path path;      // a folder with a checkpoint, or a file; else unchanged
     std::vector<std::string> notes;  // what was chosen, for the user
 };
 
-// A cache folder (models--org--name) is the snapshot that refs/main names, or the newest one. A
-// cache with one model is that model. A folder without config.json in which one GGUF model lies is
-// that file. Everything else is given back. Errors (BadInput): a cache folder without a whole
-// snapshot; several models in one folder, by name.
+// A cache folder (models--org--name) resolves to the snapshot that refs/main names, or the newest
+// one; a cache with one model to that model; a folder without config.json but with one GGUF model
+// to that file. Any other path is returned unchanged. Errors (BadInput): a cache folder without a
+// complete snapshot; several models in one folder, by name.
 Result<Located> locateSource(const std::filesystem::path& path);
 
-// Of a path inside a cache folder, or of a folder that a download wrote into: Ok, or which files
-// are still to come (BadInput, with the remedy). They are known by the names that the Hugging Face
-// library gives them while it writes, and by links that lead nowhere.
+// Checks a path inside a cache folder, or a folder that a download wrote to: Ok, or BadInput with
+// the missing files and what to do. It finds them by the names that the Hugging Face library uses
+// during a download, and by dangling links.
 Status unfinishedDownload(const std::filesystem::path& path);
 
 // "org/name" of a path inside a cache folder; else empty.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A checkpoint as the converters see it: files, the tensors in them, and rows of these as f32 or
-// as stored. Nothing is mapped or kept; every read is one positional read of a bounded range, and
-// what reads may be called from several threads at once.
+// A checkpoint as the converters see it: files, their tensors, and rows of tensors as f32 or as
+// stored. Nothing is mapped or cached; every read is one positional read of a bounded range, and
+// the reading functions may be called from several threads at once.
 #pragma once
 
 #include <array>
@@ -22,16 +22,16 @@
 
 namespace colibri {
 
-constexpr int64_t kElementLimit = int64_t(1) << 56;  // of one tensor, held by the parsers
+constexpr int64_t kElementLimit = int64_t(1) << 56;  // of one tensor; the parsers enforce it
 constexpr float kF16Overflow = 65520;                // rounds to infinity from here on
 constexpr size_t kListed = 20;                       // names shown per kind of fault
 
 struct SourceTensor {
     std::string name;
-    std::string typeName;                // as the file says: "BF16", "F8_E4M3"
-    std::optional<DType> dtype;          // nothing: a type that is not read
+    std::string typeName;                // as in the file: "BF16", "F8_E4M3"
+    std::optional<DType> dtype;          // nothing: an unsupported type
     std::vector<int64_t> shape;          // outermost first
-    int file = 0;                        // index of the checkpoint's files
+    int file = 0;                        // index into the checkpoint's files
     int64_t offset = 0, bytes = 0;       // in the file
 
     int64_t elements() const;  // at most kElementLimit
@@ -43,8 +43,8 @@ std::string shapeText(const std::vector<int64_t>& shape);
 // Bytes of one row of `cols` stored values; quantised types in ggml's block form.
 int64_t sourceRowBytes(DType type, int64_t cols);
 
-// How the values of a view are stored: as the tensor's type says; FP8 (E4M3) or MXFP4 with scales
-// in a tensor of their own, as Hugging Face checkpoints have them.
+// How the values of a view are stored: in the tensor's type, or as FP8 (E4M3) or MXFP4 with scales
+// in a separate tensor, as in Hugging Face checkpoints.
 enum class Encoding { Plain, Fp8, Mxfp4 };
 
 // A matrix inside a tensor: value (r, c) is element `base + start(r) + c * colStride`, where row r
@@ -54,15 +54,15 @@ struct RowView {
     int64_t rows = 0, cols = 0;
     int64_t base = 0, rowStride = 0, colStride = 1;
     int64_t block = 0, blockStride = 0;  // 0: not in blocks
-    // Rows of each head lie as rotated pairs (0, d/2, 1, d/2 + 1, ...) and are read back in the
-    // order of halves. 0: they lie as they should.
+    // Rows of each head are stored as rotated pairs (0, d/2, 1, d/2 + 1, ...) and are read in the
+    // order of halves. 0: stored in the order of halves.
     int64_t pairedHeads = 0;
     Encoding encoding = Encoding::Plain;
     const SourceTensor* scales = nullptr;
     int64_t width = 0;                   // FP8: of the tensor's rows, to find the scales,
     std::array<int64_t, 2> scaleBlock{};  // each of which holds for so many rows and columns
 
-    // What a conversion makes of it unless told otherwise.
+    // The default type of a conversion.
     DType dtype() const {
         return encoding == Encoding::Plain  ? *tensor->dtype
                : encoding == Encoding::Fp8 ? DType::BF16
@@ -77,20 +77,20 @@ RowView rowsOf(const SourceTensor* tensor, int64_t firstRow, int64_t rows, int64
 struct SourceFile {
     std::filesystem::path path;
     int64_t bytes = 0;
-    int64_t modified = 0;                // to notice a change between two runs; not identity
+    int64_t modified = 0;  // detects a change between two runs; not identity
 };
 
 class Checkpoint {
 public:
     // Adds a file (opened and measured); returns its index.
     Result<int> addFile(const std::filesystem::path& path);
-    // Errors: BadInput when a tensor of this name is there already.
+    // Errors: BadInput if there is already a tensor of this name.
     Status addTensor(SourceTensor tensor);
 
     const std::vector<SourceFile>& files() const { return m_files; }
     const std::vector<SourceTensor>& tensors() const { return m_tensors; }
     const SourceTensor* find(const std::string& name) const;
-    // Leaves those tensors whose new name is not empty.
+    // Keeps the tensors whose new name is not empty.
     void rename(const std::function<std::string(const std::string&)>& newName);
     int64_t bytes() const;               // of all files
 
@@ -111,13 +111,14 @@ private:
     Status readMxfp4(const RowView& view, int64_t row, std::byte* out) const;
     Status readSpan(const RowView& view, int64_t first, int64_t count,
                     std::vector<std::byte>& scratch, float* out) const;
-    // A whole small tensor as f32, kept for the next call.
+    // A whole small tensor as f32, cached for the next call.
     using Scales = std::shared_ptr<const std::vector<float>>;
     Result<Scales> scalesOf(const SourceTensor& tensor) const;
-    // What calls leave for each other.
+    // State shared between calls.
     struct Kept {
         std::mutex mutex;
-        std::vector<std::shared_ptr<const InputFile>> open;  // by file; the most at once is limited
+        std::vector<std::shared_ptr<const InputFile>>
+            open;  // by file; the number open at once is limited
         int openCount = 0;
         const SourceTensor* scalesTensor = nullptr;
         Scales scales;

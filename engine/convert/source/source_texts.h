@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tokenizer and chat template of a checkpoint, and the tokens that begin prompts and end replies:
-// united from all files that name them.
+// The tokenizer and chat template of a checkpoint, and the tokens that begin prompts and end
+// replies, merged from all files that name them.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,14 @@
 
 namespace colibri {
 
-// Also a link that leads nowhere: reading it then says so.
+// Also true for a dangling link: reading it then reports that.
 bool isThere(const std::filesystem::path& path);
-// A small file of a checkpoint. Errors: those of readTextFile; BadInput when it is a git-lfs
-// pointer or a page that a download saved, by name.
+// A small file of a checkpoint. Errors: those of readTextFile; BadInput if it is a git-lfs
+// pointer or a saved web page.
 Result<std::string> readSourceText(const std::filesystem::path& path);
 Result<nlohmann::json> readSourceJson(const std::filesystem::path& path);
 
-// One file's word on a token: by id, or by its text in the tokenizer.
+// One file's claim on a token: by id, or by its text in the tokenizer.
 struct TokenClaim {
     enum class Use { BeginsPrompt, EndsReply } use = Use::EndsReply;
     std::optional<int64_t> id;
@@ -31,25 +31,26 @@ struct TokenClaim {
     std::string source;  // "generation_config.json", "tokenizer.ggml.eot_token_id"
 };
 
-// What the files beside the weights say. The first claim on the token that begins prompts counts,
-// and every one on tokens that end replies; the first of those is the template's eos_token.
+// The content of the files beside the weights. The first claim on the token that begins prompts
+// counts, and all claims on tokens that end replies; the first of those is the template's
+// eos_token.
 struct SourceTexts {
-    Result<std::string> tokenizer = std::string();  // of tokenizer.json; empty: there is none
+    Result<std::string> tokenizer = std::string();  // of tokenizer.json; empty: none
     std::string tokenizerName = "tokenizer.json";   // for messages
-    std::string noTokenizer;                        // why there is none, a sentence
+    std::string noTokenizer;                        // why there is none, as a sentence
     Result<std::vector<NamedTemplate>> templates = std::vector<NamedTemplate>();
     std::vector<TokenClaim> claims;
     std::vector<std::pair<std::string, int64_t>>
         addedTokens;  // texts and ids besides the tokenizer
-    // What a saver wants put around each text; nothing: as tokenizer.json has it.
+    // The tokens that a saver adds around each text; nothing: as in tokenizer.json.
     std::optional<bool> addBos, addEos;
 };
 
-// Reads what a Hugging Face checkpoint has. `config` and `generation` are its parsed files.
+// Reads the files of a Hugging Face checkpoint. `config` and `generation` are its parsed files.
 SourceTexts hfTexts(const std::filesystem::path& folder, const nlohmann::json& config,
                     const nlohmann::json& generation);
 
-// The tokens that begin prompts and end replies, by the name savers give them.
+// The tokens that begin prompts and end replies, by the names that savers use.
 struct TokenKey {
     const char* name;  // "NAME_token" in the tokenizer's files, "NAME_token_id" elsewhere
     TokenClaim::Use use;
@@ -61,7 +62,7 @@ inline constexpr TokenKey kTokenKeys[] = {{"bos", TokenClaim::Use::BeginsPrompt}
 
 // Fills the texts, their problems, the special tokens and the notes of a source. `choice`: as in
 // chooseTemplate. A tokenizer or template that cannot be used is a problem of the source, not an
-// error. Errors: a choice that names nothing.
+// error. Errors: an unknown choice.
 Status settleTexts(SourceTexts texts, const std::string& choice, OpenedSource& out);
 
 }  // namespace colibri

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A container with random weights in the shape of a real model: to tune a machine before a model
-// is downloaded. Time, bytes and memory are those of the real one; the text is noise.
+// Writes a container with random weights in the shape of a real model, to tune a machine before the
+// model is downloaded. Time, bytes and memory equal those of the real model; its output is random.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace colibri {
 struct SynthShape {
     const char* name;    // "olmoe"
     const char* family;  // as in model.json
-    const char* of;      // the model it is the shape of
+    const char* of;      // the real model with this shape
     int64_t layers, hidden, heads, kvHeads, headDim;
     int64_t experts, topK, expertSize, vocab, positions;
     QkNorm qkNorm;
@@ -34,18 +34,18 @@ struct SynthOptions {
     std::string shape;
     std::filesystem::path target;  // must not exist
     DType dtype =
-        DType::Q4_0;  // of the matrices, one that hasEncoder; embedding and head as targetType
+        DType::Q4_0;  // type of the matrices, with an encoder; embedding and head: see targetType
     double skew = 0;               // of the routing: 0 is nearly uniform, 1 has clear favourites
     int64_t layers = 0;            // 0: all of the shape's
     uint64_t seed = 1;
 };
 
-// Tables and sizes of what would be written; the target is not looked at. Errors: InvalidArgument.
+// Tables and sizes of the model that would be written; ignores the target. Errors: InvalidArgument.
 Result<ContainerInfo> plannedSynthetic(const SynthOptions& options);
 
-// Written as convertModel writes: streamed, under another name until it is whole; the same options
-// give the same bytes on one machine. Errors: InvalidArgument (options, target), NoSpace (before
-// the first byte), IoError, Cancelled. After any of them nothing is left.
+// Writes like convertModel: streamed, under another name until complete. The same options give the
+// same bytes on one machine. Errors: InvalidArgument (options, target), NoSpace (before
+// the first byte), IoError, Cancelled. After an error no files are left.
 Result<ContainerInfo> synthesiseModel(const SynthOptions& options, const ProgressFn& progress,
                                       const CancelFlag* cancel, const DiskHooks& hooks = {});
 

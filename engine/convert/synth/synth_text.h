@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tokenizer and chat template of a synthetic model: bytes, the marks of a chat, and a made-up word
-// for every other id, so that any token shows as text.
+// The tokenizer and chat template of a synthetic model: bytes, chat control tokens, and a made-up
+// word for every other id, so that any token has a text.
 #pragma once
 
 #include <cstdint>
