@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hyper-parameters in model.json, under their Hugging Face names where they have one.
+// The hyper-parameters in model.json, under their Hugging Face names if they have one.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -9,8 +9,8 @@
 
 namespace colibri {
 
-// What is missing or of a wrong kind is told by `fields`; ranges are checkConfig's. Keys that came
-// with the second schema may be absent.
+// `fields` reports missing keys and wrong types; checkConfig checks the ranges. Keys that the
+// second schema introduced may be absent.
 void readConfig(Fields& fields, ModelConfig& config);
 void writeConfig(nlohmann::ordered_json& json, const ModelConfig& config);
 

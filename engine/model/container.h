@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The model container: a folder that is complete by itself.
+// The model container: a self-contained folder.
 //
 //   model.json              schema, config, tensor table, source fingerprint
 //   dense.bin               all tensors that are not routed experts, each 128-byte aligned
@@ -11,12 +11,12 @@
 // each matrix 128-byte aligned, the record padded to 4096 bytes: one direct read per expert.
 // Names in the tensor table: "embed", "norm", "head" (absent when tied), "head_bias"; per layer L
 // (a number: "3.q", see tensorName) "L.attn_norm", "L.q", "L.k", "L.v", "L.o", "L.q_norm",
-// "L.k_norm", "L.q_bias", "L.k_bias", "L.v_bias", "L.o_bias" (this one may be absent even when the
-// others are there), "L.sinks", "L.ffn_norm", "L.router", "L.router_logit_bias", "L.router_bias"
+// "L.k_norm", "L.q_bias", "L.k_bias", "L.v_bias", "L.o_bias" (may be absent even if the
+// others are present), "L.sinks", "L.ffn_norm", "L.router", "L.router_logit_bias", "L.router_bias"
 // (selection only), "L.expert_gate_bias", "L.expert_up_bias", "L.expert_down_bias" (a row per
 // expert), "L.shared_gate", "L.shared_up", "L.shared_down", "L.shared_router", and for dense layers
 // "L.gate", "L.up", "L.down". Layer norms have a "..._bias" each. Latent attention has "L.q" or
-// "L.q_a", "L.q_a_norm", "L.q_b"; "L.kv_a", "L.kv_a_norm", and by head "L.k_up" (kvRank rows of
+// "L.q_a", "L.q_a_norm", "L.q_b"; "L.kv_a", "L.kv_a_norm", and per head "L.k_up" (kvRank rows of
 // nopeDim) and "L.v_up" (valueDim rows of kvRank). Matrices are [out, in] and packed; norms, biases
 // and routers are plain row-major f32.
 #pragma once
@@ -36,7 +36,7 @@
 
 namespace colibri {
 
-constexpr int kContainerSchema = 2;  // 1: without the fields that came with more families
+constexpr int kContainerSchema = 2;  // 1: without the fields added for more families
 constexpr int64_t kTensorAlign = 128;
 constexpr int64_t kRecordAlign = 4096;
 
@@ -57,8 +57,8 @@ struct ExpertTypes {                     // of the three matrices of a record
     bool same() const { return w1 == w3 && w1 == w2; }
 };
 
-// The experts of one layer, all of one shape and of the same types. The inputs of w1 and w3 have
-// one form: both or neither are quantised.
+// The experts of one layer, all with the same shape and types. The inputs of w1 and w3 have the
+// same form: both or neither are quantised.
 struct ExpertLayer {
     int64_t layer = 0;                   // model layer index
     std::string file;                    // "experts/layer_003.bin"
@@ -68,15 +68,15 @@ struct ExpertLayer {
     std::vector<uint64_t> hashes;        // (E) xxh3-64 of each record
 };
 
-// model.json, read and checked (files present, sizes right, tensor table complete for the
-// config). Reading it touches no weights.
+// The content of model.json, checked (files present, sizes correct, tensor table complete for the
+// config). Reading it reads no weights.
 struct ContainerInfo {
     std::filesystem::path dir;
     ModelConfig config;
     std::vector<TensorInfo> tensors;
     std::vector<ExpertLayer> expertLayers;   // one per MoE layer, in order
-    DType denseType = DType::F32, expertType = DType::F32;  // of the most bytes of matrices
-    std::string source;                  // what it was converted from
+    DType denseType = DType::F32, expertType = DType::F32;  // the types of most matrix bytes
+    std::string source;                                     // path it was converted from
     std::string fingerprint;             // hex xxh3-128 of source headers: identity of the model
     int64_t denseBytes = 0;              // dense.bin
     int64_t expertBytes = 0;             // all expert files
@@ -87,7 +87,7 @@ struct ContainerInfo {
     int64_t parameterCount() const;      // all weights
     int64_t activeParameterCount() const;  // dense weights and k experts per MoE layer
     void settleTypes();                  // denseType and expertType, from the tables
-    // All types of the matrices, that with the most bytes first: "q4_k, q6_k".
+    // All types of the matrices, the one with the most bytes first: "q4_k, q6_k".
     std::string denseTypeNames() const;
     std::string expertTypeNames() const;
 
@@ -107,14 +107,14 @@ Result<ContainerInfo> openContainer(const std::filesystem::path& dir);
 Status verifyContainer(const ContainerInfo& info, const ProgressFn& progress,
                        const CancelFlag* cancel);
 
-// The dense part in memory: one aligned block, tensors by name.
+// The dense weights in memory: one aligned block, tensors by name.
 class DenseWeights {
 public:
     static Result<std::unique_ptr<DenseWeights>> load(const ContainerInfo& info,
                                                       const ProgressFn& progress,
                                                       const CancelFlag* cancel);
     ~DenseWeights();
-    // nullptr when absent.
+    // nullptr if absent.
     const std::byte* data(const std::string& name) const;
     const float* floats(const std::string& name) const;
     int64_t bytes() const;
@@ -125,12 +125,12 @@ private:
     std::unique_ptr<Impl> m_impl;
 };
 
-// Memory a model will take, by part, before it is loaded. All in bytes.
+// The estimated memory of a model before it is loaded, by part, in bytes.
 struct MemoryEstimate {
     int64_t dense = 0, expertCache = 0, kvCache = 0, buffers = 0, recording = 0;
     int64_t total() const { return dense + expertCache + kvCache + buffers + recording; }
 };
-struct LoadShape {                       // what the estimate depends on
+struct LoadShape {                       // the settings that the estimate depends on
     int64_t cacheSize = 0;               // experts per MoE layer
     int64_t contextLength = 0;
     KvType kvType = KvType::F16;

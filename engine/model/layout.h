@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a container of a given config holds: the one list of dense tensors and the one shape of an
-// expert record. The converters write it, openContainer demands it.
+// The layout of a container for a config: the list of dense tensors and the shape of an expert
+// record. The converters write it, and openContainer requires it.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ struct TensorSpec {
     bool optional = false;
 };
 
-// Every number of a config in its range, and all of them consistent; afterwards no size computed
-// from it overflows. Errors: BadInput naming the field under its Hugging Face name.
+// Checks that every number of a config is in its range and that all are consistent; afterwards no
+// size computed from it overflows. Errors: BadInput naming the field under its Hugging Face name.
 Status checkConfig(const ModelConfig& config);
 
 // REQUIRES (all below): checkConfig(config) is ok.
@@ -31,7 +31,7 @@ std::vector<TensorSpec> denseTensors(const ModelConfig& config);
 // File name, record size and offsets of one layer's experts; hashes empty.
 ExpertLayer expertLayout(const ModelConfig& config, int64_t layer, ExpertTypes types);
 
-// Whether rows of `cols` values can be of a type: those without an encoder are whole blocks.
+// Whether rows of `cols` values can have a type: types without an encoder need whole blocks.
 bool fitsBlocks(DType type, int64_t cols);
 
 std::string expertFileName(int64_t layer);   // "experts/layer_003.bin"
@@ -43,8 +43,8 @@ constexpr int64_t alignUp(int64_t value, int64_t alignment) {
     return (value + alignment - 1) / alignment * alignment;
 }
 
-// Places tensors one after the other in dense.bin: sets file, offset and bytes from name, dtype
-// and shape. Returns the size of dense.bin.
+// Lays out tensors one after another in dense.bin: sets file, offset and bytes from name, dtype and
+// shape. Returns the size of dense.bin.
 int64_t placeDense(std::vector<TensorInfo>& tensors);
 
 }  // namespace colibri

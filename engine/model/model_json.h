@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// model.json as text: both directions. Pure functions, no files touched.
+// Reads and writes the text of model.json. Pure functions that access no files.
 #pragma once
 
 #include <string>

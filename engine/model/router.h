@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From router logits to experts and weights, as a model's RoutingSpec says.
+// Computes experts and weights from router logits, following a model's RoutingSpec.
 #pragma once
 
 #include "engine/model/config.h"
@@ -12,14 +12,14 @@ public:
     Router(const RoutingSpec& spec, int experts, int topK, const KernelSet& kernels)
         : m_spec(spec), m_experts(experts), m_topK(topK), m_kernels(&kernels) {}
 
-    // logits (E) are overwritten; scratch (E). Writes the k chosen experts, best first, and the
-    // weights of their outputs. `bias` (E) takes part in the choice only; may be nullptr.
+    // Overwrites logits (E); scratch (E). Writes the k chosen experts, best first, and the weights
+    // of their outputs. `bias` (E) takes part in the choice only; may be nullptr.
     void select(float* logits, const float* bias, float* scratch, int* experts,
                 float* weights) const;
 
-    // The weights of experts chosen elsewhere (a router table): the model's rule applied to them,
-    // then scaled so that their sum is that of the model's own choice, which is given in `own` (k).
-    // `own` must not be `experts`; logits, bias and scratch as above.
+    // The weights of experts that a router table chose: applies the model's rule to them, then
+    // scales them so that their sum equals that of the model's own choice, which it returns in
+    // `own` (k). `own` must not be `experts`; logits, bias and scratch as above.
     void weigh(float* logits, const float* bias, float* scratch, const int* experts, int* own,
                float* weights) const;
 

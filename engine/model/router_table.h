@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The token -> experts table, router_table.bin: for each token id the experts that the gates choose
-// for its embedding alone, computed once for the whole vocabulary. A look-up instead of a product,
-// and known before a layer begins; right only as far as the context does not matter.
+// for its embedding alone, computed once for the whole vocabulary. It replaces a matrix product by
+// a lookup and is known before a layer begins, but it ignores the context, so it is an
+// approximation.
 //
 //   bytes 0..7    magic "CLBRTBL\0"
 //   8..31         uint32 version (1), vocab, layers (MoE), k, experts, dtype (1: uint16)
@@ -9,7 +10,7 @@
 //   40..63        zero
 //   64..          uint16 [layers][vocab][k], best first, little endian
 //
-// A file without the magic is the older form: uint16 [vocab][k], one table for every layer.
+// A file without the magic has the older format: uint16 [vocab][k], one table for all layers.
 #pragma once
 
 #include <cstdint>
@@ -29,11 +30,11 @@ namespace colibri {
 
 constexpr const char* kRouterTableFile = "router_table.bin";
 
-// In memory, so that a change of the file never reaches a running model. Immutable.
+// Held in memory, so that a change of the file never affects a running model. Immutable.
 class RouterTable {
 public:
-    // Reads and checks everything: size, shape against the model, checksum, every expert's range,
-    // no expert twice in an entry. Errors: BadInput naming file, byte or token; IoError.
+    // Reads and checks everything: size, shape against the model, checksum, range of every expert,
+    // no duplicate expert in an entry. Errors: BadInput naming file, byte or token; IoError.
     static Result<std::shared_ptr<const RouterTable>> load(const std::filesystem::path& path,
                                                            const ModelConfig& config);
 
@@ -54,17 +55,17 @@ private:
     int64_t m_offset = 0;  // of the data in the file
     bool m_hashed = false;
     uint64_t m_hash = 0;
-    // And one value that a gather may read. In huge pages: a token's entries lie far apart, and one
-    // token alone would wait for a page table in every layer.
+    // Plus one value that a gather may read. In huge pages: a token's entries are far apart, and
+    // every token would cost a page-table walk in every layer.
     ScratchBuffer m_data;
 };
 
-// Writes a table layer by layer; the header comes last, so that a half-written file is refused.
+// Writes a table layer by layer, and the header last, so that an incomplete file is rejected.
 class RouterTableWriter {
 public:
     static Result<RouterTableWriter> create(const std::filesystem::path& path,
                                             const ModelConfig& config);
-    // Entries (n, k) that follow those given so far: layer by layer, by rising token.
+    // Appends entries (n, k): layer by layer, in ascending token order.
     Status append(std::span<const uint16_t> entries);
     Status finish();
 
