@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands behind a colibri_context_t: an engine and the dispatches under way. Every function
+// The implementation of colibri_context_t: an engine and its running dispatches. Every function
 // may be called from any thread; close() comes last.
 #pragma once
 
@@ -17,14 +17,14 @@
 struct colibri_context {
 public:
     static colibri::Result<std::unique_ptr<colibri_context>> open(const colibri_config_t& config);
-    // Cancels what runs and waits until every dispatch has returned.
+    // Cancels running dispatches and waits until all have returned.
     void close();
 
     // Scores `ids` into out (ids, vocab). REQUIRES: both are host memory of that size.
     colibri::Status dispatch(std::span<const int32_t> ids, float* out);
     colibri::Status setKnob(std::string_view name, const std::string& value);
     colibri::Status bindPrefetchThread(int thread, int core);  // core -1: any
-    // None: there is no such knob.
+    // None: no such knob.
     std::optional<colibri::KnobState> knob(std::string_view name) const;
 
     const colibri::Engine& engine() const { return *m_engine; }

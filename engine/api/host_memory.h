@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a caller's pointer may be followed: asked of the system, so that a device pointer or a
-// wild one is an error and not a crash. The first and the last byte are probed.
+// Checks whether a caller's pointer is writable host memory through a system call, so that a device
+// pointer or an invalid one is an error and not a crash. Probes the first and the last byte.
 #pragma once
 
 #include <cstddef>
@@ -8,6 +8,6 @@
 namespace colibri {
 
 bool hostReadable(const void* data, size_t bytes);
-bool hostWritable(void* data, size_t bytes);  // REQUIRES: nobody else writes there meanwhile
+bool hostWritable(void* data, size_t bytes);  // REQUIRES: no other thread writes there
 
 }  // namespace colibri

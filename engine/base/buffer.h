@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that only grows: aligned, uninitialised, reused. Large buffers lie in huge pages where the
+// Memory that only grows: aligned, uninitialised, reused. Large buffers use huge pages if the
 // system has them.
 #pragma once
 
@@ -20,7 +20,7 @@ public:
     ScratchBuffer& operator=(ScratchBuffer&&) = delete;
     ~ScratchBuffer() { release(); }
 
-    // At least `count` values of T; the old content is lost when it grows.
+    // At least `count` values of T; growing discards the old content.
     template <typename T>
     T* as(int64_t count) {
         const int64_t bytes = count * int64_t(sizeof(T));

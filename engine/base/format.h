@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one formatter of numbers and units, for messages, command line and window alike.
+// Formats numbers and units for messages, the command line and the window.
 // Three significant digits in summaries, thousands with comma, a space before every unit and %,
 // GiB = 2^30 and GB = 10^9, an unknown value is "n/a".
 #pragma once

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Things made on several threads and taken one after the other: conversion reads and encodes on all
-// cores and writes from front to back.
+// Produces items on several threads and consumes them in order: conversion reads and encodes on all
+// cores and writes sequentially.
 #pragma once
 
 #include <algorithm>
@@ -16,10 +16,9 @@
 
 namespace colibri {
 
-// make(i, thing) for i in [0, count) on `threads` threads of their own, a few ahead of
-// take(i, thing), which the calling thread does in order. Things are reused: a T is some i's, then
-// that of a later one. The first error in order is returned, and an exception of make is thrown
-// again, when every thread has ended.
+// Calls make(i, thing) for i in [0, count) on `threads` new threads, a few items ahead of
+// take(i, thing), which the calling thread calls in order. Each T is reused for later items.
+// Returns the first error in order, or rethrows an exception of make, after every thread has ended.
 template <typename T, typename Make, typename Take>
 Status makeInOrder(int64_t count, int threads, const Make& make, const Take& take) {
     struct Slot {
@@ -55,7 +54,7 @@ Status makeInOrder(int64_t count, int threads, const Make& make, const Take& tak
         }
     };
     std::vector<std::jthread> workers;
-    struct Stop {  // before the threads are joined, however this ends
+    struct Stop {  // runs before the threads are joined, on every exit
         std::mutex& mutex;
         std::condition_variable& taken;
         bool& stop;
@@ -68,7 +67,7 @@ Status makeInOrder(int64_t count, int threads, const Make& make, const Take& tak
     for (int t = 0; t < threads; ++t) {
         try {
             workers.emplace_back(work);
-        } catch (const std::system_error&) {  // the system has no more: fewer do it too
+        } catch (const std::system_error&) {  // no more threads available: fewer are enough
             break;
         }
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading JSON that nobody vouches for: parsing without exceptions, and fields with a type, a
-// range and an error that names the key.
+// Reads untrusted JSON: parses without exceptions, and checks the type and range of fields with
+// errors that name the key.
 #pragma once
 
 #include <cstdint>
@@ -13,24 +13,24 @@
 
 namespace colibri {
 
-// Parses a whole text, in time that grows as its length. The bare NaN, Infinity and -Infinity that
+// Parses a whole text in linear time. The bare NaN, Infinity and -Infinity that
 // Python's library writes are numbers. Errors (BadInput): not JSON, nested deeper
-// than 64, a key given twice.
+// than 64, a duplicate key.
 Result<nlohmann::json> parseJson(std::string_view text, const std::string& where);
 // The same, but NaN, Infinity and -Infinity are not JSON here.
 Result<nlohmann::json> parseStrictJson(std::string_view text, const std::string& where);
 
-// The fields of one object. The first thing wrong is kept; reading goes on with fallbacks, so a
-// caller reads everything and asks status() once. A null counts as absent.
+// The fields of one object. Keeps the first error and continues with fallbacks, so a caller reads
+// all fields and checks status() once. A null counts as absent.
 class Fields {
 public:
-    // `object` must outlive this. `where` leads every message: a file name.
+    // `object` must outlive this. `where` begins every message: a file name.
     Fields(const nlohmann::json& object, std::string where);
 
     bool has(const char* key) const;
     const nlohmann::json* find(const char* key) const;  // nullptr: absent or null
 
-    // Without a fallback the key must be there.
+    // Without a fallback the key is required.
     int64_t integer(const char* key, int64_t low, int64_t high,
                     std::optional<int64_t> fallback = {});
     double number(const char* key, double low, double high, std::optional<double> fallback = {});
@@ -43,7 +43,7 @@ public:
     // The same with the message "key: what".
     void failAt(const std::string& key, const std::string& what, Code code = Code::BadInput);
     const Status& status() const { return m_status; }
-    // The key whose value status() is about; empty: none, or not known.
+    // The key that status() is about; empty: none, or unknown.
     const std::string& failedKey() const { return m_failedKey; }
 
 private:
@@ -56,7 +56,7 @@ private:
     std::string m_failedKey;
 };
 
-// A whole number, also when written as 1e6 or 7.0; nothing when it is not one.
+// A whole number, also if written as 1e6 or 7.0; nothing if it is not one.
 std::optional<int64_t> wholeNumber(const nlohmann::json& value);
 
 // 16 (or 32) lower-case hex digits of a hash, and back.

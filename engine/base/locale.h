@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers in files, protocols and templates have a decimal point and English names whatever locale
-// the process is in. Most code gets that from std::to_chars and std::from_chars; what has to use
-// the C library (printf's formats, strftime) does it under a NeutralLocale.
+// Numbers in files, protocols and templates use a decimal point and English names regardless of the
+// process's locale. Most code uses std::to_chars and std::from_chars; code that needs the C library
+// (printf formats, strftime) uses a NeutralLocale.
 #pragma once
 
 #include <locale.h>
 
 namespace colibri {
 
-// The C locale for this thread while it lives. Cheap: no allocation, no lock.
+// Sets the C locale for this thread during its lifetime. Cheap: no allocation, no lock.
 class NeutralLocale {
 public:
     NeutralLocale();
@@ -20,9 +20,9 @@ private:
     locale_t m_before;
 };
 
-// For a program whose toolkit has put the process into the user's locale: numbers, dates and the
-// system's error texts become neutral again for all threads; the character encoding stays the
-// user's. Call before other threads start.
+// For a program whose toolkit has set the user's locale: resets numbers, dates and the system's
+// error texts to the C locale for all threads; keeps the user's character encoding. Call before
+// other threads start.
 void keepOnlyTheEncodingOfTheLocale();
 
 }  // namespace colibri

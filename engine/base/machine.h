@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What machine this is: processors, memory, and what this process may use of them.
+// The machine: processors, memory, and the part that this process may use.
 #pragma once
 
 #include <cstdint>
@@ -9,23 +9,23 @@
 
 namespace colibri {
 
-int logicalCpus();              // this process may run on (affinity mask)
+int logicalCpus();              // that this process may run on (affinity mask)
 int physicalCores();            // among those
 int numaNodes();
 std::string processorName();    // "AMD EPYC"
 int64_t memoryTotal();          // bytes, the smaller of the machine's and the cgroup's limit
-int64_t memoryFreeNow();        // bytes it could take now without swapping; 0 when unknown
-// Of one NUMA node, in bytes; -1: unknown.
+int64_t memoryFreeNow();        // bytes available without swapping; 0: unknown
+// Memory of one NUMA node, in bytes; -1: unknown.
 struct NodeMemory {
     int64_t total = -1;
-    int64_t free = -1;  // could be taken now without swapping
+    int64_t free = -1;  // available without swapping
 };
 NodeMemory nodeMemory(int node);
-std::vector<int> nodeProcessors(int node);  // in order; none: there is no such node
+std::vector<int> nodeProcessors(int node);  // in order; empty: no such node
 int64_t processRss();           // bytes
 int64_t processPeakRss();       // bytes
-// The folder for what may be made anew at any time: XDG_CACHE_HOME/colibri or ~/.cache/colibri.
-// Not made here; empty when the user has no home.
+// The folder for data that can be recreated at any time: XDG_CACHE_HOME/colibri or
+// ~/.cache/colibri. The function does not create it; empty if the user has no home folder.
 std::filesystem::path cacheDirectory();
 // Bytes per second that `threads` threads read from memory together, measured for about `seconds`.
 double measureMemoryRead(int threads, double seconds);

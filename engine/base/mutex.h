@@ -34,7 +34,7 @@ private:
     std::mutex m_mutex;
 };
 
-// Holds the mutex while it lives.
+// Holds the mutex during its lifetime.
 class COLIBRI_THREAD_ANNOTATION(scoped_lockable) MutexLock {
 public:
     explicit MutexLock(Mutex& mutex) COLIBRI_THREAD_ANNOTATION(acquire_capability(mutex))
@@ -49,7 +49,7 @@ private:
     Mutex& m_mutex;
 };
 
-// Lets go of a mutex that the caller holds, while it lives.
+// Releases a mutex that the caller holds, during its lifetime.
 class COLIBRI_THREAD_ANNOTATION(scoped_lockable) MutexRelease {
 public:
     explicit MutexRelease(Mutex& mutex) COLIBRI_THREAD_ANNOTATION(release_capability(mutex))

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every program of ours does first.
+// The first call of every program.
 #pragma once
 
 namespace colibri {
 
-// A standard stream that the caller closed is opened on /dev/null, so that no file of ours gets
-// its number and is written to as a terminal; writing to a standard output that was closed fails.
-// Failed writes (that one, a closed pipe, a file size limit) become errors that are reported, not
-// signals that kill. Call before any thread starts.
+// Opens /dev/null for a standard stream that the caller closed, so that no other file gets its
+// descriptor and is written to as a terminal; writing to a closed standard output fails. Failed
+// writes (that one, a closed pipe, a file size limit) become reported errors instead of fatal
+// signals. Call before any thread starts.
 void prepareProcess();
 
 }  // namespace colibri

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the system lets this program read what stands at a path.
+// Whether the system lets this program read a path.
 #pragma once
 
 #include <filesystem>
@@ -8,8 +8,8 @@
 
 namespace colibri {
 
-// Ok when a file can be read or a folder be looked into, and when nothing is there; else why the
-// system refuses: permissions, links in a circle, a disk that fails.
+// Ok if the file can be read or the folder listed, and if the path does not exist; else the
+// system's reason: permissions, a loop of links, a failing disk.
 Status checkReadable(const std::filesystem::path& path);
 
 }  // namespace colibri

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Status and Result<T>: how everything that can fail reports it. No exception leaves a module.
+// Status and Result<T>: the error reporting of all functions that can fail. No exception leaves a
+// module.
 //
 // A message says what happened and where (file, tensor, byte), the hint says what to do next.
 #pragma once
@@ -14,13 +15,13 @@ namespace colibri {
 enum class Code {
     Ok,
     InvalidArgument,  // a wrong flag or value; command line exit 2
-    BadInput,         // a broken, missing or inconsistent file; exit 3
-    Unsupported,      // recognised, but not something this program does; exit 4
+    BadInput,         // a damaged, missing or inconsistent file; exit 3
+    Unsupported,      // recognised, but not supported by this program; exit 4
     IoError,          // the system refused or failed a read or write; exit 1
     NoSpace,          // disk full
     OutOfMemory,
     Cancelled,
-    Busy,             // queue full
+    Busy,  // queue full
     Internal,
 };
 
@@ -36,7 +37,7 @@ public:
     const std::string& hint() const { return m_hint; }
     // "message. hint" for terminals and logs.
     std::string text() const { return m_hint.empty() ? m_message : m_message + ". " + m_hint; }
-    // The same status with its message led by where it happened: "where: message".
+    // The same status with a prefix: "where: message".
     Status in(const std::string& where) const {
         return ok() ? *this : Status(m_code, where + ": " + m_message, m_hint);
     }
@@ -71,7 +72,7 @@ private:
 
 }  // namespace colibri
 
-// Leaves the function with the status when it is an error.
+// Returns from the function with the status if it is an error.
 #define COLIBRI_TRY(expr)                                    \
     do {                                                     \
         if (::colibri::Status s_ = (expr); !s_.ok()) return s_; \

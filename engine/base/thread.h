@@ -12,8 +12,8 @@
 
 namespace colibri {
 
-// Starts a thread that debuggers and `top -H` show as `name` (15 characters at most). The error is
-// the system's: too many threads, or no memory for one more.
+// Starts a thread that debuggers and `top -H` show as `name` (15 characters at most). Errors:
+// too many threads, or no memory for another one.
 template <typename Run>
 Status startThread(std::thread& thread, std::string name, Run run) {
     try {

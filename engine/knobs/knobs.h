@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The knob table: the one list from which sliders, command-line options, config files, sweep
-// spaces and help are made. A knob is a row; nothing else in the program lists knobs.
+// The knob table: the single source for sliders, command-line options, config files, sweep spaces
+// and help. A knob is a row; nothing else in the program lists knobs.
 #pragma once
 
 #include <array>
@@ -55,7 +55,7 @@ struct KnobRow {
 std::span<const KnobRow> knobTable();                      // in the order of KnobId
 const KnobRow& knobRow(KnobId id);
 const KnobRow* findKnob(std::string_view name);            // "expert_cache_size" or with dashes
-// The label, with its group where it says little alone: "Cache size", "Prefetch depth".
+// The label, with its group if the label alone is unclear: "Cache size", "Prefetch depth".
 std::string knobTitle(const KnobRow& row);
 
 // Range and default of one knob for a loaded (or inspected) model on this machine.
@@ -63,10 +63,10 @@ struct KnobLimits {
     int64_t min = 0, max = 0, defaultValue = 0;
 };
 
-// A requested value for each knob; unset ones take the default.
+// A requested value for each knob; unset knobs use the default.
 using KnobValues = std::array<std::optional<int64_t>, kKnobCount>;
 
-// What was asked for, what is in force, and why they differ ("" when equal).
+// The requested and the effective value, and why they differ ("" if equal).
 struct KnobState {
     int64_t requested = 0;
     int64_t effective = 0;
@@ -78,7 +78,8 @@ Result<int64_t> parseKnobValue(const KnobRow& row, std::string_view text, const 
 std::string knobValueText(const KnobRow& row, int64_t value);      // "12" or "lru"
 
 // Config files: {"schema": 1, "knobs": {"expert_cache_size": 12, "cache_policy": "lru", ...},
-// "comment": ..., "model": ..., "machine": ...}. Unknown keys and wrong values name the key.
+// "comment": ..., "model": ..., "machine": ...}. Errors for unknown keys and invalid
+// values name the key.
 Result<KnobValues> knobsFromJson(std::string_view text);
 std::string knobsToJson(const KnobValues& values, std::string_view model, std::string_view machine);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the engine writes about itself: fixed-size binary events, one single-producer ring per
-// thread. The engine knows nothing of who reads them. Times are CLOCK_MONOTONIC nanoseconds.
+// The events of the engine: fixed-size binary records, in one single-producer ring per thread. The
+// engine does not depend on their readers. Times are CLOCK_MONOTONIC nanoseconds.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,21 @@
 namespace colibri {
 
 enum class EventType : uint8_t {
-    RequestArrived, RequestAdmitted, RequestFirstToken, RequestDone,
-    Token, LayerStep, ExpertLoad, Eviction, BatchFormed, KnobChanged, Note, PrefetchOutcome,
-    // An admitted request left the batch because KV blocks or its place were needed, and came back.
-    RequestPreempted, RequestResumed,
+    RequestArrived,
+    RequestAdmitted,
+    RequestFirstToken,
+    RequestDone,
+    Token,
+    LayerStep,
+    ExpertLoad,
+    Eviction,
+    BatchFormed,
+    KnobChanged,
+    Note,
+    PrefetchOutcome,
+    // An admitted request was preempted to free KV blocks or its batch row, and resumed.
+    RequestPreempted,
+    RequestResumed,
 };
 
 enum class LoadReason : uint8_t { Demand, Prefetch, WarmStart };
@@ -27,7 +38,7 @@ struct RequestEvent {        // all Request* types
     uint32_t generated;      // so far
     StopReason stop;         // RequestDone
     uint32_t preemptions;    // so far
-    uint32_t recomputed;     // tokens computed again after preemptions, so far
+    uint32_t recomputed;     // tokens recomputed after preemptions, so far
     uint64_t preemptedNs;    // RequestDone: sum over its tokens
 };
 struct TokenEvent {          // one generated token, after sampling
@@ -38,9 +49,9 @@ struct TokenEvent {          // one generated token, after sampling
     uint64_t gapNs;          // since the previous token of the request (ITL); 0 for the first
     uint64_t stallNs;        // part of the step in which compute waited for expert reads
     uint32_t lookups, hits;  // expert lookups of this step's row
-    uint64_t preemptedNs;    // part of the gap after the request was preempted: it waited to be
-                             // admitted again, and its tokens were computed again
-    uint64_t memoryStallNs;  // part of stallNs: waits for reads into memory never touched before
+    uint64_t preemptedNs;    // part of the gap after the request was preempted: it waited for
+                             // readmission, and its tokens were recomputed
+    uint64_t memoryStallNs;  // part of stallNs: waits for reads into untouched memory
 };
 // Routing of one row in one MoE layer. A step touches each distinct expert of the layer once, so
 // lookups = popcount(firstBits) and hits = popcount(firstBits & hitBits), summed over its rows:
@@ -49,12 +60,12 @@ struct LayerStepEvent {
     uint64_t request;
     uint32_t position;       // of the row in its sequence
     uint16_t layer;
-    uint8_t count;           // experts that follow
+    uint8_t count;           // number of experts
     uint8_t lead;            // 1: first row of the batch, carries the times; else times are 0
     uint16_t rows;           // rows of the batch that share the times
     uint16_t firstBits;      // bit i: this row is the step's first to use expert i: one lookup
     uint16_t hitBits;        // bit i: expert i was resident at the step's first touch
-    uint16_t prefetchBits;   // bit i: ... and a prefetch had brought it
+    uint16_t prefetchBits;   // bit i: expert i was resident because of a prefetch
     uint8_t prefill;         // 1: a prompt row
     uint32_t routerNs, waitNs, computeNs;
     uint16_t experts[kEventExperts];
@@ -64,17 +75,17 @@ struct ExpertLoadEvent {     // a finished read
     LoadReason reason;
     uint8_t tier;            // 0 disk
     uint8_t failed;
-    uint8_t fresh;           // into memory never touched before: readNs holds the system's part too
+    uint8_t fresh;  // read into untouched memory: readNs includes its allocation
     uint32_t bytes;
     uint64_t queueNs;        // request to start of the read
     uint64_t readNs;         // the read itself, link pacing included
-    uint64_t needNs;         // from need to usable by compute; 0 for a prefetch that was in time
+    uint64_t needNs;         // from need to usable; 0 for a prefetch that was in time
 };
 struct EvictionEvent { uint16_t layer, expert; uint64_t residentNs; uint32_t uses; };
 struct BatchEvent {
     uint16_t rows, requests, prefillRows;
-    uint32_t queued;         // requests that wait, preempted ones too
-    // KV blocks: held by running requests, kept for reuse, and the most there can be.
+    uint32_t queued;  // waiting requests, including preempted ones
+    // KV blocks: held by running requests, kept for reuse, and the maximum.
     uint32_t kvHeld, kvKept, kvBlocks;
 };
 struct KnobEvent { uint8_t knob; int64_t requested, effective; char reason[80]; };
@@ -88,7 +99,7 @@ struct Event {
     EventType type;
     uint8_t thread;          // small id of the writing thread's ring
     uint16_t reserved = 0;
-    uint32_t sequence;       // per ring, to show gaps
+    uint32_t sequence;  // per ring, to detect gaps
     union {
         RequestEvent request;
         TokenEvent token;

@@ -23,7 +23,7 @@ public:
     EventRing(std::string threadName, uint8_t id, size_t capacity,
               const std::atomic<bool>* enabled);
 
-    // Producer only. Fills time (when 0), thread and sequence. False: full, dropped and counted.
+    // Producer only. Fills in time (if 0), thread and sequence. False: full; dropped and counted.
     bool write(Event event);
     // Consumer only. Appends at most `max` events to `out`, oldest first; returns how many.
     size_t drain(std::vector<Event>& out, size_t max);
@@ -51,7 +51,7 @@ public:
     void drain(std::vector<Event>& out);
     uint64_t dropped() const;
 
-    // Recording on or off: a ring that is off accepts nothing and counts nothing. Default on.
+    // Turns recording on (default) or off: a ring that is off ignores events and counts nothing.
     void setEnabled(bool on) { m_enabled.store(on, std::memory_order_relaxed); }
     bool enabled() const { return m_enabled.load(std::memory_order_relaxed); }
 

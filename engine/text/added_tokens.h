@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tokens that are found in the text before anything else: <|im_end|> and the like.
+// Tokens that are searched in the text before tokenization, such as <|im_end|>.
 #pragma once
 
 #include <cstdint>
@@ -20,24 +20,25 @@ class Normalizer;
 
 struct AddedToken {
     std::string content;
-    std::string written;  // what it decodes to: the content, normalized where it is searched so
+    std::string written;  // what it decodes to: the content, normalized if it is searched in
+                          // normalized text
     int32_t id = 0;
     bool special = false, normalized = false, singleWord = false, leftStrip = false,
          rightStrip = false;
     bool control = false;  // never recognised in data: special, or written as <|name|>
 };
 
-// Finds strings in a text in one pass over it (Aho-Corasick): of all that begin first the longest,
-// then on behind it. Immutable after build().
+// Finds strings in a text in one pass (Aho-Corasick): the longest of those that begin first, then
+// continues after it. Immutable after build().
 class StringFinder {
 public:
     struct Hit {
         size_t begin, end;
         size_t which;  // index of the string
     };
-    // Of equal strings the first counts. Empty strings are never found.
+    // The first of equal strings counts. Empty strings are never found.
     void build(const std::vector<std::string>& strings);
-    // Hits that `admits` turns down are passed over as if their string were not searched for.
+    // Hits that `admits` rejects are ignored as if their string were not searched for.
     std::vector<Hit> find(std::string_view text,
                           const std::function<bool(const Hit&)>& admits) const;
 
@@ -58,15 +59,15 @@ private:
 // Immutable after build(); any thread.
 class AddedTokens {
 public:
-    // `normalizer` may be null; it must live as long as this.
+    // `normalizer` may be null; otherwise it must outlive this.
     void build(std::vector<AddedToken> tokens, const Normalizer* normalizer);
 
     const AddedToken* byId(int32_t id) const;
     const AddedToken* byContent(std::string_view content) const;
     const std::vector<AddedToken>& all() const { return m_tokens; }
 
-    // The text cut at added tokens, the rest normalized. Special tokens are left as text unless
-    // `special`; control tokens are where one of their bytes is data. REQUIRES: valid UTF-8.
+    // Splits the text at added tokens and normalizes the rest. Special tokens stay text unless
+    // `special`; control tokens stay text if one of their bytes is data. REQUIRES: valid UTF-8.
     std::vector<Piece> cut(const TracedText& text, bool special) const;
 
 private:
@@ -84,7 +85,7 @@ private:
     std::vector<AddedToken> m_tokens;
     std::unordered_map<int32_t, size_t> m_byId;
     std::unordered_map<std::string, size_t> m_byContent;
-    Group m_raw, m_normalized;  // searched in the text as it is, and after the normalizer
+    Group m_raw, m_normalized;  // searched in the raw text, and after the normalizer
     const Normalizer* m_normalizer = nullptr;
 };
 

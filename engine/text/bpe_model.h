@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Byte-pair encoding: characters (or bytes) are joined pair by pair, the earliest-learnt first.
+// Byte-pair encoding: merges characters (or bytes) pair by pair, in the order of the merge list.
 #pragma once
 
 #include <array>
@@ -31,7 +31,7 @@ public:
 private:
     struct Merge {
         uint32_t rank;
-        int32_t id;  // what the pair becomes
+        int32_t id;  // the merged token
     };
     // A symbol of the piece, in a doubly linked list over an array; -1 ends it.
     struct Symbol {
@@ -50,11 +50,11 @@ private:
     const Merge* mergeOf(int32_t left, int32_t right, const std::vector<bool>* barred) const;
 
     std::unordered_map<std::string, int32_t, StringHash, std::equal_to<>> m_ids;
-    std::vector<std::string> m_tokens;             // by id; empty where the id is not used
+    std::vector<std::string> m_tokens;             // by id; empty if the id is not used
     std::vector<bool> m_used;                      // by id
     std::unordered_map<uint64_t, Merge> m_merges;  // left << 32 | right
-    std::array<int32_t, 256> m_byteIds{};          // of <0x00> .. <0xFF>; -1: not there
-    std::string m_prefix, m_suffix;  // of symbols that do not begin, and that end a piece
+    std::array<int32_t, 256> m_byteIds{};          // of <0x00> .. <0xFF>; -1: none
+    std::string m_prefix, m_suffix;  // of symbols that do not begin a piece, and that end it
     int32_t m_unknown = -1;
     bool m_fuseUnknown = false, m_byteFallback = false, m_ignoreMerges = false;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Renders a model's chat template as Jinja2 does in the reference (trim_blocks, lstrip_blocks,
-// loop controls). Immutable after parsing; render may be called from any thread.
+// Renders a model's chat template like Jinja2 in the reference implementation (trim_blocks,
+// lstrip_blocks, loop controls). Immutable after parsing; render may be called from any thread.
 #pragma once
 
 #include <ctime>
@@ -19,8 +19,8 @@ namespace colibri {
 inline constexpr std::string_view kTemplateTokens[] = {
     "bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"};
 
-// Whether `args` can be further variables of a chat's template: an object that sets nothing of
-// what the chat and the model set themselves, or null. Errors: InvalidArgument.
+// Checks that `args` can be additional variables of a chat template: null, or an object that sets
+// no variable of the chat or the model. Errors: InvalidArgument.
 Status checkTemplateArgs(const nlohmann::ordered_json& args);
 
 class ChatTemplate {
@@ -31,23 +31,23 @@ public:
     ~ChatTemplate();
 
     struct RenderOptions {
-        std::optional<std::tm> now;  // what strftime_now tells; the local time where empty
+        std::optional<std::tm> now;  // the time of strftime_now; the local time if empty
     };
 
     // `context` is what the reference passes: {"messages": [...], "tools": [...],
-    // "add_generation_prompt": true, "bos_token": "...", ...}; key order is kept. As there, a
-    // message's null entries are left out, its reasoning is given under each of the names that
-    // templates use, and `tools`, `documents` are none where absent. Bounded in steps, memory and
-    // output size: a hostile template ends with BadInput. raise_exception ends with its message.
-    // Errors: BadInput "name:line:column: what".
+    // "add_generation_prompt": true, "bos_token": "...", ...}; key order is kept. As in the
+    // reference, null entries of a message are omitted, its reasoning appears under each of the
+    // names that templates use, and absent `tools` and `documents` are none. Steps, memory and
+    // output size are bounded: a hostile template gives BadInput. raise_exception gives its
+    // message. Errors: BadInput "name:line:column: what".
     Result<std::string> render(const nlohmann::ordered_json& context) const {
         return render(context, {});
     }
     Result<std::string> render(const nlohmann::ordered_json& context,
                                const RenderOptions& options) const;
-    // The same text, which knows what of it came from the context and not from the template: the
-    // contents, names and unusual roles of messages, tools, and every other string but
-    // kTemplateTokens. jinja/value.h says how closely each operation is traced.
+    // The same text, with the bytes marked that came from the context and not from the template:
+    // the contents, names and unusual roles of messages, tools, and every other string except
+    // kTemplateTokens. jinja/value.h documents how precisely each operation is traced.
     Result<TracedText> renderTraced(const nlohmann::ordered_json& context,
                                     const RenderOptions& options) const;
 

@@ -13,15 +13,15 @@ namespace colibri::text {
 
 struct DecodedToken {
     std::string text;
-    bool added = false;  // an added token stands for its own text, whatever its characters
+    bool added = false;  // an added token decodes to its own text, regardless of its characters
 };
 
-// Immutable; any thread. Bytes come out as bytes: what is no whole character stays so, where the
-// reference puts U+FFFD.
+// Immutable; any thread. The output is raw bytes: incomplete characters stay as they are, while the
+// reference implementation writes U+FFFD.
 class Decoder {
 public:
     virtual ~Decoder() = default;
-    // `atStart`: the tokens begin the text (what is done to its first character is done).
+    // `atStart`: the tokens begin the text, so rules for its first character apply.
     virtual void apply(std::vector<DecodedToken>& tokens, bool atStart) const = 0;
 };
 

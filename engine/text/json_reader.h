@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Typed reading of JSON whose errors say where: "tokenizer.json: model.merges[3]: ...".
+// Typed reading of JSON with the path in each error: "tokenizer.json: model.merges[3]: ...".
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ public:
     const std::string& where() const { return m_where; }
     bool isNull() const { return m_json->is_null(); }
     bool has(const char* key) const;         // present and not null
-    JsonNode at(const char* key) const;      // null where absent
+    JsonNode at(const char* key) const;      // null if absent
     std::vector<JsonNode> elements() const;  // empty unless an array
 
     Result<std::string> text(const char* key) const;
@@ -33,7 +33,7 @@ public:
     Result<int64_t> integer(const char* key, int64_t fallback) const;
     Result<std::vector<JsonNode>> array(const char* key) const;
 
-    Status bad(const std::string& what) const;  // BadInput at this place
+    Status bad(const std::string& what) const;  // BadInput with this path
     Status unsupported(const std::string& what) const;
 
 private:
@@ -44,7 +44,7 @@ private:
     std::string m_where;
 };
 
-// The document, or BadInput with the byte where it breaks.
+// Parses a document. Errors: BadInput with the byte offset.
 Result<nlohmann::json> parseJson(std::string_view text, const std::string& name);
 
 }  // namespace colibri::text

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chat templates that many models share, for a model that has none of its own or another one.
+// Common chat templates, for a model without a template or with an unsuitable one.
 #pragma once
 
 #include <span>
@@ -16,9 +16,8 @@ struct KnownTemplate {
 };
 std::span<const KnownTemplate> knownTemplates();
 
-// The text that ends a reply in a chat rendered with `chat`: a mark ("<|im_end|>") or the beginning
-// of the next message ("\nUser:"). "" where it cannot be told. `bos` and `eos`: tokens of the
-// model.
+// The text that ends a reply in a chat rendered with `chat`: a control token ("<|im_end|>") or the
+// beginning of the next message ("\nUser:"); "" if unknown. `bos` and `eos`: tokens of the model.
 std::string replyEnd(const ChatTemplate& chat, const std::string& bos, const std::string& eos);
 
 }  // namespace colibri

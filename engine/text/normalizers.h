@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The "normalizer" of tokenizer.json: what happens to a text before it is split.
+// The "normalizer" of tokenizer.json: how a text is changed before it is split.
 #pragma once
 
 #include <memory>
@@ -14,19 +14,19 @@ namespace colibri::text {
 class Normalizer {
 public:
     virtual ~Normalizer() = default;
-    // REQUIRES: valid UTF-8, and leaves it so.
+    // REQUIRES: valid UTF-8. The result is valid UTF-8.
     virtual void apply(std::string& text) const = 0;
-    virtual double growth() const { return 1; }  // bytes out for one byte in, at most
+    virtual double growth() const { return 1; }  // maximum output bytes per input byte
 };
 
 // Null for a null node. Errors: BadInput; Unsupported with the type's name.
 Result<std::unique_ptr<Normalizer>> makeNormalizer(const JsonNode& node, int depth = 0);
 
-// A pattern as Split and Replace write it: {"Regex": "..."} or {"String": "..."}.
+// A pattern in the form that Split and Replace use: {"Regex": "..."} or {"String": "..."}.
 class Regex;
 Result<Regex> readPattern(const JsonNode& node);
 
-// How deep components of tokenizer.json may be nested.
+// The maximum nesting depth of components of tokenizer.json.
 inline constexpr int kDeepestNesting = 16;
 
 }  // namespace colibri::text

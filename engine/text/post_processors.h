@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The "post_processor" of tokenizer.json, as far as a single text goes: ids put before and behind.
+// The "post_processor" of tokenizer.json, for a single text: ids added before and after it.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct IdFrame {
     std::vector<int32_t> before, after;
 };
 
-// An empty frame for a null node. Errors: BadInput; Unsupported with the type's name.
+// A null node gives an empty frame. Errors: BadInput; Unsupported with the type's name.
 Result<IdFrame> readPostProcessor(const JsonNode& node, int depth = 0);
 
 }  // namespace colibri::text

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The "pre_tokenizer" of tokenizer.json: cuts a text into pieces that the model encodes one by one.
+// The "pre_tokenizer" of tokenizer.json: splits a text into pieces that the model encodes one by
+// one.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +15,8 @@ namespace colibri::text {
 
 struct Piece {
     std::string text;
-    int32_t id = -1;       // an added token's id; such a piece is never touched again
-    bool atStart = false;  // begins where the whole input begins
+    int32_t id = -1;       // an added token's id; such a piece is never changed again
+    bool atStart = false;  // the piece begins at the start of the input
 };
 
 // Immutable; any thread.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Variables of a chat template as people write them.
+// Variables of a chat template on the command line and in the window.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -9,7 +9,7 @@
 
 namespace colibri {
 
-// Adds "enable_thinking=false": a name and a JSON value. White space around both is left out.
+// Adds "enable_thinking=false": a name and a JSON value. White space around both is ignored.
 // Errors: InvalidArgument.
 Status addTemplateArg(std::string_view assignment, nlohmann::ordered_json& args);
 

@@ -14,25 +14,25 @@
 
 namespace colibri::text {
 
-// Ids above this are refused: no vocabulary comes near, and tables are sized by the highest id.
+// Larger ids are rejected: no vocabulary needs them, and the highest id determines table sizes.
 inline constexpr int32_t kHighestId = (1 << 22) - 1;
 
 // Immutable; any thread.
 class TokenModel {
 public:
     virtual ~TokenModel() = default;
-    // Appends the ids of one piece. Characters the vocabulary lacks give the unknown token, or
-    // nothing where there is none. Tokens that are `barred` by id do not come out, though the text
-    // be theirs; null: none are. REQUIRES: valid UTF-8.
+    // Appends the ids of one piece. Characters outside the vocabulary give the unknown token, or
+    // nothing if there is none. Tokens in `barred` (by id; null: none) are never produced, even if
+    // the text matches. REQUIRES: valid UTF-8.
     virtual void encode(std::string_view piece, std::vector<int32_t>& ids,
                         const std::vector<bool>* barred) const = 0;
     virtual std::optional<int32_t> tokenToId(std::string_view token) const = 0;
     virtual const std::string* idToToken(int32_t id) const = 0;  // null: no such token
-    virtual int32_t highestId() const = 0;                       // -1 when empty
+    virtual int32_t highestId() const = 0;                       // -1 if empty
     virtual size_t size() const = 0;                             // number of tokens
 };
 
-// The token that stands for one byte: <0x00> .. <0xFF>.
+// The token of one byte: <0x00> .. <0xFF>.
 std::string byteToken(uint8_t byte);
 
 inline bool isBarred(const std::vector<bool>* barred, int32_t id) {

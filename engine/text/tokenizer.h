@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text <-> token ids, exact to the reference `tokenizers` library for BPE and Unigram models.
+// Text <-> token ids, identical to the reference `tokenizers` library for BPE and Unigram models.
 // Immutable after loading; every method may be called from any thread.
 #pragma once
 
@@ -18,26 +18,26 @@ namespace colibri {
 
 struct EncodeOptions {
     bool special = true;  // special tokens written in the text are recognised
-    bool bos = false;     // the post-processor's template is applied (BOS where the model has one)
+    bool bos = false;     // apply the post-processor's template (BOS if the model has one)
 };
 
 class Tokenizer {
 public:
-    // PATH: a tokenizer.json, or a folder that holds one. Errors: BadInput, Unsupported (the
+    // PATH: a tokenizer.json, or a folder with one. Errors: BadInput, Unsupported (the
     // option by name: "tokenizer.json: pre_tokenizer type \"Foo\"").
     static Result<std::unique_ptr<Tokenizer>> load(const std::filesystem::path& path);
     static Result<std::unique_ptr<Tokenizer>> parse(std::string_view json, const std::string& name);
     ~Tokenizer();
 
     std::vector<int32_t> encode(std::string_view text, const EncodeOptions& options = {}) const;
-    // A rendered chat. Control tokens are recognised only where none of their bytes is data; in
-    // data they are plain text. Where data holds none, the ids are those of encode(text.text).
+    // Encodes a rendered chat. Control tokens are recognised only if none of their bytes is data;
+    // in data they are plain text. If the data contains none, the ids equal encode(text.text).
     // Control tokens are the special ones and those written as <|name|>, with ASCII or full-width
-    // bars: some models do not mark the names of roles as special.
+    // bars: some models do not mark role names as special.
     std::vector<int32_t> encode(const TracedText& text) const;
-    // Raw bytes (perhaps not valid UTF-8 alone). Ids out of range decode to nothing.
+    // Raw bytes, which may not be valid UTF-8 on their own. Ids out of range decode to nothing.
     std::string decode(const std::vector<int32_t>& ids, bool skipSpecial = false) const;
-    // Bytes of one token as they stand in a decoded sequence; "" for an id out of range.
+    // Bytes of one token as they appear in a decoded sequence; "" for an id out of range.
     std::string tokenBytes(int32_t id, bool skipSpecial = false) const;
 
     int32_t vocabSize() const;                                       // highest id + 1

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unigram: of all ways to cut a piece into tokens the one whose scores add up to most.
+// Unigram: splits a piece into the tokens with the highest sum of scores.
 #pragma once
 
 #include <array>
@@ -23,15 +23,15 @@ public:
     size_t size() const override { return m_tokens.size(); }
 
 private:
-    // The best way to a place in the piece: the token that ends there and where it begins.
+    // The best path to an offset in the piece: the token that ends there and its start.
     struct Step {
-        double score = 0;  // of everything up to here
+        double score = 0;  // sum up to here
         int32_t id = -1, begin = -1;
     };
 
     Status readVocabulary(const JsonNode& node);
     void addToTrie(std::string_view token, int32_t id);
-    int32_t child(int32_t state, unsigned char byte) const;  // -1: no token goes on so
+    int32_t child(int32_t state, unsigned char byte) const;  // -1: no token continues with it
     std::vector<Step> bestSteps(std::string_view piece, const std::vector<bool>* barred) const;
     void addUnknown(std::string_view text, std::vector<int32_t>& ids,
                     const std::vector<bool>* barred) const;
@@ -42,8 +42,8 @@ private:
     std::array<int32_t, 256> m_firstBytes{};
     std::unordered_map<uint64_t, int32_t> m_edges;  // state << 8 | byte
     std::vector<int32_t> m_idOf;                    // by state; -1: no token ends here
-    std::array<int32_t, 256> m_byteIds{};           // of <0x00> .. <0xFF>; -1: not there
-    double m_unknownScore = 0;                      // of a character that no token begins with
+    std::array<int32_t, 256> m_byteIds{};           // of <0x00> .. <0xFF>; -1: none
+    double m_unknownScore = 0;                      // score of a character that begins no token
     int32_t m_unknown = -1;
     bool m_byteFallback = false;
 };

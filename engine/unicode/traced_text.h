@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A text that knows which of its bytes are data: written by a user or a client, as against what a
-// chat template writes. Only the latter may become control tokens (Tokenizer::encode).
+// A text with its data bytes marked: those from a user or a client, as opposed to those from a chat
+// template. Only the latter may become control tokens (Tokenizer::encode).
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ struct ByteRange {
 
 struct TracedText {
     std::string text;
-    std::vector<ByteRange> data;  // in order, none empty, none touching the next
+    std::vector<ByteRange> data;  // in order; not empty and not adjacent
 
     TracedText() = default;
     explicit TracedText(std::string whole, bool isData = false) : text(std::move(whole)) {

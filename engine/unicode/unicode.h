@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// UTF-8 and the few character classes that tokenizers and templates ask for. Functions only,
-// no state; any thread.
+// UTF-8 and the character classes that tokenizers and templates need. Stateless functions; any
+// thread.
 #pragma once
 
 #include <cstddef>
@@ -13,15 +13,15 @@ inline constexpr char32_t kReplacement = 0xFFFD;
 
 struct Utf8Step {
     char32_t code = kReplacement;
-    size_t bytes = 1;  // how far to go on; for an invalid part its maximal length
+    size_t bytes = 1;  // bytes to advance; for an invalid part its maximal length
     bool valid = false;
-    bool incomplete = false;  // the text ends within a sequence that was valid so far
+    bool incomplete = false;  // the text ends within a valid sequence
 };
 
 // The character at `at`. REQUIRES: at < text.size(). An invalid sequence counts as one step for
-// each maximal part that could have begun a character, as in the WHATWG decoder.
+// each maximal prefix of a character, as in the WHATWG decoder.
 Utf8Step nextUtf8(std::string_view text, size_t at);
-// Where the character that ends at `end` begins. REQUIRES: valid UTF-8, end > 0.
+// The start of the character that ends at `end`. REQUIRES: valid UTF-8, end > 0.
 size_t previousUtf8(std::string_view text, size_t end);
 void appendUtf8(std::string& out, char32_t code);
 // The text with every invalid part replaced by U+FFFD.
@@ -35,12 +35,12 @@ bool isPunctuation(char32_t code);    // general categories P*, and ASCII's symb
 bool isMark(char32_t code);           // general categories M*
 bool isWordCharacter(char32_t code);  // what \w matches in Unicode mode
 
-// Bytes [begin, end) of `text` without white space on the asked sides. REQUIRES: valid UTF-8.
+// The range [begin, end) of `text` without white space on the given sides. REQUIRES: valid UTF-8.
 std::string_view trimWhiteSpace(std::string_view text, bool left, bool right);
 
 // The GPT-2 alphabet: every byte has a printable character (bytes that are not printable get
-// U+0100 and up), so that a vocabulary can be written as text.
+// U+0100 and up), so that a vocabulary can be stored as text.
 char32_t byteToLetter(unsigned char byte);
-int letterToByte(char32_t letter);  // -1: stands for no byte
+int letterToByte(char32_t letter);  // -1: not a byte
 
 }  // namespace colibri::text

@@ -6,10 +6,10 @@
 
 namespace colibri {
 
-// Collects token bytes and gives out only whole UTF-8 sequences; invalid bytes become U+FFFD.
+// Collects token bytes and returns only complete UTF-8 sequences; invalid bytes become U+FFFD.
 class Utf8Assembler {
 public:
-    std::string push(std::string_view bytes);  // what is complete now
+    std::string push(std::string_view bytes);  // the text that is complete now
     std::string finish();                      // the rest; an incomplete tail becomes U+FFFD
 
 private:
