@@ -46,7 +46,7 @@ void storeCodes(const uint8_t* code, int64_t lane, PackedCodes<High>& out) {
     }
 }
 
-// The whole number that column k of sub-block `sub` stands for.
+// The integer value of column k of sub-block `sub`.
 template <typename Block>
 int valueAt(const Block& w, int sub, int k, int64_t lane) {
     return codeAt(w.codes[sub], k, lane) - Block::kOffset;
@@ -89,7 +89,7 @@ float minAt(const PackedSuper<High>& w, int sub, int64_t lane) {
     return -(f16ToF32(w.min[lane]) * float(w.subMin[sub][lane]));
 }
 
-// A lane of padding: all its values are 0.
+// A padding lane: all its values are 0.
 template <typename Block>
 void clearLane(int64_t lane, Block& out) {
     uint8_t codes[kBlock];

@@ -32,13 +32,13 @@ constexpr int kBlock = 32;
 // The quantised types are ggml's: whole blocks of columns of a row share scales.
 constexpr bool isQuantised(DType type) { return type >= DType::Q8_0; }
 
-// Whether this program makes the type itself; the others only come out of GGUF files.
+// Whether this program can encode the type; the others can only be read from GGUF files.
 constexpr bool hasEncoder(DType type) {
     return type <= DType::Q4_0 || type == DType::MXFP4;
 }
 
-// One block of a row as it is stored row by row in files: columns and bytes. Plain types: 1 and
-// the size of a value. A row of a quantised type is whole blocks.
+// One block of a row as files store it, row by row: columns and bytes. Plain types: 1 and the size
+// of a value. A row of a quantised type consists of whole blocks.
 struct FileBlock {
     int cols, bytes;
 };

@@ -33,7 +33,7 @@ struct Q8Block {
 };
 static_assert(sizeof(Q8Block) == 40);
 
-// How the activations of a matmul must be given for a weight type.
+// The form in which a weight type needs the activations of a matmul.
 constexpr bool usesQuantisedInput(DType weights) {
     return isQuantised(weights);
 }
@@ -45,8 +45,8 @@ constexpr int64_t inputRowBytes(DType weights, int64_t cols) {
 
 // KV page: K of kPageTokens consecutive positions of one layer and one KV head, then V of these.
 // Each is [kPageTokens][headDim] in f32, f16 or int8; int8 is followed by f32 scales
-// [kPageTokens][kvScales(headDim)], one for each 32 values of a row, and stands for code * scale.
-// With latent attention there is K only, and the values are the beginnings of its rows.
+// [kPageTokens][kvScales(headDim)], one for each 32 values of a row, with value = code * scale.
+// With latent attention there is only K, and the values are the first parts of its rows.
 constexpr int kPageTokens = 32;
 enum class KvType : uint8_t { F32, F16, Q8 };
 
@@ -64,7 +64,7 @@ struct AttentionArgs {
     const float* q;               // (heads of this KV group, headDim), already roped
     int heads;                    // query heads that share this KV head
     int headDim;
-    int latentDim;                // 0: V is in the pages; else values are latentDim wide parts of K
+    int latentDim;                // 0: V is in the pages; else values are the first latentDim of K
     const void* const* pages;     // pages[i] covers positions [32 i, 32 i + 31]
     KvType kvType;                // of the pages
     int64_t begin, end;           // visible positions [begin, end)
@@ -76,14 +76,14 @@ struct AttentionArgs {
     int valueDim() const { return latentDim > 0 ? latentDim : headDim; }
 };
 
-// Weights before they are packed: column by column, one row of the panel in each lane.
+// Weights before they are packed: column by column, one row of the panel per lane.
 using WeightTile = float[kBlock][kPanel];
 
 struct KernelSet {
     Isa isa;
 
     // Prepares `rows` activation rows x (row stride ldx floats, cols used, rest treated as zero)
-    // into `out` in the form inputRowBytes(weights, cols) describes, rows contiguous; `out` is
+    // into `out` in the form that inputRowBytes(weights, cols) describes, rows contiguous; `out` is
     // aligned for float. A block with a NaN or an infinity makes the outputs of its row NaN.
     void (*prepareInput)(DType weights, const float* x, int64_t ldx, int64_t rows, int64_t cols,
                          std::byte* out);
@@ -127,8 +127,8 @@ struct KernelSet {
     void (*toF16)(const float* x, int64_t n, uint16_t* out);
     void (*fromF16)(const uint16_t* x, int64_t n, float* out);
 
-    // 32 columns of a panel into one block of the packed layout; the same bits in every set. A
-    // value that is not finite gives some value. REQUIRES: hasEncoder(type).
+    // Encodes 32 columns of a panel as one block of the packed layout; bit-identical in every set.
+    // A value that is not finite gives an unspecified value. REQUIRES: hasEncoder(type).
     void (*encode)(DType type, const WeightTile& tile, std::byte* out);
 };
 
@@ -136,14 +136,14 @@ struct KernelSet {
 // Writes min(k, n) indices.
 void topK(const float* scores, int n, int k, int* indices);
 
-// Instruction sets of this processor (and operating system), weakest first; Scalar always.
+// Instruction sets of this processor (and operating system), weakest first; always includes Scalar.
 const std::vector<Isa>& availableIsas();
-bool hasVnni();                      // AVX-512 VNNI in use by the Avx512 set
+bool hasVnni();                        // the Avx512 set uses AVX-512 VNNI
 const KernelSet& kernelsFor(Isa isa);  // REQUIRES: isa is in availableIsas()
 const KernelSet& bestKernels();
 
-// One row of K or V in int8, as pages hold it: scale = max |x| / 127 of each 32 values, rounded to
-// the nearest code. A NaN or an infinity makes its 32 values NaN.
+// Quantises one row of K or V to int8, as pages store it: scale = max |x| / 127 of each 32 values,
+// rounded to the nearest code. A NaN or an infinity makes its 32 values NaN.
 void quantiseKv(const float* x, int64_t dim, int8_t* codes, float* scales);
 
 // Scalar conversions used by converters and tests.

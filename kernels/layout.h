@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Private: the blocks of the packed layout as structs (kernels/packed.h says what is in them), and
-// the sets of kernels to choose from.
+// Private: the blocks of the packed layout as structs (kernels/packed.h describes them), and the
+// available kernel sets.
 //
-// What every quantised block tells of itself: kSubs, how many times 32 columns it holds; kSplit,
-// into how many parts with a scale of their own these are cut; kOffset, what is taken off each
+// The constants of every quantised block: kSubs, its number of 32-column sub-blocks; kSplit, the
+// number of parts of a sub-block with their own scale; kOffset, the value subtracted from each
 // code; kMin, whether a minimum is added to every value.
 #pragma once
 

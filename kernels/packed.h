@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The canonical packed layout of a weight matrix, on disk and in memory alike.
+// The canonical packed layout of a weight matrix, identical on disk and in memory.
 //
-// A matrix W (rows = outputs, cols = inputs) is cut into panels of kPanel output rows; the rows of
-// a panel lie interleaved, so that one vector lane computes one output and weights stream in
+// A matrix W (rows = outputs, cols = inputs) is divided into panels of kPanel output rows. The rows
+// of a panel are interleaved, so that one vector lane computes one output and weights stream in
 // order. Rows are padded with zeros to whole panels, columns to whole blocks of 32 (every type).
 //
 //   f32, f16, bf16   [panel][col][kPanel]                            one value per lane
@@ -29,8 +29,8 @@
 //   q4_k, q5_k   scale * subScale * code - min * subMin
 //   q6_k         scale * subScale of its 16 columns * (code - 32)
 //   mxfp4        2^(scale - 128) * (0, 1, 2, 3, 4, 6, 8, 12 and their negatives)[code]
-// Scales and codes mean what they mean in ggml, so packing a GGUF block loses nothing. Encoding
-// rounds as ggml does, but that the scale of a q4_0 block is searched for. A row of q4_k,
+// Scales and codes have the same meaning as in ggml, so packing a GGUF block is lossless. Encoding
+// rounds like ggml, except that it searches for the best scale of a q4_0 block. A row of q4_k,
 // q5_k or q6_k is whole groups of 256 columns.
 #pragma once
 
@@ -63,7 +63,7 @@ void packGgmlRows(DType type, const std::byte* src, int64_t rows, int64_t cols, 
 void ggmlToFloats(DType type, const std::byte* src, int64_t blocks, float* out);
 bool ggmlScalesFinite(DType type, const std::byte* src, int64_t blocks);
 
-// One row back as f32 (cols values), bit-exact to the dequantisation of the stored form.
+// Decodes one row to f32 (cols values), bit-identical to dequantising the stored form.
 void unpackRow(DType type, const std::byte* packed, int64_t cols, int64_t row, float* out);
 
 }  // namespace colibri

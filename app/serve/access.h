@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Who may use the server, and which web pages may read its replies (CORS).
 //
-// Without an API key it answers to clients that address it by a name of this machine or by an
-// allowed name, and to pages that come from such a name or have an admitted origin: no other web
-// page reaches it through the user's browser, not even one whose name was pointed at this machine.
-// With an API key the key decides, and the same pages may read replies.
+// Without an API key the server accepts clients that address it by a name of this machine or by an
+// allowed name, and pages that come from such a name or have an admitted origin. No other web page
+// can reach it through the user's browser, not even one whose name resolves to this machine (DNS
+// rebinding). With an API key, the key decides, and the same pages may read replies.
 #pragma once
 
 #include <httplib.h>
@@ -24,12 +24,13 @@ struct AccessOptions {
     std::vector<std::string> allowedHosts;  // names without a port: "pc.lan"
 };
 
-// A host that is reached from this machine only: an address 127.x.x.x, "localhost", "::1", "[::1]".
+// Whether a host can be reached from this machine only: an address 127.x.x.x, "localhost", "::1",
+// "[::1]".
 bool isLoopback(std::string_view host);
 
 class Access {
 public:
-    // Errors: InvalidArgument (not an origin, not a name, every page without a key).
+    // Errors: InvalidArgument (an invalid origin or name, or "*" without a key).
     static Status check(const AccessOptions& options);
     explicit Access(AccessOptions options);  // REQUIRES: checked
 
@@ -37,13 +38,13 @@ public:
         int status;
         std::string message;
     };
-    // Nothing: the request, or the preflight, may be answered.
+    // Nothing: the request or the preflight is allowed.
     std::optional<Refusal> refuse(const httplib::Request& request) const;
 
-    // A browser's question whether a page may send a request, and the answer that it may.
+    // Detects a CORS preflight request, and writes the response that allows it.
     static bool isPreflight(const httplib::Request& request);
     static void answerPreflight(const httplib::Request& request, httplib::Response& response);
-    // Lets the page that a request comes from read the response, when it may.
+    // Adds the headers that let an admitted page read the response.
     void addHeaders(const httplib::Request& request, httplib::Response& response) const;
 
 private:

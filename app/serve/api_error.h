@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What a client is told when its request fails: an HTTP status and the OpenAI API's error object.
+// The response to a failed request: an HTTP status and the OpenAI API's error object.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -10,16 +10,16 @@
 namespace colibri::serve {
 
 struct ApiError {
-    int status = 500;  // of HTTP
+    int status = 500;  // HTTP status
     std::string message;
-    std::string code;       // empty: the one that goes with the status, if any
-    std::string parameter;  // the one that is wrong; empty: none by itself
+    std::string code;       // empty: the default code of the status, if any
+    std::string parameter;  // the invalid parameter; empty: none
 };
 
-// Of a request that could not begin: the client's fault where the engine calls the input wrong.
+// The error of a request that could not start: a client error if the engine rejects the input.
 ApiError requestError(const Status& status);
-// Of a request that had begun. What the engine read was sound, so the fault is the server's: an
-// expert file that is damaged, memory that is used up.
+// The error of a request that had started. Its input was valid, so this is a server error, such as
+// a damaged expert file or a lack of memory.
 ApiError replyError(const Status& status);
 
 nlohmann::ordered_json errorJson(const ApiError& error);

@@ -2,7 +2,8 @@
 // An OpenAI-compatible HTTP server for one engine:
 //   POST /v1/chat/completions, /v1/completions   whole, or streamed as server-sent events
 //   GET  /v1/models, /v1/models/NAME, /health, /metrics (Prometheus)
-// Without an API key it listens on loopback addresses only; see access.h for who is answered.
+// Without an API key it listens on loopback addresses only; see access.h for the clients it
+// accepts.
 #pragma once
 
 #include <chrono>
@@ -18,10 +19,10 @@ namespace colibri::serve {
 
 struct ApiOptions : AccessOptions {
     std::string host = "127.0.0.1";
-    int port = 8080;                             // 0: any that is free
-    int defaultMaxTokens = 512;                  // where a request does not say
+    int port = 8080;                             // 0: any free port
+    int defaultMaxTokens = 512;                  // if a request sets none
     std::chrono::milliseconds keepAlive{5'000};  // a stream is never silent for longer
-    ChatOptions chat;  // a request's chat_template_kwargs replace arguments by name
+    ChatOptions chat;  // chat_template_kwargs of a request override arguments by name
     ConnectionLimits limits;
 };
 
@@ -29,22 +30,23 @@ class ApiServer {
 public:
     // `engine` must outlive this.
     ApiServer(Engine& engine, ApiOptions options);
-    // Without a model. Until serve() every request is answered with 503: /health with
-    // {"status":"loading"}, others with an error that says so.
+    // Without a model. Until serve() every response is 503: /health with {"status":"loading"},
+    // others with an error that says that the model is loading.
     explicit ApiServer(ApiOptions options);
     ~ApiServer();  // stops
 
-    // The model has been loaded. `engine` must outlive this, or stop() must come before its end.
-    // Once only; before or after start().
+    // Serves a loaded model. `engine` must outlive this, or stop() must be called before it is
+    // destroyed. Call once; before or after start().
     void serve(Engine& engine);
-    // How far the load is, for those who ask meanwhile. From any thread.
+    // Sets the progress of loading, which clients can query. Any thread.
     void tellLoading(const Progress& progress);
 
-    // Returns once requests are answered, from threads of its own. Errors: InvalidArgument (as
-    // of Access::check, an address that needs a key), IoError (the address is taken). Once only.
+    // Starts answering requests on threads of its own and returns. Errors: InvalidArgument (those
+    // of Access::check, or an address that needs a key), IoError (the address is in use). Call
+    // once.
     Status start();
-    // Cancels what runs, tells the clients, joins every thread; well within a second unless a
-    // prompt is being computed.
+    // Cancels running requests, notifies the clients, joins every thread; takes well under a second
+    // unless a prompt is being computed.
     void stop();
 
     bool running() const;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Reads the streamed reply of any OpenAI-compatible server as it comes, for its figures. Servers
+// Reads the streamed reply of any OpenAI-compatible server for its metrics. Servers
 // differ: line ends are LF, CRLF or CR, events may be comments or pings, bytes arrive in pieces of
-// any size, a character may be torn between two events, reasoning has several names, and the
-// counts stand in several places or are missing. What has not the expected form is passed over.
+// any size, a character may be split between two events, reasoning has several names, and the
+// counts are in several fields or missing. The reader ignores what does not have the expected form.
 #pragma once
 
 #include <cstdint>
@@ -21,11 +21,11 @@ public:
     explicit ChatStream(LoadReply& reply) : m_reply(reply) {}
 
     void push(std::string_view bytes);
-    // The stream was one of events.
+    // Whether the stream consisted of events.
     bool begun() const { return m_begun; }
-    // Some event was one of a chat's reply.
+    // Whether some event was part of a chat reply.
     bool understood() const { return m_understood; }
-    // The reply is complete.
+    // Whether the reply is complete.
     bool ended() const { return m_ended; }
 
 private:
@@ -35,8 +35,8 @@ private:
     void choice(const nlohmann::json& choice);
 
     LoadReply& m_reply;
-    std::string m_line;  // not at its end yet
-    std::string m_data;  // lines of an event that are not a whole JSON text yet
+    std::string m_line;  // incomplete line
+    std::string m_data;  // lines of an event that are not complete JSON yet
     bool m_afterCr = false, m_begun = false, m_understood = false, m_ended = false;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The HTTP library's server with limits of our own: how many connections, how long a request may
-// take to arrive and how large it may be, how long a client may refuse to read, and whether it is
-// still there while its reply is computed.
+// Extends the HTTP library's server with limits: the number of connections, the time in which a
+// request must arrive and its size, how long a client may stop reading, and a check whether it is
+// still connected while its reply is computed.
 #pragma once
 
 #include <httplib.h>
@@ -19,14 +19,14 @@ namespace colibri::serve {
 using Clock = std::chrono::steady_clock;
 
 struct ConnectionLimits {
-    int connections = 128;                      // at a time; more are told to come back
+    int connections = 128;                      // at a time; further ones get 503
     std::chrono::milliseconds idle{10'000};     // between two requests
     std::chrono::milliseconds request{15'000};  // from its first byte to its last
-    std::chrono::milliseconds write{10'000};    // without the client taking a byte
+    std::chrono::milliseconds write{10'000};    // without the client reading a byte
     size_t bodyBytes = 4 << 20;
 };
 
-// One client. Used by its own thread; gone() by any.
+// One client. Used by its own thread; gone() may be called by any.
 class Connection final : public httplib::Stream {
 public:
     Connection(int socket, const ConnectionLimits& limits, const std::atomic<bool>& stopping);
@@ -35,23 +35,23 @@ public:
     // The connection whose request this thread answers.
     static Connection& current();
 
-    // False: no further request comes.
+    // False: no further request will arrive.
     bool awaitRequest();
-    // After an error the rest of what the client sends is not looked at.
+    // After an error the rest of the client's data is ignored.
     void closeAfterReply() { m_closing = true; }
     bool closing() const { return m_closing; }
-    // The client is known to have hung up, or the server is ending. A client that has only ended
+    // The client has disconnected, or the server is shutting down. A client that has only shut down
     // its sending side still waits for its reply and is not gone.
     bool gone() const;
-    // Whether it is time to write something to a client that has ended its sending side: only an
-    // answer to that tells one that waits from one that has hung up. At once, then ever more
-    // seldom.
+    // Whether it is time to write a byte to a client that has shut down its sending side: only that
+    // shows whether it is waiting or has disconnected. At once, then at growing intervals.
     bool probeDue();
     // For a reply that has not begun: sends the next byte of "HTTP/1.1 ", with which every reply
-    // begins. The reply itself then goes on after what was sent.
+    // begins. The reply itself then continues after these bytes.
     void probe();
     bool stopping() const { return m_stopping.load(std::memory_order_relaxed); }
-    // Ends our side and reads on for a moment, so that the reply is not lost with unread input.
+    // Shuts down the sending side and reads for a moment, so that unread input does not lose the
+    // reply.
     void linger();
 
     bool is_readable() const override;
@@ -68,13 +68,13 @@ private:
     const int m_socket;
     const ConnectionLimits& m_limits;
     const std::atomic<bool>& m_stopping;
-    Clock::time_point m_deadline;  // of the request that arrives
-    size_t m_budget = 0;           // bytes it may still have
+    Clock::time_point m_deadline;  // of the arriving request
+    size_t m_budget = 0;           // bytes it may still send
     bool m_closing = false;
-    size_t m_probed = 0;            // bytes of the reply that were sent as probes
-    Clock::time_point m_nextProbe;  // of the request that is answered
+    size_t m_probed = 0;            // bytes of the reply sent as probes
+    Clock::time_point m_nextProbe;  // of the current request
     std::chrono::milliseconds m_probePause{0};
-    std::string m_buffer;  // read and not asked for
+    std::string m_buffer;  // received but not consumed
     size_t m_at = 0;
 };
 
@@ -82,15 +82,15 @@ class HttpServer : public httplib::Server {
 public:
     explicit HttpServer(const ConnectionLimits& limits);
 
-    // Listens at an address; `port` 0: any. Returns the port, 0: it cannot be had.
+    // Listens on an address; `port` 0: any. Returns the port, or 0 on failure.
     int bindTo(const std::string& host, int port);
-    // Why bindTo has failed.
+    // Why bindTo failed.
     static Status whyNot(const std::string& host, int port);
-    // Ends accepting, wakes everyone who waits for input or is about to wait for a token.
+    // Stops accepting, and wakes all threads that wait for input or are about to wait for a token.
     void end();
     bool ending() const { return m_ending.load(std::memory_order_relaxed); }
     int connections() const { return m_count.load(std::memory_order_relaxed); }
-    // Connections told to come back because the limit was reached.
+    // Connections refused because the limit was reached.
     uint64_t turnedAway() const { return m_turnedAway.load(std::memory_order_relaxed); }
 
 private:

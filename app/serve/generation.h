@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// One request between the engine's thread, which must not wait, and the thread of a connection,
-// which may. When the client hangs up or the server ends, the request is cancelled.
+// Passes one request between the engine's thread, which must not block, and the thread of a
+// connection, which may. Cancels the request if the client disconnects or the server shuts down.
 #pragma once
 
 #include <memory>
@@ -12,16 +12,16 @@
 
 namespace colibri::serve {
 
-// How far a prompt is. `processed` includes `cached`, the tokens found in the KV cache.
+// The progress of a prompt. `processed` includes `cached`, the tokens found in the KV cache.
 struct PromptProgress {
     uint32_t total = 0, cached = 0, processed = 0;
-    int64_t timeMs = 0;  // since the engine began with the prompt
+    int64_t timeMs = 0;  // since the engine started the prompt
 };
 
 class Generation {
 public:
-    // `engine` and `connection` must outlive this. `progress`: of the prompt, is wanted. Errors: as
-    // of Engine::submit.
+    // `engine` and `connection` must outlive this. `progress`: report that of the prompt.
+    // Errors: those of Engine::submit.
     static Result<std::unique_ptr<Generation>> start(Engine& engine, Request request,
                                                      Connection& connection, bool progress);
     ~Generation() { finish(); }
@@ -38,13 +38,13 @@ public:
         Text,      // takePiece() has it
         Progress,  // takeProgress() has it
         Silence,   // none until the given time, or the client needs a byte (Connection::probeDue)
-        End,       // finish() does not wait
+        End,       // finish() does not block
     };
-    // Waits for what comes next.
+    // Waits for the next event.
     News wait(Clock::time_point until);
     Piece takePiece();
     PromptProgress takeProgress();
-    // Cancels what is not at its end and waits for that, at most about one token.
+    // Cancels the request if it is running and waits for its end, about one token at most.
     const RequestResult& finish();
 
 private:

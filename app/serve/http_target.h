@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A load on a server that speaks the OpenAI API: streamed chats, one connection each.
+// The target of a load test on an OpenAI-compatible server: streamed chats, one connection each.
 #pragma once
 
 #include <optional>
@@ -11,13 +11,13 @@ namespace colibri::serve {
 struct HttpTargetOptions {
     std::string apiKey;
     int maxTokens = 128;
-    bool ignoreEos = false;  // servers that know it go on to the last token
+    bool ignoreEos = false;  // servers that support it continue to the token limit
 };
 
 class HttpTarget final : public LoadTarget {
 public:
     // "http://HOST:PORT", with or without "/v1". Errors: InvalidArgument (not such an address),
-    // IoError (nobody answers), BadInput (no list of models), Cancelled.
+    // IoError (no response), BadInput (no list of models), Cancelled.
     static Result<std::unique_ptr<HttpTarget>> connect(std::string url, HttpTargetOptions options,
                                                        const CancelFlag* cancel = nullptr);
 

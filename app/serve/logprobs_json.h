@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Log-probabilities of generated tokens in the OpenAI API's JSON.
 //
-// A token is named by its text; where its bytes alone are not UTF-8, by these as \xe2\x9c; where it
-// has none, as token_id:7. A logit that is not finite is told as -9999.
+// The name of a token is its text; its bytes as \xe2\x9c if they are not UTF-8 on their own; or
+// token_id:7 if it has no text. The value of a logit that is not finite is -9999.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -15,18 +15,18 @@
 namespace colibri::serve {
 
 using Json = nlohmann::ordered_json;
-using TokenLogprobs = std::vector<Logprob>;  // as of GeneratedToken
+using TokenLogprobs = std::vector<Logprob>;  // as in GeneratedToken
 
-// One entry of a chat's "content": token, logprob, bytes (null: none), and the same of the
-// likeliest ones in top_logprobs. `tokenizer` may be nullptr.
+// One entry of a chat's "content": token, logprob, bytes (null: none), and the same for the
+// most likely tokens in top_logprobs. `tokenizer` may be nullptr.
 Json chatLogprob(const Tokenizer* tokenizer, const TokenLogprobs& token);
 
-// A completion's object of parallel arrays. Names of bytes begin with "bytes:" there, the chosen
-// token is always among top_logprobs, and text_offset counts characters of the reply's text.
+// A completion's object of parallel arrays. In it, names of bytes begin with "bytes:", top_logprobs
+// always includes the chosen token, and text_offset counts characters of the reply's text.
 class CompletionLogprobs {
 public:
     explicit CompletionLogprobs(const Tokenizer* tokenizer) : m_tokenizer(tokenizer) {}
-    Json next(std::span<const TokenLogprobs> tokens);  // those that follow
+    Json next(std::span<const TokenLogprobs> tokens);  // for the following tokens
 
 private:
     const Tokenizer* m_tokenizer;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The OpenAI API's JSON: from a body to a request, from a result to a reply. Pure functions.
 //
-// Which parameters are understood stands in parameters.cpp. The reasoning of a chat's reply is
-// "reasoning_content" beside "content", its tags in neither. With logprobs there is one entry for
-// each generated token, those of a stop string and the end of the sequence too, and up to 20
-// likeliest ones with each.
+// parameters.cpp lists the supported parameters. The reasoning of a chat's reply is in
+// "reasoning_content" beside "content"; its tags are in neither. With logprobs there is one entry
+// for each generated token, including those of a stop string and the end of the sequence, each with
+// up to 20 most likely tokens.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -21,20 +21,20 @@ namespace colibri::serve {
 
 struct ApiRequest {
     bool chat = false;
-    std::string model;  // asked for; empty: not said
+    std::string model;  // requested; empty: not given
     Request request;
     bool stream = false;
     bool includeUsage = false;  // a last chunk with the counts
-    bool progress = false;      // chunks that tell how far the prompt is
-    bool inReasoning = false;   // the chat's prompt ends with the tag that begins it
+    bool progress = false;      // chunks with the progress of the prompt
+    bool inReasoning = false;   // the chat's prompt ends with the opening tag
 };
 
 // A JSON object. Errors: BadInput.
 Result<nlohmann::json> parseBody(std::string_view text);
 
-// Errors: InvalidArgument, BadInput and Unsupported for what the client got wrong.
-// `chat`: what the request adds to and may replace by name. `wrong` becomes the name of the
-// parameter that the error is about.
+// Errors: InvalidArgument, BadInput and Unsupported for client errors.
+// `chat`: defaults that the request extends and overrides by name. `wrong` becomes the name of the
+// invalid parameter.
 Result<ApiRequest> parseChatRequest(const Engine& engine, const nlohmann::json& body,
                                     int defaultMaxTokens, ChatOptions chat, std::string& wrong);
 Result<ApiRequest> parseCompletionRequest(const Engine& engine, const nlohmann::json& body,
@@ -56,7 +56,7 @@ public:
     std::string piece(const Generation::Piece& piece);
     std::string last(const RequestResult& result);  // reason, counts, [DONE]
     static std::string failure(const ApiError& error);
-    // A comment, which clients pass over: proxies and clients hang up on a silent stream.
+    // A comment, which clients ignore: proxies and clients close a silent stream.
     static std::string keepAlive() { return ": the reply is being computed\n\n"; }
 
 private:

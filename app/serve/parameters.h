@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Every parameter of a request that this server knows, of the OpenAI API and of the servers whose
-// clients also come here (llama.cpp, vLLM). One that would change the reply and is not supported is
-// refused by name unless its value leaves the reply as it is; so is one that nobody knows, because
-// it might. What has no effect on the reply is accepted. null counts as absent.
+// All request parameters that this server knows: those of the OpenAI API, llama.cpp and vLLM. An
+// unsupported parameter is rejected by name unless its value does not change the reply. An unknown
+// parameter is also rejected, because it might change the reply. Parameters without effect on the
+// reply are accepted. null counts as absent.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -15,7 +15,7 @@ namespace colibri::serve {
 
 enum class Endpoint { Chat, Completion };
 
-// The first parameter of a body that is refused.
+// The error for the first rejected parameter of a body.
 std::optional<ApiError> refusedParameter(const nlohmann::json& body, Endpoint endpoint);
 
 }  // namespace colibri::serve

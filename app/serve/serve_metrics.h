@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What the server counts, and /metrics in Prometheus' text format. Any thread.
+// The server's counters, and /metrics in the Prometheus text format. Any thread.
 #pragma once
 
 #include <chrono>
@@ -13,10 +13,10 @@
 
 namespace colibri::serve {
 
-// A request that has ended, for a log.
+// A finished request, for a log.
 struct ServedRequest {
     std::chrono::system_clock::time_point ended;
-    int status = 200;  // of HTTP; other than 200: it was refused
+    int status = 200;  // HTTP status; other than 200: rejected
     uint32_t promptTokens = 0, generated = 0;
     double ttftMs = 0, tokS = 0;  // NaN: no token, or only one
     StopReason stop = StopReason::Eos;
@@ -27,7 +27,7 @@ struct ApiStats {
     std::deque<ServedRequest> recent;                     // the newest last
     std::map<int, uint64_t> responses;                    // by HTTP status
     uint64_t started = 0;                                 // requests that reached the engine
-    uint64_t completions = 0, cancelled = 0, failed = 0;  // those of them that have ended
+    uint64_t completions = 0, cancelled = 0, failed = 0;  // finished ones, by outcome
     uint64_t promptTokens = 0, cachedTokens = 0, generatedTokens = 0;
     double preemptedS = 0;
     Histogram ttft, itl;  // ns

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where SM utilisation comes from. The driver's library is loaded and probed at run time; every
-// refusal keeps its reason, which the plot shows as "n/a: <reason>".
+// The source of SM utilisation. The driver's library is loaded and probed at run time; a failure
+// keeps its reason, which the plot shows as "n/a: <reason>".
 #pragma once
 
 #include <memory>
@@ -16,10 +16,11 @@ public:
     virtual ~GpuSource() = default;
 
     virtual bool available() const = 0;
-    virtual std::string reason() const = 0;      // "no NVIDIA driver"; "" when available
-    virtual std::string name() const = 0;        // device name; "" when not available
+    virtual std::string reason() const = 0;      // "no NVIDIA driver"; "" if available
+    virtual std::string name() const = 0;        // device name; "" if not available
     virtual std::string provenance() const = 0;  // "NVML utilisation, 1 sample per 100 ms"
-    // Share of time a kernel ran since the last sample, 0..1; none when the driver has no value.
+    // Share of time in which a kernel ran since the last sample, 0..1; none if the driver has no
+    // value.
     virtual std::optional<double> utilisation() = 0;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A load on an engine in this process.
+// The target of a load test on an engine in this process.
 #pragma once
 
 #include <functional>
@@ -11,8 +11,8 @@ namespace colibri {
 
 class EngineTarget final : public LoadTarget {
 public:
-    // `engine` must outlive this. Every request has the sampling and the limits of `model`; its
-    // prompt is ignored. `onToken` is called for each token as it comes, from the engine's thread.
+    // `engine` must outlive this. Every request uses the sampling and the limits of `model`, whose
+    // prompt is ignored. `onToken` is called for each token, on the engine's thread.
     EngineTarget(Engine& engine, Request model, std::function<void()> onToken = {})
         : m_engine(engine), m_model(std::move(model)), m_onToken(std::move(onToken)) {}
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The measured effect of a knob change: decode speed after against before, with an interval.
+// The measured effect of a knob change: decode speed after compared with before, with an interval.
 #pragma once
 
 #include <string>
@@ -17,8 +17,8 @@ struct EffectEstimate {
 // Decode steps under one setting, in order, all at the same number of requests.
 struct DecodeSteps {
     std::vector<double> gapNs;  // inter-token gap
-    // Misses that the step's expert lookups would cost a settled LRU cache of this setting's size:
-    // what the step's text asks of the cache, whatever the cache really held.
+    // Misses of the step's expert lookups in a settled LRU cache of this setting's size: what the
+    // step's text demands of the cache, regardless of its actual content.
     std::vector<double> misses;
 };
 
@@ -28,27 +28,27 @@ struct DecodeSteps {
 // therefore fitted to its misses (least squares), and both fits are read at the mean misses of the
 // same steps: `pool` holds, for every step of the recent past, the misses at the size before and at
 // the size after (a regression estimator as of survey sampling). The variance is that of the
-// residuals of both sides and of the mixture, each taken from the means of blocks of steps at the
-// block length that gives most, since neighbouring steps resemble each other; plus that of a drift
-// of the machine which two stretches of time cannot show (kDrift). Student's t with Welch's degrees
-// of freedom. REQUIRES: 16 steps or more on each side; pool's lists are equally long.
+// residuals of both sides and of the mixture, each computed from the means of blocks of steps, at
+// the block length with the largest result, since neighbouring steps are similar; plus that of a
+// drift of the machine that two periods cannot show (kDrift). Student's t with Welch's degrees of
+// freedom. REQUIRES: 16 steps or more on each side; pool's lists are equally long.
 struct PooledMisses {
     std::vector<double> before, after;
 };
 EffectEstimate estimateEffect(const DecodeSteps& before, const DecodeSteps& after,
                               const PooledMisses& pool);
-// Whether the speed of one side changes from its first half to its second by more than chance and
+// Whether the speed of one side differs between its first and second half by more than chance and
 // its misses explain: it had not settled.
 bool drifts(const DecodeSteps& steps);
 
-// "8 → 16", "25 → none": how a change of this knob is written everywhere.
+// "8 → 16", "25 → none": the text of a change of this knob.
 std::string knobChangeText(KnobId knob, int64_t from, int64_t to);
-// How a relative change is written everywhere: "+18.2 %", "−6.0 %", and from twice as fast on
-// "11.9 ×". The interval carries no unit of its own: "15.1..21.4" or "10.6..13.6", as the figure.
+// The text of a relative change: "+18.2 %", "−6.0 %", and from twice as fast on "11.9 ×". The
+// interval has the same unit without repeating it: "15.1..21.4" or "10.6..13.6".
 std::string effectFigure(const Marker& marker);
 std::string effectInterval(const Marker& marker);
 // "+18.2 % tok/s (95 %: 15.1..21.4), from 92 tokens before, ...", "not measured: ...", "settling":
-// the outcome so far, in one line. The session file has the last.
+// the current outcome, in one line. The session file has the final one.
 std::string effectText(const Marker& marker);
 
 }  // namespace colibri

@@ -15,51 +15,51 @@
 
 namespace colibri {
 
-// Measures what a knob change does to decode speed: the steps before it against the steps after it,
-// like with like. No thread and no clock of its own; fed with events in order of time.
+// Measures the effect of a knob change on decode speed: compares similar steps before and after it.
+// Has no thread and no clock; the caller passes events in order of time.
 //
-// - A stretch begins at each change (and at the session's start) and first settles: its steps count
-//   once few of its misses are owed to what the cache held before the stretch, kMostSettling steps
-//   at most, and its speed no longer drifts.
+// - A period begins at each change (and at the session's start) and first settles: its steps count
+//   once few of its misses come from what the cache held before, after kMostSettling steps at most,
+//   and once its speed no longer drifts.
 // - Only steps at the same number of requests are compared.
-// - It goes on, estimate after estimate, until more steps would not help: see estimateEffect().
+// - It continues, estimate after estimate, until more steps would not help: see estimateEffect().
 class EffectMeter {
 public:
     static constexpr int kNeeded = 64;   // steps after a change for a first estimate
     static constexpr int kFewest = 192;  // steps after a change before an estimate may be final
     static constexpr int kMinimum = 24;  // settled steps before a change
-    static constexpr int kMost = 512;    // steps on each side that are used
+    static constexpr int kMost = 512;    // maximum steps used on each side
     static constexpr int kMostSettling = 256;
-    static constexpr int kMostElsewhere = 128;  // steps at other loads before it is given up
+    static constexpr int kMostElsewhere = 128;  // steps at other loads before it stops
 
     EffectMeter(int64_t moeLayers, int64_t experts);
 
-    // What the engine does, in order: a step begins, its rows are routed, its tokens come out.
+    // The engine's events, in order: a step begins, its rows are routed, its tokens are sampled.
     void addStep(int requests);
     void addLookups(int64_t moeLayer, const LayerStepEvent& step);
     void addToken(double gapNs);
-    // Experts that the cache holds, all layers together. The default is all of them.
+    // Capacity of the cache in experts, over all layers. The default is all experts.
     void setCacheSlots(int64_t slots);
 
-    // A knob has changed: what came in this stretch is the side before. Returns why that cannot be
-    // measured, "" when the measurement has begun. One that still ran ends.
+    // A knob has changed: the steps of this period are the side before. Returns why that cannot be
+    // measured, "" if the measurement has begun. Ends a running measurement.
     std::string begin();
-    // A further step of the same change: the side after begins anew.
+    // Another step of the same change: restarts the side after.
     void restart();
     void end() { m_measuring = false; }
 
     struct Progress {
         bool settling = false;
-        int steps = 0;  // measured so far at the load with most of them
+        int steps = 0;  // measured so far at the most frequent number of requests
         std::optional<EffectEstimate> estimate;
-        // Of the estimate: its steps on each side, and the requests in each of them.
+        // The estimate's steps on each side, and the number of requests in each step.
         int before = 0, after = 0, requests = 0;
-        bool final = false;   // more steps would not help, or cannot come
-        std::string failure;  // final and without an estimate: why
+        bool final = false;   // more steps would not help, or none will come
+        std::string failure;  // why there is no estimate, if final
     };
     bool measuring() const { return m_measuring; }
     const Progress& progress() const { return m_progress; }
-    // Why a measurement that ends now has no estimate; `why` is what ended it.
+    // Why a measurement that ends now has no estimate; `why` is the reason for its end.
     std::string endedEarly(const std::string& why) const;
 
 private:
@@ -74,7 +74,7 @@ private:
     struct Settling {
         int steps = 0;
         bool done = false;
-        // Of the last steps: lookups, misses, and misses owed to the time before the stretch.
+        // The last steps: lookups, misses, and misses caused by the time before the period.
         std::deque<std::array<int, 3>> recent;
     };
     void newStretch();
@@ -87,13 +87,13 @@ private:
 
     int64_t m_experts, m_slots;
     StackDistances m_distances;
-    std::vector<int> m_lastStretch;  // by key: the stretch of its last use, -1 never
+    std::vector<int> m_lastStretch;  // by key: the period of its last use; -1: never
     std::deque<Step> m_steps;        // the newest kSteps
-    std::optional<Step> m_step;      // the one that runs
-    std::array<int, 3> m_counts{};   // of the one that runs, as in Settling
-    bool m_recorded = false;         // it has given a token and stands in m_steps
+    std::optional<Step> m_step;      // the current step
+    std::array<int, 3> m_counts{};   // of the current step, as in Settling
+    bool m_recorded = false;         // it has produced a token and is in m_steps
     Settling m_settling;
-    int m_dropped = 0;  // steps of this stretch that were taken for settling
+    int m_dropped = 0;  // steps of this period used for settling
     int m_stretch = 0;
     bool m_measuring = false;
     int m_beforeStretch = 0;

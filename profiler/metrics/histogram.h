@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A mergeable log-linear histogram (HDR style): 3 significant digits, 1 us .. 100 s. The one
-// percentile implementation of the program; percentiles are never averaged, histograms merge.
+// A mergeable log-linear histogram (HDR style): 3 significant digits, 1 us .. 100 s. The only
+// percentile implementation of the program; percentiles are never averaged, but histograms merge.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,15 @@ public:
     void merge(const Histogram& other);
     void clear();
     uint64_t count() const { return m_count; }
-    // Value at quantile q in [0, 1], in ns, nearest rank; NaN when empty.
+    // Value at quantile q in [0, 1], in ns, nearest rank; NaN if empty.
     double quantile(double q) const;
-    double mean() const;                           // NaN when empty
-    // Exact, except that after remove() of an end value the end is known to its bin only.
-    double min() const;                            // NaN when empty
+    double mean() const;  // NaN if empty
+    // Exact, except after remove() of the minimum or maximum: then accurate to its bin.
+    double min() const;  // NaN if empty
     double max() const;
 
     struct Bin { double lowNs, highNs; uint64_t count; };
-    std::vector<Bin> bins() const;                 // non-empty ones, rising
+    std::vector<Bin> bins() const;  // non-empty bins in ascending order
 
 private:
     std::vector<uint32_t> m_bins;                  // grows to the largest value's bin

@@ -13,16 +13,17 @@
 
 namespace colibri {
 
-constexpr double kSameChangeSeconds = 1;  // steps of one knob closer than this are one change
+constexpr double kSameChangeSeconds = 1;  // steps of one knob within this time are one change
 
-// The knob changes of a session: what is one change, its marker, and its measured effect.
+// The knob changes of a session: groups steps into changes, with their markers and measured
+// effects.
 //
-// The steps of one drag, and steps of one knob within a second, are one change. What the engine
-// does by itself (a prefetch that backs off) is told apart: it is not measured and ends no
+// The steps of one drag, and steps of one knob within a second, are one change. Changes by
+// the engine itself (prefetch back-off) are kept separate: they are not measured and end no
 // measurement.
 class KnobChanges {
 public:
-    // `markers` outlives this.
+    // `markers` must outlive this.
     KnobChanges(MarkerList& markers, int64_t moeLayers, int64_t experts);
 
     void add(const KnobEvent& knob, double t);
@@ -34,12 +35,12 @@ public:
     void finish();
     std::vector<Marker> takeDecided();
 
-    // The value asked for, -1 before the first event of the knob.
+    // The requested value; -1 before the first event of the knob.
     int64_t requested(KnobId knob) const { return m_requested[size_t(knob)]; }
-    // Shown: no step of a drag that goes on, and no change that was taken back.
+    // Whether it is shown: not during a drag, and not if the change was undone.
     bool shows(const Marker& marker) const;
 
-    // What is measured: see EffectMeter.
+    // The measurement: see EffectMeter.
     void addStep(int requests) { m_meter.addStep(requests); }
     void addLookups(int64_t moeLayer, const LayerStepEvent& step) {
         m_meter.addLookups(moeLayer, step);
@@ -49,7 +50,7 @@ public:
 private:
     struct Held {
         bool on = false;
-        std::optional<int64_t> until;  // released, and this value is still to come
+        std::optional<int64_t> until;  // released, but this value is not effective yet
     };
     Marker* newest() { return m_newest ? m_markers.find(*m_newest) : nullptr; }
     const Marker* newest() const { return m_newest ? m_markers.find(*m_newest) : nullptr; }
@@ -68,11 +69,11 @@ private:
     int64_t m_moeLayers;
     EffectMeter m_meter;
     std::array<int64_t, kKnobCount> m_value, m_requested;
-    std::array<bool, kKnobCount> m_ownDoing{};  // in force is what the engine chose by itself
+    std::array<bool, kKnobCount> m_ownDoing{};  // the engine chose the effective value
     std::array<Held, kKnobCount> m_held;
     std::optional<uint64_t> m_newest;  // id of the newest knob change
     double m_newestStep = 0;           // seconds of its latest step
-    bool m_undecided = false;          // the newest change is not to be measured, not yet told
+    bool m_undecided = false;          // the newest change will not be measured; not yet reported
     std::vector<Marker> m_decided;
 };
 

@@ -9,8 +9,7 @@
 
 namespace colibri {
 
-// The markers of a session by time, the newest kMost of them. An id stays good until its marker has
-// been dropped.
+// The newest kMost markers of a session, by time. An id is valid until its marker is dropped.
 class MarkerList {
 public:
     static constexpr size_t kMost = 2000;

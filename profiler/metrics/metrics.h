@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Turns events into the quantities of the plots: sliding windows, series, markers, figures.
-// No threads and no clock of its own: the recorder (or a test) feeds events in order of time and
-// calls tick() about 30 times a second. Times are seconds since the session began.
+// Has no thread and no clock: the recorder (or a test) passes events in order of time and calls
+// tick() about 30 times a second. Times are seconds since the session began.
 #pragma once
 
 #include <array>
@@ -59,22 +59,22 @@ public:
 
     void add(const Event& event, double t);
     void note(double t, const std::string& text);
-    // From the start of a drag to its end the steps of a knob are one change, seen and measured
-    // from its end on. release(): the last value asked for; the change ends when it is in force.
+    // The steps of a knob from the start of a drag to its end are one change, shown and measured
+    // from its end on. release(): the last requested value; the change ends when it is effective.
     void hold(KnobId knob) { m_changes.hold(knob); }
     void release(KnobId knob, int64_t requested) { m_changes.release(knob, requested); }
     bool held(KnobId knob) const { return m_changes.held(knob); }
-    // Changes whose effect was decided since the last call: known, or never to be.
+    // Changes whose effect was decided since the last call: known, or never measurable.
     std::vector<Marker> takeDecided() { return m_changes.takeDecided(); }
-    void finish() { m_changes.finish(); }  // the session ends: what is being measured is decided
-    // Appends one point to every series and refreshes markers. queueDepth and memory are sampled
-    // by the caller; smPercent NaN with a reason when there is no GPU.
+    void finish() { m_changes.finish(); }  // the session ends: decides running measurements
+    // Appends one point to every series and refreshes markers. The caller samples queueDepth
+    // and memory; smPercent is NaN with a reason if there is no GPU.
     void tick(double now, double memoryBytes, double smPercent, const std::string& smReason);
 
     // Copies series, markers, figures and heat.
     void fill(Snapshot& snapshot) const;
 
-    // Raw values in [t0, t1], pooled; bounded to the newest kRawValues.
+    // Raw values in [t0, t1], pooled; at most the newest kRawValues.
     Histogram itlBetween(double t0, double t1) const;
     Histogram loadsBetween(double t0, double t1) const;
 
@@ -94,12 +94,12 @@ private:
     Series m_itlCount;
     WindowedValues m_itl, m_loads;
     WindowedSums m_lookups;                // lookups, hits, prefetch hits
-    WindowedSums m_decode;                 // tokens, step ns, stall ns, of them for new memory
+    WindowedSums m_decode;                 // tokens, step ns, stall ns, stall ns for new memory
     WindowedSums m_reads;                  // bytes
     WindowedSums m_tokens;                 // tokens and gaps, short window
     WindowedSums m_batches;                // steps, requests in them
-    WindowedSums m_pauses;                 // gaps ns, of them preempted
-    WindowedSums m_prompts;                // prompt tokens of requests that were read, of them reused
+    WindowedSums m_pauses;                 // gap ns, preempted ns
+    WindowedSums m_prompts;                // prompt tokens of admitted requests, reused ones
     double m_kvHeld = 0, m_kvKept = 0;     // %, as of the newest step
     std::array<WindowedSums, kPrefetchSources> m_prefetch;  // issued, useful, late, wasted
     std::deque<std::pair<double, uint64_t>> m_rawItl, m_rawLoads;
@@ -108,7 +108,7 @@ private:
     std::vector<float> m_heat;
     double m_heatTime = 0;
     double m_lastTick = 0;
-    Figures m_figures;                     // of the newest moment in which a request ran
+    Figures m_figures;  // of the last moment at which a request ran
     double m_figuresAt = 0;
     double m_lastActivity = 0;             // a request ran or waited, or a marker was set
     int m_turns = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A bounded time series in several resolutions. The newest points are kept as they come; when a
-// level is full, its four oldest points become the two of their minimum and maximum in the next
-// level, which so covers twice the time. Peaks survive, and memory stays flat: at 30 points a
-// second the levels reach back over 30 hours, the session file holds the rest.
+// A bounded time series in several resolutions. The newest points are kept unchanged. When a
+// level is full, its four oldest points become two points, their minimum and maximum, in the next
+// level, which therefore covers twice the time. Peaks survive, and memory is constant: at 30 points
+// a second the levels cover more than 30 hours; the session file has the rest.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ public:
     static constexpr size_t kLevels = 12;
     explicit Series(size_t pointsPerLevel = 1024) : m_pointsPerLevel(pointsPerLevel) {}
 
-    // t must not fall. y = NaN marks a gap; repeated gaps are stored once.
+    // t must not decrease. y = NaN marks a gap; repeated gaps are stored once.
     void add(double t, double y);
     void setUnavailable(std::string reason) { m_unavailable = std::move(reason); }
     SeriesData data() const;             // all levels, oldest first

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the recorder hands to plots and figures: one immutable snapshot, replaced about 30 times a
-// second. Readers keep the shared_ptr as long as they like.
+// What the recorder publishes for plots and figures: an immutable snapshot, replaced about 30 times
+// a second. Readers may keep the shared_ptr as long as they need.
 #pragma once
 
 #include <array>
@@ -17,24 +17,24 @@ namespace colibri {
 // The recorded quantities. Times are seconds since the session began.
 enum class SeriesId : uint8_t {
     HitRate,          // %, resident at first touch / lookups, 10 s window
-    PrefetchHitRate,  // %, hits that a prefetch brought / lookups, 10 s window
-    LoadP50, LoadP99, // ms, from need to usable, demand loads, 10 s window
-    ItlP50, ItlP99,   // ms, every gap pooled, 10 s window
+    PrefetchHitRate,  // %, hits from prefetches / lookups, 10 s window
+    LoadP50, LoadP99,     // ms, from need to usable, demand loads, 10 s window
+    ItlP50, ItlP99,       // ms, every gap pooled, 10 s window
     TokensPerSecond,  // tok/s decoded, 2 s window
     ReadRate,         // GB/s, bytes read / wall time, 1 s
     StallShare,       // %, of decode time in which compute waited for experts, 10 s window
     QueueDepth,       // requests waiting
     MeanBatch,        // requests per step (forward pass), 2 s window
-    // Reads per second of the prefetch source in force, by what became of them, 2 s window. A gap
-    // while prefetch is off.
+    // Reads per second of the effective prefetch source, by outcome, 2 s window. A gap while
+    // prefetching is off.
     PrefetchIssued, PrefetchUseful, PrefetchLate, PrefetchWasted,
-    MemoryGiB,        // of this process
-    SmUtilisation,    // %, of the time in which a kernel ran, as NVML counts; n/a without a GPU
-    KvHeld, KvKept,   // %, of the KV blocks: held by running requests, and kept for reuse
-    PromptReuse,      // %, prompt tokens found in the KV cache / prompt tokens read, 60 s window
-    PreemptedShare,   // %, of the time between tokens in which requests were preempted, 10 s window
+    MemoryGiB,      // of this process
+    SmUtilisation,  // %, of the time in which a kernel ran, as NVML counts; n/a without a GPU
+    KvHeld, KvKept,  // %, of the KV blocks: held by running requests, and kept for reuse
+    PromptReuse,     // %, prompt tokens found in the KV cache / prompt tokens read, 60 s window
+    PreemptedShare,  // %, of the time between tokens in which requests were preempted, 10 s window
     // %, of decode time: the part of StallShare in which experts were read into memory that the
-    // system had yet to provide, 10 s window
+    // system had not allocated yet, 10 s window
     MemoryStallShare,
     Count
 };
@@ -47,7 +47,7 @@ struct SeriesInfo {
 };
 const SeriesInfo& seriesInfo(SeriesId id);
 
-// Points of one series; NaN y = gap. Bounded: older parts are thinned to min/max pairs.
+// Points of one series; NaN y = gap. Bounded: older parts are reduced to min/max pairs.
 struct SeriesData {
     std::vector<double> t, y;
     std::string unavailable;  // not empty: "no NVIDIA driver"
@@ -59,25 +59,25 @@ struct Marker {
     enum class Kind : uint8_t { Knob, TurnStart, TurnEnd, Load, Note, Error } kind = Kind::Note;
     KnobId knob = KnobId::Count;
     int64_t from = 0, to = 0; // effective values
-    int64_t undoTo = 0;       // what was asked for before the change
-    // The engine's own doing, such as a prefetch that backs off, or a note of its own: nobody asked
-    // for it. It is not measured and ends no measurement; `reason` says why it came.
+    int64_t undoTo = 0;       // the requested value before the change
+    // A change or note by the engine itself, such as a prefetch back-off. It is not measured and
+    // ends no measurement; `reason` says why it happened.
     bool automatic = false;
     uint64_t request = 0;     // turns
     // Measured effect on decode tok/s of a knob change: relative change and its 95 % interval, from
     // tokens on both sides at the same number of requests in a step (see EffectMeter). Steps of one
     // drag, and steps of one knob within a second, are one change.
     enum class Effect : uint8_t { None, Measuring, Known, NotMeasured } effect = Effect::None;
-    bool settling = false;                 // Measuring, but what the cache held still shows
-    bool refining = false;                 // Known, and more tokens make it narrower
-    int measured = 0, needed = 0;          // tokens so far, and needed for a first estimate
+    bool settling = false;                 // Measuring, but the cache has not settled yet
+    bool refining = false;                 // Known, and more tokens make the interval narrower
+    int measured = 0, needed = 0;          // tokens so far, and for a first estimate
     std::string reason;                    // why it was not and will not be measured
     double change = 0, low = 0, high = 0;  // 0.18, 0.15, 0.21
     std::string validity;                  // "92 tokens before, 160 after, at 1 request at a time"
 };
 
 // The figures over the plots: latest windowed values in the units of the series, NaN = n/a. While
-// no request runs they are those of the moment in which the last one ended.
+// no request runs they are those of the end of the last request.
 struct Figures {
     double decodeTokS, itlP50Ms, itlP99Ms;
     double allTokS;                                    // tok/s of all requests together
@@ -91,14 +91,14 @@ struct Figures {
 struct Snapshot {
     uint64_t generation = 0;
     double now = 0;                                    // seconds since the session began
-    int running = 0, turns = 0;                        // requests that run now, and began so far
-    double figuresAt = 0;                              // the moment that `figures` are of
-    double lastActivity = 0;   // newest moment in which a request ran or waited, or a marker was set
+    int running = 0, turns = 0;                        // requests running now, and started so far
+    double figuresAt = 0;                              // the time of `figures`
+    double lastActivity = 0;  // last time a request ran or waited, or a marker was set
     std::array<SeriesData, kSeriesCount> series;
-    SeriesData itlCount;                               // n behind ITL P50 and P99, at each time
+    SeriesData itlCount;  // number of values of ITL P50 and P99, at each time
     std::vector<Marker> markers;                       // by time
     Figures figures{};
-    double readNowBytesPerS = 0;                       // also of reads that belong to no request
+    double readNowBytesPerS = 0;                       // including reads that belong to no request
     StoreStats store;                                  // since load
     std::vector<Residency> residency;                  // (MoE layers * E)
     std::vector<float> heat;                           // (MoE layers * E) recent use, 0..1

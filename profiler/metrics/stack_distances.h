@@ -7,9 +7,9 @@
 
 namespace colibri {
 
-// LRU stack distances (Mattson et al., 1970): how many distinct other keys were used since the last
+// LRU stack distances (Mattson et al., 1970): the number of distinct other keys used since the last
 // use of a key. A settled LRU cache of n slots holds a key exactly when its distance is below n, so
-// one pass over the uses tells the misses at every cache size. O(log keys) per use.
+// one pass over the uses gives the misses at every cache size. O(log keys) per use.
 class StackDistances {
 public:
     static constexpr uint32_t kNever = UINT32_MAX;  // the distance of a first use

@@ -22,7 +22,7 @@ struct RecorderOptions {
     double rate = 30;                    // drains per second
 };
 
-// What a recorder watches; all callable from the recorder's thread.
+// The source of a recorder; all functions can be called from the recorder's thread.
 struct RecorderSource {
     Telemetry* telemetry = nullptr;
     std::function<StoreStats()> stats;
@@ -37,8 +37,8 @@ RecorderSource recorderSource(Engine& engine);
 class Recorder {
 public:
     // The source (the engine) must outlive the recorder. Errors: the session file cannot be
-    // created. A file that fails later (disk full) stops, with the reason in the snapshots; the
-    // plots go on.
+    // created. If writing fails later (disk full), recording stops with the reason in the
+    // snapshots; the plots continue.
     static Result<std::unique_ptr<Recorder>> start(RecorderSource source,
                                                    const RecorderOptions& options);
     static Result<std::unique_ptr<Recorder>> start(Engine& engine, const RecorderOptions& options);
@@ -49,13 +49,13 @@ public:
     // A knob is being dragged: its steps until release() are one change (see Metrics).
     void hold(KnobId knob);
     void release(KnobId knob, int64_t requested);
-    // Pooled histogram of raw values whose time lies in [t0, t1] seconds: ITL gaps, or demand
+    // Pooled histogram of raw values with times in [t0, t1] seconds: ITL gaps, or demand
     // loads. For the "pooled" legend column. Any thread; never waits for the disk.
     Histogram itlBetween(double t0, double t1) const;
     Histogram loadsBetween(double t0, double t1) const;
-    Status flush();                      // drain and commit now; the file's error if it has one
-    // Ends the recording: last drain, file closed cleanly. What was measured can still be asked for.
-    // The file's error if it has one: the session was not kept whole.
+    Status flush();  // drains and commits now; returns the file's error if any
+    // Ends the recording: drains once more and closes the file. The measurements remain available.
+    // Returns the file's error if any: then the session is incomplete.
     Status finish();
     double sessionTime(uint64_t monotonicNs) const;      // seconds since the session began
 

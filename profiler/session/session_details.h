@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happened in a recorded session: its changes with their measured effects, its requests and
-// how they ended, percentiles over every raw value. For the page of a session.
+// The details of a recorded session, for its page: changes with their measured effects, requests
+// and how they ended, percentiles over all raw values.
 #pragma once
 
 #include <filesystem>
@@ -30,7 +30,7 @@ struct SessionDetails {
     uint64_t promptTokens = 0, cachedTokens = 0;
 };
 
-// A scan of the whole file: for a job. Errors as readSessionSummary().
+// Scans the whole file, so call it from a job. Errors: those of readSessionSummary().
 Result<SessionDetails> readSessionDetails(const std::filesystem::path& path);
 
 }  // namespace colibri

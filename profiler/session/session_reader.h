@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads what a session file says about itself: for the recent list, recovery after a crash, and
-// the totals a person would check the screen against.
+// Reads the summary of a session file: for the recent list, recovery after a crash, and totals to
+// compare with the window.
 #pragma once
 
 #include <filesystem>
@@ -21,13 +21,13 @@ struct SessionSummary {
     int64_t bytes = 0;                         // of the file
 };
 
-// Changes nothing; a WAL left by a killed process is read too, from a copy where nothing can be
-// written beside it. Errors: BadInput (no session, or
-// damaged), Unsupported (newer schema, both numbers said).
+// Changes nothing. Also reads the WAL of a killed process, from a copy if the folder is read-only.
+// Errors: BadInput (not a session, or damaged), Unsupported (newer schema; the message gives both
+// numbers).
 Result<SessionSummary> readSessionSummary(const std::filesystem::path& path);
 
-// Marks a session that was killed as ended ("recovered") and makes it one ordinary file. Errors: also
-// IoError where nothing can be written.
+// Marks a session that was killed as ended ("recovered") and merges the WAL into the file.
+// Errors: the same, and IoError if the file cannot be written.
 Status recoverSession(const std::filesystem::path& path);
 
 }  // namespace colibri

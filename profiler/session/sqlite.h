@@ -22,8 +22,8 @@ struct SqliteClose {
 };
 using SqliteDb = std::unique_ptr<sqlite3, SqliteClose>;
 
-// The name under which SQLite takes any path as a file: ":memory:" and "file:x?mode=memory" are
-// files called so, in the working folder.
+// The name by which SQLite opens any path as a file: ":memory:" and "file:x?mode=memory" become
+// ordinary files of that name in the working folder.
 inline std::string plainFileName(const std::filesystem::path& path) {
     return path.is_absolute() ? path.string() : "./" + path.string();
 }
@@ -47,8 +47,8 @@ inline Status sqliteError(sqlite3* db, int result, const std::string& path) {
     }
 }
 
-// Folds the WAL into the file, which is an ordinary one afterwards. Where somebody else is reading it
-// that is left to the last one who closes it.
+// Merges the WAL into the file, which then is an ordinary file. If another process is reading it,
+// the last one to close it does this.
 inline Status leaveWal(sqlite3* db, const std::string& path) {
     sqlite3_busy_timeout(db, 1000);
     const int result = sqlite3_exec(db, "PRAGMA journal_mode=DELETE", nullptr, nullptr, nullptr);
@@ -58,7 +58,7 @@ inline Status leaveWal(sqlite3* db, const std::string& path) {
                : sqliteError(db, result, path);
 }
 
-// A prepared statement; bind positions count from 1 in the order of the calls.
+// A prepared statement; bind() calls fill the parameters in order, starting at 1.
 class SqliteStatement {
 public:
     Status prepare(sqlite3* db, const std::string& sql, const std::string& path) {
@@ -88,7 +88,7 @@ public:
                           SQLITE_TRANSIENT);
         return *this;
     }
-    // Runs an insert to its end and is ready for the next.
+    // Runs an insert and resets the statement for the next one.
     Status run() {
         const int result = sqlite3_step(m_statement.get());
         reset();
