@@ -26,7 +26,7 @@ Status compare(const colibri_config_t& config, const ContainerInfo& info) {
         return Status(
             Code::InvalidArgument,
             std::string(field) + " is " + asked + ", but " + info.dir.string() + " has " + model,
-            "Leave it 0 to take the model's");
+            "Set it to 0 to use the model's value");
     };
     const ModelConfig& c = info.config;
     if (config.num_experts != 0 && config.num_experts != c.numExperts) {
@@ -177,9 +177,9 @@ Status colibri_context::setKnob(std::string_view name, const std::string& value)
         (row->id == KnobId::ExpertCacheSize && state.effective > *parsed)) {
         return {};
     }
-    return Status(Code::Unsupported, std::string(row->name) + ": " + knobValueText(*row, *parsed) +
-                                         " asked, " + knobValueText(*row, state.effective) +
-                                         " in force: " + state.reason);
+    return Status(Code::Unsupported,
+                  std::string(row->name) + ": requested " + knobValueText(*row, *parsed) +
+                      ", effective " + knobValueText(*row, state.effective) + ": " + state.reason);
 }
 
 Status colibri_context::bindPrefetchThread(int thread, int core) {

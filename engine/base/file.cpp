@@ -30,11 +30,11 @@ Status systemError(std::string_view what, const std::filesystem::path& path, int
         case EROFS:
             return {Code::IoError, message, "The file system is read-only: choose another folder"};
         case EISDIR:
-            return {Code::BadInput, message, "A file is needed here, not a folder"};
+            return {Code::BadInput, message, "Give a file, not a folder"};
         case ENAMETOOLONG:
             return {Code::BadInput, message, "Choose a shorter name"};
         case ELOOP:
-            return {Code::BadInput, message, "Its symbolic links lead in a circle"};
+            return {Code::BadInput, message, "Its symbolic links form a loop"};
         case EMFILE:
         case ENFILE:
             return {Code::IoError, message, "Too many files are open: raise the limit (ulimit -n)"};
@@ -100,7 +100,7 @@ Status File::readAt(int64_t offset, std::span<std::byte> out) const {
                     m_path.string() + " ends at byte " + formatCount(offset + int64_t(done)) +
                         " where " + formatCount(int64_t(out.size() - done)) +
                         " more bytes were expected",
-                    "The file was cut short; copy or convert it again"};
+                    "The file was truncated; copy or convert it again"};
         }
         done += size_t(n);
     }
@@ -134,8 +134,8 @@ Result<std::string> readTextFile(const std::filesystem::path& path, int64_t limi
     if (!size) return size.status();
     if (*size > limit) {
         return Status(Code::BadInput, path.string() + " has " + formatCount(*size) +
-                                          " bytes; at most " + formatCount(limit) +
-                                          " are read as text");
+                                          " bytes; a text file may have at most " +
+                                          formatCount(limit));
     }
     std::string text(size_t(*size), '\0');
     COLIBRI_TRY(file->readAt(0, std::as_writable_bytes(std::span(text))));

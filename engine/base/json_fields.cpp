@@ -53,7 +53,7 @@ public:
     bool key(string_t& name) override {
         const auto [at, isNew] = m_open.back()->emplace(name, nullptr);
         m_member = &*at;
-        if (!isNew) m_fault = "the key \"" + printable(name) + "\" stands twice";
+        if (!isNew) m_fault = "duplicate key \"" + printable(name) + "\"";
         return isNew;
     }
     bool parse_error(size_t, const std::string&, const Json::exception&) override { return false; }
@@ -148,7 +148,7 @@ Result<nlohmann::json> parse(std::string_view text, const std::string& where, bo
     }
     if (!builder.fault().empty()) return Status(Code::BadInput, where + ": " + builder.fault());
     return Status(Code::BadInput, where + ": not valid JSON",
-                  "The file may be cut short or damaged");
+                  "The file may be truncated or damaged");
 }
 
 }  // namespace
@@ -243,7 +243,7 @@ std::string Fields::text(const char* key, std::optional<std::string> fallback) {
     const nlohmann::json* value = required(key, fallback.has_value());
     if (!value) return fallback.value_or("");
     if (!value->is_string()) {
-        wrong(key, "is not a text");
+        wrong(key, "is not a string");
         return fallback.value_or("");
     }
     return value->get<std::string>();

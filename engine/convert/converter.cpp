@@ -89,20 +89,21 @@ Result<std::string> madeHfConfig(const ModelConfig& config) {
     got.config.topP = config.topP;
     got.config.topKSampling = config.topKSampling;
     if (writeModelJson(wanted) == writeModelJson(got)) return text;
-    return Status(Code::Unsupported,
-                  "a flat folder of a " + config.family + " model is only made from its Hugging "
-                  "Face checkpoint, which has a config.json");
+    return Status(Code::Unsupported, "a flat folder of a " + config.family +
+                                         " model can only be made from its Hugging "
+                                         "Face checkpoint, which has a config.json");
 }
 
 Result<DType> flatType(const ConvertOptions& options, const OpenedSource& source) {
     if (source.config.mla.kvRank > 0 || source.config.expertBias) {
-        return Status(Code::Unsupported, "the flat layout has no place for all tensors of a " +
-                                             source.config.family + " model",
-                      "Convert it to a container");
+        return Status(
+            Code::Unsupported,
+            "the flat layout cannot store all tensors of a " + source.config.family + " model",
+            "Convert it to a container");
     }
     if (source.configText.empty()) COLIBRI_TRY(madeHfConfig(source.config).status());
     if (options.dtype && *options.dtype != DType::F16 && *options.dtype != DType::BF16) {
-        return Status(Code::Unsupported, "the flat layout holds f16 or bf16, not " +
+        return Status(Code::Unsupported, "the flat layout supports f16 or bf16, not " +
                                              std::string(dtypeName(*options.dtype)));
     }
     if (options.dtype) return *options.dtype;
@@ -173,8 +174,9 @@ Status withSpace(const Status& status, const fs::path& folder, int64_t missing,
     if (status.code() != Code::NoSpace) return status;
     return Status(Code::NoSpace,
                   status.message() + "; " + formatGiB(double(missing)) +
-                      " were still to be written, free were " +
-                      formatGiB(double(std::max<int64_t>(freeBytes(folder, hooks), 0))),
+                      " were still to be written, but only " +
+                      formatGiB(double(std::max<int64_t>(freeBytes(folder, hooks), 0))) +
+                      " were free",
                   status.hint());
 }
 

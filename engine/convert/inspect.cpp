@@ -99,10 +99,12 @@ std::vector<std::string> notesOf(const OpenedSource& source) {
     const auto add = [&](const Status& problem, const char* consequence) {
         if (problem.ok()) return;
         const bool stops = problem.code() != Code::Unsupported;
-        notes.push_back(problem.text() + ". " + (stops ? "A conversion stops there" : consequence));
+        notes.push_back(problem.text() + ". " +
+                        (stops ? "A conversion would fail here" : consequence));
     };
-    add(source.tokenizerProblem, "Without a tokenizer the model takes token ids only");
-    add(source.templateProblem, "Without one it cannot chat; generate continues any text");
+    add(source.tokenizerProblem, "Without a tokenizer the model accepts token ids only");
+    add(source.templateProblem,
+        "Without one the model cannot chat; generate can continue any text");
     return notes;
 }
 

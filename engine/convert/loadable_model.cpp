@@ -53,7 +53,7 @@ Result<fs::path> loadableModel(const fs::path& path, const ProgressFn& progress,
         if (before.ok() && *before == *stamp) return packed;
         if (!fs::exists(packed / kModelFile, error)) {
             return Status(Code::BadInput, packed.string() + " is not a packed copy of the model",
-                          "Move it away: this is where one is made");
+                          "Move it away: the packed copy is written to this path");
         }
         fs::remove_all(packed, error);
         if (error) return systemError("cannot remove", packed, error.value());
@@ -66,8 +66,8 @@ Result<fs::path> loadableModel(const fs::path& path, const ProgressFn& progress,
         const Status& status = made.status();
         if (status.code() != Code::IoError) return status;
         return Status(status.code(), status.message(),
-                      "A flat folder is packed inside itself before it is loaded; where that "
-                      "cannot be, convert it: colibri convert " +
+                      "A packed copy of a flat folder is written inside it before it is loaded; if "
+                      "that is not possible, convert it: colibri convert " +
                           path.string() + " -o DIR");
     }
     COLIBRI_TRY(writeFileAtomically(path / kStampFile, *stamp));

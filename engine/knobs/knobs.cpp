@@ -34,18 +34,18 @@ const KnobRow kTable[kKnobCount] = {
      -1,
      {},
      true,
-     "How many experts of each MoE layer are kept in memory, on average over the layers. More "
-     "means fewer reads and more memory. Below the experts that one token uses (top-k) an LRU "
-     "cache reuses nothing: every look-up is a miss."},
+     "How many experts of each MoE layer are kept in memory, on average over the layers. A larger "
+     "cache needs fewer reads and more memory. With fewer experts than one token uses (top-k), an "
+     "LRU cache reuses nothing: every look-up is a miss."},
     {KnobId::CachePolicy, "cache_policy", "Policy", "Expert cache", "", 0, 2, 1, 0, kPolicies, true,
-     "Which expert leaves the cache when room is needed. lru: the one not used for longest. slru: "
-     "experts used twice are protected from those used once. lfru: frequency and recency together. "
-     "The size of the cache matters more than its policy."},
+     "Which expert is evicted when the cache is full. lru: the least recently used one. slru: "
+     "experts used twice are protected from experts used once. lfru: frequency and recency "
+     "combined. The cache size matters more than the policy."},
     {KnobId::PrefetchSource, "prefetch_source", "Source", "Prefetch", "", 0, 3, 1, 3, kSources,
      true,
-     "Where the guess comes from which experts are needed next. next_router: the next layer's "
-     "router applied to this layer's state. previous_token: the experts of the previous token. "
-     "router_table: a table from token to experts, where the model has one. off: no guess."},
+     "How the next experts are predicted. next_router: the next layer's router is applied to this "
+     "layer's state. previous_token: the experts of the previous token. router_table: a table from "
+     "token to experts, if the model has one. off: no prediction."},
     {KnobId::PrefetchDepth,
      "prefetch_depth",
      "Depth",
@@ -57,8 +57,8 @@ const KnobRow kTable[kKnobCount] = {
      1,
      {},
      true,
-     "How many layers ahead experts are guessed and read. Deeper guesses are less often right; 0 "
-     "turns prefetch off."},
+     "How many layers ahead experts are predicted and read. Predictions further ahead are less "
+     "accurate. 0 turns prefetching off."},
     {KnobId::PrefetchThreads,
      "prefetch_threads",
      "Threads",
@@ -70,8 +70,8 @@ const KnobRow kTable[kKnobCount] = {
      1,
      {},
      true,
-     "Threads that read guessed experts while the link is idle. Reads that a token is waiting for "
-     "always go first. 0 turns prefetch off."},
+     "Threads that read predicted experts while the link is idle. Reads that a token is waiting "
+     "for always have priority. 0 turns prefetching off."},
     {KnobId::BatchTimeout,
      "batch_timeout_ms",
      "Batch timeout",
@@ -83,9 +83,9 @@ const KnobRow kTable[kKnobCount] = {
      10,
      {},
      true,
-     "How long a request may wait for others to start with it. It starts sooner when it fills the "
-     "batch. Requests that start together share the reads of their experts; each waits at most "
-     "this long for it, also when nothing else runs. 0 starts every request at once."},
+     "How long a request may wait for others to start with it. It starts sooner when the batch is "
+     "full. Requests that start together share their expert reads; each request waits up to this "
+     "long, even when nothing else is running. 0 starts every request immediately."},
     {KnobId::MaxBatch,
      "max_batch",
      "Batch size",
@@ -97,9 +97,9 @@ const KnobRow kTable[kKnobCount] = {
      8,
      {},
      true,
-     "How many requests run together, one row of the batch each while they decode. More rows give "
-     "more tokens per second in all and a longer step for each request; further requests wait in "
-     "the queue."},
+     "How many requests run together, each with one row of the batch while it decodes. More rows "
+     "give more tokens per second in total and a longer step for each request; further requests "
+     "wait in the queue."},
     {KnobId::ComputeThreads,
      "compute_threads",
      "Threads",
@@ -111,14 +111,14 @@ const KnobRow kTable[kKnobCount] = {
      -1,
      {},
      true,
-     "Threads that compute. More than the physical cores seldom helps: decoding waits for memory, "
-     "not for arithmetic."},
+     "Number of compute threads. More threads than physical cores seldom help: decoding is limited "
+     "by memory bandwidth, not by arithmetic."},
     {KnobId::IoMode, "io_mode", "Reads", "Reads", "", 0, 1, 1, 0, kIoModes, true,
-     "direct: experts are read past the system's page cache into the engine's own memory. "
-     "buffered: through the page cache, which keeps a second copy while memory lasts."},
+     "direct: reads bypass the system's page cache and fill the engine's own memory. buffered: "
+     "reads go through the page cache, which keeps a second copy while memory is available."},
     {KnobId::IoDepth,
      "io_depth",
-     "Reads at once",
+     "Concurrent reads",
      "Reads",
      "reads in flight",
      1,
@@ -127,8 +127,8 @@ const KnobRow kTable[kKnobCount] = {
      8,
      {},
      true,
-     "How many expert reads that a token waits for are under way at the same time. Fast disks need "
-     "several to reach their rate; too many make each read take longer."},
+     "How many expert reads that a token waits for are in flight at the same time. Fast disks need "
+     "several to reach their full rate; too many make each read slower."},
     {KnobId::LinkLimit,
      "link_limit",
      "Link limit",
@@ -140,12 +140,13 @@ const KnobRow kTable[kKnobCount] = {
      0,
      {},
      true,
-     "Paces expert reads to this rate, to see how the model would run from a slower disk or bus. "
-     "0 is no limit. A badge is shown while a limit is on."},
+     "Limits expert reads to this rate, to show how the model would run from a slower disk or bus. "
+     "0 means no limit. A badge is shown while a limit is set."},
     {KnobId::NumaMode, "numa_mode", "NUMA", "Reads", "", 0, 2, 1, 0, kNumaModes, true,
-     "On which memory of a machine with several processors experts are kept. off: where the system "
-     "puts them. bind: all on one node, with the compute threads when it has cores for them. "
-     "interleave: spread over all nodes. Experts in memory are moved in the background."},
+     "Which NUMA node's memory holds the experts on a machine with several processors. off: the "
+     "system decides. bind: all experts on one node, together with the compute threads if the node "
+     "has enough cores. interleave: spread over all nodes. Experts already in memory are moved in "
+     "the background."},
     {KnobId::NumaNode,
      "numa_node",
      "NUMA node",
@@ -157,7 +158,7 @@ const KnobRow kTable[kKnobCount] = {
      0,
      {},
      true,
-     "The node that experts are kept on while the NUMA mode is bind."},
+     "The node that holds the experts while the NUMA mode is bind."},
     {KnobId::PrefillChunk,
      "prefill_chunk",
      "Prefill chunk",
@@ -169,12 +170,12 @@ const KnobRow kTable[kKnobCount] = {
      512,
      {},
      true,
-     "How many tokens of a prompt go through the model together. Larger chunks read each expert "
-     "fewer times and need more buffer memory."},
+     "How many prompt tokens the model processes together. Larger chunks read each expert fewer "
+     "times and need more buffer memory."},
     {KnobId::RouterMode, "router_mode", "Router", "Compute", "", 0, 1, 1, 0, kRouterModes, true,
-     "Who chooses the experts. exact: the model's own gate. table: a table from token to experts, "
-     "made by convert --router-table. The table knows a token but not what stands before it, so "
-     "this is an approximation: the share of choices that agree with the gate is measured."},
+     "What chooses the experts. exact: the model's own gate. table: a table from token to experts, "
+     "made by convert --router-table. The table sees a token without its context, so this is an "
+     "approximation; the share of choices that agree with the gate is measured."},
     {KnobId::ContextLength,
      "context_length",
      "Context length",
@@ -186,14 +187,14 @@ const KnobRow kTable[kKnobCount] = {
      -1,
      {},
      false,
-     "The most tokens, prompt and reply together, that one conversation may hold. The KV cache "
+     "The maximum number of tokens in one conversation, prompt and reply together. The KV cache "
      "grows with it."},
     {KnobId::KvDtype, "kv_dtype", "KV type", "At load", "", 0, 2, 1, 1, kKvDtypes, false,
      "The number format of the KV cache. f16 is exact to about three digits and takes half the "
-     "memory of f32, which is for validation; q8, eight bits and a scale for each 32 values, "
-     "takes a little over half of f16's."},
+     "memory of f32, which is meant for validation. q8 stores eight bits per value and one scale "
+     "per 32 values, and takes slightly more than half the memory of f16."},
     {KnobId::Device, "device", "Device", "At load", "", 0, 0, 1, 0, kDevices, false,
-     "Where the model computes."},
+     "The device that runs the model."},
 };
 
 std::string quotedChoices(const KnobRow& row) {
@@ -238,7 +239,7 @@ Result<int64_t> parseKnobValue(const KnobRow& row, std::string_view text,
         for (size_t i = 0; i < row.choices.size(); ++i) {
             if (text == row.choices[i]) return int64_t(i);
         }
-        return Status(Code::InvalidArgument, where + " is not a choice",
+        return Status(Code::InvalidArgument, where + " is not a valid choice",
                       "Use " + quotedChoices(row));
     }
     const std::string range =
@@ -272,7 +273,7 @@ Result<KnobValues> knobsFromJson(std::string_view text) {
         return Status(Code::BadInput, "config: " + what, hint);
     };
     if (text.size() > kMostConfig) {
-        return bad(std::to_string(text.size()) + " bytes are too many for a list of knobs");
+        return bad(std::to_string(text.size()) + " bytes are too many for a knob configuration");
     }
     json config;
     std::vector<std::set<std::string>> keys;  // of the objects that are open
@@ -295,9 +296,9 @@ Result<KnobValues> knobsFromJson(std::string_view text) {
     } catch (const json::parse_error& error) {
         return bad("not JSON at byte " + std::to_string(error.byte));
     }
-    if (tooDeep) return bad("it is nested too deep");
-    if (!twice.empty()) return bad("\"" + twice + "\" stands there twice", "Leave one");
-    if (!config.is_object()) return bad("the file holds no JSON object");
+    if (tooDeep) return bad("nested too deeply");
+    if (!twice.empty()) return bad("duplicate key \"" + twice + "\"", "Keep one");
+    if (!config.is_object()) return bad("the file does not contain a JSON object");
     for (const auto& [key, value] : config.items()) {
         if (key != "schema" && key != "knobs" && key != "comment" && key != "model" &&
             key != "machine") {

@@ -50,7 +50,7 @@ T choice(Fields& fields, const char* key, const Names<T>& names,
         if (text == name) return v;
     }
     fields.fail(
-        std::string("\"") + key + "\" is \"" + text + "\", which this version does not know",
+        std::string("\"") + key + "\" is \"" + text + "\", which this version does not support",
         Code::Unsupported);
     return names.front().first;
 }
@@ -97,7 +97,7 @@ void readLayerSet(Fields& f, const char* key, int64_t layers, std::vector<bool>&
     for (const Json& entry : *list) {
         std::optional<int64_t> layer = wholeNumber(entry);
         if (!layer || *layer < 0 || *layer >= layers) {
-            f.fail(std::string("\"") + key + "\" holds a layer that is not one of the model's");
+            f.fail(std::string("\"") + key + "\" contains a layer that the model does not have");
             return;
         }
         out[size_t(*layer)] = true;
@@ -135,7 +135,8 @@ void readLayers(Fields& f, ModelConfig& c) {
     for (const Json& entry : *layers) {
         std::optional<int64_t> layer = wholeNumber(entry);
         if (!layer || *layer < 0 || *layer >= c.numLayers || c.moeLayer[size_t(*layer)]) {
-            f.fail("\"moe_layers\" holds a layer that is not one of the model's, or twice");
+            f.fail(
+                "\"moe_layers\" contains a duplicate layer, or one that the model does not have");
             return;
         }
         c.moeLayer[size_t(*layer)] = true;
@@ -252,7 +253,7 @@ void readConfig(Fields& f, ModelConfig& c) {
         for (const Json& id : *ids) {
             std::optional<int64_t> whole = wholeNumber(id);
             if (!whole || *whole < 0 || *whole > INT32_MAX) {
-                f.fail("\"eos_token_id\" holds something that is not a token id");
+                f.fail("\"eos_token_id\" contains a value that is not a token id");
                 break;
             }
             c.eosIds.push_back(int32_t(*whole));

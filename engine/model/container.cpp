@@ -34,7 +34,7 @@ Status checkSize(const std::filesystem::path& file, int64_t expected) {
         return Status(Code::BadInput,
                       file.string() + ": " + std::to_string(size) + " bytes, expected " +
                           std::to_string(expected),
-                      "The file is cut short or damaged; convert the model again");
+                      "The file is truncated or damaged; convert the model again");
     }
     return {};
 }
@@ -73,8 +73,7 @@ public:
         if (m_faults > kListedFaults) {
             list += "\n  and " + std::to_string(m_faults - kListedFaults) + " more";
         }
-        return Status(Code::BadInput, dir.string() + ": the bytes differ from what was written in" +
-                                          list);
+        return Status(Code::BadInput, dir.string() + ": checksums do not match in" + list);
     }
 
 private:
@@ -181,7 +180,7 @@ Result<ContainerInfo> openContainer(const std::filesystem::path& dir) {
         COLIBRI_TRY(checkReadable(dir));
         COLIBRI_TRY(checkReadable(jsonPath));
         return Status(Code::BadInput, printable(dir.string()) + ": no model.json in this folder",
-                      "A downloaded checkpoint must be converted first");
+                      "Convert a downloaded checkpoint first");
     }
     Result<std::string> text = readTextFile(jsonPath, kModelJsonLimit);
     if (!text) return text.status();

@@ -21,7 +21,7 @@ using OrderedJson = nlohmann::ordered_json;
 DType dtypeOf(Fields& fields, const std::string& text) {
     std::optional<DType> type = dtypeFromName(text);
     if (!type) {
-        fields.fail("weight type \"" + text + "\" is not one this version knows",
+        fields.fail("weight type \"" + text + "\" is not supported by this version",
                     Code::Unsupported);
     }
     return type.value_or(DType::F32);
@@ -32,7 +32,7 @@ ExpertTypes expertTypes(Fields& fields, const char* key) {
     const Json* value = fields.find(key);
     if (!value || !value->is_array()) return ExpertTypes::all(dtypeOf(fields, fields.text(key)));
     if (value->size() != 3) {
-        fields.fail(std::string("\"") + key + "\" has not three types");
+        fields.fail(std::string("\"") + key + "\" does not have three types");
         return {};
     }
     const auto at = [&](size_t i) {
@@ -117,7 +117,7 @@ Status checkTensors(const ContainerInfo& info, const std::string& where) {
     std::unordered_map<std::string, const TensorInfo*> byName;
     for (const TensorInfo& t : info.tensors) {
         if (!byName.emplace(t.name, &t).second) {
-            return wrong(where, "tensor \"" + t.name + "\" stands twice");
+            return wrong(where, "duplicate tensor \"" + t.name + "\"");
         }
     }
     size_t known = 0;
@@ -135,7 +135,7 @@ Status checkTensors(const ContainerInfo& info, const std::string& where) {
                                     shapeText(spec.rows, spec.cols));
         }
         if (t.packed != spec.matrix || (!spec.matrix && t.dtype != DType::F32)) {
-            return wrong(where, name + " is not stored as its kind must be");
+            return wrong(where, name + " has the wrong kind of storage");
         }
         if (!fitsBlocks(t.dtype, t.cols)) return wrong(where, name + notWhole(t.dtype, t.cols));
         if (t.file != kDenseFile) return wrong(where, name + " is not in " + kDenseFile);
@@ -183,7 +183,7 @@ Status checkExperts(const ContainerInfo& info, const std::string& where) {
             if (!fitsBlocks(type, cols)) return wrong(where, name + notWhole(type, cols));
         }
         if (isQuantised(e.types.w1) != isQuantised(e.types.w3)) {
-            return wrong(where, name + ": of w1 and w3 only one is quantised");
+            return wrong(where, name + ": only one of w1 and w3 is quantised");
         }
         ExpertLayer want = expertLayout(c, layer, e.types);
         if (e.file != want.file) {

@@ -45,7 +45,7 @@ Result<std::shared_ptr<const RouterTable>> RouterTable::load(const std::filesyst
         Hasher hasher;
         hasher.update(data.data(), data.size_bytes());
         if (hasher.digest() != table->m_hash) {
-            return bad(path, "the checksum in its header does not fit its content");
+            return bad(path, "the checksum in its header does not match its content");
         }
     }
     COLIBRI_TRY(table->checkEntries(path, config.numExperts));
@@ -63,7 +63,7 @@ Status RouterTable::readHeader(const File& file, int64_t size, const ModelConfig
         COLIBRI_TRY(file.readAt(0, std::as_writable_bytes(std::span(&h, 1))));
     if (std::memcmp(h.magic, kMagic, sizeof kMagic) != 0) {
         if (size != layerBytes) {
-            return bad(file.path(), "no router table of this model: " + formatCount(size) +
+            return bad(file.path(), "not a router table of this model: " + formatCount(size) +
                                         " bytes, without a header " + formatCount(layerBytes) +
                                         " are expected (vocabulary " + std::to_string(m_vocab) +
                                         ", top-" + std::to_string(m_topK) + ")");

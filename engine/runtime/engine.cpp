@@ -145,7 +145,7 @@ Result<std::unique_ptr<Engine>> Engine::load(const EngineOptions& options,
         if (std::find(have.begin(), have.end(), *options.isa) == have.end()) {
             return Status(Code::Unsupported,
                           "this processor has no " + std::string(isaName(*options.isa)),
-                          "Leave the instruction set out to use the best one");
+                          "Omit the instruction set to use the best one");
         }
     }
     COLIBRI_TRY(stage("Model description"));
@@ -167,7 +167,7 @@ Result<std::unique_ptr<Engine>> Engine::load(const EngineOptions& options,
     COLIBRI_TRY(m.weights.bind(m.info, *m.dense));
     COLIBRI_TRY(stage("Expert store"));
     COLIBRI_TRY(m.openStore());
-    COLIBRI_TRY(stage("Rates of disk and memory"));
+    COLIBRI_TRY(stage("Disk and memory rates"));
     m.startWork =
         std::make_unique<StartWork>(m.info, *m.store, options.warmStart, options.calibrate, cancel);
     COLIBRI_TRY(stage("Threads"));
@@ -285,12 +285,12 @@ Result<Engine::LogitsResult> Engine::Impl::logits(const std::vector<int32_t>& to
         if (id < 0 || id >= vocab) {
             return Status(Code::InvalidArgument,
                           "token " + std::to_string(id) + " is not in the vocabulary",
-                          "Ids are 0.." + std::to_string(vocab - 1));
+                          "Valid ids are 0.." + std::to_string(vocab - 1));
         }
     }
     if (int64_t(tokens.size()) > contextLength) {
         return Status(Code::InvalidArgument,
-                      formatCount(int64_t(tokens.size())) + " tokens, the context holds " +
+                      formatCount(int64_t(tokens.size())) + " tokens; the context holds " +
                           formatCount(contextLength),
                       "Load the model with a larger context length");
     }

@@ -74,7 +74,7 @@ constexpr bool inOrder() {
         if (kRows[i].id != KnobId(i)) return false;
     return true;
 }
-static_assert(inOrder(), "a knob of the knob table has no row here, or stands in another place");
+static_assert(inOrder(), "a knob of the knob table has no row here, or the order differs");
 
 }  // namespace
 

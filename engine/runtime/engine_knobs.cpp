@@ -13,7 +13,7 @@ KnobState EngineKnobs::bounded(KnobId id, int64_t value) const {
     KnobState s{value, std::clamp(value, l.min, l.max), {}};
     if (s.effective != value) {
         const KnobRow& row = knobRow(id);
-        s.reason = "range here is " + formatCount(l.min) + ".." + formatCount(l.max) +
+        s.reason = "allowed range is " + formatCount(l.min) + ".." + formatCount(l.max) +
                    (*row.unit ? std::string(" ") + row.unit : std::string());
     }
     return s;

@@ -34,7 +34,7 @@ Status checkSampling(const Sampling& s, int64_t vocab) {
         if (id < 0 || id >= vocab || !std::isfinite(bias)) {
             return bad("logit bias: token " + std::to_string(id) +
                            " is not in the vocabulary, or its bias is not a finite number",
-                       "Ids are 0.." + std::to_string(vocab - 1));
+                       "Valid ids are 0.." + std::to_string(vocab - 1));
         }
     }
     return {};
@@ -74,13 +74,13 @@ Status Scheduler::check(const Request& request, bool scored) const {
         if (request.prompt[i] < 0 || request.prompt[i] >= vocab) {
             return bad("token " + std::to_string(request.prompt[i]) + " at position " +
                            std::to_string(i) + " is not in the vocabulary",
-                       "Ids are 0.." + std::to_string(vocab - 1));
+                       "Valid ids are 0.." + std::to_string(vocab - 1));
         }
     }
     const int64_t room = m_setup.contextLength - (request.maxTokens > 0 ? 1 : 0);
     if (int64_t(request.prompt.size()) > room) {
         return bad("the prompt has " + formatCount(int64_t(request.prompt.size())) +
-                       " tokens, the context holds " + formatCount(m_setup.contextLength),
+                       " tokens; the context holds " + formatCount(m_setup.contextLength),
                    "Shorten it, or load the model with a larger context length");
     }
     COLIBRI_TRY(checkSampling(request.sampling, vocab));

@@ -37,9 +37,9 @@ void Scheduler::sample(Job& job, const BatchRow& row) {
     const std::span<const float> logits(row.logits, size_t(config.vocabSize));
     const std::optional<int32_t> id = job.sampler.next(logits);
     if (!id) {
-        job.failure = Status(Code::Internal,
-                             "no logit at position " + std::to_string(row.position) + " is finite",
-                             "The model's weights are broken: verify or convert it again");
+        job.failure = Status(
+            Code::Internal, "no logit at position " + std::to_string(row.position) + " is finite",
+            "The model's weights are damaged: verify the model or convert it again");
         return;
     }
     RequestResult& result = job.result;

@@ -61,13 +61,13 @@ void TableWatch::look() {
     std::string notice;
     std::shared_ptr<const RouterTable> fresh;
     if (!m_reload) {
-        notice = m_path.string() + " has changed; the table that was loaded stays in use";
+        notice = m_path.string() + " has changed; the loaded table stays in use";
     } else {
         Result<std::shared_ptr<const RouterTable>> table = RouterTable::load(m_path, m_config);
         if (table.ok()) {
             fresh = std::move(*table);
         } else {
-            notice = "the table that was loaded stays in use: " + table.status().message();
+            notice = "the loaded table stays in use: " + table.status().message();
         }
     }
     {

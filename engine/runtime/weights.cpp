@@ -57,7 +57,7 @@ public:
         }
         if (isQuantised(out->gate.type) != isQuantised(out->up.type)) {
             fail({Code::BadInput,
-                  "model.json: of " + prefix + "gate and " + prefix + "up only one is quantised",
+                  "model.json: only one of " + prefix + "gate and " + prefix + "up is quantised",
                   "Convert the model again"});
         }
     }

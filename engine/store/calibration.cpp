@@ -150,7 +150,8 @@ Result<Calibration> measureCalibration(const ContainerInfo& info, const std::ato
         DiskProbe probe(info, stop);
         COLIBRI_TRY(probe.run(info, calibration));
         if (!calibration.direct)
-            calibration.reason = "the file system offers no direct reads: the page cache is in it";
+            calibration.reason =
+                "the file system does not support direct reads: the rate includes page-cache reads";
     }
     if (stop.load()) return Status(Code::Cancelled, "stopped");
     calibration.recordBytes = info.expertLayers.empty() ? 0 : info.expertRecordBytes();
@@ -214,7 +215,7 @@ Status keepCalibration(const ContainerInfo& info, const Calibration& c) {
                 {"measured_at", c.measuredAt}};
     std::error_code error;
     std::filesystem::create_directories(path.parent_path(), error);
-    if (error) return systemError("cannot make", path.parent_path(), error.value());
+    if (error) return systemError("cannot create", path.parent_path(), error.value());
     return writeFileAtomically(path, all.dump(2) + "\n");
 }
 

@@ -358,7 +358,7 @@ std::string ExpertStore::warning() const {
     MutexLock lock(m_mutex);
     const int64_t slots = m_slots.capacity(), token = m_slots.layers() * m_shape.topK;
     if (slots >= token) return {};
-    return formatCount(slots) + " expert slots hold less than the " + formatCount(token) +
+    return formatCount(slots) + " expert slots hold fewer than the " + formatCount(token) +
            " experts that one token uses (" + formatCount(m_slots.layers()) + " layers of " +
            formatCount(m_shape.topK) + "): with lru nearly every look-up misses. " +
            "Choose a cache size of at least " + formatCount(m_shape.topK);

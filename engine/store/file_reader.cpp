@@ -24,7 +24,7 @@ Result<std::unique_ptr<Reader>> FileReader::open(const ContainerInfo& info) {
                           path.string() + " has " + formatCount(*size) + " bytes, " +
                               formatCount(info.config.numExperts) + " experts need " +
                               formatCount(needed),
-                          "The file was cut short; copy or convert the model again");
+                          "The file was truncated; copy or convert the model again");
         reader->m_directWorks = reader->m_directWorks && direct->direct();
         reader->m_direct.push_back(std::move(*direct));
         reader->m_buffered.push_back(std::move(*buffered));

@@ -60,7 +60,7 @@ Result<std::vector<HotExpert>> readHotList(const std::filesystem::path& path,
     if (!file) return file.status();
     const auto broken = [&](const std::string& what) {
         return Status(Code::BadInput, path.string() + ": " + what,
-                      "The list is made anew when the engine ends");
+                      "The list is rebuilt when the engine shuts down");
     };
     std::string_view text = *file;
     const std::string head = heading(info);
@@ -84,7 +84,7 @@ Status writeHotList(const std::filesystem::path& path, const ContainerInfo& info
                     std::vector<HotExpert> experts) {
     std::error_code error;
     std::filesystem::create_directories(path.parent_path(), error);
-    if (error) return systemError("cannot make", path.parent_path(), error.value());
+    if (error) return systemError("cannot create", path.parent_path(), error.value());
     std::string text = heading(info);
     for (const HotExpert& expert : experts)
         text += std::to_string(expert.key) + " " + std::to_string(expert.uses) + "\n";

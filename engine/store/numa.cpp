@@ -43,7 +43,7 @@ public:
             m_movePages == nullptr)
             m_refusal = "libnuma.so.1 lacks a function";
         else if (available() < 0)
-            m_refusal = "the kernel offers no NUMA policy";
+            m_refusal = "the kernel does not support NUMA policies";
         if (!m_refusal.empty()) return;
         if (m_getPolicy(nullptr, m_allowed.data(), kMostNodes, nullptr, MPOL_F_MEMS_ALLOWED) != 0)
             m_allowed[0] = 1;  // the first exists
@@ -154,7 +154,7 @@ private:
             if (promise.node == node && start != memory.data()) needed += promise.bytes;
         if (int64_t(needed) > all.free - all.total / kKeptPart - kKeptBytes)
             return {Code::OutOfMemory,
-                    "node " + std::to_string(node) + " has no room for all experts"};
+                    "node " + std::to_string(node) + " has too little free memory for all experts"};
         if (!taken) m_promised[memory.data()] = {memory.size(), node};
         return {};
     }

@@ -124,7 +124,7 @@ KnobState SlotMover::answerNode(const Numa& numa, const Question& question) {
                        " sampled slots are on node " + std::to_string(state.effective);
     } else if (state.effective != state.requested) {
         state.reason =
-            question.reason.empty() ? "the kernel keeps the memory there" : question.reason;
+            question.reason.empty() ? "the kernel did not move the memory" : question.reason;
     }
     return state;
 }

@@ -114,7 +114,7 @@ KnobState ExpertStore::state(KnobId knob) const {
 
 std::string ExpertStore::problem(KnobId knob, int64_t value) const {
     if (knob == KnobId::IoMode && IoMode(value) == IoMode::Direct && !m_parts.directWorks)
-        return "the file system does not offer direct reads";
+        return "the file system does not support direct reads";
     if (knob == KnobId::NumaMode && NumaMode(value) != NumaMode::Off) {
         const int nodes = m_parts.numa->nodes();
         return nodes > 1 ? m_parts.numa->refusal() : numaNodesText(nodes);

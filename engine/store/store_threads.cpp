@@ -169,7 +169,7 @@ KnobState ExpertStore::setPrefetchThreadCore(int64_t thread, int64_t core) {
         return {core, -1,
                 "prefetch threads are numbered 0 to " + std::to_string(m_workers.size() - 1)};
     if (core < -1 || core >= kMostCores)
-        return {core, -1, "cores are numbered from 0; -1 lets the thread run on any"};
+        return {core, -1, "cores are numbered from 0; -1 allows any core"};
     m_workers[size_t(thread)].core = int(core);
     bool running = false;
     {
@@ -187,7 +187,7 @@ KnobState ExpertStore::coreState(int64_t thread) const {
         MutexLock lock(m_mutex);
         if (!m_workerStates[size_t(thread)].running) {
             if (worker.core >= 0)
-                state.reason = "the thread does not run: prefetch_threads is " +
+                state.reason = "the thread is not running: prefetch_threads is " +
                                std::to_string(m_prefetcher.threads());
             return state;
         }
@@ -205,8 +205,7 @@ KnobState ExpertStore::coreState(int64_t thread) const {
 
 KnobState ExpertStore::prefetchThreadCore(int64_t thread) const {
     MutexLock start(m_startMutex);
-    if (thread < 0 || thread >= int64_t(m_workers.size()))
-        return {-1, -1, "there is no such thread"};
+    if (thread < 0 || thread >= int64_t(m_workers.size())) return {-1, -1, "no such thread"};
     return coreState(thread);
 }
 
@@ -416,7 +415,7 @@ bool ExpertStore::moveSlot(uint32_t key, bool lastTry) {
     if (!moved.ok()) {
         mover.fail(moved.status().message());
     } else if (done && !*moved) {
-        mover.fail("the kernel keeps some pages where they are");
+        mover.fail("the kernel did not move some pages");
     }
     --e.pins;
     letGo(key);

@@ -39,7 +39,7 @@ bool RecordCursor::take(int64_t result) {
                              : reached;
     if (next <= m_done) {
         m_status = {Code::BadInput, place(offset() + result) + ": the file ends there",
-                    "The file was cut short; copy or convert the model again"};
+                    "The file was truncated; copy or convert the model again"};
         return true;
     }
     m_done = next;

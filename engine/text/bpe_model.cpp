@@ -9,7 +9,7 @@ namespace colibri::text {
 
 Status BpeModel::readVocabulary(const JsonNode& node) {
     const JsonNode vocab = node.at("vocab");
-    if (!vocab.json().is_object()) return vocab.bad("an object of tokens and ids is needed here");
+    if (!vocab.json().is_object()) return vocab.bad("an object of tokens and ids is expected here");
     m_ids.reserve(vocab.json().size());
     for (const auto& [token, value] : vocab.json().items()) {
         const std::string what =
@@ -47,7 +47,7 @@ Status BpeModel::addMerge(const JsonNode& where, uint32_t rank, std::string_view
     const auto joined = tokenToId(std::string(left) + std::string(right.substr(m_prefix.size())));
     if (!joined) {
         return where.bad("merge " + std::to_string(rank) +
-                         " makes a token that is not in the vocabulary");
+                         " produces a token that is not in the vocabulary");
     }
     // A pair that is listed twice has its last place, as in the reference.
     m_merges.insert_or_assign(uint64_t(*leftId) << 32 | uint32_t(*rightId), Merge{rank, *joined});
@@ -56,7 +56,7 @@ Status BpeModel::addMerge(const JsonNode& where, uint32_t rank, std::string_view
 
 Status BpeModel::readMerges(const JsonNode& node) {
     const JsonNode merges = node.at("merges");
-    if (!merges.json().is_array()) return merges.bad("an array is needed here");
+    if (!merges.json().is_array()) return merges.bad("an array is expected here");
     m_merges.reserve(merges.json().size());
     uint32_t rank = 0;
     for (const auto& merge : merges.json()) {

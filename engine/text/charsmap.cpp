@@ -64,9 +64,9 @@ Result<std::unique_ptr<Normalizer>> Charsmap::make(const JsonNode& node) {
     const JsonNode where = node.at("precompiled_charsmap");
     const std::optional<std::string> bytes = fromBase64(*encoded);
     if (!bytes) return where.bad("not base64");
-    if (bytes->size() < 4) return where.bad("cut short");
+    if (bytes->size() < 4) return where.bad("truncated");
     const size_t treeBytes = littleEndian(*bytes);
-    if (treeBytes % 4 != 0 || treeBytes > bytes->size() - 4) return where.bad("cut short");
+    if (treeBytes % 4 != 0 || treeBytes > bytes->size() - 4) return where.bad("truncated");
     auto map = std::make_unique<Charsmap>();
     for (size_t at = 4; at < 4 + treeBytes; at += 4) {
         map->m_units.push_back(littleEndian(std::string_view(*bytes).substr(at)));

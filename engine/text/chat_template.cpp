@@ -31,7 +31,7 @@ Value stringOf(const std::string& text, bool isData) {
 }
 
 Value fromJson(const ordered_json& json, int depth, bool isData = true) {
-    if (depth > kDeepestValue) throw RenderError("the input is nested too deep");
+    if (depth > kDeepestValue) throw RenderError("the input is nested too deeply");
     switch (json.type()) {
         case ordered_json::value_t::boolean:
             return Value::boolean(json.get<bool>());
@@ -124,7 +124,7 @@ Status checkTemplateArgs(const ordered_json& args) {
         if (!isIn(ofChat, name) && !isIn(kTemplateTokens, name)) continue;
         return Status(Code::InvalidArgument,
                       "the template argument \"" + name + "\" is set by the chat itself",
-                      "Leave it out");
+                      "Omit it");
     }
     return {};
 }

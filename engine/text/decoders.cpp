@@ -161,7 +161,8 @@ MadeDecoder makeStripDecoder(const JsonNode& node, int) {
     const Result<int64_t> start = node.integer("start", 0), stop = node.integer("stop", 0);
     if (!start) return start.status();
     if (!stop) return stop.status();
-    if (content->empty() || *start < 0 || *stop < 0) return node.bad("nothing or less to strip");
+    if (content->empty() || *start < 0 || *stop < 0)
+        return node.bad("the content or the number of characters to strip is invalid");
     return {std::make_unique<StripDecoder>(std::move(*content), size_t(*start), size_t(*stop))};
 }
 
@@ -207,7 +208,7 @@ constexpr DecoderKind kDecoderKinds[] = {
 
 Result<std::unique_ptr<Decoder>> makeDecoder(const JsonNode& node, int depth) {
     if (node.isNull()) return {std::unique_ptr<Decoder>()};
-    if (depth > kDeepestNesting) return node.bad("nested too deep");
+    if (depth > kDeepestNesting) return node.bad("nested too deeply");
     Result<std::string> type = node.text("type");
     if (!type) return type.status();
     for (const DecoderKind& kind : kDecoderKinds) {

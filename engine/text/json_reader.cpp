@@ -50,7 +50,7 @@ Status JsonNode::unsupported(const std::string& what) const {
 
 Result<std::string> JsonNode::text(const char* key) const {
     const JsonNode node = at(key);
-    if (!node.json().is_string()) return node.bad("a string is needed here");
+    if (!node.json().is_string()) return node.bad("a string is expected here");
     return node.json().get<std::string>();
 }
 
@@ -61,7 +61,7 @@ Result<std::string> JsonNode::text(const char* key, std::string fallback) const 
 Result<bool> JsonNode::flag(const char* key, bool fallback) const {
     const JsonNode node = at(key);
     if (node.isNull()) return fallback;
-    if (!node.json().is_boolean()) return node.bad("true or false is needed here");
+    if (!node.json().is_boolean()) return node.bad("true or false is expected here");
     return node.json().get<bool>();
 }
 
@@ -70,7 +70,7 @@ Result<int64_t> JsonNode::integer(const char* key) const {
     const auto& value = node.json();
     if (!value.is_number_integer() ||
         (value.is_number_unsigned() && value.get<uint64_t>() > uint64_t(INT64_MAX))) {
-        return node.bad("a whole number is needed here");
+        return node.bad("a whole number is expected here");
     }
     return value.get<int64_t>();
 }
@@ -81,7 +81,7 @@ Result<int64_t> JsonNode::integer(const char* key, int64_t fallback) const {
 
 Result<std::vector<JsonNode>> JsonNode::array(const char* key) const {
     const JsonNode node = at(key);
-    if (!node.json().is_array()) return node.bad("an array is needed here");
+    if (!node.json().is_array()) return node.bad("an array is expected here");
     return node.elements();
 }
 

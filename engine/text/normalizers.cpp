@@ -324,7 +324,7 @@ constexpr NormalizerKind kNormalizerKinds[] = {
 Result<Regex> readPattern(const JsonNode& node) {
     const bool literal = node.has("String");
     if (!literal && !node.has("Regex")) {
-        return node.bad("a pattern {\"Regex\": ...} or {\"String\": ...} is needed here");
+        return node.bad("a pattern {\"Regex\": ...} or {\"String\": ...} is expected here");
     }
     Result<std::string> text = node.text(literal ? "String" : "Regex");
     if (!text) return text.status();
@@ -335,7 +335,7 @@ Result<Regex> readPattern(const JsonNode& node) {
 
 Result<std::unique_ptr<Normalizer>> makeNormalizer(const JsonNode& node, int depth) {
     if (node.isNull()) return {std::unique_ptr<Normalizer>()};
-    if (depth > kDeepestNesting) return node.bad("nested too deep");
+    if (depth > kDeepestNesting) return node.bad("nested too deeply");
     Result<std::string> type = node.text("type");
     if (!type) return type.status();
     for (const NormalizerKind& kind : kNormalizerKinds) {

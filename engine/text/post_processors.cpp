@@ -9,7 +9,7 @@ namespace {
 
 Status appendId(const JsonNode& where, const nlohmann::json& value, std::vector<int32_t>& ids) {
     if (!value.is_number_integer() || value < 0 || value > kHighestId) {
-        return where.bad("an id between 0 and " + std::to_string(kHighestId) + " is needed here");
+        return where.bad("an id between 0 and " + std::to_string(kHighestId) + " is expected here");
     }
     ids.push_back(value.get<int32_t>());
     return {};
@@ -32,13 +32,13 @@ Result<IdFrame> readTemplate(const JsonNode& node, int) {
     bool seenText = false;
     for (const JsonNode& item : *items) {
         if (item.has("Sequence")) {
-            if (seenText) return node.at("single").unsupported("with the text in two places");
+            if (seenText) return node.at("single").unsupported("with the text twice");
             seenText = true;
         } else if (item.has("SpecialToken")) {
             COLIBRI_TRY(appendSpecial(node, item.at("SpecialToken"),
                                       seenText ? frame.after : frame.before));
         } else {
-            return item.bad("a Sequence or a SpecialToken is needed here");
+            return item.bad("a Sequence or a SpecialToken is expected here");
         }
     }
     if (!seenText) return node.at("single").bad("the text itself is missing");
@@ -55,7 +55,7 @@ Result<IdFrame> readClsSep(const JsonNode& node, int) {
     for (const End& end : {End{"cls", &frame.before}, End{"sep", &frame.after}}) {
         const JsonNode pair = node.at(end.key);
         if (!pair.json().is_array() || pair.json().size() != 2)
-            return pair.bad("a token and its id are needed here");
+            return pair.bad("a token and its id are expected here");
         COLIBRI_TRY(appendId(pair, pair.json()[1], *end.ids));
     }
     return frame;
@@ -93,7 +93,7 @@ constexpr PostProcessorKind kPostProcessorKinds[] = {
 
 Result<IdFrame> readPostProcessor(const JsonNode& node, int depth) {
     if (node.isNull()) return IdFrame();
-    if (depth > kDeepestNesting) return node.bad("nested too deep");
+    if (depth > kDeepestNesting) return node.bad("nested too deeply");
     Result<std::string> type = node.text("type");
     if (!type) return type.status();
     for (const PostProcessorKind& kind : kPostProcessorKinds) {

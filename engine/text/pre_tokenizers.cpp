@@ -218,7 +218,7 @@ Result<Behavior> readBehavior(const JsonNode& node, std::string fallback) {
     for (const Row& row : rows) {
         if (row.name == *name) return row.behavior;
     }
-    return node.bad("behavior \"" + *name + "\" is none that exists");
+    return node.bad("unknown behavior \"" + *name + "\"");
 }
 
 MadePreTokenizer makeSplit(const JsonNode& node, int) {
@@ -274,7 +274,7 @@ MadePreTokenizer makeWhitespaceSplit(const JsonNode&, int) {
 Result<std::string> readCharacter(const JsonNode& node, const char* key) {
     Result<std::string> text = node.text(key);
     if (text && (text->empty() || nextUtf8(*text, 0).bytes != text->size())) {
-        return node.at(key).bad("one character is needed here");
+        return node.at(key).bad("one character is expected here");
     }
     return text;
 }
@@ -300,7 +300,7 @@ MadePreTokenizer makeMetaspace(const JsonNode& node, int) {
     } else if (*scheme == "never") {
         prepend = Metaspace::Prepend::Never;
     } else if (*scheme != "always") {
-        return node.bad("prepend_scheme \"" + *scheme + "\" is none that exists");
+        return node.bad("unknown prepend_scheme \"" + *scheme + "\"");
     }
     return {std::make_unique<Metaspace>(std::move(*mark), prepend, *split)};
 }
@@ -338,7 +338,7 @@ constexpr PreTokenizerKind kPreTokenizerKinds[] = {
 
 Result<std::unique_ptr<PreTokenizer>> makePreTokenizer(const JsonNode& node, int depth) {
     if (node.isNull()) return {std::unique_ptr<PreTokenizer>()};
-    if (depth > kDeepestNesting) return node.bad("nested too deep");
+    if (depth > kDeepestNesting) return node.bad("nested too deeply");
     Result<std::string> type = node.text("type");
     if (!type) return type.status();
     for (const PreTokenizerKind& kind : kPreTokenizerKinds) {

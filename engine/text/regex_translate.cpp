@@ -197,13 +197,13 @@ private:
 
     // Reads [...] and gives an expression that matches exactly one character.
     Status characterClass(std::string& out, int depth) {
-        if (depth > kDeepest) return unsupported("classes within classes, too deep,");
+        if (depth > kDeepest) return unsupported("deeply nested classes");
         const bool negated = next("[^");
         m_at += negated ? 2 : 1;
         std::vector<Part> parts(1);
         bool first = true, afterSet = false;
         for (;; first = false) {
-            if (m_at >= m_in.size()) return {Code::BadInput, "a class \"[\" without its end"};
+            if (m_at >= m_in.size()) return {Code::BadInput, "unterminated class \"[\""};
             if (m_in[m_at] == ']' && !first) break;
             COLIBRI_TRY(classMember(parts, first, afterSet, depth));
         }

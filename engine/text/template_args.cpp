@@ -20,7 +20,7 @@ Status addTemplateArg(std::string_view assignment, nlohmann::ordered_json& args)
     if (json.is_discarded()) {
         return Status(Code::InvalidArgument,
                       "the template argument \"" + name + "\": " + value + " is not JSON",
-                      "Write a text in quotes: " + name + "=\"text\"");
+                      "Put strings in quotes: " + name + "=\"text\"");
     }
     args[name] = std::move(json);
     return {};

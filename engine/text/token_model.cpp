@@ -12,7 +12,7 @@ std::string byteToken(uint8_t byte) {
 }
 
 Result<std::unique_ptr<TokenModel>> makeTokenModel(const JsonNode& node) {
-    if (!node.json().is_object()) return node.bad("an object is needed here");
+    if (!node.json().is_object()) return node.bad("an object is expected here");
     const bool guess =
         !node.has("type") && node.has("merges");  // files before the type was written
     const Result<std::string> type =

@@ -112,7 +112,7 @@ Status Tokenizer::Impl::readAddedTokens(const JsonNode& root) {
 }
 
 Status Tokenizer::Impl::read(const JsonNode& root) {
-    if (!root.json().is_object()) return root.bad("not a tokenizer: no JSON object");
+    if (!root.json().is_object()) return root.bad("not a tokenizer: not a JSON object");
     if (!root.has("model")) return root.bad("not a tokenizer: \"model\" is missing");
     Result<std::unique_ptr<TokenModel>> readModel = makeTokenModel(root.at("model"));
     if (!readModel) return readModel.status();

@@ -17,7 +17,8 @@ constexpr double kUnknownPenalty = 10;  // below the least likely token, as in t
 
 Status UnigramModel::readVocabulary(const JsonNode& node) {
     const JsonNode vocab = node.at("vocab");
-    if (!vocab.json().is_array()) return vocab.bad("an array of tokens and scores is needed here");
+    if (!vocab.json().is_array())
+        return vocab.bad("an array of tokens and scores is expected here");
     if (vocab.json().size() > size_t(kHighestId) + 1) {
         return vocab.bad("more than " + std::to_string(kHighestId + 1) + " tokens");
     }
@@ -26,7 +27,7 @@ Status UnigramModel::readVocabulary(const JsonNode& node) {
         const std::string which = "token " + std::to_string(m_tokens.size());
         if (!entry.is_array() || entry.size() != 2 || !entry[0].is_string() ||
             !entry[1].is_number() || !std::isfinite(entry[1].get<double>())) {
-            return vocab.bad(which + " is not a text and a score");
+            return vocab.bad(which + " is not a string and a score");
         }
         const auto& token = entry[0].get_ref<const std::string&>();
         if (token.size() > kLongestToken) {

@@ -111,7 +111,7 @@ Status addFlatExperts(const fs::path& folder, const ModelConfig& config, const N
     if (count == 0) return {};
     if (count > kListed) faults += "\n  and " + std::to_string(count - kListed) + " more";
     return Status(Code::BadInput,
-                  folder.string() + ": the expert files do not fit config.json" + faults);
+                  folder.string() + ": the expert files do not match config.json" + faults);
 }
 
 }  // namespace colibri

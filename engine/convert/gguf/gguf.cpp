@@ -99,8 +99,8 @@ public:
         out.version = int(version);
         uint64_t tensors = read<uint64_t>(), pairs = read<uint64_t>();
         if (m_status.ok() && (tensors > kCountLimit || pairs > kCountLimit)) {
-            fail("counts of " + std::to_string(tensors) + " tensors and " +
-                 std::to_string(pairs) + " keys cannot be right");
+            fail("counts of " + std::to_string(tensors) + " tensors and " + std::to_string(pairs) +
+                 " keys are not plausible");
         }
         for (uint64_t i = 0; i < pairs && m_status.ok(); ++i) readPair(out);
         for (uint64_t i = 0; i < tensors && m_status.ok(); ++i) readTensor(out);
@@ -120,7 +120,7 @@ private:
         if (!m_status.ok()) return false;
         if (bytes > m_data.size() - m_at) {
             m_needMore = int64_t(m_data.size()) < m_fileBytes;
-            fail("the header is cut short");
+            fail("the header is truncated");
             return false;
         }
         std::memcpy(out, m_data.data() + m_at, bytes);
@@ -131,7 +131,7 @@ private:
         if (!m_status.ok()) return false;
         if (bytes > m_data.size() - m_at) {
             m_needMore = int64_t(m_data.size()) < m_fileBytes;
-            fail("the header is cut short");
+            fail("the header is truncated");
             return false;
         }
         m_at += size_t(bytes);
@@ -145,7 +145,8 @@ private:
     }
     std::string readString() {
         uint64_t length = read<uint64_t>();
-        if (m_status.ok() && length > kStringLimit) fail("a text of " + std::to_string(length) + " bytes");
+        if (m_status.ok() && length > kStringLimit)
+            fail("a string of " + std::to_string(length) + " bytes is too long");
         if (!m_status.ok()) return {};
         if (length > m_data.size() - m_at) {
             skip(length);                // says what is wrong
@@ -177,7 +178,7 @@ private:
     GgufValue readArray(int depth) {
         uint32_t type = read<uint32_t>();
         uint64_t count = read<uint64_t>();
-        if (m_status.ok() && (count > kCountLimit || depth > 4)) fail("an array too large");
+        if (m_status.ok() && (count > kCountLimit || depth > 4)) fail("an array is too large");
         if (!m_status.ok()) return {};
         if (type == kArray) {
             for (uint64_t i = 0; i < count && m_status.ok(); ++i) readArray(depth + 1);
@@ -208,7 +209,7 @@ private:
         uint32_t type = read<uint32_t>();
         GgufValue value = type == kArray ? readArray(0) : readScalar(type);
         if (m_status.ok() && !out.metadata.emplace(key, std::move(value)).second) {
-            fail("the key \"" + key + "\" stands twice");
+            fail("duplicate key \"" + key + "\"");
         }
     }
 
@@ -225,7 +226,7 @@ private:
             if (d == 0 || d > uint64_t(kElementLimit) ||
                 __builtin_mul_overflow(elements, int64_t(d), &elements) ||
                 elements > kElementLimit) {
-                fail("tensor \"" + t.name + "\" has a senseless size");
+                fail("tensor \"" + t.name + "\" has an invalid size");
                 return;
             }
             t.shape.insert(t.shape.begin(), int64_t(d));
@@ -236,7 +237,7 @@ private:
         auto it = std::find_if(std::begin(kGgmlTypes), std::end(kGgmlTypes),
                                [&](const GgmlType& row) { return row.id == type; });
         if (offset > uint64_t(m_fileBytes)) {
-            fail("tensor \"" + t.name + "\" lies past the end of the file");
+            fail("tensor \"" + t.name + "\" is past the end of the file");
             return;
         }
         t.offset = int64_t(offset);
@@ -248,7 +249,7 @@ private:
             t.dtype = it->dtype;
             if (block.cols > 0 && t.shape.back() % block.cols != 0) {
                 fail("tensor \"" + t.name + "\": a row of " + std::to_string(t.shape.back()) +
-                     " is not whole blocks of " + it->name);
+                     " does not divide into blocks of " + it->name);
                 return;
             }
             if (block.cols > 0) t.bytes = elements / block.cols * block.bytes;
@@ -261,7 +262,7 @@ private:
         int64_t alignment = out.integer("general.alignment").value_or(32);
         if (alignment < 1 || alignment > 1 << 20 || (alignment & (alignment - 1)) != 0) {
             return Status(Code::BadInput, m_where + ": general.alignment " +
-                                              std::to_string(alignment) + " is no power of two");
+                                              std::to_string(alignment) + " is not a power of two");
         }
         int64_t start = alignUp(int64_t(m_at), alignment);
         for (SourceTensor& t : out.tensors) {
@@ -271,11 +272,10 @@ private:
             }
             t.offset += start;
             if (t.offset > m_fileBytes - t.bytes) {
-                return Status(Code::BadInput, m_where + ": the data of tensor \"" + printable(t.name) +
-                                                  "\" ends at byte " +
-                                                  std::to_string(t.offset + t.bytes) + " of " +
-                                                  std::to_string(m_fileBytes) +
-                                                  "; the file is cut short");
+                return Status(Code::BadInput,
+                              m_where + ": the data of tensor \"" + printable(t.name) +
+                                  "\" ends at byte " + std::to_string(t.offset + t.bytes) + " of " +
+                                  std::to_string(m_fileBytes) + "; the file is truncated");
             }
         }
         std::vector<const SourceTensor*> sorted;

@@ -53,7 +53,7 @@ Status checkParts(const std::vector<fs::path>& paths) {
     return Status(Code::BadInput,
                   paths.front().parent_path().string() + ": " + std::to_string(missing) + " of " +
                       std::to_string(paths.size()) + " parts of the model are missing" + list,
-                  "Put all parts into one folder");
+                  "Put all parts in one folder");
 }
 
 }  // namespace
@@ -73,9 +73,9 @@ Result<GgufParts> openGgufParts(const fs::path& path, Checkpoint& checkpoint) {
     const std::string suffix = partSuffix(given->integer("split.no").value_or(0) + 1, count);
     if (count > kMostParts || !out.name.ends_with(suffix)) {
         return Status(Code::BadInput,
-                      path.string() + ": by its content part \"" + suffix +
-                          "\" of a model, but not by its name",
-                      "Give the parts the names they came with");
+                      path.string() + ": the content is part \"" + suffix +
+                          "\" of a model, but the name is not",
+                      "Give the parts their original names");
     }
     out.name.resize(out.name.size() - suffix.size());
     std::vector<fs::path> paths;
@@ -89,7 +89,7 @@ Result<GgufParts> openGgufParts(const fs::path& path, Checkpoint& checkpoint) {
         Result<GgufHeader> part = readPart(paths[size_t(i)], checkpoint);
         if (!part) return part.status();
         if (part->integer("split.no").value_or(-1) != i || splitCount(*part) != count) {
-            return Status(Code::BadInput, where + ": by its content not part " +
+            return Status(Code::BadInput, where + ": the content is not part " +
                                               std::to_string(i + 1) + " of " +
                                               std::to_string(count));
         }
@@ -103,7 +103,7 @@ Result<GgufParts> openGgufParts(const fs::path& path, Checkpoint& checkpoint) {
     const auto tensors = int64_t(out.header.tensors.size());
     const int64_t expected = out.header.integer("split.tensors.count").value_or(tensors);
     if (expected != tensors) {
-        return Status(Code::BadInput, paths.front().string() + ": the parts hold " +
+        return Status(Code::BadInput, paths.front().string() + ": the parts contain " +
                                           std::to_string(tensors) + " tensors, expected " +
                                           std::to_string(expected));
     }

@@ -23,7 +23,7 @@ Status checkIsModel(const GgufHeader& header, const std::string& where) {
     if (!projector && (!type || *type == "model")) return {};
     if (projector || *type == "mmproj") {
         return {Code::Unsupported,
-                where + ": a projector for images or sound (mmproj), not a language model",
+                where + ": a projector for images or audio (mmproj), not a language model",
                 "Open the GGUF file of the language model that it belongs to"};
     }
     if (*type == "adapter") {

@@ -149,7 +149,7 @@ Result<GgufSplit> ggufSplit(const std::string& name) {
         }
     }
     return Status(Code::Unsupported, "tokenizer.ggml.pre \"" + name + "\"",
-                  "Convert from the original folder, whose tokenizer.json says how to split");
+                  "Convert from the original folder, whose tokenizer.json defines the split");
 }
 
 }  // namespace colibri

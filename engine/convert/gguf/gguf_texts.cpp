@@ -40,7 +40,7 @@ SourceTexts ggufTexts(const GgufHeader& header) {
         out.tokenizer = std::move(*json);
         out.tokenizerName = "the tokenizer of the GGUF file";
     } else {
-        out.noTokenizer = "The tokenizer is left out: " + printable(json.status().message());
+        out.noTokenizer = "The tokenizer is omitted: " + printable(json.status().message());
     }
     out.templates = ggufTemplates(header);
     for (const TokenKey& key : kTokenKeys) {

@@ -46,11 +46,11 @@ Result<Lists> readLists(const GgufHeader& header) {
     if (!lists.tokens) return Status(Code::BadInput, "tokenizer.ggml.tokens is missing");
     const size_t count = lists.size();
     if ((types && types->size() != count) || (scores && scores->size() != count)) {
-        return Status(
-            Code::BadInput,
-            "tokenizer.ggml.tokens, scores and token_type do not fit: " + std::to_string(count) +
-                ", " + std::to_string(scores ? scores->size() : count) + " and " +
-                std::to_string(types ? types->size() : count) + " entries");
+        return Status(Code::BadInput,
+                      "tokenizer.ggml.tokens, scores and token_type differ in length: " +
+                          std::to_string(count) + ", " +
+                          std::to_string(scores ? scores->size() : count) + " and " +
+                          std::to_string(types ? types->size() : count) + " entries");
     }
     lists.types.assign(count, kNormal);
     for (size_t i = 0; types && i < count; ++i) {
@@ -60,7 +60,8 @@ Result<Lists> readLists(const GgufHeader& header) {
     if (scores) lists.scores = *scores;
     for (double score : lists.scores) {
         if (!std::isfinite(score)) {
-            return Status(Code::BadInput, "tokenizer.ggml.scores holds what is not a number");
+            return Status(Code::BadInput,
+                          "tokenizer.ggml.scores contains a value that is not a number");
         }
     }
     return lists;
@@ -293,7 +294,7 @@ constexpr Model kTokenizerModels[] = {{"gpt2", byteLevelBpe}, {"llama", scoredBp
 Result<std::string> ggufTokenizerJson(const GgufHeader& header) {
     const std::string* name = header.text("tokenizer.ggml.model");
     if (!name || *name == "none" || *name == "no_vocab") {
-        return Status(Code::Unsupported, "the file holds no tokenizer");
+        return Status(Code::Unsupported, "the file does not contain a tokenizer");
     }
     const auto model = std::find_if(std::begin(kTokenizerModels), std::end(kTokenizerModels),
                                     [&](const Model& known) { return known.name == *name; });

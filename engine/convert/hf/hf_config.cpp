@@ -221,7 +221,7 @@ void setLayers(Fields& f, const char* key, bool value, std::vector<bool>& out) {
     for (const Json& entry : *list) {
         std::optional<int64_t> layer = wholeNumber(entry);
         if (!layer || *layer < 0) {
-            f.fail(std::string("\"") + key + "\" holds something that is not a layer");
+            f.fail(std::string("\"") + key + "\" contains a value that is not a layer");
             return;
         }
         if (*layer < int64_t(out.size())) out[size_t(*layer)] = value;

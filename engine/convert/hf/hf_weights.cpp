@@ -145,7 +145,7 @@ Status addIndexed(const fs::path& folder, Checkpoint& checkpoint, std::vector<st
         const bool complete =
             here && (here->front() == kWholeName || shardNumbers(here->front()).second > 0);
         if (complete) {
-            notes.push_back(std::string(kIndexName) + " belongs to other files and is passed over");
+            notes.push_back(std::string(kIndexName) + " belongs to other files and is ignored");
             return addFiles(folder, *here, checkpoint);
         }
         return index ? missingFiles(folder, missing) : index.status();

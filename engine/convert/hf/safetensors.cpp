@@ -56,8 +56,8 @@ Result<int64_t> headerLength(std::span<const std::byte> start, int64_t fileBytes
     }
     if (int64_t(length) > fileBytes - 8) {
         return bad(where, "the header of " + std::to_string(length) +
-                              " bytes runs past the end of the file (" +
-                              std::to_string(fileBytes) + " bytes); the file is cut short");
+                              " bytes runs past the end of the file (" + std::to_string(fileBytes) +
+                              " bytes); the file is truncated");
     }
     return int64_t(length);
 }
@@ -93,12 +93,12 @@ Result<SourceTensor> parseEntry(const std::string& name, const nlohmann::json& j
     if (*end > fileBytes - dataStart) {
         return bad(at, "its data ends at byte " + std::to_string(*end) + " of " +
                            std::to_string(fileBytes - dataStart) +
-                           "; the file is cut short or damaged");
+                           "; the file is truncated or damaged");
     }
     t.bytes = *end - *begin;
     t.offset = dataStart + *begin;
     if (t.bytes != (elements * type->bits + 7) / 8) {
-        return bad(at, std::to_string(t.bytes) + " bytes do not fit shape " + shapeText(t.shape) +
+        return bad(at, std::to_string(t.bytes) + " bytes do not match shape " + shapeText(t.shape) +
                            " of " + t.typeName);
     }
     return t;
@@ -116,7 +116,7 @@ Status checkCoverage(const std::vector<SourceTensor>& tensors, int64_t dataStart
     for (const SourceTensor* t : sorted) {
         if (t->offset != at) {
             return bad(where, "tensor \"" + printable(t->name) + "\" " +
-                                  (t->offset < at ? "overlaps another" : "leaves a hole before it") +
+                                  (t->offset < at ? "overlaps another" : "leaves a gap before it") +
                                   " at byte " + std::to_string(t->offset));
         }
         at += t->bytes;
@@ -134,7 +134,7 @@ Result<std::vector<SourceTensor>> parseSafetensorsHeader(std::span<const std::by
                                                          const std::string& where) {
     Result<int64_t> length = headerLength(start, fileBytes, where);
     if (!length) return length.status();
-    if (int64_t(start.size()) < 8 + *length) return bad(where, "the header is cut short");
+    if (int64_t(start.size()) < 8 + *length) return bad(where, "the header is truncated");
     std::string_view text(reinterpret_cast<const char*>(start.data()) + 8, size_t(*length));
     Result<nlohmann::json> json = parseJson(text, where + ", header");
     if (!json) return json.status();

@@ -50,7 +50,8 @@ Result<Journal> Journal::open(const std::filesystem::path& folder) {
     if (fd < 0) return systemError("cannot create", path, errno);
     Journal journal(fd, path);
     if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
-        return Status(Code::Busy, folder.string() + ": another conversion writes here",
+        return Status(Code::Busy,
+                      folder.string() + ": another conversion is writing to this folder",
                       "Wait for it to end, or choose another target");
     }
     Result<std::string> text = readTextFile(path, kLimit);

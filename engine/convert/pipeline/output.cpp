@@ -68,7 +68,8 @@ Status OutputFile::resume(int64_t keep) {
         return systemError("cannot examine", m_target->path, errno);
     }
     if (info.st_size < keep) {
-        return Status(Code::BadInput, m_target->path.string() + ": shorter than its journal says");
+        return Status(Code::BadInput,
+                      m_target->path.string() + ": shorter than its journal states");
     }
     if (::ftruncate(m_target->fd, keep) != 0) {
         return systemError("cannot write", m_target->path, errno);

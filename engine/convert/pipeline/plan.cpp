@@ -69,7 +69,7 @@ public:
             if (m_usedOverrides.count(part)) continue;
             return Status(Code::InvalidArgument,
                           "no matrix of this model is called \"" + part + "\"",
-                          "There are " + matrixNames());
+                          "The matrices are " + matrixNames());
         }
         place();
         return std::move(m_plan);
@@ -445,14 +445,14 @@ private:
         std::string lists = m_missing.text() + m_shape.text() + m_unknown.text();
         std::string where = m_checkpoint.files().front().path.parent_path().string();
         if (lists.empty()) {
-            return Status(Code::Unsupported,
-                          where + ": tensors of a type that is not read" + m_type.text(),
-                          "Read are F32, F16, BF16, FP8 in blocks, MXFP4, and from GGUF also "
-                          "Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K and Q6_K");
+            return Status(
+                Code::Unsupported, where + ": tensors of an unsupported type" + m_type.text(),
+                "Supported types: F32, F16, BF16, FP8 in blocks, MXFP4, and in GGUF files also "
+                "Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K and Q6_K");
         }
-        return Status(Code::BadInput,
-                      where + ": the tensors do not fit a " + m_plan.config.family +
-                          " model with this config" + lists + m_type.text());
+        return Status(Code::BadInput, where + ": the tensors do not match a " +
+                                          m_plan.config.family + " model with this config" + lists +
+                                          m_type.text());
     }
 
     const OpenedSource& m_source;
@@ -463,7 +463,7 @@ private:
     std::unordered_map<std::string, const char*> m_names;
     std::unordered_set<const SourceTensor*> m_used;
     FaultList m_missing{"missing"}, m_shape{"of the wrong shape"}, m_unknown{"unknown"},
-        m_type{"of a type that is not read"};
+        m_type{"of an unsupported type"};
     Plan m_plan;
 };
 
@@ -478,7 +478,7 @@ DType targetType(const std::string& name, DType source, std::optional<DType> ask
 
 Status noEncoder(DType type) {
     return Status(Code::InvalidArgument,
-                  std::string(dtypeName(type)) + " is read from GGUF files, not made here",
+                  std::string(dtypeName(type)) + " can only be read from GGUF files, not written",
                   "Use " + encodableNames());
 }
 

@@ -85,7 +85,7 @@ private:
         for (int64_t first = 0; first < embed.rows; first += block) {
             if (cancelled(m_cancel)) {
                 return Status(Code::Cancelled, "The conversion was cancelled",
-                              "Started again, it goes on from here");
+                              "Run it again to resume");
             }
             const int64_t n = std::min(block, embed.rows - first);
             m_rows.resize(size_t(n * m_config.hiddenSize));

@@ -149,7 +149,7 @@ Status encodeRuns(const Checkpoint& checkpoint, std::span<const RowRun> runs, Va
             const std::string& name = run.view->tensor->name;
             if (cancelled(cancel)) {
                 return Status(Code::Cancelled, "The conversion was cancelled",
-                              "Started again, it goes on from here");
+                              "Run it again to resume");
             }
             if (!encoded.finite) faults.note(name, "not finite");
             if (encoded.largest >= limitOf(run.type)) {

@@ -29,7 +29,7 @@ Result<fs::path> checkTarget(const fs::path& given) {
         return Status(Code::InvalidArgument, "The target needs a folder name");
     }
     if (fs::exists(fs::symlink_status(target, error))) {
-        return Status(Code::InvalidArgument, target.string() + " exists already",
+        return Status(Code::InvalidArgument, target.string() + " already exists",
                       "Choose another target, or remove it");
     }
     fs::path parent = target.parent_path();
@@ -93,8 +93,8 @@ Status checkSpace(const fs::path& folder, int64_t bytes, int64_t files, const Di
     if (free < 0 || needed <= free) return {};
     return Status(Code::NoSpace,
                   printable(folder.string()) + ": the model needs " + formatGiB(double(needed)) +
-                      ", free are " + formatGiB(double(free)),
-                  "Free some space, choose another folder, or a smaller weight type");
+                      " but only " + formatGiB(double(free)) + " are free",
+                  "Free some space, or choose another folder or a smaller weight type");
 }
 
 Status writeSmallFile(const fs::path& path, const std::string& content, const DiskHooks& hooks) {
@@ -111,7 +111,7 @@ Status putInPlace(const fs::path& partial, const fs::path& target, Journal& jour
     if (fs::exists(target, error)) {
         return Status(Code::InvalidArgument, target.string() + " was created in the meantime",
                       "The finished model is in " + partial.string() +
-                          ": move the other away and run the same command again");
+                          ": move the other folder away and run the same command again");
     }
     COLIBRI_TRY(syncFolder(partial));
     if (::rename(partial.c_str(), target.c_str()) != 0) {

@@ -129,19 +129,19 @@ Result<std::optional<std::string>> chooseTemplate(const std::vector<NamedTemplat
         for (const NamedTemplate& t : all) {
             if (t.name != choice) continue;
             notes.push_back("Chat template: " + quoted(t.name) + " of " + printable(t.from) +
-                            ", as asked");
+                            ", as requested");
             return std::optional(t.text);
         }
         std::error_code error;
         if (!fs::is_regular_file(choice, error)) {
             return Status(Code::InvalidArgument,
                           "\"" + choice + "\" is neither a chat template of this model nor a file",
-                          all.empty() ? "The model has none: give a file"
+                          all.empty() ? "The model has none; give a file"
                                       : "It has " + namesOf(all, all.size()));
         }
         Result<std::string> text = readSourceText(choice);
         if (!text) return text.status();
-        notes.push_back("Chat template: " + choice + ", as asked");
+        notes.push_back("Chat template: " + choice + ", as requested");
         return std::optional(std::move(*text));
     }
     if (all.empty()) return std::optional<std::string>();
@@ -150,7 +150,7 @@ Result<std::optional<std::string>> chooseTemplate(const std::vector<NamedTemplat
     if (all.size() > 1) {
         notes.push_back("Chat template: " + quoted(t.name) + " of " + printable(t.from) +
                         "; there are also " + namesOf(all, i) +
-                        " (convert --chat-template NAME takes one of them)");
+                        " (choose another with convert --chat-template NAME)");
     } else if (t.name != kDefault) {
         notes.push_back("Chat template: " + quoted(t.name) + " of " + printable(t.from) +
                         ", the only one");

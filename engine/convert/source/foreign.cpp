@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kDownloadAgain = "Download it again";
 constexpr const char* kUseSafetensors =
-    "Use the safetensors form of the model: most repositories have one; with the transformers "
+    "Use the safetensors version of the model. Most repositories have one; in the transformers "
     "library, save_pretrained(DIR, safe_serialization=True) writes it";
 constexpr int64_t kShortText = 4096;  // bytes of an error message that was saved as a file
 
@@ -28,10 +28,10 @@ struct Kind {
 };
 constexpr Kind kPointer = {"is a git-lfs pointer, not the file itself", Code::BadInput,
                            "Run git lfs pull in the repository, or download the file itself"};
-constexpr Kind kHtml = {"is an HTML page, not the file: the download got a page in its place",
-                        Code::BadInput,
-                        "Download it again; a gated model needs a login and its licence accepted"};
-constexpr Kind kPickle = {"is a PyTorch pickle, which is not read", Code::Unsupported,
+constexpr Kind kHtml = {
+    "is an HTML page: the download fetched a web page instead of the file", Code::BadInput,
+    "Download it again; for a gated model, log in and accept its licence first"};
+constexpr Kind kPickle = {"is a PyTorch pickle, which is not supported", Code::Unsupported,
                           kUseSafetensors};
 
 struct Signature {
@@ -40,10 +40,10 @@ struct Signature {
 };
 constexpr Signature kSignatures[] = {
     {"version https://git-lfs.github.com/spec/", kPointer},
-    {"GGUF", {"is a GGUF file", Code::BadInput, "Give it the ending .gguf and open it as such"}},
-    {"lmgg", {"is a GGML file from before GGUF", Code::Unsupported, "Use a GGUF file"}},
-    {"fmgg", {"is a GGML file from before GGUF", Code::Unsupported, "Use a GGUF file"}},
-    {"tjgg", {"is a GGML file from before GGUF", Code::Unsupported, "Use a GGUF file"}},
+    {"GGUF", {"is a GGUF file", Code::BadInput, "Rename it to end in .gguf and open it again"}},
+    {"lmgg", {"is a GGML file, the format before GGUF", Code::Unsupported, "Use a GGUF file"}},
+    {"fmgg", {"is a GGML file, the format before GGUF", Code::Unsupported, "Use a GGUF file"}},
+    {"tjgg", {"is a GGML file, the format before GGUF", Code::Unsupported, "Use a GGUF file"}},
     {std::string_view("PK\3\4", 4), kPickle},  // a zip archive: what torch.save writes
     {std::string_view("\x80\x02", 2), kPickle},
     {std::string_view("\x80\x03", 2), kPickle},
@@ -53,7 +53,7 @@ constexpr Signature kSignatures[] = {
      {"is a zstd archive", Code::BadInput, "Unpack it first"}},
     {std::string_view("7z\xbc\xaf", 4), {"is a 7z archive", Code::BadInput, "Unpack it first"}},
     {std::string_view("\x89HDF", 4),
-     {"is an HDF5 file, which is not read", Code::Unsupported, kUseSafetensors}},
+     {"is an HDF5 file, which is not supported", Code::Unsupported, kUseSafetensors}},
 };
 
 bool isHtml(std::string_view start) {
@@ -112,11 +112,11 @@ Status checkContent(std::string_view start, int64_t fileBytes, Expected expected
     if (expected == Expected::Text) return {};
     if (expected == Expected::Gguf && isSafetensors(start)) {
         return named(path, {"is a safetensors file", Code::BadInput,
-                            "Open its folder, with config.json in it"});
+                            "Open its folder, which must contain config.json"});
     }
     if (fileBytes <= kShortText && isPlainText(start)) {
         return Status(Code::BadInput,
-                      printable(path.string()) + " is a text of " + formatCount(fileBytes) +
+                      printable(path.string()) + " is a text file of " + formatCount(fileBytes) +
                           " bytes, not weights: \"" + printable(start.substr(0, 80)) + "\"",
                       kDownloadAgain);
     }

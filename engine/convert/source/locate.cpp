@@ -76,8 +76,8 @@ Result<Located> snapshotOf(const fs::path& folder) {
     }
     Located out{newest, {}};
     if (count > 1) {
-        out.notes.push_back("refs/main names no snapshot that is here: the newest of " +
-                            std::to_string(count) + " is taken, " + newest.filename().string());
+        out.notes.push_back("refs/main does not name an existing snapshot: the newest of " +
+                            std::to_string(count) + " is used, " + newest.filename().string());
     }
     return out;
 }
@@ -155,7 +155,7 @@ Status unfinishedDownload(const fs::path& path) {
     const std::string name = hubName(path);
     return Status(Code::BadInput,
                   printable((hub.empty() ? local : hub).string()) +
-                      ": the download is not finished; still to come" + listed(files),
+                      ": the download is incomplete; still missing" + listed(files),
                   "Finish the download" +
                       (name.empty() ? std::string() : ": hf download " + printable(name)));
 }

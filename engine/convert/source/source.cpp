@@ -128,7 +128,7 @@ Status Checkpoint::addTensor(SourceTensor tensor) {
     auto [it, fresh] = m_byName.emplace(tensor.name, m_tensors.size());
     if (!fresh) {
         const SourceTensor& other = m_tensors[it->second];
-        return Status(Code::BadInput, "tensor \"" + printable(tensor.name) + "\" stands in " +
+        return Status(Code::BadInput, "tensor \"" + printable(tensor.name) + "\" is both in " +
                                           m_files[size_t(other.file)].path.string() + " and in " +
                                           m_files[size_t(tensor.file)].path.string());
     }

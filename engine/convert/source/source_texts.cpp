@@ -93,8 +93,8 @@ std::string missingTokenizer(const fs::path& folder) {
     for (const char* other : {"tokenizer.model", "vocab.json", "tiktoken.model"}) {
         if (!isThere(folder / other)) continue;
         return "The source has " + std::string(other) +
-               " but no tokenizer.json, which is read: save_pretrained of the transformers "
-               "library's AutoTokenizer writes one";
+               " but no tokenizer.json. To write one, use save_pretrained of the transformers "
+               "library's AutoTokenizer";
     }
     return "The source has no tokenizer.json";
 }
@@ -147,7 +147,7 @@ private:
     void note(const TokenClaim& claim, const std::string& why) {
         if (claim.text.empty() && claim.id < 0) return;
         m_out.notes.push_back(
-            claim.source + " names a token that " + why + ", which is left out: " +
+            claim.source + " names a token that " + why + "; the token is ignored: " +
             (claim.id ? formatCount(*claim.id) : "\"" + printable(claim.text) + "\""));
     }
 
@@ -224,9 +224,9 @@ void settleFrame(const SourceTexts& texts, const Tokenizer& tokenizer, std::stri
     json = whole.dump(-1, ' ', false, Json::error_handler_t::replace);
     const auto told = [&](const char* key, bool had, bool wants, int32_t id) {
         if (had == wants) return;
-        out.notes.push_back(std::string("As ") + key + " of tokenizer_config.json says, a text " +
-                            (wants ? "gets " : "gets no ") + printable(tokenizer.idToToken(id)) +
-                            ", unlike in tokenizer.json");
+        out.notes.push_back(std::string("According to ") + key +
+                            " of tokenizer_config.json, a text " + (wants ? "gets " : "gets no ") +
+                            printable(tokenizer.idToToken(id)) + ", unlike in tokenizer.json");
     };
     told("add_bos_token", hasBos, wantsBos, bos);
     told("add_eos_token", hasEos, wantsEos, eos);
@@ -244,7 +244,7 @@ void noteTokensBeyond(const Tokenizer& tokenizer, OpenedSource& out) {
     out.notes.push_back("The tokenizer has " + formatCount(count) + " tokens beyond the " +
                         formatCount(rows) + " rows of the embedding, from " + formatCount(first) +
                         " (" + printable(tokenizer.idToToken(int32_t(first))) +
-                        ") on: a prompt that contains one is refused");
+                        ") on: a prompt that contains one is rejected");
 }
 
 std::unique_ptr<Tokenizer> settleTokenizer(const SourceTexts& texts, OpenedSource& out) {
@@ -273,7 +273,7 @@ void keepOtherTemplates(const std::vector<NamedTemplate>& all, const std::string
         const std::string name = t.name == "default" ? "checkpoint_default" : t.name;
         if (!isTemplateFileName(name)) {
             out.notes.push_back("Chat template \"" + printable(t.name) +
-                                "\" is left out: its name cannot be one of a file");
+                                "\" is omitted: its name is not a valid file name");
             continue;
         }
         out.extraFiles.emplace_back(std::string(kMoreTemplates) + "/" + name + ".jinja", t.text);
@@ -291,7 +291,7 @@ Result<std::unique_ptr<ChatTemplate>> settleTemplate(const SourceTexts& texts,
     if (!text) return text.status();
     if (!*text) {
         out.templateProblem = Status(Code::Unsupported, "The source has no chat template",
-                                     "convert --chat-template FILE takes one from elsewhere");
+                                     "convert --chat-template FILE adds one from a file");
         return none;
     }
     out.extraFiles.emplace_back("chat_template.jinja", **text);

@@ -34,8 +34,8 @@ constexpr SynthShape kShapes[] = {
      40960, QkNorm::PerHead, true, 1e-6, 1e6},
     {"mixtral-8x7b", "mixtral", "Mixtral-8x7B", 32, 4096, 32, 8, 128, 8, 2, 14336, 32000, 32768,
      QkNorm::None, true, 1e-5, 1e6},
-    {"tiny", "qwen3_moe", "nothing real, for trying things out", 4, 64, 4, 2, 32, 16, 4, 64, 512,
-     2048, QkNorm::PerHead, true, 1e-6, 1e4},
+    {"tiny", "qwen3_moe", "no real model; for experiments", 4, 64, 4, 2, 32, 16, 4, 64, 512, 2048,
+     QkNorm::PerHead, true, 1e-6, 1e4},
 };
 
 // Spread of the residual's parts, so that states stay of one size through many layers.

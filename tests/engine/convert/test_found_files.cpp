@@ -186,7 +186,7 @@ private slots:
         const Result<SourceInfo> info = inspectSource(folder);
         QVERIFY2(info.ok(), info.status().text().c_str());
         QVERIFY(has(info->tokenizerProblem, "git-lfs pointer"));
-        QVERIFY(hasNote(*info, "A conversion stops there"));
+        QVERIFY(hasNote(*info, "A conversion would fail here"));
         const fs::path target = fresh() / "target";
         const Status status =
             convertModel({.source = folder, .target = target}, {}, nullptr).status();
@@ -199,7 +199,7 @@ private slots:
             const fs::path folder = checkpoint();
             fs::rename(folder / "model.safetensors", folder / name);
             const std::string fault = faultOf(folder, Code::Unsupported);
-            QVERIFY(has(fault, name) && has(fault, "safetensors form"));
+            QVERIFY(has(fault, name) && has(fault, "safetensors version"));
         }
     }
 

@@ -241,7 +241,7 @@ private slots:
         writeFile(file, bytes.substr(0, bytes.size() - 1));
         Result<ContainerInfo> info = convertModel({file, fresh(), {}, ""}, {}, nullptr);
         QCOMPARE(int(info.status().code()), int(Code::BadInput));
-        QVERIFY(info.status().message().find("cut short") != std::string::npos);
+        QVERIFY(info.status().message().find("truncated") != std::string::npos);
     }
 
     void scalesThatAreNotNumbers() {

@@ -79,7 +79,7 @@ private slots:
             QTest::newRow(name) << QByteArray(file.data(), qsizetype(file.size())) << QString(named);
         };
         row("huge length", std::string("\xff\xff\xff\xff\xff\xff\xff\x7f", 8), "header of");
-        row("length past the end", withHeader("{}", 0).substr(0, 9), "cut short");
+        row("length past the end", withHeader("{}", 0).substr(0, 9), "truncated");
         row("not json", withHeader("{\"a\":", 0), "not valid JSON");
         row("not an object", withHeader("[1]", 0), "not a JSON object");
         row("deep", withHeader(std::string(100000, '['), 0), "");
@@ -87,8 +87,9 @@ private slots:
             "nested deeper");
         row("name twice",
             withHeader(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
-                       R"("a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", 8),
-            "stands twice");
+                       R"("a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})",
+                       8),
+            "duplicate");
         row("overlap",
             withHeader(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"
                        R"("b":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", 8),
@@ -99,7 +100,7 @@ private slots:
             "after the last tensor");
         row("past the end",
             withHeader(R"({"a":{"dtype":"F32","shape":[4],"data_offsets":[0,16]}})", 8),
-            "cut short");
+            "truncated");
         row("product overflow",
             withHeader(R"({"a":{"dtype":"F32","shape":[4294967296,4294967296,16],)"
                        R"("data_offsets":[0,0]}})", 0),
@@ -229,7 +230,7 @@ private slots:
         };
         row("\"schema\": 2", "\"schema\": 7", "schema 7, this program reads up to 2");
         row("\"0.q\"", "\"0.qq\"", "\"0.q\" is missing");
-        row("\"0.q\"", "\"0.k\"", "stands twice");
+        row("\"0.q\"", "\"0.k\"", "duplicate");
         row("\"num_experts_per_tok\": 1", "\"num_experts_per_tok\": 3", "num_experts_per_tok is 3");
         row("[32,32]", "[32,64]", "shape [32, 64], expected [32, 32]");
         row("\"file\":\"dense.bin\"", "\"file\":\"../../x\"", "not in dense.bin");
@@ -238,7 +239,7 @@ private slots:
         row("\"softmax\"", "\"sparsemax\"", "sparsemax");
         row("\"scale_on\": \"output\"", "\"scale_on\": \"both\"", "both");
         row("\"rope_type\": \"default\"", "\"rope_type\": \"yarn\"", "yarn");  // without its numbers
-        row("\"vocab_size\": 16", "\"vocab_size\": 16, \"vocab_size\": 16", "stands twice");
+        row("\"vocab_size\": 16", "\"vocab_size\": 16, \"vocab_size\": 16", "duplicate");
         row("\"moe_layers\": [\n  0", "\"moe_layers\": [\n  1", "moe_layers");
     }
     void modelJsonFaults() {

@@ -300,7 +300,7 @@ private slots:
         QVERIFY(kept.ok());
         QCOMPARE(kept->size(), size_t(2));
         QCOMPARE(readFile(dir / "additional_chat_templates/rag.jinja"), std::string("R"));
-        QVERIFY(contains(notes, "cannot be one of a file"));
+        QVERIFY(contains(notes, "not a valid file name"));
         const fs::path other = converted(source, "rag").dir;
         QCOMPARE(readFile(other / "chat_template.jinja"), std::string("R"));
         QCOMPARE(readFile(other / "additional_chat_templates/checkpoint_default.jinja"),

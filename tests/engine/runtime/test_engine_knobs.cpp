@@ -49,7 +49,7 @@ private slots:
                 const KnobState state = engine->applyKnob(row.id, value);
                 QCOMPARE(state.requested, value);
                 QCOMPARE(state.effective, value < limits.min ? limits.min : limits.max);
-                QVERIFY2(state.reason.find("range here is ") == 0, state.reason.c_str());
+                QVERIFY2(state.reason.find("allowed range is ") == 0, state.reason.c_str());
             }
         }
     }

@@ -174,7 +174,7 @@ private slots:
         Rig rig = makeRig(options);
         const std::string warning = rig.store->warning();
         QVERIFY2(
-            warning.find("8 expert slots hold less than the 16 experts that one token uses") == 0,
+            warning.find("8 expert slots hold fewer than the 16 experts that one token uses") == 0,
             warning.c_str());
         rig.store->setCacheSize(4);
         QCOMPARE(rig.store->warning(), std::string());

@@ -236,9 +236,9 @@ private slots:
         QCOMPARE(store.setPrefetchThreadCore(0, core).effective, int64_t(core));
         QVERIFY(store.prefetchThreadCore(0).reason.empty());
         QCOMPARE(store.boundCores(), std::vector<int>{core});
-        // One that does not run yet is bound when it starts.
+        // One that is not running yet is bound when it starts.
         QCOMPARE(store.setPrefetchThreadCore(2, core).effective, int64_t(-1));
-        QVERIFY(store.prefetchThreadCore(2).reason.find("does not run") != std::string::npos);
+        QVERIFY(store.prefetchThreadCore(2).reason.find("is not running") != std::string::npos);
         store.setPrefetchThreads(3);
         QCOMPARE(store.prefetchThreadCore(2).effective, int64_t(core));
         QCOMPARE(store.prefetchThreadCore(1).effective, int64_t(-1));

@@ -56,8 +56,8 @@ private slots:
             QTest::newRow(model) << model << message;
         };
         row(R"({"vocab": {"a": 0}})", "model.vocab");
-        row(R"({"vocab": [["a"]]})", "token 0 is not a text and a score");
-        row(R"({"vocab": [["a", 0], ["b", "1"]]})", "token 1 is not a text and a score");
+        row(R"({"vocab": [["a"]]})", "token 0 is not a string and a score");
+        row(R"({"vocab": [["a", 0], ["b", "1"]]})", "token 1 is not a string and a score");
         row(R"({"vocab": [["a", 0]], "unk_id": 1})", "unk_id 1 is not in the vocabulary");
         row(R"({"vocab": [["a", 0]], "unk_id": -1})", "unk_id -1 is not in the vocabulary");
         row(R"({"vocab": [["a", 0]], "byte_fallback": 1})", "model.byte_fallback");
@@ -84,9 +84,9 @@ private slots:
             QTest::newRow(base64) << base64 << message;
         };
         row("A!==", "not base64");
-        row("AAA=", "cut short");
-        row("/////w==", "cut short");
-        row("AgAAAAAA", "cut short");  // half a unit
+        row("AAA=", "truncated");
+        row("/////w==", "truncated");
+        row("AgAAAAAA", "truncated");  // half a unit
         row("AAAAAMM=", "not UTF-8");  // no tree, half a character
     }
     void brokenCharsmap() {

@@ -84,7 +84,7 @@ private slots:
         row("/model/vocab/a", "1", "id 1 of another token");
         row("/model/merges", "{}", "model.merges");
         row("/model/merges/0", "\"a x\"", "not in the vocabulary");
-        row("/model/merges/0", "\"b a\"", "makes a token that is not in the vocabulary");
+        row("/model/merges/0", "\"b a\"", "produces a token that is not in the vocabulary");
         row("/model/merges/0", "\"ab\"", "not two tokens");
         row("/model/merges/0", "\"a b c\"", "not two tokens");
         row("/model/merges/0", "[\"a\"]", "not a pair");
@@ -123,7 +123,7 @@ private slots:
             "pattern \"(\"");
         row("/pre_tokenizer",
             "{\"type\": \"Split\", \"pattern\": {\"Regex\": \"[a\"}, \"behavior\": \"Isolated\"}",
-            "without its end");
+            "unterminated class");
         row("/pre_tokenizer",
             "{\"type\": \"Split\", \"pattern\": {\"Regex\": \"(*LIMIT_MATCH=1)a\"}, \"behavior\": "
             "\"Isolated\"}",
