@@ -135,8 +135,8 @@ Status Access::check(const AccessOptions& options) {
         if (given == "*" || given == "null") {
             if (!options.apiKey.empty()) continue;
             return Status(Code::InvalidArgument,
-                          "the origin " + told(given) + " lets any web page use this server",
-                          "Give an API key with it, or name the pages' own origin");
+                          "the origin " + told(given) + " would let any web page use this server",
+                          "Set an API key as well, or give the origin of the pages");
         }
         if (const std::string problem = problemOfOrigin(given); !problem.empty()) {
             return Status(Code::InvalidArgument,
@@ -184,7 +184,7 @@ std::optional<Access::Refusal> Access::refuseNames(const httplib::Request& reque
     // HTTP/1.0 knows no Host; every browser sends one.
     const bool noHost = !request.has_header("Host") && request.version == "HTTP/1.0";
     if (m_options.apiKey.empty() && !noHost && !admitsHost(host)) {
-        return Refusal{403, "this server does not answer to the name " + told(withoutPort(host)) +
+        return Refusal{403, "this server does not accept the host name " + told(withoutPort(host)) +
                                 ". Start it with --allowed-host NAME to admit the name, or with "
                                 "--api-key KEY to admit every name"};
     }

@@ -66,16 +66,18 @@ void setError(HttpResponse& res, int status, const std::string& message) {
 const char* messageOf(int status) {
     switch (status) {
         case 411:
-            return "the request does not say how long its body is. Send a Content-Length header, "
+            return "the request does not give the length of its body. Send a Content-Length "
+                   "header, "
                    "or the body in chunks";
         case 413:
             return "the request's body is too large";
         case 414:
             return "the request's address is too long";
         case 501:
-            return "the request's Transfer-Encoding is not \"chunked\", the only one that is read";
+            return "the request's Transfer-Encoding is not \"chunked\", the only supported "
+                   "encoding";
         default:
-            return "the request is not HTTP that this server understands";
+            return "the request is not valid HTTP";
     }
 }
 
@@ -169,7 +171,7 @@ void ApiServer::Impl::install() {
         setError(res, res.status, messageOf(res.status));
     });
     http.set_exception_handler([](const HttpRequest&, HttpResponse& res, std::exception_ptr) {
-        setError(res, 500, "the server has failed at this request");
+        setError(res, 500, "internal server error");
     });
     // Counted before it is sent: who has seen an answer sees it in the metrics.
     http.set_post_routing_handler([this](const HttpRequest&, HttpResponse& res) {
@@ -189,7 +191,7 @@ bool ApiServer::Impl::admit(const HttpRequest& req, HttpResponse& res) {
         return false;
     }
     if (req.has_header("Content-Encoding")) {  // nobody can say how large it is
-        setError(res, 415, "compressed requests are not read");
+        setError(res, 415, "compressed requests are not supported");
         return false;
     }
     if (const int status = refusedLength(req, options.limits.bodyBytes); status != 0) {
@@ -215,7 +217,7 @@ void ApiServer::Impl::refuseWhileLoading(const HttpRequest& req, HttpResponse& r
         now.total > 0 ? formatPercent(double(now.done) / double(now.total), 0) : std::string();
     setError(res, 503,
              "the model is loading" + (far.empty() ? "" : " (" + now.stage + ", " + far + ")") +
-                 ". Try again later; GET /health tells when it is ready");
+                 ". Try again later; GET /health reports when it is ready");
     if (req.path != "/health") return;
     Json health = {{"status", "loading"}};
     if (!now.stage.empty()) health["stage"] = now.stage;
@@ -235,8 +237,8 @@ void ApiServer::Impl::route(const HttpRequest& req, HttpResponse& res) {
         samePath = &r;
         if (method == r.method) return (this->*r.answer)(req, res);
     }
-    if (!samePath) return setError(res, 404, "there is no " + req.path);
-    setError(res, 405, req.path + " answers to " + samePath->method + " only");
+    if (!samePath) return setError(res, 404, "unknown path " + req.path);
+    setError(res, 405, req.path + " accepts " + samePath->method + " only");
     res.set_header("Allow", samePath->method);
 }
 
@@ -264,8 +266,7 @@ void ApiServer::Impl::generate(Endpoint endpoint, const HttpRequest& req, HttpRe
     }
     if (!parsed->model.empty() && parsed->model != model) {
         return setError(
-            res, 404,
-            "there is no model \"" + parsed->model + "\". This server has \"" + model + "\"");
+            res, 404, "unknown model \"" + parsed->model + "\". This server has \"" + model + "\"");
     }
     ReplyWriter writer(*parsed, model, engine().tokenizer());
     const bool tooLong = int64_t(parsed->request.prompt.size()) >= engine().contextLength();
@@ -293,7 +294,7 @@ namespace {
 std::optional<ApiError> errorOf(const RequestResult& result, const Connection& connection) {
     if (!result.status.ok()) return replyError(result.status);
     if (result.stop != StopReason::Cancelled) return {};
-    return replyError(Status(Code::Cancelled, connection.stopping() ? "the server is ending"
+    return replyError(Status(Code::Cancelled, connection.stopping() ? "the server is shutting down"
                                                                     : "the request was cancelled"));
 }
 
@@ -377,7 +378,7 @@ void ApiServer::Impl::models(const HttpRequest&, HttpResponse& res) {
 
 void ApiServer::Impl::oneModel(const HttpRequest& req, HttpResponse& res) {
     const std::string name = req.path.substr(std::string_view("/v1/models/").size());
-    if (name != model) return setError(res, 404, "there is no model \"" + name + "\"");
+    if (name != model) return setError(res, 404, "unknown model \"" + name + "\"");
     res.set_content(modelJson().dump(), kJson);
 }
 

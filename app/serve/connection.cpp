@@ -213,10 +213,10 @@ Status HttpServer::whyNot(const std::string& host, int port) {
     const std::string text = std::to_string(port);
     const int unknown = getaddrinfo(withoutBrackets(host).c_str(), text.c_str(), &wanted, &found);
     if (unknown) {
-        return {Code::InvalidArgument,
-                "cannot listen on \"" + host + "\": the name is unknown (" + gai_strerror(unknown) +
-                    ")",
-                "Give an address or a name of this machine"};
+        return {
+            Code::InvalidArgument,
+            "cannot listen on \"" + host + "\": unknown host name (" + gai_strerror(unknown) + ")",
+            "Give an address or a name of this machine"};
     }
     int error = 0;
     if (const int trial = ::socket(found->ai_family, SOCK_STREAM, 0); trial >= 0) {
@@ -233,9 +233,10 @@ Status HttpServer::whyNot(const std::string& host, int port) {
     }
     if (error == EACCES) {
         return {Code::IoError, what + ": permission denied",
-                "Choose a port from 1024 up, or 0 for any that is free"};
+                "Choose a port from 1024 up, or 0 for a free port"};
     }
-    return {Code::IoError, what, "Another program may use it: choose another port, or 0 for any"};
+    return {Code::IoError, what,
+            "Another program may use it: choose another port, or 0 for a free port"};
 }
 
 int HttpServer::bindTo(const std::string& given, int port) {

@@ -160,11 +160,11 @@ LoadReply HttpTarget::ask(const LoadPrompt& prompt, const CancelFlag& cancel) {
     } else if (result->status != 200) {
         reply.error = refusal(result->status, told);
     } else if (!stream.begun()) {
-        reply.error = "no stream of events";
+        reply.error = "not an event stream";
     } else if (!stream.understood() && reply.error.empty()) {
-        reply.error = "no events that can be understood";
+        reply.error = "no valid events";
     } else if (!stream.ended() && reply.error.empty()) {
-        reply.error = "cut short";
+        reply.error = "truncated";
     }
     return reply;
 }

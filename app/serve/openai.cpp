@@ -83,7 +83,8 @@ void readMaxTokens(Fields& fields, int64_t contextLength, int defaultMaxTokens, 
                       : fields.has("max_tokens")          ? "max_tokens"
                                                           : "n_predict";
     const int64_t given = fields.integer(key, -1, kMaxInt, defaultMaxTokens);
-    if (given == 0) fields.failAt(key, "0 is not a number of tokens, nor -1 for no limit");
+    if (given == 0)
+        fields.failAt(key, "0 is not valid; give a number of tokens, or -1 for no limit");
     request.maxTokens = int(given == -1 ? std::min(contextLength, kMaxInt) : given);
 }
 
@@ -113,7 +114,7 @@ void readLogprobs(Fields& fields, ApiRequest& out) {
     if (out.chat && fields.flag("logprobs", false)) out.request.logprobs = 0;
     const int64_t top = fields.integer("top_logprobs", 0, kMaxLogprobs, 0);
     if (top == 0) return;
-    if (!out.chat) return fields.failAt("top_logprobs", "a completion says \"logprobs\": N");
+    if (!out.chat) return fields.failAt("top_logprobs", "use \"logprobs\": N in a completion");
     if (!out.request.logprobs) fields.failAt("top_logprobs", "only with \"logprobs\": true");
     out.request.logprobs = int(top);
 }
@@ -147,7 +148,7 @@ Result<std::string> contentText(const Plain& message, const std::string& where) 
                             part.contains("text") && part["text"].is_string();
         if (!isText) {
             return Status(Code::Unsupported,
-                          where + ".content[" + std::to_string(i) + "] is not a part of text",
+                          where + ".content[" + std::to_string(i) + "] is not a text part",
                           "This model reads text only: {\"type\": \"text\", \"text\": ...}");
         }
         text += (i ? "\n" : "") + part["text"].get<std::string>();
@@ -235,7 +236,7 @@ Result<Plain> parseBody(std::string_view body) {
     constexpr const char* kHint = "Send one JSON object";
     Result<Plain> parsed = parseStrictJson(body, "body");
     if (!parsed.ok()) return Status(Code::BadInput, parsed.status().message(), kHint);
-    if (!parsed->is_object()) return Status(Code::BadInput, "body: no JSON object", kHint);
+    if (!parsed->is_object()) return Status(Code::BadInput, "body: not a JSON object", kHint);
     return parsed;
 }
 

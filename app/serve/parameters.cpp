@@ -157,7 +157,7 @@ bool isAt(At at, Endpoint endpoint) {
 }
 
 ApiError unsupported(const std::string& name, const Plain& value, const Parameter& parameter) {
-    std::string hint = "Leave it out";
+    std::string hint = "Omit it";
     for (const Plain& other : parameter.neutral) hint += " or use " + other.dump();
     const std::string shown =
         value.dump(-1, ' ', false, Plain::error_handler_t::replace).substr(0, 60);
@@ -172,8 +172,7 @@ std::optional<ApiError> refusedParameter(const Plain& body, Endpoint endpoint) {
         const auto known = parameters().find(name);
         if (known == parameters().end() || !isAt(known->second.at, endpoint)) {
             const std::string shown = name.substr(0, 60);
-            return ApiError{400,
-                            shown + " is not a parameter that this server knows here. Leave it out",
+            return ApiError{400, shown + " is not a parameter of this endpoint. Omit it",
                             "unknown_parameter", shown};
         }
         const Parameter& p = known->second;

@@ -110,53 +110,55 @@ std::string prometheusText(const ApiStats& s, const Engine& engine, int connecti
     for (const auto& [status, count] : s.responses) {
         page.line("http_responses_total{code=\"" + std::to_string(status) + "\"}", double(count));
     }
-    page.head("requests_total", "counter", "Requests that reached the engine, by their end.");
+    page.head("requests_total", "counter", "Requests that reached the engine, by outcome.");
     page.line("requests_total{end=\"completed\"}", double(s.completions));
     page.line("requests_total{end=\"cancelled\"}", double(s.cancelled));
     page.line("requests_total{end=\"failed\"}", double(s.failed));
-    page.counter("prompt_tokens_total", "Prompt tokens of ended requests.", double(s.promptTokens));
+    page.counter("prompt_tokens_total", "Prompt tokens of finished requests.",
+                 double(s.promptTokens));
     page.counter("prompt_tokens_cached_total", "Prompt tokens found in the KV cache.",
                  double(s.cachedTokens));
-    page.counter("generated_tokens_total", "Generated tokens of ended requests.",
+    page.counter("generated_tokens_total", "Generated tokens of finished requests.",
                  double(s.generatedTokens));
     const BatchStats batch = engine.batchStats();
-    page.gauge("queue_depth", "Requests that wait.", batch.queued);
+    page.gauge("queue_depth", "Requests that are waiting.", batch.queued);
     page.gauge("active_requests", "Requests in the batch.", batch.active);
-    page.gauge("preempted_requests", "Requests that were taken out of the batch and wait to return.",
+    page.gauge("preempted_requests", "Preempted requests that are waiting to resume.",
                batch.preempted);
     page.gauge("connections", "Open connections.", connections);
     page.counter("steps_total", "Forward passes.", double(batch.steps));
     page.counter("step_requests_total",
-                 "Requests of each forward pass, summed: over steps_total "
+                 "Sum of the requests of all forward passes; divided by steps_total "
                  "this is the mean batch.",
                  double(batch.requests));
-    page.counter("step_rows_total", "Tokens of each forward pass, summed.", double(batch.rows));
+    page.counter("step_rows_total", "Sum of the tokens of all forward passes.", double(batch.rows));
     const KvStats kv = engine.kvStats();
     page.head("kv_blocks", "gauge", "Blocks of the KV cache by state.");
     page.line("kv_blocks{state=\"held\"}", double(kv.heldBlocks));
     page.line("kv_blocks{state=\"kept\"}", double(kv.keptBlocks));
     page.line("kv_blocks{state=\"free\"}", double(kv.blocks - kv.heldBlocks - kv.keptBlocks));
     page.counter("preemptions_total",
-                 "Times a request left the batch because KV blocks or its place were needed.",
+                 "Times a request was preempted to free KV blocks or a batch row.",
                  double(kv.preemptions));
     page.counter("recomputed_tokens_total", "Tokens computed again after a preemption.",
                  double(kv.recomputedTokens));
     page.counter("preempted_seconds_total",
-                 "Time ended requests spent preempted, until their next token.", s.preemptedS);
+                 "Time that finished requests spent preempted, until their next token.",
+                 s.preemptedS);
     const StoreStats e = engine.storeStats();
-    page.counter("expert_lookups_total", "Experts asked for.", double(e.lookups));
+    page.counter("expert_lookups_total", "Experts requested.", double(e.lookups));
     page.counter("expert_hits_total", "Experts found resident.", double(e.hits));
     page.counter("expert_misses_total", "Experts not found resident.", double(e.lookups - e.hits));
     page.counter("expert_read_bytes_total", "Bytes of experts read.", double(e.bytesLoaded));
     page.counter("stall_seconds_total", "Time compute waited for experts.",
                  double(e.stallNs) * 1e-9);
     page.counter("stall_memory_seconds_total",
-                 "Part of that for reads into memory that the system had yet to give.",
+                 "Part of the stall time spent on reads into memory not yet allocated.",
                  double(e.freshStallNs) * 1e-9);
     page.gauge("expert_slots", "Experts the cache may hold.", double(e.slotCount));
     page.gauge("expert_slots_used", "Slots that hold an expert.", double(e.slotsUsed));
     page.gauge("expert_slots_ready", "Free slots whose memory is prepared.", double(e.slotsReady));
-    page.gauge("expert_slots_to_prepare", "Slots whose memory is yet to be prepared.",
+    page.gauge("expert_slots_to_prepare", "Slots whose memory is not yet prepared.",
                double(e.slotsToPrepare));
     page.histogram("ttft_seconds", "Arrival to first token.", s.ttft, kTtftBounds);
     page.histogram("itl_seconds", "Gaps between the tokens of a request.", s.itl, kItlBounds);

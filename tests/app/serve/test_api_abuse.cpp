@@ -264,7 +264,7 @@ private slots:
         QTRY_COMPARE(served.engine->activeRequests(), 2);
         served.server->stop();
         QCOMPARE(served.engine->activeRequests(), 0);
-        QVERIFY(streaming.readAll().find("the server is ending") != std::string::npos);
+        QVERIFY(streaming.readAll().find("the server is shutting down") != std::string::npos);
         QVERIFY(whole.readAll().find("503") != std::string::npos);
         QCOMPARE(idle.readAll(), std::string());
     }

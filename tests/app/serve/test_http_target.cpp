@@ -277,12 +277,12 @@ private slots:
         const auto error = [](const std::string& stream, int status = 200) {
             return OtherServer(stream, 3, status).ask().error;
         };
-        QCOMPARE(error(chunk(R"({"content": "a"})")), std::string("cut short"));
+        QCOMPARE(error(chunk(R"({"content": "a"})")), std::string("truncated"));
         for (const char* garbage : {"data: {not json}\n\n", "data: {\"choices\":5}\n\n", "data: [1]\n\n"})
             QCOMPARE(error(garbage + std::string("data: [DONE]\n\n")),
-                     std::string("no events that can be understood"));
+                     std::string("no valid events"));
         QCOMPARE(error(R"({"choices": [{"message": {"content": "whole"}}]})"),
-                 std::string("no stream of events"));
+                 std::string("not an event stream"));
         QCOMPARE(error(R"({"error": {"message": "no such\nmodel"}})", 404),
                  std::string("HTTP 404: no such model"));
         QCOMPARE(error(R"({"error": "plain"})", 400), std::string("HTTP 400: plain"));

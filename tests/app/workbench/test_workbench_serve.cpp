@@ -245,7 +245,7 @@ private slots:
         program.join();
         QVERIFY(begun);
         QVERIFY(ended);
-        QVERIFY2(streamed.find("the server is ending") != streamed.npos, streamed.c_str());
+        QVERIFY2(streamed.find("the server is shutting down") != streamed.npos, streamed.c_str());
         if (closeWindow) QCOMPARE(figure("Cancelled"), QString("1"));
         QCOMPARE(figure("In flight"), QString("0"));
         QVERIFY(server()->error().ok());
