@@ -7,13 +7,13 @@ namespace colibri::cli {
 void ChatOptionArgs::addTo(CLI::App& verb, const char* only) {
     CLI::Option* options[] = {
         verb.add_option("--template-arg", templateArgs,
-                        "A variable of the chat template, e.g. enable_thinking=false; the value is "
-                        "JSON; may be repeated")
+                        "Variable of the chat template, e.g. enable_thinking=false; the value is "
+                        "JSON; repeatable")
             ->type_name("NAME=JSON"),
         verb.add_option("--reasoning-effort", reasoningEffort,
-                        "How long to reason, where the template knows it: low, medium, high"),
+                        "Reasoning effort, if the template supports it: low, medium, high"),
         verb.add_flag("--special-in-messages", specialInMessages,
-                      "Control tokens written in messages count; else they are plain text")};
+                      "Treat control tokens in messages as tokens instead of plain text")};
     for (CLI::Option* option : options) {
         if (only) option->needs(only);
     }

@@ -31,7 +31,7 @@ std::string optionHelp(const KnobRow& row) {
         if (*row.unit) text += std::string(" ") + row.unit;
     }
     text += row.defaultValue >= 0 ? ", default " + knobValueText(row, row.defaultValue)
-                                  : ", default as model and machine allow";
+                                  : ", default depends on model and machine";
     const std::string_view help = row.help;
     const size_t end = help.find(". ");
     return text + ". " + std::string(end == std::string_view::npos ? help : help.substr(0, end + 1));
@@ -55,8 +55,8 @@ void tellKnobs(const Engine& engine) {
     for (const KnobRow& row : knobTable()) {
         const KnobState s = engine.knobState(row.id);
         if (s.requested == s.effective) continue;
-        message(std::string(row.name) + ": " + knobValueText(row, s.requested) + " asked, " +
-                knobValueText(row, s.effective) + " in force" +
+        message(std::string(row.name) + ": requested " + knobValueText(row, s.requested) +
+                ", effective " + knobValueText(row, s.effective) +
                 (s.reason.empty() ? "" : ": " + s.reason));
     }
 }
@@ -70,8 +70,8 @@ void KnobOptions::addTo(CLI::App& verb) {
             ->group("Knobs");
     }
     verb.add_option("--config", m_config,
-                    "Knobs from a JSON file, as the workbench exports it; a knob that is also given "
-                    "as an option has the option's value")
+                    "Knobs from a JSON file, as the workbench exports it; an option on the command "
+                    "line overrides the file")
         ->type_name("FILE")
         ->group("Knobs");
 }
@@ -101,12 +101,12 @@ void EngineArgs::addTo(CLI::App& verb, bool withSession, const char* what, const
     verb.add_option("--isa", isa, "Instruction set: scalar, avx2, avx512 (default: the best)")
         ->check(CLI::IsMember({"scalar", "avx2", "avx512"}));
     verb.add_flag("--cold-start", coldStart,
-                  "Neither read the experts of earlier runs ahead nor remember those of this run");
+                  "Do not preload the experts of earlier runs, and do not save those of this run");
     verb.add_option("--router-table", routerTable,
-                    "Router table in place of the model's own router_table.bin")
+                    "Router table to use instead of the model's router_table.bin")
         ->type_name("FILE");
     verb.add_flag("--reload-on-change", reloadRouterTable,
-                  "Read the router table again when its file is replaced");
+                  "Reload the router table when its file is replaced");
     if (withSession) {
         verb.add_option("--session", session, "Record a session file")->type_name("FILE");
     }
@@ -167,14 +167,14 @@ int endRecording(LoadedEngine& loaded, int code) {
     const Status recorded = loaded.recorder->finish();
     if (recorded.ok()) return code;
     return fail({recorded.code(),
-                 "the results are complete, but the session was not kept: " + recorded.message(),
+                 "the results are complete, but the session was not saved: " + recorded.message(),
                  recorded.hint()});
 }
 
 void LostRecording::tell(LoadedEngine& loaded) {
     const std::string error = loaded.recorder->snapshot()->sessionError;
     if (error.empty() || std::exchange(m_told, true)) return;
-    message("The session is no longer recorded: " + error);
+    message("Recording stopped: " + error);
 }
 
 Status missingText(const Engine& engine, const std::string& what, const std::string& hint) {

@@ -85,7 +85,7 @@ int run(int argc, char** argv) {
         if (app.get_subcommands().empty() && argc > 1 && argv[1][0] != '-') {
             std::vector<std::string> names;
             for (const CLI::App* verb : app.get_subcommands({})) names.push_back(verb->get_name());
-            return fail({Code::InvalidArgument, "there is no verb \"" + std::string(argv[1]) + "\"",
+            return fail({Code::InvalidArgument, "unknown command \"" + std::string(argv[1]) + "\"",
                          didYouMean(argv[1], names) + "colibri --help lists them"});
         }
         return refuseArguments(app, error, argc, argv);
@@ -108,7 +108,7 @@ int main(int argc, char** argv) {
     } catch (const std::bad_alloc&) {
         return colibri::cli::fail(
             {colibri::Code::OutOfMemory, "out of memory",
-             "Close other programs or raise the limit; a model needs less with "
+             "Close other programs or raise the limit; a model needs less memory with "
              "a smaller --expert-cache-size or --context-length"});
     } catch (const std::exception& error) {
         colibri::cli::message(std::string("colibri: ") + error.what());

@@ -175,9 +175,9 @@ int run(BenchArgs args) {
 
 void addBench(Verbs& verbs) {
     auto args = std::make_shared<BenchArgs>();
-    CLI::App* verb = verbs.add(
-        "bench", "Measure prompt and decode speed: random prompts, random tokens",
-        [args] { return run(*args); });
+    CLI::App* verb =
+        verbs.add("bench", "Measure prompt and decode speed with random prompts and tokens",
+                  [args] { return run(*args); });
     args->engine.addTo(*verb);
     verb->add_option("-p,--prompt", args->prompt, "Prompt tokens; 0: none")
         ->check(CLI::Range(0, 1 << 20))
@@ -186,10 +186,10 @@ void addBench(Verbs& verbs) {
         ->check(CLI::Range(0, 1 << 20))
         ->capture_default_str();
     verb->add_option("-t,--threads", args->threads, "As --compute-threads");
-    verb->add_option("--repeat", args->repeat, "Rounds, after one warm-up")
+    verb->add_option("--repeat", args->repeat, "Number of rounds, after one warm-up round")
         ->check(CLI::Range(1, 1000))
         ->capture_default_str();
-    verb->add_option("--seed", args->seed, "Of the random tokens")->capture_default_str();
+    verb->add_option("--seed", args->seed, "Seed of the random tokens")->capture_default_str();
 }
 
 }  // namespace colibri::cli

@@ -14,12 +14,12 @@ namespace {
 
 constexpr const char* kHelp =
     "/set KNOB VALUE   change a knob, e.g. /set expert_cache_size 12\n"
-    "/knobs            all knobs: in force, range\n"
+    "/knobs            all knobs: effective value, range\n"
     "/stats            expert cache since the model was loaded, measured effects of /set\n"
-    "/system TEXT      system message; starts the conversation anew\n"
-    "/clear            start the conversation anew\n"
-    "/help             this\n"
-    "/quit             end (as Ctrl-D)\n"
+    "/system TEXT      set the system message and restart the conversation\n"
+    "/clear            restart the conversation\n"
+    "/help             show this help\n"
+    "/quit             end the chat (as does Ctrl-D)\n"
     "Ctrl-C stops a reply.";
 
 struct ChatArgs {
@@ -97,7 +97,7 @@ public:
 
     int run() {
         const bool terminal = isatty(STDIN_FILENO);
-        if (terminal) message(m_engine.config().name + ". /help for commands.");
+        if (terminal) message(m_engine.config().name + ". Type /help for commands.");
         LineReader lines(candidates);
         int interruptions = 0;
         for (;;) {
@@ -106,7 +106,7 @@ public:
             if (got == LineReader::Got::Interrupted) {
                 interrupted().store(false);
                 if (!terminal || ++interruptions > 1) return kFailed;
-                message("/quit ends the chat, and so does another Ctrl-C.");
+                message("To end the chat, type /quit or press Ctrl-C again.");
                 continue;
             }
             interruptions = 0;
@@ -149,10 +149,11 @@ private:
             stats();
         } else if (name == "/system") {
             clear(rest);
-            message(rest.empty() ? "No system message." : "System message set, conversation new.");
+            message(rest.empty() ? "System message removed; conversation restarted."
+                                 : "System message set; conversation restarted.");
         } else if (name == "/clear") {
             clear(m_system);
-            message("Conversation new.");
+            message("Conversation restarted.");
         } else {
             message("Unknown command " + name + ". " +
                     didYouMean(name, {std::begin(kCommands), std::end(kCommands)}) +
@@ -259,7 +260,8 @@ private:
         if (stopped && result->tokens.empty()) {
             m_messages.erase(m_messages.size() - 1);
             m_turns.push_back({{"user", line}, {"stop", stopReasonName(result->stop)}});
-            message("Stopped before the first token: the conversation goes on without this turn.");
+            message(
+                "Stopped before the first token: the conversation continues without this turn.");
             return kOk;
         }
         if (!show("\n")) return kFailed;
@@ -320,7 +322,8 @@ void addChat(Verbs& verbs) {
     args->engine.addTo(*verb);
     verb->add_option("--system", args->system, "System message");
     args->chat.addTo(*verb);
-    verb->add_option("--figures", args->figuresEvery, "A line of figures every N tokens; 0: none")
+    verb->add_option("--figures", args->figuresEvery,
+                     "Print a line of metrics every N tokens; 0: none")
         ->type_name("N")
         ->check(CLI::NonNegativeNumber);
     args->sampling.maxTokens = kChatMaxTokens;

@@ -48,8 +48,8 @@ int check(const ConfigArgs& args) {
             {{"ok", true}, {"knobs", std::move(knobs)}, {"problems", std::move(problems)}});
     }
     message(args.file + ": " + std::to_string(knobs.size()) + " knobs, " +
-            (problems.empty() ? "all in order"
-                              : std::to_string(problems.size()) + " of no effect here"));
+            (problems.empty() ? "no problems"
+                              : std::to_string(problems.size()) + " without effect here"));
     return kOk;
 }
 

@@ -47,7 +47,7 @@ int run(const ConvertArgs& args) {
     progress.finish();
     if (!info.ok()) {
         if (info.status().code() == Code::Cancelled) {
-            message("Stopped. The same command goes on where this one ended.");
+            message("Interrupted. Run the same command again to resume.");
         }
         return fail(info.status());
     }
@@ -69,29 +69,30 @@ int run(const ConvertArgs& args) {
 
 void addConvert(Verbs& verbs) {
     auto args = std::make_shared<ConvertArgs>();
-    CLI::App* verb = verbs.add("convert", "Turn a checkpoint into a model folder",
+    CLI::App* verb = verbs.add("convert", "Convert a checkpoint to a model folder",
                                [args] { return run(*args); });
     verb->add_option(
             "SRC", args->source,
-            "Hugging Face folder (also of its cache), .safetensors file or .gguf file (of a split "
-            "one, any part)")
+            "Hugging Face folder (also in its cache), .safetensors file or .gguf file (any part "
+            "of a split one)")
         ->required();
     verb->add_option("-o,--output", args->target, "Folder to write; must not exist")->required();
-    verb->add_option("--dtype", args->dtype,
-                     encodableNames() +
-                         " (default: as in the source; of a GGUF file each tensor keeps its own)");
+    verb->add_option(
+        "--dtype", args->dtype,
+        encodableNames() +
+            " (default: as in the source; each tensor of a GGUF file keeps its own type)");
     verb->add_option("--type", args->types,
-                     "PART=TYPE for single matrices over --dtype, as often as needed: embed, head, "
-                     "q, k, v, o, gate, up, down, ...; of experts w1, w3, w2 (gate, up, down)");
-    verb->add_option("--name", args->name, "Name to show (default: from the source)");
+                     "PART=TYPE: overrides --dtype for one matrix; repeatable: embed, head, "
+                     "q, k, v, o, gate, up, down, ...; for experts w1, w3, w2 (gate, up, down)");
+    verb->add_option("--name", args->name, "Display name (default: from the source)");
     verb->add_option("--chat-template", args->chatTemplate,
-                     "Which of several chat templates to take along, by name; or a file with one")
+                     "Chat template to include: the name of one of several, or a file")
         ->type_name("NAME|FILE");
     verb->add_option("--layout", args->layout,
-                     "container, or flat: a plain file per expert and matrix, f16 or bf16")
+                     "container, or flat: one plain file per expert and matrix, f16 or bf16")
         ->check(CLI::IsMember({"container", "flat"}));
     verb->add_flag("--router-table", args->routerTable,
-                   "Also compute router_table.bin: token to experts, for router_mode table and "
+                   "Also write router_table.bin (token to experts) for router_mode table and "
                    "prefetch_source router_table");
     verb->add_flag("--json", args->json, "One JSON object on standard output");
 }

@@ -139,10 +139,11 @@ int run(const DiagnoseArgs& args) {
 
 void addDiagnose(Verbs& verbs) {
     auto args = std::make_shared<DiagnoseArgs>();
-    CLI::App* verb = verbs.add("diagnose", "What this machine offers, measured in a few seconds",
-                               [args] { return run(*args); });
-    verb->add_option("--dir", args->folder, "Folder whose disk is measured")->capture_default_str();
-    verb->add_flag("--quick", args->quick, "Leave the measurements out");
+    CLI::App* verb =
+        verbs.add("diagnose", "Show and measure what this machine offers, in a few seconds",
+                  [args] { return run(*args); });
+    verb->add_option("--dir", args->folder, "Folder on the disk to measure")->capture_default_str();
+    verb->add_flag("--quick", args->quick, "Skip the measurements");
     verb->add_flag("--json", args->json, "One JSON object on standard output");
 }
 

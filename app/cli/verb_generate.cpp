@@ -141,20 +141,21 @@ void SamplingArgs::addTo(CLI::App& verb, bool ofChat) {
         return ofChat ? chat : formatSig(plain);
     };
     const Sampling plain;
-    verb.add_option("--max-tokens", maxTokens, "Tokens to generate at most")->capture_default_str();
+    verb.add_option("--max-tokens", maxTokens, "Maximum number of tokens to generate")
+        ->capture_default_str();
     verb.add_option("--temperature", temperature, "0 is greedy")
-        ->default_str(shown(plain.temperature, "the model's, else 0.7"));
+        ->default_str(shown(plain.temperature, "the model's value, else 0.7"));
     verb.add_option("--top-k", topK, "0 is off")
-        ->default_str(shown(plain.topK, "the model's, else 0"));
+        ->default_str(shown(plain.topK, "the model's value, else 0"));
     verb.add_option("--top-p", topP, "1 is off")
-        ->default_str(shown(plain.topP, "the model's, else 0.95"));
+        ->default_str(shown(plain.topP, "the model's value, else 0.95"));
     verb.add_option("--min-p", minP, "0 is off")->default_str(formatSig(plain.minP));
     verb.add_option("--repetition-penalty", repetitionPenalty, "1 is off")
         ->default_str(formatSig(plain.repetitionPenalty));
     verb.add_option("--seed", seed, "Same seed, same text")
         ->default_str(std::to_string(ofChat ? chatSampling({}).seed : plain.seed));
-    verb.add_option("--stop", stops, "The text ends before this string; may be repeated");
-    verb.add_flag("--ignore-eos", ignoreEos, "Go on after an end-of-sequence token");
+    verb.add_option("--stop", stops, "Stop before this string; repeatable");
+    verb.add_flag("--ignore-eos", ignoreEos, "Continue after an end-of-sequence token");
 }
 
 Request SamplingArgs::request(std::vector<int32_t> prompt, const Sampling& defaults) const {
@@ -179,19 +180,21 @@ void addGenerate(Verbs& verbs) {
     args->engine.addTo(*verb);
     args->promptOption = verb->add_option("-p,--prompt", args->prompt, "The prompt");
     args->fileOption =
-        verb->add_option("--file", args->file, "The prompt from a file; - is standard input")
+        verb->add_option("--file", args->file, "Read the prompt from a file; - is standard input")
             ->type_name("FILE");
     args->tokensOption =
         verb->add_option("--tokens", args->tokens, "The prompt as token ids")->type_name("1,2,3");
     args->promptOption->excludes(args->fileOption)->excludes(args->tokensOption);
     args->fileOption->excludes(args->tokensOption);
-    verb->add_flag("--chat", args->chat, "The prompt is a user's message: use the chat template");
+    verb->add_flag("--chat", args->chat,
+                   "Treat the prompt as a user message: use the chat template");
     verb->add_option("--system", args->system, "System message, with --chat");
     args->chatOptions.addTo(*verb, "--chat");
-    verb->add_flag("--no-bos", args->noBos, "No beginning-of-sequence token before the prompt");
+    verb->add_flag("--no-bos", args->noBos,
+                   "Do not put a beginning-of-sequence token before the prompt");
     args->sampling.addTo(*verb);
     verb->add_option("--logprobs", args->logprobs,
-                     "With --json: log-probability of each token and of the N likeliest, before "
+                     "With --json: log-probability of each token and of the N most likely, before "
                      "temperature")
         ->type_name("N")
         ->check(CLI::Range(0, kMaxLogprobs))

@@ -196,7 +196,7 @@ void addTexts(Table& table, const Described& model) {
     for (size_t i = 0; i < c.eosIds.size(); ++i) {
         ends += (i ? "; " : "") + tokenText(model, c.eosIds[i], sourceOf(c, i));
     }
-    table.add("End tokens", ends.empty() ? "none: only the limit of tokens ends a reply" : ends);
+    table.add("End tokens", ends.empty() ? "none: only the token limit ends a reply" : ends);
 }
 
 void addMemory(Table& table, const ContainerInfo& info, const LoadShape& shape) {
@@ -242,7 +242,7 @@ int run(const InfoArgs& args) {
             verifyContainer(model->container, progress.function(), &interrupted());
         progress.finish();
         if (!status.ok()) return fail(status);
-        message("Every byte is as it was written.");
+        message("All checksums match.");
     }
     const LoadShape shape = shapeFor(model->container, *values);
     if (args.json) return outJson(describe(*model, shape));
@@ -253,13 +253,13 @@ int run(const InfoArgs& args) {
 
 void addInfo(Verbs& verbs) {
     auto args = std::make_shared<InfoArgs>();
-    CLI::App* verb = verbs.add("info", "What a model is, its sizes, the memory it takes",
+    CLI::App* verb = verbs.add("info", "Show what a model is, its sizes and the memory it needs",
                                [args] { return run(*args); });
     verb->add_option("PATH", args->path,
                      "Model folder, or a checkpoint: a Hugging Face folder or a GGUF file")
         ->required();
     verb->add_flag("--json", args->json, "One JSON object on standard output");
-    verb->add_flag("--verify", args->verify, "Read every byte and compare checksums");
+    verb->add_flag("--verify", args->verify, "Read every byte and verify the checksums");
     args->knobs.addTo(*verb);
 }
 

@@ -45,7 +45,8 @@ void tell(const LoadReport& r) {
             " s: " + formatSig(r.requestsPerSecond()) + " req/s, " + rate);
     // Then the gaps are not those between tokens.
     if (r.pieces > 0 && !(std::fabs(r.tokensPerPiece() - 1) <= kOnePerPiece)) {
-        message("ITL is between pieces of text, " + formatCount(int64_t(r.pieces)) + " in all" +
+        message("ITL is measured between pieces of text, " + formatCount(int64_t(r.pieces)) +
+                " in total" +
                 (r.tokens ? ", of " + formatSig(r.tokensPerPiece()) + " tokens each" : ""));
     }
     for (const auto& [kind, count] : r.errors) message(formatCount(count) + " ended: " + kind);
@@ -94,7 +95,7 @@ Result<LoadReport> runOn(const LoadArgs& args, const std::vector<LoadPrompt>& pr
     if (args.engine.model.find("://") != std::string::npos) {
         if (!args.engine.session.empty()) {
             return Status(Code::InvalidArgument, "--session records a model, not a server",
-                          "Record where the server runs: colibri serve DIR --session FILE");
+                          "Record in the server's process: colibri serve DIR --session FILE");
         }
         Result<std::unique_ptr<serve::HttpTarget>> http = serve::HttpTarget::connect(
             args.engine.model, {args.apiKey, args.maxTokens, args.ignoreEos}, &interrupted());
@@ -155,36 +156,39 @@ int run(LoadArgs args) {
 
 void addLoad(Verbs& verbs) {
     auto args = std::make_shared<LoadArgs>();
-    CLI::App* verb = verbs.add("load", "Put a load on a server or a model and time it",
+    CLI::App* verb = verbs.add("load", "Send requests to a server or a model and measure latencies",
                                [args] { return run(*args); });
     args->engine.addTo(
         *verb, true, "TARGET",
         "Address of an OpenAI-compatible server (http://HOST:PORT), or a model folder");
     verb->add_option(
             "--prompts", args->prompts,
-            "Lines of text or JSON ({\"prompt\"} or {\"messages\"}; default: a set of ours)")
+            "Lines of text or JSON ({\"prompt\"} or {\"messages\"}; default: a built-in set)")
         ->type_name("FILE");
-    verb->add_option("--users", args->load.users, "Closed loop: so many ask one after the other")
+    verb->add_option("--users", args->load.users,
+                     "Closed loop: number of users, each sending one request after another")
         ->check(CLI::Range(1, 4096))
         ->capture_default_str();
     verb->add_option("--rate", args->load.rate,
-                     "Open loop: requests per second on average, at random times")
+                     "Open loop: average requests per second, at random times")
         ->check(CLI::PositiveNumber)
         ->excludes("--users");
-    verb->add_option("--seed", args->load.seed, "Of the random times")->capture_default_str();
-    verb->add_option("--requests", args->load.requests, "How many in all (default 32)")
+    verb->add_option("--seed", args->load.seed, "Seed of the random times")->capture_default_str();
+    verb->add_option("--requests", args->load.requests, "Total number of requests (default 32)")
         ->check(CLI::PositiveNumber);
-    verb->add_option("--duration", args->load.durationS, "Seconds in which they arrive")
+    verb->add_option("--duration", args->load.durationS, "Seconds during which requests arrive")
         ->check(CLI::PositiveNumber);
-    verb->add_option("--max-tokens", args->maxTokens, "Tokens of a reply at most")
+    verb->add_option("--max-tokens", args->maxTokens, "Maximum tokens of a reply")
         ->check(CLI::PositiveNumber)
         ->capture_default_str();
-    verb->add_flag("--ignore-eos", args->ignoreEos, "Replies go on to the last token");
+    verb->add_flag("--ignore-eos", args->ignoreEos, "Replies continue to the token limit");
     verb->add_option("--csv", args->csv, "One line per request")->type_name("FILE");
-    verb->add_option("--api-key", args->apiKey, "Of the server (or the variable COLIBRI_API_KEY)");
+    verb->add_option("--api-key", args->apiKey,
+                     "API key of the server (or set the variable COLIBRI_API_KEY)");
     verb->footer(
-        "Latencies count from the moment a request was meant to arrive. --json also tells the "
-        "version, what was asked, and of a model its types, context, knobs and machine.");
+        "Latencies count from the scheduled arrival of a request. --json also reports the version "
+        "and "
+        "the options, and for a model its types, context, knobs and machine.");
 }
 
 }  // namespace colibri::cli

@@ -56,8 +56,9 @@ int run(const LogitsArgs& args) {
 
 void addLogits(Verbs& verbs) {
     auto args = std::make_shared<LogitsArgs>();
-    CLI::App* verb = verbs.add("logits", "One forward pass: logits and routing, as JSON",
-                               [args] { return run(*args); });
+    CLI::App* verb =
+        verbs.add("logits", "Run one forward pass and print logits and routing as JSON",
+                  [args] { return run(*args); });
     args->engine.addTo(*verb, false);
     verb->add_option("--tokens", args->tokens, "Token ids")->type_name("1,2,3")->required();
 }

@@ -14,14 +14,15 @@ struct TextArgs {
     CLI::Option* window = nullptr;
 
     void addTo(CLI::App& verb) {
-        verb.add_option("--file", file, "The text; - is standard input")
+        verb.add_option("--file", file, "Text file; - is standard input")
             ->type_name("FILE")
             ->required();
         window = verb.add_option("--window", options.window,
                                  "Tokens of context, half of them new (default: 512, or the "
-                                 "context length where that is less)")
+                                 "context length if that is less)")
                      ->check(CLI::Range(int64_t{2}, int64_t{1} << 20));
-        verb.add_option("--max-tokens", options.maxTokens, "Of the text (default: all)")
+        verb.add_option("--max-tokens", options.maxTokens,
+                        "Maximum tokens of the text to use (default: all)")
             ->check(CLI::NonNegativeNumber);
     }
 };
@@ -114,7 +115,7 @@ int runCompare(CompareArgs& args) {
     }
     char line[200];
     std::snprintf(line, sizeof line,
-                  "KL(A || B) mean %.5f  P99 %.5f  max %.5f nats, same likeliest token %.2f %%\n",
+                  "KL(A || B) mean %.5f  P99 %.5f  max %.5f nats, same most likely token %.2f %%\n",
                   c->meanKl, c->p99Kl, c->maxKl, 100 * c->top1Agreement);
     return out("A: " + perplexityText(c->a) + "\nB: " + perplexityText(c->b) + "\n" + line)
                ? kOk
@@ -125,7 +126,7 @@ int runCompare(CompareArgs& args) {
 
 void addPerplexity(Verbs& verbs) {
     auto args = std::make_shared<PerplexityArgs>();
-    CLI::App* verb = verbs.add("perplexity", "How well a model predicts a text",
+    CLI::App* verb = verbs.add("perplexity", "Measure how well a model predicts a text",
                                [args] { return runPerplexity(*args); });
     args->engine.addTo(*verb, false);
     args->text.addTo(*verb);
@@ -133,8 +134,9 @@ void addPerplexity(Verbs& verbs) {
 
 void addCompare(Verbs& verbs) {
     auto args = std::make_shared<CompareArgs>();
-    CLI::App* verb = verbs.add("compare", "How far two containers of one model lie apart on a text",
-                               [args] { return runCompare(*args); });
+    CLI::App* verb =
+        verbs.add("compare", "Measure how much two containers of one model differ on a text",
+                  [args] { return runCompare(*args); });
     args->engine.addTo(*verb, false);
     verb->add_option("OTHER", args->other, "The second model folder")->required();
     args->text.addTo(*verb);

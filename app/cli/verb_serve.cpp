@@ -68,7 +68,7 @@ int run(ServeArgs args) {
     const bool asked = interrupted().load();
     server.stop();
     int code = tellEnd(server.stats(), args.engine.json);
-    if (!asked) code = fail(Status(Code::IoError, "the server has lost its address"));
+    if (!asked) code = fail(Status(Code::IoError, "the server stopped listening unexpectedly"));
     return endRecording(loaded, code);
 }
 
@@ -79,24 +79,27 @@ void addServe(Verbs& verbs) {
     CLI::App* verb = verbs.add("serve", "Answer OpenAI-compatible requests over HTTP",
                                [args] { return run(*args); });
     args->engine.addTo(*verb);
-    verb->add_option("--host", args->api.host,
-                     "Address to listen on; one that other machines reach needs an API key")
+    verb->add_option(
+            "--host", args->api.host,
+            "Address to listen on; an address that other machines can reach needs an API key")
         ->capture_default_str();
-    verb->add_option("--port", args->api.port, "0 takes any that is free")->capture_default_str();
+    verb->add_option("--port", args->api.port, "0 chooses a free port")->capture_default_str();
     verb->add_option("--api-key", args->api.apiKey,
-                     "Key that clients must send (or the variable COLIBRI_API_KEY)");
-    verb->add_option("--cors-origin", args->api.corsOrigins,
-                     "Web pages of this origin (https://HOST:PORT) may use the server too, beside "
-                     "those of this machine; repeatable; * with an API key: every page")
+                     "Key that clients must send (or set the variable COLIBRI_API_KEY)");
+    verb->add_option(
+            "--cors-origin", args->api.corsOrigins,
+            "Also admit web pages of this origin (https://HOST:PORT), besides those of this "
+            "machine; repeatable; * admits every page and needs an API key")
         ->type_name("ORIGIN")
         ->allow_extra_args(false);
-    verb->add_option("--allowed-host", args->api.allowedHosts,
-                     "Without an API key: a name by which clients may address the server, beside "
-                     "localhost (behind a proxy: its name); repeatable")
+    verb->add_option(
+            "--allowed-host", args->api.allowedHosts,
+            "Without an API key: a host name, besides localhost, by which clients may address "
+            "the server (behind a proxy: the proxy's name); repeatable")
         ->type_name("NAME")
         ->allow_extra_args(false);
     verb->add_option("--default-max-tokens", args->api.defaultMaxTokens,
-                     "Tokens of a reply where the request does not say")
+                     "Maximum tokens of a reply if the request sets none")
         ->check(CLI::PositiveNumber)
         ->capture_default_str();
     args->chat.addTo(*verb);

@@ -50,13 +50,13 @@ void addSynth(Verbs& verbs) {
     verb->add_option("-o,--output", args->target, "Folder to write; must not exist")->required();
     verb->add_option("--quant", args->quant, encodableNames())->capture_default_str();
     verb->add_option("--skew", args->synth.skew,
-                     "Of the routing: 0 is nearly uniform, 1 has clear favourites")
+                     "Skew of the routing: 0 is nearly uniform, 1 has clear favourites")
         ->capture_default_str();
-    verb->add_option("--layers", args->synth.layers, "Only so many layers (default: all)")
+    verb->add_option("--layers", args->synth.layers, "Number of layers (default: all)")
         ->check(CLI::PositiveNumber);
     verb->add_option("--seed", args->synth.seed, "Same seed, same bytes")->capture_default_str();
     verb->add_flag("--json", args->json, "One JSON object on standard output");
-    verb->footer("It takes the time and memory of the real model; what it says is noise.");
+    verb->footer("The model needs the time and memory of the real one; its output is random.");
 }
 
 }  // namespace colibri::cli

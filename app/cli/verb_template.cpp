@@ -80,12 +80,13 @@ void addTemplate(Verbs& verbs) {
     CLI::App* verb = verbs.add("template", "Render a chat template to standard output",
                                [args] { return run(*args); });
     verb->add_option("PATH", args->path, "Model folder or .jinja file")->required();
-    verb->add_option("--messages", args->messages, "JSON file with messages, tools and the like")
+    verb->add_option("--messages", args->messages,
+                     "JSON file with messages, tools and other inputs")
         ->type_name("FILE")
         ->required();
     verb->add_flag("--no-generation-prompt", args->noGenerationPrompt,
-                   "Do not open the assistant's turn");
-    verb->add_flag("--json", args->json, "One JSON object in place of the raw text");
+                   "Do not add the start of the assistant's turn");
+    verb->add_flag("--json", args->json, "One JSON object instead of the raw text");
 }
 
 }  // namespace colibri::cli

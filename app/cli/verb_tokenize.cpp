@@ -40,7 +40,7 @@ int decode(const DecodeArgs& args) {
         if (id >= 0 && id < (*tokenizer)->vocabSize()) continue;
         return fail({Code::InvalidArgument,
                      "token " + std::to_string(id) + " is not in the vocabulary",
-                     "Ids are 0.." + std::to_string((*tokenizer)->vocabSize() - 1)});
+                     "Valid ids are 0.." + std::to_string((*tokenizer)->vocabSize() - 1)});
     }
     const std::string text = (*tokenizer)->decode(*ids, args.skipSpecial);
     if (args.json) return outJson({{"text", text}});
@@ -51,17 +51,18 @@ int decode(const DecodeArgs& args) {
 
 void addTokenize(Verbs& verbs) {
     auto args = std::make_shared<EncodeArgs>();
-    CLI::App* verb =
-        verbs.add("tokenize", "Text to token ids, as JSON", [args] { return encode(*args); });
+    CLI::App* verb = verbs.add("tokenize", "Convert text to token ids, as JSON",
+                               [args] { return encode(*args); });
     verb->add_option("PATH", args->path, "Model folder or tokenizer.json")->required();
     args->textOption = verb->add_option("--text", args->text, "The text");
     args->fileOption =
-        verb->add_option("--file", args->file, "The text from a file; - is standard input")
+        verb->add_option("--file", args->file, "Read the text from a file; - is standard input")
             ->type_name("FILE");
     args->textOption->excludes(args->fileOption);
-    verb->add_flag("--no-special", args->noSpecial, "Special tokens in the text stay text");
-    verb->add_flag("--bos", args->bos, "A beginning-of-sequence token, where the model has one");
-    verb->add_flag("--json", args->json, "The output is JSON in any case");
+    verb->add_flag("--no-special", args->noSpecial,
+                   "Treat special tokens in the text as plain text");
+    verb->add_flag("--bos", args->bos, "Add a beginning-of-sequence token, if the model has one");
+    verb->add_flag("--json", args->json, "Accepted for consistency: the output is always JSON");
     verb->parse_complete_callback([args] {
         if (args->textOption->count() + args->fileOption->count() == 0) {
             throw CLI::RequiredError("--text or --file");
@@ -72,11 +73,11 @@ void addTokenize(Verbs& verbs) {
 void addDetokenize(Verbs& verbs) {
     auto args = std::make_shared<DecodeArgs>();
     CLI::App* verb =
-        verbs.add("detokenize", "Token ids to raw bytes", [args] { return decode(*args); });
+        verbs.add("detokenize", "Convert token ids to raw bytes", [args] { return decode(*args); });
     verb->add_option("PATH", args->path, "Model folder or tokenizer.json")->required();
     verb->add_option("--ids", args->ids, "Token ids")->type_name("1,2,3")->required();
-    verb->add_flag("--skip-special", args->skipSpecial, "Leave special tokens out");
-    verb->add_flag("--json", args->json, "One JSON object in place of the raw bytes");
+    verb->add_flag("--skip-special", args->skipSpecial, "Omit special tokens");
+    verb->add_flag("--json", args->json, "One JSON object instead of the raw bytes");
 }
 
 }  // namespace colibri::cli

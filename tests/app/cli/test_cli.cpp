@@ -129,7 +129,7 @@ private slots:
     void checkpointIsNotAModelFolder() {
         const Run run = colibri({"generate", kGolden + "/models/qwen3moe", "--tokens", "1"});
         QCOMPARE(run.code, 3);
-        QVERIFY2(run.err.contains("must be converted first"), run.err);
+        QVERIFY2(run.err.contains("Convert a downloaded checkpoint first"), run.err);
     }
 
     void info() {

@@ -91,7 +91,7 @@ private slots:
         QCOMPARE(colibri({"convert", m_source, "-o", at("plain")}).code, 0);
         const Run run = generate(at("plain"), {"--router-mode", "table"});
         QCOMPARE(run.code, 0);
-        QVERIFY(run.err.contains("router_mode: table asked, exact in force"));
+        QVERIFY(run.err.contains("router_mode: requested table, effective exact"));
         QVERIFY(run.json()["stats"].toObject()["router"].isNull());
         // One given by hand.
         const Run given = generate(at("plain"), {"--router-mode", "table", "--router-table",

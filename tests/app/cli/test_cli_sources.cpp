@@ -145,7 +145,7 @@ private slots:
         const Run run = limited(100, {"load", m_model, "--requests", "40", "--max-tokens", "40",
                                       "--ignore-eos", "--session", session, "--json"});
         QCOMPARE(run.code, 1);
-        QVERIFY2(run.err.contains("session was not kept") && run.err.contains("TTFT"), run.err);
+        QVERIFY2(run.err.contains("session was not saved") && run.err.contains("TTFT"), run.err);
         QCOMPARE(number(run.json(), "requests", "completed"), 40.0);
     }
 
@@ -166,7 +166,7 @@ private slots:
             m_dir.filePath(QString(QTest::currentDataTag()) + ".colibri-session");
         const Run run = limited(60, arguments + QStringList{"--session", session});
         QCOMPARE(run.code, 1);
-        QVERIFY2(run.err.contains("session was not kept"), run.err);
+        QVERIFY2(run.err.contains("session was not saved"), run.err);
         QVERIFY2(run.json().contains(key), run.out);
     }
 
@@ -177,9 +177,9 @@ private slots:
         const Run run = limited(
             60, chat + QStringList{"--session", m_dir.filePath("chat.colibri-session")}, lines);
         QCOMPARE(run.code, 1);
-        QVERIFY2(run.err.contains("the results are complete, but the session was not kept"),
+        QVERIFY2(run.err.contains("the results are complete, but the session was not saved"),
                  run.err);
-        QCOMPARE(run.err.count("The session is no longer recorded: "), 1);  // while it goes on
+        QCOMPARE(run.err.count("Recording stopped: "), 1);  // while it goes on
         const QJsonArray turns = run.json()["turns"].toArray(),
                          all = whole.json()["turns"].toArray();
         QCOMPARE(turns.size(), 3);
@@ -205,7 +205,7 @@ private slots:
         QVERIFY2(load.code == 0, load.err);
         QCOMPARE(number(load.json(), "requests", "completed"), 12.0);
         QCOMPARE(number(load.json(), "tokens", "generated"), 480.0);
-        while (!said.contains("The session is no longer recorded: ")) {
+        while (!said.contains("Recording stopped: ")) {
             QVERIFY2(server.waitForReadyRead(60000), said);
             said += server.readAllStandardError();
         }
@@ -213,8 +213,8 @@ private slots:
         QVERIFY(server.waitForFinished(60000));
         QCOMPARE(server.exitCode(), 1);
         said += server.readAllStandardError();
-        QVERIFY2(said.contains("the session was not kept"), said);
-        QCOMPARE(said.count("The session is no longer recorded: "), 1);
+        QVERIFY2(said.contains("the session was not saved"), said);
+        QCOMPARE(said.count("Recording stopped: "), 1);
         const QByteArray out = server.readAllStandardOutput();
         QCOMPARE(QJsonDocument::fromJson(out).object()["completed"].toInt(), 12);
     }

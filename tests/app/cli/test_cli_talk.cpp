@@ -50,11 +50,13 @@ private slots:
     void helpExplainsTheKnobs() {
         const QString help = QString::fromUtf8(colibri({"chat", "--help"}).out).simplified();
         for (const char* part :
-             {"--prefetch-threads INT Prefetch threads, 0..1024 threads, default 1. Threads that read guessed "
+             {"--prefetch-threads INT Prefetch threads, 0..1024 threads, default 1. Threads that "
+              "read predicted "
               "experts while the link is idle.",
               "--cache-policy {lru|slru|lfru} ", "Link limit, 0..100000 MB/s, default 0.",
-              "--expert-cache-size INT Cache size, 1..65536 experts / layer, default as model and machine allow.",
-              "has the option's value"})
+              "--expert-cache-size INT Cache size, 1..65536 experts / layer, default depends on "
+              "model and machine.",
+              "overrides the file"})
             QVERIFY2(help.contains(part), qPrintable(help));
         QVERIFY(colibri({"load", "--help"}).out.contains("TARGET"));
     }
