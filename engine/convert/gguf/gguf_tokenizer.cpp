@@ -294,7 +294,7 @@ constexpr Model kTokenizerModels[] = {{"gpt2", byteLevelBpe}, {"llama", scoredBp
 Result<std::string> ggufTokenizerJson(const GgufHeader& header) {
     const std::string* name = header.text("tokenizer.ggml.model");
     if (!name || *name == "none" || *name == "no_vocab") {
-        return Status(Code::Unsupported, "the file does not contain a tokenizer");
+        return Status(Code::Unsupported, "the file has no tokenizer");
     }
     const auto model = std::find_if(std::begin(kTokenizerModels), std::end(kTokenizerModels),
                                     [&](const Model& known) { return known.name == *name; });

@@ -95,7 +95,7 @@ private slots:
                        R"("b":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", 8),
             "overlaps");
         row("hole",
-            withHeader(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", 8), "hole");
+            withHeader(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", 8), "gap");
         row("rest", withHeader(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 9),
             "after the last tensor");
         row("past the end",
@@ -120,7 +120,7 @@ private slots:
         row("dtype type", withHeader(R"({"a":{"dtype":7,"shape":[1],"data_offsets":[0,4]}})", 4),
             "dtype");
         row("bytes", withHeader(R"({"a":{"dtype":"F16","shape":[1],"data_offsets":[0,4]}})", 4),
-            "do not fit");
+            "do not match");
         row("no shape", withHeader(R"({"a":{"dtype":"F32","data_offsets":[0,4]}})", 4), "shape");
         row("nine dimensions",
             withHeader(R"({"a":{"dtype":"F32","shape":[1,1,1,1,1,1,1,1,1],"data_offsets":[0,4]}})",

@@ -265,7 +265,7 @@ private slots:
             "Z", "\"tool_use\"");
         row("object", "tokenizer_config.json", R"({"chat_template": {"tool_use": "T"}})", "T",
             "the only one");
-        row("chosen", "tokenizer_config.json", "{\"chat_template\":" + three + "}", "T", "as asked",
+        row("chosen", "tokenizer_config.json", "{\"chat_template\":" + three + "}", "T", "as requested",
             "tool_use");
         row("list in chat_template.json", "chat_template.json", "{\"chat_template\":" + named + "}",
             "Z", "zephyr");
