@@ -167,7 +167,7 @@ private slots:
              write("twice.json",
                    "{\"schema\": 1, \"knobs\": {\"prefetch_depth\": 1, \"prefetch_depth\": 2}}")});
         QCOMPARE(run.code, 3);
-        QVERIFY2(run.err.contains("twice"), run.err);
+        QVERIFY2(run.err.contains("duplicate"), run.err);
     }
 };
 
