@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/convert/converter.h"
 
+#include <memory>
+#include <optional>
 #include <system_error>
+#include <utility>
 
 #include "engine/base/file.h"
 #include "engine/base/format.h"
+#include "engine/base/hasher.h"
 #include "engine/base/printable.h"
 #include "engine/convert/flat/flat.h"
 #include "engine/convert/flat/flat_writer.h"
 #include "engine/convert/hf/hf_config.h"
-#include "engine/convert/pipeline/journal.h"
 #include "engine/convert/open_source.h"
+#include "engine/convert/pipeline/container_writer.h"
+#include "engine/convert/pipeline/journal.h"
 #include "engine/convert/pipeline/router_table_maker.h"
 #include "engine/convert/pipeline/target.h"
-#include "engine/convert/pipeline/writer.h"
-#include "engine/base/hasher.h"
 #include "engine/model/layout.h"
 #include "engine/model/model_json.h"
 #include "engine/model/router_table.h"
@@ -25,8 +28,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int64_t kSmallFiles = 10;  // texts, tables, journal, folders
-constexpr int kRevision = 2;  // of what a conversion writes; another one starts over
+constexpr int64_t kSmallFiles = 9;  // texts, tables, journal, folders
+constexpr int kRevision = 2;        // of what a conversion writes; another one starts over
 
 // What must be the same for an interrupted conversion to go on.
 std::string journalKey(const ConvertOptions& options, const OpenedSource& source,
@@ -38,7 +41,8 @@ std::string journalKey(const ConvertOptions& options, const OpenedSource& source
                 std::to_string(f.modified) + "\n";
     }
     text += options.dtype ? std::string(dtypeName(*options.dtype)) : "source";
-    for (const auto& [part, type] : options.types) text += "\n" + part + " " + std::string(dtypeName(type));
+    for (const auto& [part, type] : options.types)
+        text += "\n" + part + " " + std::string(dtypeName(type));
     text += options.layout == ConvertLayout::Flat ? "\nflat" : "\ncontainer";
     text += "\n" + plan.config.name + "\n" + std::to_string(plan.denseBytes) + "\n" +
             std::to_string(plan.expertBytes);
@@ -142,19 +146,6 @@ Status writeFlatTexts(const fs::path& partial, const OpenedSource& source, const
     return writeSmallFile(partial / kFlatFile, flatDescription(type), hooks);
 }
 
-// Tables and texts, then the name.
-Status finish(const fs::path& partial, const fs::path& target, const OpenedSource& source,
-              Journal& journal, const DiskHooks& hooks) {
-    for (auto& [name, content] : source.extraFiles) {
-        const fs::path folder = (partial / name).parent_path();
-        std::error_code error;
-        fs::create_directories(folder, error);
-        if (error) return systemError("cannot create", folder, error.value());
-        COLIBRI_TRY(writeSmallFile(partial / name, content, hooks));
-    }
-    return putInPlace(partial, target, journal);
-}
-
 // Of what stands beside the weights.
 int64_t bytesBeside(const ConvertOptions& options, const OpenedSource& source, const Plan& plan) {
     int64_t bytes = int64_t(writeModelJson(containerOf(source, plan)).size());
@@ -180,87 +171,133 @@ Status withSpace(const Status& status, const fs::path& folder, int64_t missing,
                   status.hint());
 }
 
+// One conversion, from the checked options to the folder in its place.
+class Conversion {
+public:
+    Conversion(const ConvertOptions& options, const ProgressFn& progress, const CancelFlag* cancel,
+               const DiskHooks& hooks)
+        : m_options(options), m_progress(progress), m_cancel(cancel), m_hooks(hooks) {}
+
+    Result<ContainerInfo> run() {
+        COLIBRI_TRY(openAndPlan());
+        COLIBRI_TRY(resume());
+        const Status status = writeAll();
+        if (!status.ok()) {
+            if (!m_keepPartial) removePartial();
+            return status;
+        }
+        if (!flat()) return openContainer(m_target);
+        ContainerInfo info = containerOf(m_source, m_plan);
+        info.dir = m_target;
+        return info;
+    }
+
+private:
+    bool flat() const { return m_options.layout == ConvertLayout::Flat; }
+
+    Status openAndPlan() {
+        Result<fs::path> target = checkTarget(m_options.target);
+        if (!target) return target.status();
+        m_target = std::move(*target);
+        if (m_progress) m_progress({"Reading the checkpoint", 0, 0});
+        Result<OpenedSource> source = openSource(m_options.source, m_options.chatTemplate);
+        if (!source) return source.status();
+        m_source = std::move(*source);
+        if (!m_options.name.empty()) m_source.config.name = printable(m_options.name);
+        COLIBRI_TRY(checkTexts(m_options.source, m_source));
+        std::optional<DType> dtype = m_options.dtype;
+        if (flat()) {
+            if (!m_options.types.empty())
+                return {Code::InvalidArgument, "the flat layout has one type for all matrices"};
+            Result<DType> type = flatType(m_options, m_source);
+            if (!type) return type.status();
+            m_flatType = *type;
+            dtype = m_flatType;
+        }
+        Result<Plan> plan = makePlan(m_source, dtype, m_options.types);
+        if (!plan) return plan.status();
+        m_plan = std::move(*plan);
+        for (const std::string& note : notesOf(m_source))
+            if (m_options.onNote) m_options.onNote(note);
+        return {};
+    }
+
+    // Continues in the partial folder of an earlier run, or begins one.
+    Status resume() {
+        m_partial = partialFolderOf(m_target);
+        Result<Journal> journal = enterPartial(m_partial, journalKey(m_options, m_source, m_plan));
+        if (!journal) return journal.status();
+        m_journal.emplace(std::move(*journal));
+        const WeightWriter::Parts parts{m_source, m_plan,     m_partial, *m_journal,
+                                        m_hooks,  m_progress, m_cancel};
+        if (flat()) {
+            m_writer = std::make_unique<FlatWriter>(parts, m_flatType, hfNaming());
+        } else {
+            m_writer = std::make_unique<ContainerWriter>(parts);
+        }
+        return {};
+    }
+
+    Status writeAll() {
+        const bool fresh = m_writer->bytesDone() == 0;
+        const auto missing = [&] { return m_writer->bytesTotal() - m_writer->bytesDone(); };
+        Status status = checkSpace(m_partial, missing() + bytesBeside(m_options, m_source, m_plan),
+                                   m_writer->files() + kSmallFiles, m_hooks);
+        m_keepPartial = !fresh;  // the earlier work stays for when there is room
+        if (!status.ok()) return status;
+        status = m_writer->write();
+        if (status.ok())
+            status = addRouterTable(m_partial, m_options, m_source, m_plan, m_progress, m_cancel);
+        if (status.ok()) status = writeTexts();
+        if (status.ok()) status = putInPlace(m_partial, m_target, *m_journal);
+        // A conversion that was stopped, or is finished and only lacks its name, resumes with the
+        // next run.
+        m_keepPartial = (status.code() == Code::NoSpace && !fresh) ||
+                        status.code() == Code::Cancelled || status.code() == Code::InvalidArgument;
+        return withSpace(status, m_partial, missing(), m_hooks);
+    }
+
+    // The files beside the weights.
+    Status writeTexts() {
+        if (flat()) {
+            COLIBRI_TRY(writeFlatTexts(m_partial, m_source, m_plan, m_flatType, m_hooks));
+        } else {
+            COLIBRI_TRY(writeSmallFile(m_partial / kModelFile,
+                                       writeModelJson(containerOf(m_source, m_plan)), m_hooks));
+        }
+        for (const auto& [name, content] : m_source.extraFiles) {
+            const fs::path folder = (m_partial / name).parent_path();
+            std::error_code error;
+            fs::create_directories(folder, error);
+            if (error) return systemError("cannot create", folder, error.value());
+            COLIBRI_TRY(writeSmallFile(m_partial / name, content, m_hooks));
+        }
+        return {};
+    }
+
+    void removePartial() {
+        std::error_code error;
+        fs::remove_all(m_partial, error);
+    }
+
+    const ConvertOptions& m_options;
+    const ProgressFn& m_progress;
+    const CancelFlag* const m_cancel;
+    const DiskHooks& m_hooks;
+    fs::path m_target, m_partial;
+    OpenedSource m_source;
+    Plan m_plan;
+    DType m_flatType = DType::F16;  // of the flat layout
+    std::optional<Journal> m_journal;
+    std::unique_ptr<WeightWriter> m_writer;
+    bool m_keepPartial = false;  // after an error: for the next run
+};
+
 }  // namespace
 
 Result<ContainerInfo> convertModel(const ConvertOptions& options, const ProgressFn& progress,
                                    const CancelFlag* cancel, const DiskHooks& hooks) {
-    Result<fs::path> checked = checkTarget(options.target);
-    if (!checked) return checked.status();
-    const fs::path target = std::move(*checked);
-    if (progress) progress({"Reading the checkpoint", 0, 0});
-    Result<OpenedSource> source = openSource(options.source, options.chatTemplate);
-    if (!source) return source.status();
-    if (!options.name.empty()) source->config.name = printable(options.name);
-    COLIBRI_TRY(checkTexts(options.source, *source));
-    const bool flat = options.layout == ConvertLayout::Flat;
-    std::optional<DType> dtype = options.dtype;
-    if (flat && !options.types.empty()) {
-        return Status(Code::InvalidArgument, "the flat layout has one type for all matrices");
-    }
-    if (flat) {
-        Result<DType> type = flatType(options, *source);
-        if (!type) return type.status();
-        dtype = *type;
-    }
-    Result<Plan> plan = makePlan(*source, dtype, options.types);
-    if (!plan) return plan.status();
-
-    for (const std::string& note : notesOf(*source)) {
-        if (options.onNote) options.onNote(note);
-    }
-
-    const fs::path partial = partialFolderOf(target);
-    Result<Journal> journal = enterPartial(partial, journalKey(options, *source, *plan));
-    if (!journal) return journal.status();
-    bool keep = false;
-    // Runs a writer (PlanWriter, FlatWriter), then whatever stands beside the weights.
-    const auto runWith = [&](auto& writer, int64_t total, int64_t weightFiles,
-                             const auto& writeTexts) {
-        const bool fresh = writer.bytesDone() == 0;
-        const int64_t beside = bytesBeside(options, *source, *plan);
-        Status status = checkSpace(partial, total - writer.bytesDone() + beside,
-                                   weightFiles + kSmallFiles, hooks);
-        keep = !status.ok() && !fresh;  // the earlier work stays for when there is room
-        if (!status.ok()) return status;
-        status = writer.write();
-        if (status.ok()) {
-            status = addRouterTable(partial, options, *source, *plan, progress, cancel);
-        }
-        if (status.ok()) status = writeTexts();
-        if (status.ok()) status = finish(partial, target, *source, *journal, hooks);
-        keep = status.code() == Code::NoSpace && !fresh;
-        return withSpace(status, partial, total - writer.bytesDone(), hooks);
-    };
-    Status status;
-    if (flat) {
-        const Naming& naming = hfNaming();
-        FlatWriter writer(*source, *plan, *dtype, naming, partial, *journal, hooks, progress,
-                          cancel);
-        const int64_t files = plan->config.moeLayerCount() * plan->config.numExperts * 3;
-        status = runWith(writer, writer.bytesTotal(), files,
-                         [&] { return writeFlatTexts(partial, *source, *plan, *dtype, hooks); });
-    } else {
-        PlanWriter writer(*source, *plan, partial, *journal, hooks, progress, cancel);
-        status = runWith(
-            writer, plan->denseBytes + plan->expertBytes, int64_t(plan->layers.size()), [&] {
-                return writeSmallFile(partial / kModelFile,
-                                      writeModelJson(containerOf(*source, *plan)), hooks);
-            });
-    }
-    if (keep) return status;
-    if (!status.ok()) {
-        // What was stopped, or is finished and only lacks its name, goes on with the next run.
-        if (status.code() == Code::Cancelled || status.code() == Code::InvalidArgument) {
-            return status;
-        }
-        std::error_code error;
-        fs::remove_all(partial, error);
-        return status;
-    }
-    if (!flat) return openContainer(target);
-    ContainerInfo info = containerOf(*source, *plan);
-    info.dir = target;
-    return info;
+    return Conversion(options, progress, cancel, hooks).run();
 }
 
 Result<ContainerInfo> convertModel(const ConvertOptions& options, const ProgressFn& progress,

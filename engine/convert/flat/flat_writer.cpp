@@ -24,25 +24,23 @@ std::string checkpointName(const Naming& naming, const std::string& name) {
 
 }  // namespace
 
-FlatWriter::FlatWriter(const OpenedSource& source, const Plan& plan, DType type,
-                       const Naming& naming, const std::filesystem::path& folder, Journal& journal,
-                       const DiskHooks& hooks, const ProgressFn& progress, const CancelFlag* cancel)
-    : m_source(source),
-      m_plan(plan),
+FlatWriter::FlatWriter(const Parts& parts, DType type, const Naming& naming)
+    : m_source(parts.source),
+      m_plan(parts.plan),
       m_type(type),
-      m_folder(folder),
-      m_journal(journal),
-      m_hooks(hooks),
-      m_gate(progress),
-      m_cancel(cancel) {
-    for (const DensePart& part : plan.dense) {
+      m_folder(parts.folder),
+      m_journal(parts.journal),
+      m_hooks(parts.hooks),
+      m_gate(parts.progress),
+      m_cancel(parts.cancel) {
+    for (const DensePart& part : m_plan.dense) {
         const int64_t bytes = part.info.rows * part.info.cols * (part.info.packed ? 2 : 4);
         m_dense.push_back({&part, checkpointName(naming, part.info.name), bytes});
         m_denseBytes += bytes;
     }
-    const ModelConfig& c = plan.config;
+    const ModelConfig& c = m_plan.config;
     m_layerBytes = c.numExperts * 3 * c.hiddenSize * c.expertSize * 2;
-    m_total = uint64_t(m_denseBytes + m_layerBytes * int64_t(plan.layers.size()));
+    m_total = uint64_t(m_denseBytes + m_layerBytes * int64_t(m_plan.layers.size()));
 }
 
 int64_t FlatWriter::bytesDone() const {
@@ -51,6 +49,10 @@ int64_t FlatWriter::bytesDone() const {
         if (m_journal.find("layer", p.layout.layer)) done += m_layerBytes;
     }
     return done;
+}
+
+int64_t FlatWriter::files() const {
+    return m_plan.config.moeLayerCount() * m_plan.config.numExperts * 3 + 1;
 }
 
 Status FlatWriter::write() {

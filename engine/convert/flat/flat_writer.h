@@ -3,26 +3,23 @@
 // encodeRuns.
 #pragma once
 
-#include "engine/base/progress.h"
-#include "engine/convert/pipeline/journal.h"
-#include "engine/convert/pipeline/output.h"
-#include "engine/convert/pipeline/plan.h"
+#include <string>
+#include <vector>
+
 #include "engine/convert/pipeline/row_runs.h"
-#include "engine/base/progress_gate.h"
+#include "engine/convert/pipeline/weight_writer.h"
 
 namespace colibri {
 
-class FlatWriter {
+class FlatWriter final : public WeightWriter {
 public:
     // `type`: f16 or bf16, the type of the plan. Names in dense.safetensors come from `naming`.
-    FlatWriter(const OpenedSource& source, const Plan& plan, DType type, const Naming& naming,
-               const std::filesystem::path& folder, Journal& journal, const DiskHooks& hooks,
-               const ProgressFn& progress, const CancelFlag* cancel);
+    FlatWriter(const Parts& parts, DType type, const Naming& naming);
 
-    int64_t bytesTotal() const { return int64_t(m_total); }
-    int64_t bytesDone() const;  // according to the journal
-    // Errors: as PlanWriter::write.
-    Status write();
+    int64_t bytesTotal() const override { return int64_t(m_total); }
+    int64_t bytesDone() const override;
+    int64_t files() const override;
+    Status write() override;
 
 private:
     struct DenseTensor {

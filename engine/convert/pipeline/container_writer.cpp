@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/convert/pipeline/writer.h"
+#include "engine/convert/pipeline/container_writer.h"
 
 #include "engine/model/layout.h"
 
@@ -11,15 +11,17 @@ constexpr int64_t kSyncBytes = 64 << 20;  // dense bytes between two entries of 
 
 }  // namespace
 
-PlanWriter::PlanWriter(const OpenedSource& source, Plan& plan,
-                       const std::filesystem::path& folder, Journal& journal,
-                       const DiskHooks& hooks, const ProgressFn& progress,
-                       const CancelFlag* cancel)
-    : m_source(source), m_plan(plan), m_folder(folder), m_journal(journal), m_hooks(hooks),
-      m_gate(progress), m_cancel(cancel),
-      m_total(uint64_t(plan.denseBytes + plan.expertBytes)) {}
+ContainerWriter::ContainerWriter(const Parts& parts)
+    : m_source(parts.source),
+      m_plan(parts.plan),
+      m_folder(parts.folder),
+      m_journal(parts.journal),
+      m_hooks(parts.hooks),
+      m_gate(parts.progress),
+      m_cancel(parts.cancel),
+      m_total(uint64_t(parts.plan.denseBytes + parts.plan.expertBytes)) {}
 
-int64_t PlanWriter::bytesDone() const {
+int64_t ContainerWriter::bytesDone() const {
     int64_t done = 0;
     for (size_t i = 0; i < m_plan.dense.size() && m_journal.find("dense", int64_t(i)); ++i) {
         done = m_plan.dense[i].info.offset + m_plan.dense[i].info.bytes;
@@ -32,7 +34,7 @@ int64_t PlanWriter::bytesDone() const {
     return done;
 }
 
-Status PlanWriter::write() {
+Status ContainerWriter::write() {
     std::error_code error;
     std::filesystem::create_directories(m_folder / "experts", error);
     if (error) return systemError("cannot create", m_folder / "experts", error.value());
@@ -44,7 +46,7 @@ Status PlanWriter::write() {
 }
 
 // Dense tensors follow each other; those up to the journal's last entry are kept.
-Status PlanWriter::writeDense() {
+Status ContainerWriter::writeDense() {
     m_stage = "Dense weights";
     size_t recorded = 0;
     int64_t keep = 0;
@@ -92,18 +94,19 @@ Status PlanWriter::writeDense() {
     return {};
 }
 
-Status PlanWriter::encode(std::span<const RowRun> runs, ValueFaults& faults, const TakeRun& take) {
+Status ContainerWriter::encode(std::span<const RowRun> runs, ValueFaults& faults,
+                               const TakeRun& take) {
     return encodeRuns(m_source.checkpoint, runs, faults, m_cancel, take);
 }
 
-Status PlanWriter::append(OutputFile& out, std::span<const std::byte> bytes) {
+Status ContainerWriter::append(OutputFile& out, std::span<const std::byte> bytes) {
     COLIBRI_TRY(out.append(bytes));
     m_done += bytes.size();
     m_gate.report(m_stage, m_done, m_total);
     return {};
 }
 
-Status PlanWriter::flushDense(OutputFile& out, size_t from, size_t to) {
+Status ContainerWriter::flushDense(OutputFile& out, size_t from, size_t to) {
     COLIBRI_TRY(out.sync());
     for (size_t i = from; i < to; ++i) {
         COLIBRI_TRY(m_journal.record("dense", int64_t(i), {m_plan.dense[i].info.hash}));
@@ -111,11 +114,11 @@ Status PlanWriter::flushDense(OutputFile& out, size_t from, size_t to) {
     return m_journal.sync();
 }
 
-Status PlanWriter::writeLayer(ExpertsPart& part, size_t number) {
+Status ContainerWriter::writeLayer(ExpertsPart& part, size_t number) {
     ExpertLayer& layout = part.layout;
     const int64_t layerBytes = layout.recordBytes * int64_t(part.experts.size());
-    m_stage = "Experts, layer " + std::to_string(number) + " of " +
-              std::to_string(m_plan.layers.size());
+    m_stage =
+        "Experts, layer " + std::to_string(number) + " of " + std::to_string(m_plan.layers.size());
     const auto* known = m_journal.find("layer", layout.layer);
     std::error_code error;
     if (known && known->size() == part.experts.size() &&
