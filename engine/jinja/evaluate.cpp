@@ -24,36 +24,14 @@ Value Runtime::evaluate(const Expr& expr) {
         case ExprKind::NamespaceItem:
             return lookUp(expr.name);
         case ExprKind::Tuple:
-        case ExprKind::List: {
-            std::vector<Value> items;
-            for (size_t i = 0; i < expr.operands.size(); ++i) items.push_back(operand(i));
-            return expr.kind == ExprKind::List ? Value::list(std::move(items))
-                                               : Value::tuple(std::move(items));
-        }
-        case ExprKind::Dict: {
-            DictObject dict;
-            for (size_t i = 0; i + 1 < expr.operands.size(); i += 2) {
-                const Value key = operand(i);
-                dict.set(key, operand(i + 1));
-            }
-            return Value::dict(std::move(dict));
-        }
+        case ExprKind::List:
+        case ExprKind::Dict:
+            return evaluateDisplay(expr);
         case ExprKind::Conditional:
-            if (truthy(operand(0))) return operand(1);
-            if (expr.operands[2]) return operand(2);
-            return Value::undefined("the inline if-expression on line " +
-                                    std::to_string(expr.at.line) +
-                                    " evaluated to false and no else section was defined.");
-        case ExprKind::Or: {
-            Value left = operand(0);
-            return truthy(left) ? left : operand(1);
-        }
-        case ExprKind::And: {
-            Value left = operand(0);
-            return truthy(left) ? operand(1) : left;
-        }
+        case ExprKind::Or:
+        case ExprKind::And:
         case ExprKind::Not:
-            return Value::boolean(!truthy(operand(0)));
+            return evaluateChoice(expr);
         case ExprKind::Negative:
         case ExprKind::Positive: {
             const Value value = operand(0);
@@ -93,6 +71,36 @@ Value Runtime::evaluate(const Expr& expr) {
         }
     }
     return Value();
+}
+
+// [a, b], (a, b), {a: b}
+Value Runtime::evaluateDisplay(const Expr& expr) {
+    if (expr.kind == ExprKind::Dict) {
+        DictObject dict;
+        for (size_t i = 0; i + 1 < expr.operands.size(); i += 2) {
+            const Value key = evaluate(*expr.operands[i]);
+            dict.set(key, evaluate(*expr.operands[i + 1]));
+        }
+        return Value::dict(std::move(dict));
+    }
+    std::vector<Value> items;
+    for (const auto& operand : expr.operands) items.push_back(evaluate(*operand));
+    return expr.kind == ExprKind::List ? Value::list(std::move(items))
+                                       : Value::tuple(std::move(items));
+}
+
+// What evaluates only some of its operands: a if b else c, or, and; and not.
+Value Runtime::evaluateChoice(const Expr& expr) {
+    const auto operand = [&](size_t i) { return evaluate(*expr.operands[i]); };
+    if (expr.kind == ExprKind::Conditional) {
+        if (truthy(operand(0))) return operand(1);
+        if (expr.operands[2]) return operand(2);
+        return Value::undefined("the inline if-expression on line " + std::to_string(expr.at.line) +
+                                " evaluated to false and no else section was defined.");
+    }
+    Value left = operand(0);
+    if (expr.kind == ExprKind::Not) return Value::boolean(!truthy(left));
+    return truthy(left) == (expr.kind == ExprKind::Or) ? left : operand(1);
 }
 
 Value Runtime::evaluateBinary(const Expr& expr) {

@@ -251,6 +251,80 @@ std::string converted(Runtime& runtime, const Value& value, Spec& spec, bool esc
     }
 }
 
+// %(key)flags width.precision type: reads one conversion from just behind the '%' on. `value` is
+// set where the conversion names it.
+class PercentConversion {
+public:
+    PercentConversion(const std::string& format, size_t& at, PercentValues& source)
+        : m_format(format), m_at(at), m_source(source) {}
+
+    Spec read(std::optional<Value>& value) {
+        if (here() == '(') {
+            const size_t end = m_format.find(')', m_at);
+            if (end == std::string::npos) throw RenderError("incomplete format key");
+            value = m_source.named(m_format.substr(m_at + 1, end - m_at - 1));
+            m_at = end + 1;
+        }
+        Spec spec;
+        readFlags(spec);
+        spec.width = number();
+        if (spec.width < 0) {
+            spec.align = '<';
+            spec.width = -spec.width;
+        }
+        if (here() == '.') {
+            ++m_at;
+            spec.precision = std::max(0, number());
+        }
+        while (here() == 'l' || here() == 'h' || here() == 'L') ++m_at;
+        if (m_at >= m_format.size()) throw RenderError("incomplete format");
+        spec.type = m_format[m_at++];
+        return spec;
+    }
+
+private:
+    // 0 at the end. A null character in the format is no part of a conversion either.
+    char here() const { return m_at < m_format.size() ? m_format[m_at] : '\0'; }
+
+    void readFlags(Spec& spec) {
+        for (;; ++m_at) {
+            switch (here()) {
+                case '#':
+                    spec.alternate = true;
+                    break;
+                case '0':
+                    spec.zero = true;
+                    break;
+                case '-':
+                    spec.align = '<';
+                    break;
+                case ' ':
+                    if (spec.sign == '-') spec.sign = ' ';
+                    break;
+                case '+':
+                    spec.sign = '+';
+                    break;
+                default:
+                    return;
+            }
+        }
+    }
+
+    int number() {
+        if (here() != '*') return readNumber(m_format, m_at);
+        ++m_at;
+        const Value given = m_source.next();
+        if (!given.isInteger()) typeError("* wants int");
+        if (given.asInteger() > kWidest || given.asInteger() < -kWidest)
+            throw RenderError("the width or precision of a format is too large");
+        return int(given.asInteger());
+    }
+
+    const std::string& m_format;
+    size_t& m_at;
+    PercentValues& m_source;
+};
+
 }  // namespace
 
 TracedText percentFormat(Runtime& runtime, const TracedText& traced, const Value& values,
@@ -266,46 +340,8 @@ TracedText percentFormat(Runtime& runtime, const TracedText& traced, const Value
             continue;
         }
         ++at;
-        Spec spec;
         std::optional<Value> value;
-        if (at < format.size() && format[at] == '(') {
-            const size_t end = format.find(')', at);
-            if (end == std::string::npos) throw RenderError("incomplete format key");
-            value = source.named(format.substr(at + 1, end - at - 1));
-            at = end + 1;
-        }
-        for (; at < format.size() &&
-               std::string_view("#0- +").find(format[at]) != std::string_view::npos;
-             ++at) {
-            if (format[at] == '#') spec.alternate = true;
-            if (format[at] == '0') spec.zero = true;
-            if (format[at] == '-') spec.align = '<';
-            if (format[at] == ' ' && spec.sign == '-') spec.sign = ' ';
-            if (format[at] == '+') spec.sign = '+';
-        }
-        const auto number = [&] {
-            if (at >= format.size() || format[at] != '*') return readNumber(format, at);
-            ++at;
-            const Value given = source.next();
-            if (!given.isInteger()) typeError("* wants int");
-            if (given.asInteger() > kWidest || given.asInteger() < -kWidest) {
-                throw RenderError("the width or precision of a format is too large");
-            }
-            return int(given.asInteger());
-        };
-        spec.width = number();
-        if (spec.width < 0) {
-            spec.align = '<';
-            spec.width = -spec.width;
-        }
-        if (at < format.size() && format[at] == '.') {
-            ++at;
-            spec.precision = std::max(0, number());
-        }
-        while (at < format.size() && (format[at] == 'l' || format[at] == 'h' || format[at] == 'L'))
-            ++at;
-        if (at >= format.size()) throw RenderError("incomplete format");
-        spec.type = format[at++];
+        Spec spec = PercentConversion(format, at, source).read(value);
         if (spec.type == '%') {
             out.append(traced, at - 1, at);
             continue;

@@ -157,6 +157,8 @@ private:
     Value filterWith(const Expr& filter, const Value& input);
 
     Value evaluateName(const Expr& expr);
+    Value evaluateDisplay(const Expr& expr);
+    Value evaluateChoice(const Expr& expr);
     Value evaluateBinary(const Expr& expr);
     Value evaluateCompare(const Expr& expr);
     Value evaluateSlice(const Expr& expr, const Value& object);

@@ -123,7 +123,10 @@ private:
     void afterForward();
     void takeRows(Job& job);
     void giveLogits(Job& job);
-    void sample(Job& job, const BatchRow& row);
+    void sample(Job& job, const BatchRow& row);  // draws, records and emits one token
+    GeneratedToken measured(Job& job, const BatchRow& row, int32_t id);
+    void record(Job& job, const GeneratedToken& token);
+    void emit(Job& job, GeneratedToken& token);
     void finish(Job& job, StopReason stop, Status status);
     void removeFinished();
     void finishAll();

@@ -42,54 +42,77 @@ void Scheduler::sample(Job& job, const BatchRow& row) {
             "The model's weights are damaged: verify the model or convert it again");
         return;
     }
-    RequestResult& result = job.result;
+    GeneratedToken token = measured(job, row, *id);
+    if (job.request.logprobs) {
+        token.logprobs = logprobsOf(logits, *id, *job.request.logprobs);
+        job.result.logprobs.push_back(token.logprobs);
+    }
+    record(job, token);
+    emit(job, token);
+}
+
+// The token with its times and what its step did, before the job counts it.
+GeneratedToken Scheduler::measured(Job& job, const BatchRow& row, int32_t id) {
     GeneratedToken token{};
     token.request = job.id;
-    token.index = uint32_t(result.tokens.size());
-    token.id = *id;
+    token.index = uint32_t(job.result.tokens.size());
+    token.id = id;
     token.timeNs = monotonicNs();
     token.gapNs = job.lastTokenNs ? token.timeNs - job.lastTokenNs : 0;
     token.stallNs = m_setup.forward->stallNs();
     if (job.preemptedAtNs) token.preemptedNs = token.timeNs - job.preemptedAtNs;
-    job.preemptedNs += token.preemptedNs;
-    job.preemptedAtNs = 0;
     token.lookups = row.lookups;
     token.hits = row.hits;
     token.worstLayer = row.worstLayer;
     token.worstExpert = row.worstExpert;
     token.worstWaitNs = row.worstWaitNs;
-    if (job.request.logprobs) {
-        token.logprobs = logprobsOf(logits, *id, *job.request.logprobs);
-        result.logprobs.push_back(token.logprobs);
-    }
+    return token;
+}
+
+// Into the job's figures and the events.
+void Scheduler::record(Job& job, const GeneratedToken& token) {
+    job.preemptedNs += token.preemptedNs;
+    job.preemptedAtNs = 0;
     if (token.index == 0) {
         job.firstTokenNs = token.timeNs;
         writeRequestEvent(EventType::RequestFirstToken, job, token.timeNs);
     } else {
-        result.gapsMs.push_back(double(token.gapNs) * 1e-6);
+        job.result.gapsMs.push_back(double(token.gapNs) * 1e-6);
     }
     job.lastTokenNs = token.timeNs;
-    result.tokens.push_back(*id);
-    job.input.push_back(*id);
+    job.result.tokens.push_back(token.id);
+    job.input.push_back(token.id);
 
     Event event{};
     event.timeNs = token.timeNs;
     event.type = EventType::Token;
-    event.token = {job.id,           token.index,   *id,           token.timeNs - m_stepStartNs,
-                   token.gapNs,      token.stallNs, token.lookups, token.hits,
-                   token.preemptedNs, m_setup.forward->memoryStallNs()};
+    event.token = {job.id,
+                   token.index,
+                   token.id,
+                   token.timeNs - m_stepStartNs,
+                   token.gapNs,
+                   token.stallNs,
+                   token.lookups,
+                   token.hits,
+                   token.preemptedNs,
+                   m_setup.forward->memoryStallNs()};
     m_setup.ring->write(event);
+}
 
-    const bool eos = !job.request.ignoreEos && std::find(config.eosIds.begin(), config.eosIds.end(),
-                                                         *id) != config.eosIds.end();
+// Text, end of the reply, and the caller.
+void Scheduler::emit(Job& job, GeneratedToken& token) {
+    const std::vector<int32_t>& eosIds = m_setup.info->config.eosIds;
+    const bool eos =
+        !job.request.ignoreEos && std::find(eosIds.begin(), eosIds.end(), token.id) != eosIds.end();
     if (m_setup.tokenizer && !eos) {
-        token.text = job.text.push(m_setup.tokenizer->tokenBytes(*id, !job.request.specialText));
+        token.text =
+            job.text.push(m_setup.tokenizer->tokenBytes(token.id, !job.request.specialText));
     }
     if (eos) {
         job.stop = StopReason::Eos;
     } else if (job.text.stopped()) {
         job.stop = StopReason::StopString;
-    } else if (result.tokens.size() >= size_t(job.request.maxTokens)) {
+    } else if (job.result.tokens.size() >= size_t(job.request.maxTokens)) {
         job.stop = StopReason::MaxTokens;
     } else if (int64_t(job.input.size()) >= m_setup.contextLength) {
         job.stop = StopReason::ContextFull;
