@@ -16,82 +16,107 @@
 
 namespace colibri {
 
-// Calls make(i, thing) for i in [0, count) on `threads` new threads, a few items ahead of
-// take(i, thing), which the calling thread calls in order. Each T is reused for later items.
-// Returns the first error in order, or rethrows an exception of make, after every thread has ended.
+// The ring behind makeInOrder().
 template <typename T, typename Make, typename Take>
-Status makeInOrder(int64_t count, int threads, const Make& make, const Take& take) {
+class InOrder {
+public:
+    InOrder(int64_t count, int threads, const Make& make, const Take& take)
+        : m_count(count),
+          m_threads(threads),
+          m_make(make),
+          m_take(take),
+          m_ring(size_t(threads) + 2) {}
+    ~InOrder() {
+        {
+            std::lock_guard lock(m_mutex);
+            m_stop = true;
+        }
+        m_taken.notify_all();
+    }  // then the threads are joined
+
+    // Once.
+    Status run() {
+        start();
+        for (int64_t i = 0; i < m_count; ++i) {
+            Slot& slot = m_ring[size_t(i) % m_ring.size()];
+            if (m_workers.empty()) {
+                COLIBRI_TRY(m_make(i, slot.thing));
+            } else {
+                waitFor(slot);
+                if (slot.thrown) std::rethrow_exception(slot.thrown);
+                COLIBRI_TRY(slot.status);
+            }
+            COLIBRI_TRY(m_take(i, slot.thing));
+            std::lock_guard lock(m_mutex);
+            ++m_done;
+            m_taken.notify_all();
+        }
+        return {};
+    }
+
+private:
     struct Slot {
         T thing;
         Status status;
         std::exception_ptr thrown;
         bool ready = false;
     };
-    threads = int(std::min<int64_t>(threads, count));
-    std::vector<Slot> ring(size_t(threads) + 2);
-    const auto ahead = int64_t(ring.size());
-    std::mutex mutex;
-    std::condition_variable made, taken;
-    int64_t next = 0, done = 0;
-    bool stop = false;
 
-    const auto work = [&] {
-        std::unique_lock lock(mutex);
+    void start() {
+        for (int t = 0; t < m_threads; ++t) {
+            try {
+                m_workers.emplace_back([this] { work(); });
+            } catch (const std::system_error&) {  // no more threads available: fewer are enough
+                break;
+            }
+        }
+    }
+
+    void waitFor(Slot& slot) {
+        std::unique_lock lock(m_mutex);
+        m_made.wait(lock, [&] { return slot.ready; });
+        slot.ready = false;
+    }
+
+    void work() {
+        const auto ahead = int64_t(m_ring.size());
+        std::unique_lock lock(m_mutex);
         while (true) {
-            taken.wait(lock, [&] { return stop || next == count || next < done + ahead; });
-            if (stop || next == count) return;
-            const int64_t i = next++;
-            Slot& slot = ring[size_t(i % ahead)];
+            m_taken.wait(lock,
+                         [&] { return m_stop || m_next == m_count || m_next < m_done + ahead; });
+            if (m_stop || m_next == m_count) return;
+            const int64_t i = m_next++;
+            Slot& slot = m_ring[size_t(i % ahead)];
             lock.unlock();
             try {
-                slot.status = make(i, slot.thing);
+                slot.status = m_make(i, slot.thing);
             } catch (...) {
                 slot.thrown = std::current_exception();
             }
             lock.lock();
             slot.ready = true;
-            made.notify_one();
-        }
-    };
-    std::vector<std::jthread> workers;
-    struct Stop {  // runs before the threads are joined, on every exit
-        std::mutex& mutex;
-        std::condition_variable& taken;
-        bool& stop;
-        ~Stop() {
-            std::lock_guard lock(mutex);
-            stop = true;
-            taken.notify_all();
-        }
-    } stopAtEnd{mutex, taken, stop};
-    for (int t = 0; t < threads; ++t) {
-        try {
-            workers.emplace_back(work);
-        } catch (const std::system_error&) {  // no more threads available: fewer are enough
-            break;
+            m_made.notify_one();
         }
     }
-    for (int64_t i = 0; workers.empty() && i < count; ++i) {
-        COLIBRI_TRY(make(i, ring[0].thing));
-        COLIBRI_TRY(take(i, ring[0].thing));
-    }
-    if (workers.empty()) return {};
 
-    for (int64_t i = 0; i < count; ++i) {
-        Slot& slot = ring[size_t(i % ahead)];
-        {
-            std::unique_lock lock(mutex);
-            made.wait(lock, [&] { return slot.ready; });
-            slot.ready = false;
-        }
-        if (slot.thrown) std::rethrow_exception(slot.thrown);
-        COLIBRI_TRY(slot.status);
-        COLIBRI_TRY(take(i, slot.thing));
-        std::lock_guard lock(mutex);
-        ++done;
-        taken.notify_all();
-    }
-    return {};
+    const int64_t m_count;
+    const int m_threads;
+    const Make& m_make;
+    const Take& m_take;
+    std::vector<Slot> m_ring;  // written by the thread that makes, until it is ready
+    std::mutex m_mutex;        // guards the following, and Slot::ready
+    std::condition_variable m_made, m_taken;
+    int64_t m_next = 0, m_done = 0;  // to be made, taken
+    bool m_stop = false;
+    std::vector<std::jthread> m_workers;  // joined first
+};
+
+// Calls make(i, thing) for i in [0, count) on `threads` new threads, a few items ahead of
+// take(i, thing), which the calling thread calls in order. Each T is reused for later items.
+// Returns the first error in order, or rethrows an exception of make, after every thread has ended.
+template <typename T, typename Make, typename Take>
+Status makeInOrder(int64_t count, int threads, const Make& make, const Take& take) {
+    return InOrder<T, Make, Take>(count, int(std::min<int64_t>(threads, count)), make, take).run();
 }
 
 }  // namespace colibri
