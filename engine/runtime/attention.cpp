@@ -113,7 +113,7 @@ void AttentionStage::normHeads(const float* weight, float* x, int64_t heads) con
     }
 }
 
-// Rotates the beginnings of `count` heads that lie `stride` apart to the position of row r.
+// Rotates the first values of `count` heads, `stride` apart, to the position of row r.
 void AttentionStage::rotate(float* heads, int64_t count, int64_t stride, int64_t r) const {
     const int rotary = m_config.rope.rotaryDim;
     if (rotary == 0) return;
@@ -138,7 +138,7 @@ void AttentionStage::finishRow(const LayerWeights& w, int64_t layer, const Batch
         kernels.axpy(v, 1.0f, w.vBias, kvWidth);
     }
     const bool rotated = c.hasRope(layer);
-    // The norm without weights belongs to the rotation and is left out where that is.
+    // The norm without weights belongs to the rotation and is omitted together with it.
     const bool normed = c.qkNorm != QkNorm::None && (rotated || c.qkNorm != QkNorm::L2);
     const auto normBoth = [&] {
         normHeads(w.qNorm, q, m_heads);
@@ -182,7 +182,7 @@ void AttentionStage::store(const float* from, int64_t slot, std::byte* rows) con
     }
 }
 
-// v is nullptr where values are part of the keys.
+// v is nullptr if values are part of the keys.
 void AttentionStage::append(int64_t layer, const BatchRow& row, const float* k,
                             const float* v) const {
     std::byte* block = row.sequence->blocks[size_t(row.position / kPageTokens)]->data;

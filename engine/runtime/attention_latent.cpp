@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Latent attention: what the cache holds per position is [latent | rotated key], and a head's
-// query [q . k_up | rotated query] meets it there.
+// Latent attention: the cache holds [latent | rotated key] per position, and the query of a head is
+// [q . k_up | rotated query].
 #include <algorithm>
 
 #include "engine/runtime/attention.h"
@@ -9,7 +9,7 @@ namespace colibri {
 
 namespace {
 
-constexpr float kLatentEps = 1e-6f;  // of the latents' norms, whatever rms_norm_eps says
+constexpr float kLatentEps = 1e-6f;  // of the latents' norms, regardless of rms_norm_eps
 
 }  // namespace
 

@@ -13,7 +13,7 @@ namespace {
 using Impl = Engine::Impl;
 using Apply = KnobState (*)(Impl& engine, KnobState state);
 
-// The value in force, and why it differs from the requested one.
+// The effective value, and why it differs from the requested one.
 KnobState inForce(KnobState state, const KnobState& answer) {
     if (answer.effective == state.effective && answer.reason.empty()) return state;
     return {state.requested, answer.effective, answer.reason};
@@ -170,7 +170,7 @@ void Engine::Impl::writeKnobEvent(KnobId id, const KnobState& state) {
     ring->write(event);
 }
 
-// Prefetching pauses itself, and tries again: nobody set the knob, but its value in force changes.
+// Prefetching pauses and resumes by itself: the effective value changes without a user request.
 void Engine::Impl::writePrefetchChange() {
     const KnobState state = store->state(KnobId::PrefetchSource);
     if (state.effective == std::exchange(prefetchNow, state.effective)) return;

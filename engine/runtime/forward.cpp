@@ -63,7 +63,7 @@ void Forward::denseFfn(const LayerWeights& w, int64_t rows) {
     });
 }
 
-// Final norm and vocabulary product of the rows whose logits are wanted.
+// Final norm and vocabulary product of the rows whose logits are requested.
 void Forward::head(std::span<BatchRow> rows) {
     std::vector<int64_t> wanted;
     for (size_t r = 0; r < rows.size(); ++r) {

@@ -36,7 +36,7 @@ KnobLimits contextLimits(const ContainerInfo& info, int64_t free) {
     const ModelConfig& c = info.config;
     const KnobRow& row = knobRow(KnobId::ContextLength);
     KnobLimits l{row.min, std::clamp<int64_t>(c.maxPositions, row.min, row.max), 0};
-    // In f16: K and V, or the latent that stands for both.
+    // In f16: K and V, or the latent that replaces both.
     const int64_t perToken =
         (c.mla.kvRank ? 2 : 4) * c.numLayers * c.cachedHeads() * c.cachedKeyDim();
     const int64_t fits = perToken > 0 ? int64_t(kKvShare * double(free)) / perToken : l.max;

@@ -36,7 +36,7 @@ KvCache::~KvCache() {
 
 KvBlock* KvCache::allocate() {
     m_all.push_back(std::make_unique<KvBlock>());
-    // aligned_alloc wants a multiple of the alignment; what lies behind the block is not touched.
+    // aligned_alloc needs a multiple of the alignment; the memory after the block is not used.
     void* memory =
         std::aligned_alloc(size_t(m_alignment), size_t(roundUp(m_blockBytes, m_alignment)));
     if (!memory) {
@@ -103,7 +103,7 @@ KvBlock* KvCache::blockBefore(const KvSequence& sequence, int64_t index) {
     return index > 0 ? sequence.blocks[size_t(index - 1)] : &m_root;
 }
 
-// Kept blocks that say less than the new one are of no use any more.
+// Kept blocks that are prefixes of the new one are no longer needed.
 void KvCache::insert(KvBlock& parent, KvBlock& block, std::span<const int32_t> tokens) {
     const std::vector<KvBlock*> siblings = parent.children;
     for (KvBlock* const sibling : siblings) {
@@ -172,7 +172,7 @@ int64_t KvCache::find(KvSequence& sequence, std::span<const int32_t> tokens) {
 
 // A block of the tree into the sequence's next one.
 bool KvCache::copyInto(KvSequence& sequence, const Match& match) {
-    hold(*match.block);  // or it could be the one whose memory is taken
+    hold(*match.block);  // else its memory could be reused
     const auto at = size_t(sequence.shared);
     KvBlock* const own = at < sequence.blocks.size() ? sequence.blocks[at] : take();
     if (own) {
@@ -203,7 +203,7 @@ void KvCache::share(KvSequence& sequence) {
         const auto tokens = std::span<const int32_t>(sequence.tokens)
                                 .subspan(size_t(sequence.shared * kPageTokens), kPageTokens);
         const Match same = bestChild(parent, tokens);
-        if (same.tokens == kPageTokens) {  // another sequence came to the same
+        if (same.tokens == kPageTokens) {  // another sequence has stored the same tokens
             hold(*same.block);
             drop(*own);
             own = same.block;

@@ -38,8 +38,8 @@ void MoeStage::beginStep(std::span<const BatchRow> rows, const std::atomic<bool>
     m_abort = abort;
     const StoreStats s = m_store.stats();
     m_freshStallNs = s.freshStallNs;
-    // With everything in memory, or all that is in use, a hint can only cost. The first read that
-    // happens all the same turns the hints on again.
+    // If all experts in use are in memory, hints only cost time. The first read that happens anyway
+    // turns them on again.
     const uint64_t reads = s.demandLoads + s.prefetchLoads;
     m_quietSteps = reads == m_reads ? m_quietSteps + 1 : 0;
     m_reads = reads;
@@ -164,7 +164,7 @@ void MoeStage::compareWithTable(int64_t rows) {
     m_agreed.fetch_add(agreed, std::memory_order_relaxed);
 }
 
-// Groups the (row, rank) pairs by expert. Experts stand in order of their first use.
+// Groups the (row, rank) pairs by expert, in order of first use.
 void MoeStage::plan(std::span<BatchRow> rows) {
     m_workOf.assign(size_t(m_experts), -1);
     m_work.clear();
@@ -200,7 +200,7 @@ void MoeStage::plan(std::span<BatchRow> rows) {
     }
 }
 
-// More experts than slots: those in memory come first, before our own reads push them out.
+// More experts than slots: those in memory come first, before this layer's reads evict them.
 void MoeStage::residentFirst(int64_t moeLayer) {
     if (int64_t(m_work.size()) <= m_window) return;
     m_store.residency(m_residency);
@@ -244,11 +244,11 @@ void MoeStage::gather(const LayerWeights& w, int64_t rows) {
     m_entryInput = out;
 }
 
-// Asks the store for further experts, so that at most `window` are pinned or on their way.
+// Requests more experts from the store, so that at most `window` are pinned or in flight.
 void MoeStage::refill(int64_t moeLayer, size_t window) {
     if (m_nextRequest == m_work.size() || m_waiting.size() >= window) return;
     const size_t n = std::min(m_work.size() - m_nextRequest, window - m_waiting.size());
-    // Whatever fails for want of memory: giveUp() knows of every ticket.
+    // If memory runs out anywhere: giveUp() releases every ticket.
     m_waiting.reserve(m_work.size());
     m_group.reserve(m_work.size());
     m_tickets.reserve(n);
@@ -313,14 +313,14 @@ void MoeStage::take(Work& work, int64_t layer, std::span<BatchRow> rows) {
                                           std::to_string(work.expert));
     for (int64_t i = work.first; i < work.first + work.count; ++i) {
         const BatchRow& failed = rows[size_t(m_rowOf[size_t(i)])];
-        // A sequence with one wrong row is wrong in all rows that follow.
+        // A sequence with one failed row fails in all following rows.
         for (BatchRow& row : rows) {
             if (row.sequence == failed.sequence && row.status.ok()) row.status = status;
         }
     }
 }
 
-// Fills m_group with what is in memory; when nothing is, waits for the oldest read.
+// Fills m_group with the resident experts; if there are none, waits for the oldest read.
 void MoeStage::collect(int64_t layer, std::span<BatchRow> rows) {
     m_group.clear();
     const auto takeReady = [&] {

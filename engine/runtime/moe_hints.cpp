@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the expert stage tells others: prefetch hints for coming layers, routing events, captures.
+// The outputs of the expert stage: prefetch hints for coming layers, routing events, captures.
 #include <algorithm>
 
 #include "engine/runtime/moe.h"
 
 namespace colibri {
 
-// Hands the counted experts to the store, most wanted first, and clears the counts.
+// Passes the counted experts to the store, most frequent first, and clears the counts.
 void MoeStage::hintCounted(int64_t moeLayer) {
     m_ids.clear();
     for (int64_t e = 0; e < m_experts; ++e) {
@@ -42,7 +42,7 @@ void MoeStage::hintNextRouter(int64_t moeLayer, std::span<BatchRow> rows, const 
     }
 }
 
-// What the previous token of each sequence used in the coming layers.
+// The experts that the previous token of each sequence used in the coming layers.
 void MoeStage::hintPreviousToken(int64_t moeLayer, std::span<BatchRow> rows) {
     m_counts.resize(size_t(m_experts));
     const int64_t last = std::min(moeLayer + m_plan.depth, m_moeLayers - 1);
@@ -56,7 +56,7 @@ void MoeStage::hintPreviousToken(int64_t moeLayer, std::span<BatchRow> rows) {
     }
 }
 
-// What the table names for the step's tokens in layers [first, last]: known before the step.
+// The table's experts for the step's tokens in layers [first, last]: known before the step.
 void MoeStage::hintRouterTable(int64_t first, int64_t last) {
     if (!m_routerPlan.table) return;
     m_counts.resize(size_t(m_experts));

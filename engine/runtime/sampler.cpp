@@ -86,7 +86,7 @@ void Sampler::rank(float least) {
     }
 }
 
-// Gives all that are worse than `last` the weight `dropped`.
+// Sets the weight of all tokens worse than `last` to `dropped`.
 void Sampler::keepTo(const Ranked& last, float dropped) {
     for (size_t i = 0; i < m_weights.size(); ++i) {
         if (better(last, {m_weights[i], int32_t(i)})) m_weights[i] = dropped;

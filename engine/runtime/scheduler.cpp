@@ -220,7 +220,7 @@ void Scheduler::tellKv() {
     m_kvTold.blockTokens = kPageTokens;
 }
 
-// False: time to end.
+// False: time to stop.
 bool Scheduler::waitForWork() {
     std::unique_lock lock(m_mutex);
     const auto ready = [this] {
@@ -276,7 +276,7 @@ void Scheduler::afterForward() {
     rotate();
 }
 
-// What the step computed for one request.
+// Processes the results of the step for one request.
 void Scheduler::takeRows(Job& job) {
     const BatchRow& last = m_rows[job.firstRow + job.rowCount - 1];
     if (!last.status.ok()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who joins the batch, and who makes room.
+// Admission of requests to the batch, and preemption.
 #include <algorithm>
 
 #include "engine/base/format.h"
@@ -18,7 +18,7 @@ Status noMemory(int64_t positions) {
 
 }  // namespace
 
-// Every running request gets a block for its next token. Those that were admitted first go first.
+// Gives every running request a block for its next token, in order of admission.
 void Scheduler::growReplies() {
     std::vector<Job*> jobs;
     for (const std::unique_ptr<Job>& job : m_active) {
@@ -56,7 +56,7 @@ uint64_t Scheduler::admissionDueNs() const {
 void Scheduler::admit() {
     if (m_waiting.empty()) return;
     bool blocked = monotonicNs() < admissionDueNs();
-    size_t count = m_waiting.size();  // those that make room now are not looked at before the step
+    size_t count = m_waiting.size();  // requests preempted now are not considered before the step
     for (auto it = m_waiting.begin(); count > 0; --count) {
         Job& job = **it;
         if (!job.cancelled) {
@@ -125,7 +125,7 @@ bool Scheduler::makeRoom(const Job& job) {
     return hasRoom(job);
 }
 
-// Takes what the cache has of a request's input, and blocks for the rest. False: not now.
+// Takes the cached part of a request's input, and blocks for the rest. False: not now.
 bool Scheduler::reserve(Job& job) {
     reuse(job);
     if (m_kv.grow(job.sequence, positionsFor(job))) return true;

@@ -79,7 +79,7 @@ bool Scheduler::unwanted() const {
     return all;
 }
 
-// Counts and tells the batch, and lets cancellations reach the forward pass.
+// Counts and reports the batch, and lets cancellations reach the forward pass.
 void Scheduler::startStep() {
     Event event{};
     event.type = EventType::BatchFormed;
@@ -105,7 +105,7 @@ void Scheduler::startStep() {
     m_stepRows.fetch_add(m_rows.size(), std::memory_order_relaxed);
 }
 
-// Runs one forward pass; its results are dealt with outside the step lock (afterForward).
+// Runs one forward pass; afterForward processes its results outside the step lock.
 void Scheduler::step() {
     formBatch();
     if (m_rows.empty()) return;
@@ -126,7 +126,7 @@ void Scheduler::countStored(Job& job) {
     if (!job.scored()) m_kv.share(job.sequence);
 }
 
-// Whoever had rows in this step goes behind those who had none.
+// Moves the requests with rows in this step behind those without.
 void Scheduler::rotate() {
     const Jobs::iterator end = m_active.end();
     Jobs served;

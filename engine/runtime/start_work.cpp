@@ -43,7 +43,7 @@ void StartWork::warm() {
 
 StartWork::~StartWork() {
     if (!m_warmStart || m_store.stats().lookups == 0) return;
-    // A list that cannot be kept only makes the next start a cold one.
+    // If the list cannot be stored, the next start is just a cold one.
     try {
         const std::filesystem::path path = hotListPath(m_info);
         if (!path.empty())

@@ -27,7 +27,7 @@ namespace {
 // anyone notices as load. Waking a sleeper takes a virtual machine up to a millisecond.
 constexpr int kSpins = 1500;
 constexpr std::chrono::milliseconds kYielding{2};
-// Fetched ahead: what memory delivers during the longest serial part.
+// Bytes to fetch in advance: what memory delivers during the longest serial part.
 constexpr int64_t kWarmBytes = 128 << 10;
 constexpr int64_t kLine = 64;
 constexpr uint64_t kClosed = 0xffffffff;  // a chunk number that no region has
@@ -120,7 +120,7 @@ void ThreadPool::Impl::runChunk(int thread, size_t index) {
     done.fetch_add(1, std::memory_order_release);
 }
 
-// Prefetches never fault, so a stream may end or be gone.
+// Prefetches never fault, so the memory of a stream may be unmapped.
 void ThreadPool::Impl::fetch(int thread, uint64_t seen) const {
     const std::byte* stream = streams[size_t(thread)].load(std::memory_order_relaxed);
     if (!stream) return;

@@ -25,7 +25,7 @@ constexpr uint64_t kDiskNs = 250'000'000;
 constexpr double kMemorySeconds = 0.1;
 constexpr uint32_t kDepth = 8;
 
-// Keeps `kDepth` reads of random records under way until the time is over.
+// Keeps `kDepth` reads of random records in flight until the time is over.
 class DiskProbe {
 public:
     DiskProbe(const ContainerInfo& info, const std::atomic<bool>& stop)
@@ -171,7 +171,7 @@ std::optional<Calibration> keptCalibration(const ContainerInfo& info) {
 
 namespace {
 
-// The newest of this machine of which `counts` holds.
+// The newest entry of this machine for which `counts` is true.
 std::optional<Calibration> newestKept(const std::function<bool(const Calibration&)>& counts) {
     if (keptPath().empty()) return std::nullopt;
     std::optional<Calibration> newest;

@@ -39,7 +39,7 @@ void ExpertReads::giveSlots() {
     while (!m_needSlot.empty()) {
         const Slot slot = m_slots.slotForDemand();
         if (!slot && m_slots.used() > 0) return;
-        // An expert that a thread waits for now goes first.
+        // An expert that a thread is waiting for goes first.
         auto next = std::find_if(m_needSlot.begin(), m_needSlot.end(),
                                  [&](uint32_t key) { return m_slots[key].waiting > 0; });
         if (next == m_needSlot.end()) next = m_needSlot.begin();
@@ -65,9 +65,9 @@ void ExpertReads::forceSlot(uint32_t key) {
         loser.waitsForSlot = true;
         m_needSlot.push_back(uint32_t(victim));
     } else if (!quiet()) {
-        return;  // what ends next can be evicted or taken
+        return;  // the next read that ends frees a slot
     } else {
-        slot = m_slots.newSlot();  // every slot is pinned: rather grow than wait for ever
+        slot = m_slots.newSlot();  // every slot is pinned: grow instead of waiting forever
     }
     std::erase(m_needSlot, key);
     m_slots[key].waitsForSlot = false;

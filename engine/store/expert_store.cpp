@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The store as the engine uses it: asking for experts, waiting for them, and the figures.
+// The engine's interface of the store: requesting experts, waiting for them, and the figures.
 #include "engine/store/expert_store.h"
 
 #include <algorithm>
@@ -118,7 +118,7 @@ void ExpertStore::request(int64_t moeLayer, std::span<const uint16_t> experts,
         m_slots.requestLayer(moeLayer);
     }
     m_judge.layerRequested();
-    // Find: first all are held, so that no miss evicts an expert of this very request.
+    // Find: hold all of them first, so that no miss evicts an expert of the same request.
     for (uint16_t expert : experts) {
         Ticket& ticket = out.emplace_back();
         ticket.moeLayer = uint16_t(known ? moeLayer : UINT16_MAX);
@@ -323,7 +323,7 @@ StoreStats ExpertStore::stats() const {
     return stats;
 }
 
-// Outcomes of prefetches since the last report, ten times a second at most.
+// Reports prefetch outcomes since the last report, at most ten times a second.
 void ExpertStore::reportPrefetches(uint64_t now, bool force) const {
     constexpr uint64_t kIntervalNs = 100'000'000;
     if (m_ring == nullptr || (!force && now < m_reportedNs + kIntervalNs)) return;

@@ -30,7 +30,7 @@ fs::path largestFile(const fs::path& folder) {
         std::error_code ignored;
         if (!it->is_regular_file(ignored)) continue;
         const uintmax_t bytes = it->file_size(ignored);
-        // A file of the kernel's has a size but no blocks.
+        // A file of a kernel file system has a size but no blocks.
         struct stat info {};
         if (stat(it->path().c_str(), &info) != 0 || uintmax_t(info.st_blocks) * 512 < bytes / 2)
             continue;
@@ -49,7 +49,7 @@ Status writeTemporary(const fs::path& path) {
     for (size_t i = 0; i < record.size(); ++i) record[i] = std::byte(i * 131);
     for (int64_t at = 0; at < kTemporaryFile; at += kRecord) COLIBRI_TRY(file->writeAt(at, record));
     COLIBRI_TRY(file->sync());
-    // Out of the page cache, for file systems without direct reads.
+    // Drop it from the page cache, for file systems without direct reads.
     posix_fadvise(file->fd(), 0, 0, POSIX_FADV_DONTNEED);
     return {};
 }
@@ -60,7 +60,7 @@ Result<Calibration> measureAndKeep(const ContainerInfo& info, const CancelFlag& 
     return rates;
 }
 
-// A file taken for the experts of one layer.
+// A file that stands in for the experts of one layer.
 Result<Calibration> measureFile(const fs::path& file, const CancelFlag& cancel) {
     std::error_code error;
     ContainerInfo info;
@@ -81,7 +81,7 @@ Result<Calibration> calibrateFolder(const fs::path& folder, const CancelFlag& ca
     if (!fs::is_directory(folder, error)) {
         return Status(Code::BadInput, folder.string() + " is not a folder");
     }
-    // Other programs write a model.json too: what is no container is a folder of files.
+    // Other programs also write a model.json: a folder that is not a container is treated as files.
     if (const Result<ContainerInfo> model = openContainer(folder); model.ok()) {
         return measureAndKeep(*model, cancel);
     }

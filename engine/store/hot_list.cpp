@@ -33,7 +33,7 @@ std::string hashLine(std::string_view text) {
     return "hash " + std::to_string(XXH3_64bits(text.data(), text.size())) + "\n";
 }
 
-// One number and the character after it, taken off the front of `text`.
+// Removes one number and the character after it from the front of `text`.
 bool take(std::string_view& text, uint64_t& value, char after) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     const auto used = size_t(end - text.data());

@@ -21,8 +21,8 @@ constexpr int kMostNodes = 1024;
 using NodeMask = std::array<unsigned long, kMostNodes / (8 * sizeof(unsigned long))>;
 constexpr int kWordBits = 8 * sizeof(unsigned long);
 constexpr size_t kPage = 4096, kHugePage = 2 << 20;
-// Kept free of a node, for others and for the kernel's own watermarks, which weigh more on small
-// ones: one part in so many, and so many bytes.
+// Memory kept free on a node for other programs and for the kernel's watermarks, which matter more
+// on small nodes: a fraction (1 / kKeptPart) plus a number of bytes.
 constexpr int64_t kKeptPart = 32, kKeptBytes = 64 << 20;
 
 // libnuma's calls as of its interface 1.1, found at run time: the program starts without it.
@@ -50,7 +50,7 @@ public:
         for (int n = 0; n < kMostNodes; ++n)
             if (m_allowed[size_t(n / kWordBits)] >> (n % kWordBits) & 1) m_nodesInUse.push_back(n);
     }
-    // The library stays loaded: it keeps no state of ours, and others may use it.
+    // The library stays loaded: it has none of this object's state, and others may use it.
 
     int nodes() const override { return m_nodes; }
     std::string refusal() const override { return m_refusal; }
@@ -69,7 +69,7 @@ public:
             mask = m_allowed;
         }
         const bool free = mode == MPOL_DEFAULT;
-        // Moving waits for every processor: only where there is something that this call moves.
+        // Moving waits for every processor, so only do it if this call has pages to move.
         const unsigned flags = mode == MPOL_BIND && taken ? MPOL_MF_MOVE : 0;
         if (m_mbind(memory.data(), memory.size(), mode, free ? nullptr : mask.data(),
                     free ? 0 : kMostNodes, flags) != 0)
@@ -109,7 +109,7 @@ private:
     std::vector<int> ask(const Pages& pages) const {
         std::vector<int> nodes(pages.size(), -EFAULT);
         std::vector<void*> at(pages.begin(), pages.end());
-        // Without a list of target nodes the call moves nothing and only tells.
+        // Without a list of target nodes the call moves nothing and only reports.
         if (!at.empty() && m_movePages(0, at.size(), at.data(), nullptr, nodes.data(), 0) != 0)
             std::fill(nodes.begin(), nodes.end(), -EFAULT);
         return nodes;
@@ -121,13 +121,13 @@ private:
         return pages;
     }
 
-    // One page does not tell of all: while the kernel works on it, it reads as not taken.
+    // One page is not enough: while the kernel works on it, it reads as not allocated.
     bool anyTaken(std::span<std::byte> memory) const {
         const std::vector<int> nodes = ask(pagesOf(memory, kPage));
         return std::any_of(nodes.begin(), nodes.end(), [](int node) { return node >= 0; });
     }
 
-    // Those pages, one in every `step` bytes, that are taken and not on target(page).
+    // The allocated pages, one per `step` bytes, that are not on target(page).
     template <typename Target>
     Pages misplaced(std::span<std::byte> memory, size_t step, const Target& target) const {
         const Pages pages = pagesOf(memory, step);
@@ -138,8 +138,8 @@ private:
         return elsewhere;
     }
 
-    // Refuses when the node has no room for what is not on it yet. Counts what was promised to
-    // memory that nobody has written to so far, and keeps a part free for others.
+    // Fails if the node has too little free memory for the pages not on it yet. Counts memory that
+    // was bound but not written to so far, and keeps a part free for others.
     Status findRoom(std::span<std::byte> memory, int node, bool taken) {
         const NodeMemory all = nodeMemory(node);
         if (all.free < 0) return {};
@@ -159,9 +159,9 @@ private:
         return {};
     }
 
-    // Moves pages to where the kernel would have taken huge ones from: it deals them out by their
-    // address. A policy of interleaving by itself leaves pages where they are. Small pages go in
-    // the same large pieces, because those of several small slots may be one huge page.
+    // Moves pages to the node that the kernel would have chosen for huge ones, by their address.
+    // The interleave policy by itself does not move pages. Small pages move in the same large
+    // pieces, because the pages of several small slots may form one huge page.
     bool spread(std::span<std::byte> memory) const {
         const auto target = [&](const std::byte* page) {
             const size_t number = size_t(reinterpret_cast<uintptr_t>(page)) / kHugePage;

@@ -147,7 +147,7 @@ private:
         while (m_lists[kRecent].size > m_recentSlots)
             demote(kRecent, m_uses[m_lists[kRecent].cold]);
     }
-    // What was popular long ago must not stay for ever. Lists 2i and 2i+1 become list i.
+    // Ages out records that were popular long ago: lists 2i and 2i+1 become list i.
     void halveUses() {
         for (uint8_t& uses : m_uses) uses /= 2;
         for (int from = 1; from <= kMaxUses; ++from)

@@ -11,7 +11,7 @@ namespace colibri {
 namespace {
 
 constexpr int64_t kWorstPercent = 75;  // of outcomes that are late or wasted
-constexpr int64_t kAloneReads = 64;    // so many reads weigh in the mean time of a read alone
+constexpr int64_t kAloneReads = 64;    // number of reads in the mean time of a read alone
 
 }  // namespace
 
@@ -31,7 +31,7 @@ void PrefetchJudge::late(PrefetchSource source) {
     --m_open;
 }
 
-// A prefetch asked for before half of its read was done saved little.
+// A prefetch that was requested before half of its read was done saved little.
 void PrefetchJudge::lateReadEnded(uint64_t aheadNs, uint64_t readNs) {
     judge(2 * aheadNs < readNs, aheadNs);
 }

@@ -10,12 +10,12 @@ namespace colibri {
 
 namespace {
 
-// While tokens are computed, the thread rests so many times as long as it works.
+// While tokens are computed, the thread rests this many times as long as it works.
 constexpr uint64_t kRests = 3;
-constexpr double kNotedSeconds = 0.1;  // a shorter phase is not worth a note
+constexpr double kNotedSeconds = 0.1;  // a shorter phase gets no note
 // Smaller slots share one huge page: touching one costs little.
 constexpr int64_t kLargeSlot = 2 << 20;
-// Touching memory must have paid off after so many steps.
+// Touching memory must pay off within this many steps.
 constexpr int64_t kPayback = 64;
 
 // The mean of the last few values.

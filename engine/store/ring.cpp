@@ -117,8 +117,8 @@ private:
         }
         return sqe;
     }
-    // Hands requests to the kernel and waits for `wanted` results. What the kernel cannot take now
-    // stays queued and goes with the next call.
+    // Submits requests to the kernel and waits for `wanted` results. Requests that the kernel
+    // cannot accept now stay queued for the next call.
     void flush(unsigned wanted) {
         const int n =
             wanted > 0 ? io_uring_submit_and_wait(&m_ring, wanted) : io_uring_submit(&m_ring);
@@ -132,8 +132,8 @@ private:
     int m_event = -1;              // wake()
     uint64_t m_count = 0;          // what a read of m_event returns
     std::mutex m_mutex;            // guards the following
-    unsigned m_used = 0;           // indices given out so far
-    std::vector<unsigned> m_free;  // ... and given back
+    unsigned m_used = 0;           // indices assigned so far
+    std::vector<unsigned> m_free;  // indices returned
 };
 
 }  // namespace

@@ -31,8 +31,8 @@ std::byte* SlotMemory::allocate(int64_t bytes) {
     const size_t size = roundUp(size_t(bytes), kPage);
     if (size < kHugePage) return map(size);
     // Map more than needed and cut both ends off, so that the slot starts on a huge page. The
-    // kernel picks the node of an interleaved huge page by its number. Slots that all started at
-    // an even one would have most of their memory on one of two nodes: the numbers take turns.
+    // kernel picks the node of an interleaved huge page by its number. If all slots started
+    // at an even one, most of their memory would be on one of two nodes: the numbers alternate.
     constexpr size_t kSpare = kTurns * kHugePage;
     std::byte* const wide = map(size + kSpare);
     if (wide == nullptr) return nullptr;
@@ -42,15 +42,15 @@ std::byte* SlotMemory::allocate(int64_t bytes) {
     std::byte* const slot = wide + head;
     if (head > 0) munmap(wide, head);
     if (head < kSpare) munmap(slot + size, kSpare - head);
-    // Only an advice: fewer page faults and TLB misses. A last part that is no whole huge page
-    // stays in small pages, so that a slot never takes more than its record.
+    // A hint only: fewer page faults and TLB misses. A last part smaller than a huge page uses
+    // small pages, so that a slot never takes more than its record.
     madvise(slot, size, MADV_HUGEPAGE);
     return slot;
 }
 
 bool SlotMemory::populate(std::byte* memory, int64_t bytes, const std::function<bool()>& goOn) {
     const size_t size = roundUp(size_t(bytes), kPage);
-    // In steps: each holds the lock of the process's memory map, which other threads may want.
+    // In steps: each holds the lock of the process's memory map, which other threads may need.
     for (size_t at = 0; at < size; at += kHugePage) {
         if (!goOn()) return false;
         const size_t step = std::min(kHugePage, size - at);

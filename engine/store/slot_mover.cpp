@@ -11,7 +11,7 @@ namespace colibri {
 namespace {
 
 constexpr size_t kNumaModes = 3;
-constexpr size_t kSampledSlots = 256;  // the kernel is asked about so many at once
+constexpr size_t kSampledSlots = 256;  // number of slots per query of the kernel
 
 }  // namespace
 
@@ -105,7 +105,7 @@ SlotMover::Question SlotMover::askNode() const {
     return question;
 }
 
-// The node on which most of the slots really lie.
+// The node that actually has most of the slots.
 KnobState SlotMover::answerNode(const Numa& numa, const Question& question) {
     KnobState state = question.state;
     const int nodes = numa.nodes();

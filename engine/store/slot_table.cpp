@@ -147,7 +147,7 @@ Slot SlotTable::slotForDemand() {
 
 Slot SlotTable::slotForPrefetch(int64_t moeLayer) {
     if (m_used > m_capacity) return {};
-    // Nobody waits for a prefetch, so it does not touch new memory while slots are being prepared.
+    // No thread waits for a prefetch, so it uses no new memory while slots are being prepared.
     const bool preparing =
         m_prepared.ready() == 0 && m_prepared.measured() && slotsNotPrepared() > 0;
     if (m_used < m_capacity && !preparing)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The store's knobs. Ranges are the knob table's; what is checked here is what the machine allows.
+// The store's knobs. The knob table defines the ranges; this file checks what the machine allows.
 #include <algorithm>
 
 #include "engine/base/thread.h"
@@ -9,7 +9,7 @@ namespace colibri {
 
 namespace {
 
-constexpr int64_t kTrimBatch = 8;  // slots given up per hold of the lock
+constexpr int64_t kTrimBatch = 8;  // slots released per hold of the lock
 
 }  // namespace
 
@@ -18,7 +18,7 @@ KnobState ExpertStore::setCacheSize(int64_t expertsPerLayer) {
     MutexLock lock(m_mutex);
     m_slots.setSize(expertsPerLayer, free);
     m_conditions.prepareSlots.notifyAll();
-    // In small steps: unmapping gigabytes at once would hold a token up.
+    // In small steps: unmapping gigabytes at once would delay a token.
     do {
         freeMemory();
         m_slots.trim(kTrimBatch);
@@ -87,7 +87,7 @@ void ExpertStore::setNuma(NumaMode mode, int64_t node) {
     {
         MutexLock lock(m_mutex);
         if (!m_slots.mover().setPlace(mode, node)) return;
-        m_slots.dropPrepared(0);  // others are prepared where they belong now
+        m_slots.dropPrepared(0);  // new ones are prepared on the new node
         m_conditions.prepareSlots.notifyAll();
         m_conditions.moveSlots.notifyAll();
         freeMemory();

@@ -9,7 +9,7 @@ namespace colibri {
 
 namespace {
 
-// Counter by counter, whatever they are called: none can be forgotten.
+// Subtracts all counters generically, so that none can be forgotten.
 template <typename Operation>
 StoreCounters combined(const StoreCounters& a, const StoreCounters& b, Operation operation) {
     static_assert(std::has_unique_object_representations_v<StoreCounters> &&

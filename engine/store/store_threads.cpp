@@ -22,11 +22,11 @@ namespace {
 
 constexpr size_t kLaneEvents = 1 << 12, kWarmEvents = 1 << 12;
 constexpr int kMostCores = 1024;  // what a cpu_set_t holds
-// Without a request for so long, nothing is being computed.
+// If there is no request for this long, nothing is being computed.
 constexpr uint64_t kIdleNs = 100'000'000;
 constexpr int kMemoryNice = 10;
-// How often and how long slots that do not move are tried again: kernel 6.1 holds pages that
-// io_uring no longer needs for a second or two.
+// How often and how long the move of a slot is retried: kernel 6.1 holds pages that io_uring no
+// longer needs for a second or two.
 constexpr int64_t kMoveRounds = 50;
 constexpr std::chrono::milliseconds kMovePause{100}, kReadPause{1};
 
@@ -298,7 +298,7 @@ void ExpertStore::memoryLoop() {
     }
 }
 
-// Prepares one more slot. Lets go of the lock meanwhile.
+// Prepares one more slot. Releases the lock while it does so.
 void ExpertStore::prepareSlot() {
     PreparedSlots& prepared = m_slots.prepared();
     const NumaPlace place = m_slots.mover().place();
@@ -361,8 +361,8 @@ void ExpertStore::noteEndOfPhase() {
 // ---- moving slots ----
 
 // Moves slots in the background, one at a time: a slot is pinned while it moves, and its readers
-// are not disturbed. A record that is being read waits for its turn. A slot that the kernel will
-// not move now is tried again, as long as that helps.
+// are not disturbed. A record that is being read waits for its turn. A slot that the kernel
+// cannot move now is retried, as long as that helps.
 void ExpertStore::moverLoop() {
     MutexLock lock(m_mutex);
     const SlotMover& mover = m_slots.mover();
@@ -391,7 +391,7 @@ void ExpertStore::moverLoop() {
     }
 }
 
-// False: the kernel will not move it now. Lets go of the lock meanwhile.
+// False: the kernel cannot move it now. Releases the lock while it works.
 bool ExpertStore::moveSlot(uint32_t key, bool lastTry) {
     SlotMover& mover = m_slots.mover();
     ExpertEntry& e = m_slots[key];

@@ -33,7 +33,7 @@ bool RecordCursor::take(int64_t result) {
     }
     const auto size = int64_t(m_read.out.size());
     const int64_t reached = m_done + result;
-    // A direct read that ends inside a block goes on from the block's start.
+    // A direct read that ends inside a block continues from the block's start.
     const int64_t next = m_read.mode == IoMode::Direct && reached < size
                              ? reached / kRecordAlign * kRecordAlign
                              : reached;

@@ -43,7 +43,7 @@ void UringQueue::enqueue(const RecordRead& read, Waiter* waiter) {
     bool wake = false;
     {
         std::lock_guard lock(m_mutex);
-        wake = m_submitted.empty();  // else the thread has been told and has not looked yet
+        wake = m_submitted.empty();  // else the thread was already woken and has not checked yet
         m_submitted.push_back({RecordCursor(*m_shape, read), waiter});
     }
     if (wake) m_ring->wake();
@@ -143,8 +143,8 @@ void UringQueue::end(const Operation& operation, const ReadOutcome& outcome) {
     m_cv.notify_all();
 }
 
-// Registers the memory at its first read. Its pages are taken from the system by that, as they
-// would be by the read.
+// Registers the memory at its first read. Registration allocates its pages, as the read would do
+// otherwise.
 int UringQueue::bufferOf(std::span<std::byte> memory) {
     {
         std::lock_guard lock(m_mutex);
