@@ -11,7 +11,7 @@ namespace colibri::serve {
 
 namespace {
 
-constexpr size_t kNameBytes = 100;  // of a name that somebody sent
+constexpr size_t kNameBytes = 100;  // of a name that a client sent
 
 std::string lower(std::string_view text) {
     std::string out(text);
@@ -33,7 +33,7 @@ std::string_view withoutPort(std::string_view host) {
     return colon == host.npos || !isPort(host.substr(colon + 1)) ? host : host.substr(0, colon);
 }
 
-// "http://HOST:PORT" -> "HOST:PORT"; empty for what has not this form.
+// "http://HOST:PORT" -> "HOST:PORT"; empty for any other form.
 std::string_view hostOfOrigin(std::string_view origin) {
     const size_t scheme = origin.find("://");
     return scheme == origin.npos ? std::string_view() : origin.substr(scheme + 3);
@@ -230,7 +230,7 @@ void Access::answerPreflight(const httplib::Request& request, httplib::Response&
 }
 
 void Access::addHeaders(const httplib::Request& request, httplib::Response& response) const {
-    response.set_header("Vary", "Origin");  // also where there is none: caches keep them apart
+    response.set_header("Vary", "Origin");  // also without an Origin: caches must distinguish them
     const std::string origin = headerOf(request, "Origin");
     if (origin.empty() || !admitsOrigin(origin)) return;
     response.set_header("Access-Control-Allow-Origin", origin);

@@ -39,7 +39,7 @@ int refusedWithoutLength(const HttpRequest& req) {
     return hasBody ? 411 : 0;
 }
 
-// 0: the request's body may be read; else the status to refuse it with.
+// 0: the request's body may be read; else the status of the rejection.
 int refusedLength(const HttpRequest& req, size_t most) {
     const size_t given = req.get_header_value_count("Content-Length");
     if (given == 0) return refusedWithoutLength(req);
@@ -164,7 +164,7 @@ void ApiServer::Impl::install() {
         Connection::current().closeAfterReply();
         return Handled::Handled;
     });
-    // What the library itself refuses.
+    // Requests that the library itself rejects.
     http.set_error_handler([](const HttpRequest&, HttpResponse& res) {
         if (!res.body.empty()) return;
         if (res.status != 404) Connection::current().closeAfterReply();
@@ -190,7 +190,7 @@ bool ApiServer::Impl::admit(const HttpRequest& req, HttpResponse& res) {
         setError(res, refusal->status, refusal->message);
         return false;
     }
-    if (req.has_header("Content-Encoding")) {  // nobody can say how large it is
+    if (req.has_header("Content-Encoding")) {  // its uncompressed size is unknown
         setError(res, 415, "compressed requests are not supported");
         return false;
     }
@@ -447,7 +447,7 @@ Status ApiServer::start() {
     m.listener = std::thread([&m] {
         try {
             m.http.listen_after_bind();
-        } catch (const std::bad_alloc&) {  // running() tells that it has ended
+        } catch (const std::bad_alloc&) {  // running() reports that it has ended
         }
         m.listening.store(false);
     });

@@ -107,7 +107,7 @@ void ChatStream::event(const Plain& event) {
     if (const auto error = event.find("error"); error != event.end() && !error->is_null()) {
         m_reply.error = "failed";
     }
-    // llama.cpp's, where it was not asked for usage or does not know the question.
+    // llama.cpp's, if usage was not requested or is not supported.
     if (const Plain* timings = objectAt(event, "timings"); timings && !m_reply.tokens) {
         m_reply.tokens = countAt(*timings, "predicted_n");
     }

@@ -20,7 +20,7 @@ namespace {
 
 constexpr size_t kHeaderBytes = 64 << 10;
 constexpr size_t kReadBytes = 16 << 10;
-constexpr int kRefusers = 4;  // threads left for telling that all others are taken
+constexpr int kRefusers = 4;  // threads that reject clients while all others are busy
 constexpr std::chrono::milliseconds kLinger{1000}, kLastWrite{500};
 constexpr size_t kLingerBytes = 256 << 20;
 constexpr std::chrono::milliseconds kFirstProbePause{500};
@@ -45,7 +45,7 @@ bool waitFor(int socket, short events, Clock::time_point until) {
     }
 }
 
-// What holds of a socket now, of `events`, errors and a complete end.
+// The current state of a socket: of `events`, errors and a complete end.
 short stateOf(int socket, short events) {
     pollfd p{socket, events, 0};
     return poll(&p, 1, 0) > 0 ? p.revents : short(0);

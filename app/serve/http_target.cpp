@@ -62,7 +62,7 @@ std::string errorOf(httplib::Error error) {
     }
 }
 
-// "HTTP 400: the reason", where the server gives one.
+// "HTTP 400: the reason", if the server gives one.
 std::string refusal(int status, const std::string& body) {
     std::string text = "HTTP " + std::to_string(status);
     const Json json = Json::parse(body, nullptr, false);
@@ -129,7 +129,7 @@ LoadReply HttpTarget::ask(const LoadPrompt& prompt, const CancelFlag& cancel) {
     LoadReply reply;
     ChatStream stream(reply);
     int status = 0;
-    std::string told;  // by a server that refuses
+    std::string told;  // the message of a rejecting server
     httplib::Request request;
     request.method = "POST";
     request.path = "/v1/chat/completions";

@@ -9,7 +9,7 @@ namespace colibri::serve {
 
 namespace {
 
-// A model's text may hold anything; what is not UTF-8 is replaced.
+// A model's text may contain any bytes; invalid UTF-8 is replaced.
 std::string text(const Json& json) {
     return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

@@ -16,7 +16,7 @@ enum class At { Both, Chat, Completion };
 
 struct Parameter {
     Use use;
-    std::vector<Plain> neutral = {};  // OnlyNeutral: the values that leave the reply as it is
+    std::vector<Plain> neutral = {};  // OnlyNeutral: the values that do not change the reply
     At at = At::Both;
 };
 
@@ -50,7 +50,7 @@ const std::map<std::string_view, Parameter>& parameters() {
         {"ignore_eos", {kRead}},
         {"logprobs", {kRead}},
         {"top_logprobs", {kRead}},
-        // Who asks, what is stored or paid for, how fast it goes.
+        // User, storage, billing and priority.
         {"user", {kNoEffect}},
         {"metadata", {kNoEffect}},
         {"store", {kNoEffect}},
@@ -68,7 +68,7 @@ const std::map<std::string_view, Parameter>& parameters() {
         {"n_keep", {kNoEffect}},  // no reply shifts the context
         {"n_discard", {kNoEffect}},
         {"keep_alive", {kNoEffect}},
-        // Settings of what is refused below, and nothing without it.
+        // Settings of options rejected below; without effect on their own.
         {"dynatemp_exponent", {kNoEffect}},
         {"xtc_threshold", {kNoEffect}},
         {"mirostat_tau", {kNoEffect}},

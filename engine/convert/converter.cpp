@@ -31,7 +31,7 @@ namespace {
 constexpr int64_t kSmallFiles = 9;  // texts, tables, journal, folders
 constexpr int kRevision = 2;        // of what a conversion writes; another one starts over
 
-// What must be the same for an interrupted conversion to go on.
+// What must be the same for an interrupted conversion to resume.
 std::string journalKey(const ConvertOptions& options, const OpenedSource& source,
                        const Plan& plan) {
     std::string text = std::to_string(kRevision) + "\n" + std::to_string(kContainerSchema) + "\n" +
@@ -77,7 +77,7 @@ Status addRouterTable(const fs::path& partial, const ConvertOptions& options,
     return error ? systemError("cannot copy to", file, error.value()) : Status();
 }
 
-// A config.json made from a config, where it says all of it.
+// A config.json made from a config, if it can express all of it.
 Result<std::string> madeHfConfig(const ModelConfig& config) {
     const std::string text = writeHfConfig(config);
     Result<nlohmann::json> json = parseJson(text, "config.json");
@@ -130,7 +130,7 @@ Result<std::string> flatGeneration(const OpenedSource& source) {
     return generation.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
-// What stands beside the weights of a flat folder.
+// The files beside the weights of a flat folder.
 Status writeFlatTexts(const fs::path& partial, const OpenedSource& source, const Plan& plan,
                       DType type, const DiskHooks& hooks) {
     std::string config = source.configText;
@@ -146,7 +146,7 @@ Status writeFlatTexts(const fs::path& partial, const OpenedSource& source, const
     return writeSmallFile(partial / kFlatFile, flatDescription(type), hooks);
 }
 
-// Of what stands beside the weights.
+// The bytes of the files beside the weights.
 int64_t bytesBeside(const ConvertOptions& options, const OpenedSource& source, const Plan& plan) {
     int64_t bytes = int64_t(writeModelJson(containerOf(source, plan)).size());
     for (const auto& [name, content] : source.extraFiles) bytes += int64_t(content.size());

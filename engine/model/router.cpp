@@ -50,9 +50,9 @@ float sparseWeight(const float* logits, int experts, int best, double jitter) {
 
 }  // namespace
 
-// logits -> scores to choose by; scratch -> what the chosen are weighted by.
+// logits -> scores for the choice; scratch -> weights of the chosen experts.
 void Router::score(float* logits, const float* bias, float* scratch) const {
-    // Weights taken from logits need them after the scores have replaced them.
+    // Weights from logits need a copy, because the scores replace the logits.
     std::copy(logits, logits + m_experts, scratch);
     float* scores = logits;
     if (m_spec.scoreFn == ScoreFn::Softmax) {

@@ -149,7 +149,7 @@ private:
             fail("a string of " + std::to_string(length) + " bytes is too long");
         if (!m_status.ok()) return {};
         if (length > m_data.size() - m_at) {
-            skip(length);                // says what is wrong
+            skip(length);  // reports the fault
             return {};
         }
         std::string out(reinterpret_cast<const char*>(m_data.data()) + m_at, size_t(length));

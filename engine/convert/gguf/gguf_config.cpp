@@ -68,7 +68,7 @@ int64_t blockWith(const std::string& name, std::string_view rest) {
     return std::stoll(number);
 }
 
-// Rows of the first tensor of that name in any block: what metadata says of sizes is not always so.
+// Rows of the first tensor of that name in any block: sizes in metadata are not always right.
 int64_t rowsIn(const GgufHeader& header, std::string_view rest, int64_t fallback) {
     for (const SourceTensor& t : header.tensors) {
         if (blockWith(t.name, rest) >= 0 && t.shape.size() >= 2) {
@@ -157,7 +157,7 @@ void readRope(ArchFields& f, const FamilyRow& family, ModelConfig& c) {
     rope.betaSlow = f.number("rope.scaling.yarn_beta_slow", 1);
     rope.attentionFactor *= yarnScale(rope.factor, 1);
     if (!family.latent) return;
-    // mscale and mscale_all_dim are taken for equal, as published models have them: they cancel in
+    // mscale and mscale_all_dim are assumed equal, as in published models: they cancel in
     // the rotation and count in the scale.
     const double m = 1 + f.number("rope.scaling.yarn_log_multiplier", 0) * std::log(rope.factor);
     if (m != 1) rope.attentionFactor = 1;
@@ -184,7 +184,7 @@ void readRouting(ArchFields& f, const FamilyRow& family, ModelConfig& c) {
     }
 }
 
-// A layer has experts where its tensors say so.
+// A layer has experts if it has their tensors.
 void readLayers(ArchFields& f, const GgufHeader& header, GgufConfig& out) {
     ModelConfig& c = out.config;
     out.extraLayers = f.integer("nextn_predict_layers", 0);
@@ -204,12 +204,12 @@ void readLayers(ArchFields& f, const GgufHeader& header, GgufConfig& out) {
             if (layer >= 0 && layer < c.numLayers) c.moeLayer[size_t(layer)] = true;
         }
     }
-    // A file without any expert of a model that has them: say what is missing, not that it is dense.
+    // A MoE model's file without any expert: report what is missing, not that it is dense.
     if (c.numExperts > 0 && c.moeLayerCount() == 0) c.moeLayer.assign(size_t(c.numLayers), true);
     if (c.moeLayerCount() == c.numLayers) c.denseSize = 0;
 }
 
-// What stands in no key: the architecture's name means it.
+// Values without a key: the architecture's name implies them.
 void finishGranite(ArchFields& f, ModelConfig& c) {
     const auto scale = [&](const char* key, double& to) {
         if (const double v = f.number(key, 0); v > 0) to = v;
@@ -251,7 +251,7 @@ constexpr struct {
                {"gpt_oss", finishGptOss},     {"phimoe", finishPhimoe},
                {"ernie4_5_moe", finishErnie}, {"llama4_text", finishLlama4}};
 
-// The row of an architecture. Some stand for several families, which their tensors tell apart.
+// The row of an architecture. Some cover several families, which their tensors distinguish.
 Result<const FamilyRow*> familyOf(const GgufHeader& header, const std::string& where) {
     const std::string* arch = header.text("general.architecture");
     if (!arch) return Status(Code::BadInput, where + ": no general.architecture");

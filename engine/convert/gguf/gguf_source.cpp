@@ -35,7 +35,7 @@ Status checkIsModel(const GgufHeader& header, const std::string& where) {
             where + ": general.type is \"" + printable(*type) + "\", not a language model"};
 }
 
-// What frequencies are divided by is a tensor: Llama 3's, or the shorter of two sets (PhiMoE).
+// The divisors of the frequencies are a tensor: Llama 3's, or the shorter of two sets (PhiMoE).
 Status readDivisors(OpenedSource& out) {
     for (const char* name : {"rope_freqs.weight", "rope_factors_short.weight"}) {
         const SourceTensor* t = out.checkpoint.find(name);

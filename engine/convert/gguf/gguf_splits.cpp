@@ -12,7 +12,7 @@ using Json = nlohmann::json;
 
 // Parts of patterns.
 const std::string kContractions = R"((?i:'s|'t|'re|'ve|'m|'ll|'d))";
-const std::string kBefore = R"([^\r\n\p{L}\p{N}]?)";  // one that is no letter goes with the word
+const std::string kBefore = R"([^\r\n\p{L}\p{N}]?)";  // a non-letter joins the word
 const std::string kSpaces = R"(|\s*[\r\n]+|\s+(?!\S)|\s+)";
 const std::string kRest = R"(| ?[^\s\p{L}\p{N}]+[\r\n]*)" + kSpaces;
 const std::string kRestWithSlash = R"(| ?[^\s\p{L}\p{N}]+[\r\n/]*)" + kSpaces;

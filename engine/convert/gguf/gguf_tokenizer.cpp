@@ -18,7 +18,7 @@ using Json = nlohmann::json;  // sorted keys: the ordered kind searches linearly
 
 enum TokenType { kNormal = 1, kUnknown, kControl, kUserDefined, kUnused, kByte };
 
-constexpr const char* kMark = "\u2581";  // stands for a space in SentencePiece's vocabularies
+constexpr const char* kMark = "\u2581";  // represents a space in SentencePiece vocabularies
 
 // The lists of the file, checked against each other.
 struct Lists {
@@ -28,7 +28,7 @@ struct Lists {
     std::vector<double> scores;                        // by id; empty: none
 
     size_t size() const { return tokens->size(); }
-    // Fills ids up to the model's vocabulary size; no text has it.
+    // Fills ids up to the model's vocabulary size; occurs in no text.
     bool placeholder(size_t id) const {
         return types[id] == kUnused && (*tokens)[id] == "[PAD" + std::to_string(id) + "]";
     }
@@ -195,7 +195,7 @@ Result<Json> mergesOf(const Lists& lists) {
     return merges;
 }
 
-// Text of SentencePiece: a space becomes a mark, one stands in front.
+// SentencePiece text: a space becomes a mark, and one is added in front.
 Json markNormalizer(bool prefix) {
     Json steps = Json::array();
     if (prefix) steps.push_back({{"type", "Prepend"}, {"prepend", kMark}});
@@ -309,7 +309,7 @@ Result<std::string> ggufTokenizerJson(const GgufHeader& header) {
     (*out)["truncation"] = nullptr;
     (*out)["padding"] = nullptr;
     (*out)["added_tokens"] = addedTokens(*lists);
-    // Text that is no UTF-8 cannot stand in JSON; such a token becomes unreachable, not an error.
+    // JSON cannot hold text that is not UTF-8; such a token becomes unreachable, not an error.
     return out->dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

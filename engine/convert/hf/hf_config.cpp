@@ -105,7 +105,7 @@ void refuseOptions(Fields& f, const FamilyRow& family) {
     }
 }
 
-// What every type of rope_scaling or rope_parameters has, by its own names.
+// The keys of every type of rope_scaling or rope_parameters, by their own names.
 void readRopeScaling(Fields& f, Fields& r, ModelConfig& c) {
     RopeSpec& rope = c.rope;
     std::string type = r.text(present(r, "rope_type|type").c_str(), "default");
@@ -193,7 +193,7 @@ void readRope(Fields& f, const FamilyRow& family, const std::string& where, Mode
     c.rope.rotaryDim = int(double(c.headDim) * partial);
 }
 
-// Layers with experts, where the rule is a list or a pattern.
+// Layers with experts, if the rule is a list or a pattern.
 bool hasExperts(Fields& f, LayerRule rule, int64_t layer, int64_t layers) {
     switch (rule) {
         case LayerRule::All: return true;
@@ -245,7 +245,7 @@ void readMoeLayers(Fields& f, const FamilyRow& family, ModelConfig& c) {
     }
 }
 
-// layer_types, where they are given: which layers see a window only.
+// layer_types, if given: which layers have a sliding window.
 void readLayerTypes(Fields& f, ModelConfig& c) {
     const Json* types = f.array("layer_types", true);
     if (!types || int64_t(types->size()) < c.numLayers) return;
@@ -339,8 +339,8 @@ void readTokens(Fields& f, ModelConfig& c) {
     if (!bos.empty()) c.bosId = bos.front();
 }
 
-// A default for sampling; the model does not depend on it. Negative: not given, or senseless. `off`
-// stands for a number that savers write to turn the option off.
+// A default for sampling; the model does not depend on it. Negative: not given, or invalid. `off`
+// is a number that savers write to turn the option off.
 double samplingDefault(const Fields& g, const char* key, double high, double off) {
     const Json* value = g.find(key);
     if (!value || !value->is_number()) return -1;
@@ -372,7 +372,7 @@ void readSizes(Fields& f, const FamilyRow& family, ModelConfig& c) {
     }
     if (family.sharedSizeKeys) c.sharedSize = integerOf(f, family.sharedSizeKeys, 0);
     if (family.sharedCountKeys) {
-        // Both are at most kAny; what is too large is refused by checkConfig.
+        // Both are at most kAny; checkConfig rejects values that are too large.
         const int64_t count = integerOf(f, family.sharedCountKeys, 0);
         c.sharedSize = count > 1 << 20 ? kAny : count * std::min(c.expertSize, kAny >> 20);
     }

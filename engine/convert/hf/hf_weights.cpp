@@ -126,7 +126,7 @@ Status addFiles(const fs::path& folder, const std::vector<std::string>& names,
     return {};
 }
 
-// By the index; where that names files that are not here, by what is here, if it is whole.
+// By the index; if that names missing files, by the files present, if they are complete.
 Status addIndexed(const fs::path& folder, Checkpoint& checkpoint, std::vector<std::string>& notes) {
     const auto index = readIndex(folder / kIndexName);
     // One that is JSON but names no files of this folder is no leftover.
@@ -162,7 +162,7 @@ Status addIndexed(const fs::path& folder, Checkpoint& checkpoint, std::vector<st
     return {};
 }
 
-// What stands before "layers.0." and "embed_tokens.weight" of the language model.
+// The prefix of "layers.0." and "embed_tokens.weight" of the language model.
 std::string basePrefix(const Checkpoint& checkpoint) {
     constexpr std::string_view kEmbedding = "embed_tokens.weight";
     std::set<std::string> candidates;
@@ -206,7 +206,7 @@ Status checkNoAdapter(const fs::path& folder) {
 
 Status addHfWeights(const fs::path& folder, const fs::path& file, Checkpoint& checkpoint,
                     std::vector<std::string>& notes) {
-    // A shard by itself stands for all of them.
+    // A single shard represents all of them.
     if (!file.empty() && shardNumbers(file.filename().string()).second <= 1) {
         return addSafetensorsFile(file, checkpoint);
     }
@@ -218,7 +218,7 @@ Status addHfWeights(const fs::path& folder, const fs::path& file, Checkpoint& ch
 void unifyPrefix(Checkpoint& checkpoint, bool nested) {
     const std::string prefix = basePrefix(checkpoint);
     if (prefix == "model." && !nested) return;
-    // "language_model." of "language_model.model.": the head stands beside the base model.
+    // "language_model." of "language_model.model.": the head is beside the base model.
     const std::string wrapper =
         prefix.ends_with(".model.") ? prefix.substr(0, prefix.size() - 6) : "";
     checkpoint.rename([&](const std::string& name) -> std::string {

@@ -71,7 +71,7 @@ Journal::~Journal() {
     if (m_fd >= 0) ::close(m_fd);        // and with it the lock
 }
 
-// Stops at the first line that is torn or altered: what follows was not finished in order.
+// Stops at the first incomplete or changed line: later lines were not finished in order.
 void Journal::parse(const std::string& text) {
     size_t at = 0;
     while (at < text.size()) {

@@ -152,7 +152,7 @@ Status OutputFile::padTo(int64_t position) {
     return {};
 }
 
-// The last block goes out in whole pages, and stays here for what is appended to it.
+// Writes the last block in whole pages, and keeps it in memory so that more can be appended.
 Status OutputFile::flush() {
     COLIBRI_TRY(settle());
     if (m_fill == 0) return {};

@@ -16,7 +16,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// What files take beside their bytes: the rest of the last block of each, the folder, the journal.
+// The space that files take besides their bytes: the rest of the last block of each, the folder,
+// the journal.
 constexpr int64_t kFileBlockBytes = 4096;
 
 }  // namespace
@@ -81,7 +82,7 @@ Result<Journal> enterPartial(const fs::path& partial, const std::string& key) {
     Result<Journal> journal = Journal::open(partial);
     if (!journal) return journal.status();
     if (journal->key() != key) {
-        // Another source or other options: what lies here is worth nothing.
+        // Another source or other options: the existing files are useless.
         COLIBRI_TRY(Journal::removeOthers(partial));
         COLIBRI_TRY(journal->restart(key));
     }

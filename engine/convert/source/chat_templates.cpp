@@ -54,7 +54,7 @@ bool contains(const std::string& name, std::string_view part) {
     return name.find(part) != std::string::npos;
 }
 
-// Which one a chat is meant to use: "default", else one for chats, else none for a special purpose.
+// The one for chats: "default", else one for chats, else one without a special purpose.
 size_t meant(const std::vector<NamedTemplate>& all) {
     const auto rank = [](const std::string& name) {
         if (name == kDefault) return 0;

@@ -10,7 +10,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// What a config's arithmetic gives, where a column of the row cannot say it.
+// Arithmetic on a config that a column of the row cannot express.
 
 void finishGranite(Fields& f, ModelConfig& c) {
     c.embeddingScale = f.number("embedding_multiplier", 0, 1e9, 1.0);
@@ -25,7 +25,7 @@ void finishGptOss(Fields& f, ModelConfig& c) {
     c.activationAlpha = f.number("swiglu_alpha", 0, 1e30, 1.702);
 }
 
-// The scale of q . k grows with the context that YaRN stretches to.
+// The scale of q . k grows with the context that YaRN extends to.
 void finishDeepseek(Fields& f, ModelConfig& c) {
     double m = 1;
     for (const char* key : {"rope_scaling", "rope_parameters"}) {  // a config may have both
@@ -145,7 +145,7 @@ constexpr NameRow kHfRows[] = {
 };
 
 // Every family is read with either spelling: savers rename block_sparse_moe to mlp, and back. The
-// spellings after these are those of tools that cut models into experts by themselves.
+// spellings after these are those of tools that split models into experts.
 #define COLIBRI_EXPERT_NAMES(hf, w)                               \
     "model.layers.{L}.mlp.experts.{e}." hf ".weight|"             \
     "model.layers.{L}.block_sparse_moe.experts.{e}." w ".weight|" \
@@ -234,7 +234,7 @@ constexpr ExpertNames kGgufExperts = {
 
 constexpr Naming kGgufNaming = {kGgufRows, kGgufExperts};
 
-// Scores are chosen by a bias of their own and weigh without it (DeepSeek-V3 and its kin).
+// Scores are chosen with a bias and weighted without it (DeepSeek-V3 and similar models).
 constexpr RoutingSpec kSigmoidBiased = {.scoreFn = ScoreFn::Sigmoid,
                                         .selectBias = true,
                                         .groupScore = GroupScore::Top2Sum,

@@ -55,7 +55,7 @@ Status InputFile::readAt(int64_t offset, std::span<std::byte> out) const {
         offset += int64_t(done);
         out = out.subspan(done);
     }
-    return m_file.readAt(offset, out);  // also says what is wrong with the rest
+    return m_file.readAt(offset, out);  // also reports the error of the rest
 }
 
 // The kernel tells of a mapping which pages it holds; nothing is read through it. (Asking by a read

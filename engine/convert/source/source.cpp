@@ -291,7 +291,7 @@ Status Checkpoint::readSpan(const RowView& view, int64_t first, int64_t count,
     return {};
 }
 
-// Values that do not lie side by side are picked from whole spans of the file, read along
+// Values that are not adjacent are picked from whole spans of the file, read along
 // whichever of rows and columns is the denser.
 Status Checkpoint::readFloats(const RowView& view, int64_t row, int64_t n,
                               std::vector<std::byte>& scratch, float* out) const {

@@ -71,7 +71,7 @@ std::optional<bool> flagOf(const Json& json, const char* key, bool flaggedClass)
     return value || flaggedClass ? std::optional(value) : std::nullopt;
 }
 
-// What tokenizer_config.json says besides the templates.
+// The content of tokenizer_config.json besides the templates.
 void addTokenizerConfig(const Json& json, SourceTexts& out) {
     addTextClaims(json, "tokenizer_config.json", out);
     if (!json.is_object()) return;

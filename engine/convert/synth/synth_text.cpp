@@ -17,7 +17,7 @@ std::string utf8(uint32_t c) {
     return {char(0xc0 | c >> 6), char(0x80 | (c & 0x3f))};
 }
 
-// The character that stands for a byte in byte-level BPE: printable ones for themselves, the others
+// The character of a byte in byte-level BPE: printable ones are unchanged, the others
 // from U+0100 on in their order.
 std::string byteCharacter(int byte) {
     const auto plain = [](int b) {
