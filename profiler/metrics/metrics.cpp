@@ -18,33 +18,6 @@ constexpr double kLongestHole = 1;       // seconds between ticks
 constexpr double kHeatHalfLife = 5;      // seconds
 constexpr float kLeastHeat = 1e-6f;      // of one use; what is below has cooled down
 
-const SeriesInfo kInfos[kSeriesCount] = {
-    {"Hit rate", "%", "resident at first touch, 10 s window"},
-    {"Hits by prefetch", "%", "look-ups that a prefetch had made resident, 10 s window"},
-    {"Expert load P50", "ms", "from need to usable, 10 s window"},
-    {"Expert load P99", "ms", "from need to usable, 10 s window"},
-    {"ITL P50", "ms", "inter-token latency: every gap, 10 s window"},
-    {"ITL P99", "ms", "inter-token latency: every gap, 10 s window"},
-    {"Decode", "tok/s", "tokens over the time between them, 2 s window"},
-    {"Read", "GB/s", "bytes of experts read, 1 s window"},
-    {"Stall", "%", "of decode time in which compute waited for experts, 10 s window"},
-    {"Queue", "requests", "requests that wait for admission"},
-    {"Mean batch", "requests", "requests per forward pass, 2 s window"},
-    {"Prefetch issued", "reads/s", "reads begun ahead of need, 2 s window"},
-    {"Prefetch useful", "reads/s", "read ahead and resident at first touch, 2 s window"},
-    {"Prefetch late", "reads/s", "asked for while being read ahead, 2 s window"},
-    {"Prefetch wasted", "reads/s", "read ahead and gone before use, 2 s window"},
-    {"Memory", "GiB", "resident memory of this process"},
-    {"SM utilisation", "%", "time in which a kernel ran on the GPU, by NVML"},
-    {"KV cache in use", "%", "blocks of the KV cache that running requests hold"},
-    {"KV cache kept", "%", "blocks of the KV cache kept for reuse; they give way to requests"},
-    {"Prompt reuse", "%", "prompt tokens found in the KV cache, 60 s window"},
-    {"Preempted", "%", "of the time between tokens, in which requests were preempted, 10 s window"},
-    {"Stall for new memory", "%",
-     "of decode time in which compute waited for experts read into newly allocated memory, "
-     "10 s window"},
-};
-
 Histogram between(const std::deque<std::pair<double, uint64_t>>& values, double t0, double t1) {
     Histogram histogram;
     auto it = std::lower_bound(values.begin(), values.end(), t0,
@@ -54,8 +27,6 @@ Histogram between(const std::deque<std::pair<double, uint64_t>>& values, double 
 }
 
 }  // namespace
-
-const SeriesInfo& seriesInfo(SeriesId id) { return kInfos[size_t(id)]; }
 
 void WindowedValues::add(double t, uint64_t ns) {
     m_values.emplace_back(t, ns);

@@ -11,43 +11,12 @@
 
 #include "engine/knobs/knobs.h"
 #include "engine/store/expert_store.h"
+#include "profiler/metrics/metric_table.h"
 
 namespace colibri {
 
-// The recorded quantities. Times are seconds since the session began.
-enum class SeriesId : uint8_t {
-    HitRate,          // %, resident at first touch / lookups, 10 s window
-    PrefetchHitRate,  // %, hits from prefetches / lookups, 10 s window
-    LoadP50, LoadP99,     // ms, from need to usable, demand loads, 10 s window
-    ItlP50, ItlP99,       // ms, every gap pooled, 10 s window
-    TokensPerSecond,  // tok/s decoded, 2 s window
-    ReadRate,         // GB/s, bytes read / wall time, 1 s
-    StallShare,       // %, of decode time in which compute waited for experts, 10 s window
-    QueueDepth,       // requests waiting
-    MeanBatch,        // requests per step (forward pass), 2 s window
-    // Reads per second of the effective prefetch source, by outcome, 2 s window. A gap while
-    // prefetching is off.
-    PrefetchIssued, PrefetchUseful, PrefetchLate, PrefetchWasted,
-    MemoryGiB,      // of this process
-    SmUtilisation,  // %, of the time in which a kernel ran, as NVML counts; n/a without a GPU
-    KvHeld, KvKept,  // %, of the KV blocks: held by running requests, and kept for reuse
-    PromptReuse,     // %, prompt tokens found in the KV cache / prompt tokens read, 60 s window
-    PreemptedShare,  // %, of the time between tokens in which requests were preempted, 10 s window
-    // %, of decode time: the part of StallShare in which experts were read into memory that the
-    // system had not allocated yet, 10 s window
-    MemoryStallShare,
-    Count
-};
-constexpr int kSeriesCount = int(SeriesId::Count);
-
-struct SeriesInfo {
-    const char* name;         // "Hit rate"
-    const char* unit;         // "%"
-    const char* definition;   // "resident at first touch, 10 s window"
-};
-const SeriesInfo& seriesInfo(SeriesId id);
-
-// Points of one series; NaN y = gap. Bounded: older parts are reduced to min/max pairs.
+// Points of one series: t in seconds since the session began; NaN y = gap. Bounded: older parts are
+// reduced to min/max pairs.
 struct SeriesData {
     std::vector<double> t, y;
     std::string unavailable;  // not empty: "no NVIDIA driver"

@@ -350,8 +350,9 @@ Status SessionWriter::Impl::addSamples(const Snapshot& snapshot, double t) {
         const SeriesData& series = snapshot.series[size_t(i)];
         if (series.y.empty() || std::isnan(series.y.back())) continue;
         COLIBRI_TRY(sample.bind(t)
-                        .bind(std::string_view(seriesInfo(SeriesId(i)).name))
-                        .bind(series.y.back()).run());
+                        .bind(std::string_view(metricRow(SeriesId(i)).label))
+                        .bind(series.y.back())
+                        .run());
     }
     return {};
 }

@@ -3,10 +3,10 @@
 
 #include <cmath>
 
+#include "app/workbench/platform/text.h"
 #include "app/workbench/plots/marker_lane.h"
 #include "app/workbench/plots/plot_data.h"
-#include "app/workbench/platform/text.h"
-#include "app/workbench/widgets/tooltip.h"
+#include "app/workbench/plots/plot_spec.h"
 
 namespace colibri::ui {
 namespace {
@@ -41,17 +41,16 @@ bool isPast(const Snapshot& snapshot) {
     return snapshot.running == 0 && snapshot.turns > 0;
 }
 
+FigureCard metricCard(SeriesId id, const QString& value, const QString& more = {}) {
+    const MetricRow& row = metricRow(id);
+    return {row.label, value, row.unit, {}, metricHelp(id, more)};
+}
+
 FigureCard decodeCard(const Snapshot& snapshot, const Marker* change) {
     const Figures& f = snapshot.figures;
-    FigureCard card{"Decode",
-                    number(f.decodeTokS, 1),
-                    "tok/s",
-                    {},
-                    explained("Decode, tok/s",
-                              "Tokens per second that one request gets, over the last 2 s; with "
-                              "several at once all of them together get more. A turn's own figure "
-                              "is over its whole reply.",
-                              "engine events, 2 s window")};
+    FigureCard card = metricCard(SeriesId::TokensPerSecond, number(f.decodeTokS, 1),
+                                 "With several requests at once all of them together get more. A "
+                                 "turn's own figure is over its whole reply.");
     const SeriesData& batches = snapshot.series[size_t(SeriesId::MeanBatch)];
     const double together = visibleStats(batches, snapshot.figuresAt - 1, snapshot.figuresAt).last;
     const EffectLook effect = change ? effectLook(*change) : EffectLook();
@@ -69,14 +68,9 @@ FigureCard decodeCard(const Snapshot& snapshot, const Marker* change) {
 
 FigureCard itlCard(const Snapshot& snapshot, double sloMs) {
     const Figures& f = snapshot.figures;
-    FigureCard card{"ITL P99",
-                    number(f.itlP99Ms, 1),
-                    "ms",
-                    {},
-                    explained("ITL P99, ms",
-                              "99th percentile of every gap between tokens, pooled. It needs 20 "
-                              "gaps, and is no verdict below 200.",
-                              "engine events, 10 s window")};
+    FigureCard card = metricCard(SeriesId::ItlP99, number(f.itlP99Ms, 1),
+                                 "99th percentile of all requests' gaps together. It needs 20 "
+                                 "gaps, and is no verdict below 200.");
     const QString slo = number(sloMs, 0);
     const bool few = f.itlCount < kFewestForP99;
     if (few) card.value = "n/a";
@@ -95,15 +89,9 @@ FigureCard itlCard(const Snapshot& snapshot, double sloMs) {
 
 FigureCard hitCard(const Snapshot& snapshot, const Marker* change) {
     const Figures& f = snapshot.figures;
-    FigureCard card{"Hit rate",
-                    number(f.hitRate, 1),
-                    "%",
-                    {},
-                    explained("Hit rate, %",
-                              "Experts found in memory at first touch, out of all look-ups. A "
-                              "prefetch that comes late counts as a miss. Over the last 10 s; a "
-                              "turn's own figure is over its whole reply.",
-                              "engine events, 10 s window")};
+    FigureCard card = metricCard(SeriesId::HitRate, number(f.hitRate, 1),
+                                 "Of all look-ups of experts. A prefetch that comes late counts as "
+                                 "a miss. A turn's own figure is over its whole reply.");
     const double before = change && std::isfinite(f.hitRate)
                               ? valueBefore(snapshot, SeriesId::HitRate, change->t) : std::nan("");
     if (std::isfinite(before))
@@ -118,14 +106,9 @@ FigureCard hitCard(const Snapshot& snapshot, const Marker* change) {
 FigureCard readCard(const Snapshot& snapshot, const SessionSource& source) {
     const double value = snapshot.figures.readBytesPerS;
     const QString rate = std::isfinite(value) ? str(formatRate(value)) : QString("n/a");
-    FigureCard card{"Read",
-                    rate.section(' ', 0, 0),
-                    rate.section(' ', 1),
-                    {},
-                    explained("Read",
-                              "Bytes of experts read from disk per second, over the last second; "
-                              "below it what the disk was measured to deliver.",
-                              "engine events, 1 s window")};
+    FigureCard card = metricCard(SeriesId::ReadRate, rate.section(' ', 0, 0),
+                                 "Below it is what the disk was measured to deliver.");
+    card.unit = rate.section(' ', 1);
     const int64_t limit = source.knobState(KnobId::LinkLimit).effective;
     const double roof = source.calibration().diskBytesPerSecond;
     card.detail = {limit > 0  ? caption("link limit " + count(limit) + " MB/s", Tone::Warn)
@@ -135,25 +118,21 @@ FigureCard readCard(const Snapshot& snapshot, const SessionSource& source) {
 }
 
 FigureCard stallCard(const Snapshot& snapshot) {
-    return {"Stall",
-            number(snapshot.figures.stallShare, 0),
-            "%",
-            {caption(isPast(snapshot) ? "of the decode time" : "waiting for the disk")},
-            explained("Stall, %", "Share of decode time in which compute waited for experts.",
-                      "engine events, 10 s window")};
+    FigureCard card = metricCard(SeriesId::StallShare, number(snapshot.figures.stallShare, 0));
+    card.detail = {caption(isPast(snapshot) ? "of the decode time" : "waiting for the disk")};
+    return card;
 }
 
 // What a model without experts has in place of hit rate, reads and stall.
 FigureCard memoryCard(const SessionSource& source) {
     const MemoryNow memory = source.memory();
     const QString size = str(formatGiB(double(memory.used)));
-    return {"Memory",
-            size.section(' ', 0, 0),
-            size.section(' ', 1),
-            {memory.limit > 0 ? caption("of " + str(formatGiB(double(memory.limit))))
-                              : caption("of this process")},
-            explained("Memory", "Resident memory of this process, and what it could use.",
-                      "the system, twice a second")};
+    FigureCard card = metricCard(SeriesId::MemoryGiB, size.section(' ', 0, 0),
+                                 "Below it is what this process could use.");
+    card.unit = size.section(' ', 1);
+    card.detail = {memory.limit > 0 ? caption("of " + str(formatGiB(double(memory.limit))))
+                                    : caption("of this process")};
+    return card;
 }
 
 }  // namespace
@@ -173,8 +152,9 @@ QVector<FigureCard> figureCards(const Snapshot& snapshot, const SessionSource& s
 
 QVector<FigureCard> emptyFigureCards() {
     QVector<FigureCard> cards;
-    for (const char* label : {"Decode", "ITL P99", "Hit rate", "Read", "Stall"})
-        cards << FigureCard{label, "n/a", "", {caption("no model is loaded")}, ""};
+    for (const SeriesId id : {SeriesId::TokensPerSecond, SeriesId::ItlP99, SeriesId::HitRate,
+                              SeriesId::ReadRate, SeriesId::StallShare})
+        cards << FigureCard{metricRow(id).label, "n/a", "", {caption("no model is loaded")}, ""};
     return cards;
 }
 

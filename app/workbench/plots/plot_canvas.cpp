@@ -24,7 +24,7 @@ PlotCanvas::PlotCanvas(const PlotSpec& spec, ViewState* view, QWidget* parent)
       m_emptyReason("nothing was recorded in this range") {
     setFocusPolicy(Qt::StrongFocus);
     setMouseTracking(true);
-    setAccessibleName(spec.title + ", " + spec.unit + ", plot");
+    setAccessibleName(spec.title + ", " + spec.unit() + ", plot");
     setAccessibleDescription(spec.definition);
     setNoAntialiasingOnDrag(true);
     setPlottingHint(QCP::phCacheLabels);

@@ -44,7 +44,7 @@ public:
     bool sparseAt(double t) const;
     // What values are multiplied by, and their unit: that of the table, or the smaller one.
     double factor() const { return m_factor; }
-    const QString& unit() const { return m_factor == 1 ? m_spec.unit : m_spec.smallUnit; }
+    QString unit() const { return m_factor == 1 ? m_spec.unit() : m_spec.smallUnit; }
     double bound() const { return m_bound * m_factor; }
     const QString& boundLabel() const { return m_boundLabel; }
     bool boundHard() const { return m_boundHard; }

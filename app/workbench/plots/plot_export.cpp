@@ -19,6 +19,13 @@ namespace {
 
 constexpr int kLine = 16, kPad = 12;  // of the lines below the plot
 
+// The header of a series' column: "by_prefetch_percent".
+QString columnOf(const PlotSeries& series) {
+    QString unit = metricRow(series.id).unit;
+    return series.name().toLower().replace(' ', '_') + "_" +
+           (unit == "%" ? QString("percent") : unit.replace('/', "_per_"));
+}
+
 // Knobs that are not at their defaults: "cache size 12, link limit 25".
 QString knobsOf(const SessionSource& source) {
     QStringList words;
@@ -48,7 +55,11 @@ QStringList TimePlot::provenance() const {
 }
 
 QString TimePlot::csv() const {
-    QString out = QString("# %1 (%2): %3\n").arg(m_spec.title, m_spec.unit, m_spec.definition);
+    QString out = QString("# %1 (%2): %3\n").arg(m_spec.title, m_spec.unit(), m_spec.definition);
+    for (const PlotSeries& series : m_spec.series) {
+        const MetricRow& row = metricRow(series.id);
+        out += "# " + columnOf(series) + ": " + row.label + ", " + row.definition + "\n";
+    }
     out += "# time: seconds since the session began; an empty field is a gap\n";
     for (const QString& line : provenance()) out += "# " + line + "\n";
     if (m_snapshot) {
@@ -63,11 +74,7 @@ QString TimePlot::csv() const {
         }
     }
     QStringList head{"time_s"};
-    for (const PlotSeries& series : m_spec.series) {
-        QString unit = m_spec.unit;
-        head << series.name.toLower().replace(' ', '_') + "_" +
-                    (unit == "%" ? QString("percent") : unit.replace('/', "_per_"));
-    }
+    for (const PlotSeries& series : m_spec.series) head << columnOf(series);
     out += head.join(',') + "\n";
     if (!m_snapshot) return out;
     const SeriesData& first = m_snapshot->series[size_t(m_spec.series[0].id)];
@@ -146,7 +153,7 @@ Status TimePlot::saveImage(const QString& path) const {
         svg.setOutputDevice(&buffer);
         svg.setSize(exportSize());
         svg.setViewBox(QRect(QPoint(), exportSize()));
-        svg.setTitle(m_spec.title + ", " + m_spec.unit);
+        svg.setTitle(m_spec.title + ", " + m_spec.unit());
         svg.setDescription(m_spec.definition + "\n" + provenance().join('\n'));
         ok = render(&svg);
     } else {

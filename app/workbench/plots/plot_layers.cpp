@@ -163,9 +163,11 @@ void OverlayLayer::drawCursor(QCPPainter* p) {
     if (hovered >= 0 && m_canvas->data(hovered)) {
         const PlotSeries& series = m_canvas->spec().series[size_t(hovered)];
         const double v = valueAt(*m_canvas->data(hovered), t) * m_canvas->factor();
-        const QString text = QString("%1 %2 %3, %4").arg(series.name,
-            QString::fromStdString(formatFixed(v, series.decimals < 0 ? 1 : series.decimals)), m_canvas->unit(),
-            clockText(t, 1));
+        const QString text = QString("%1 %2 %3, %4")
+                                 .arg(series.name(),
+                                      QString::fromStdString(formatFixed(
+                                          v, series.decimals < 0 ? 1 : series.decimals)),
+                                      m_canvas->unit(), clockText(t, 1));
         const double w = textWidth(type::monoSmall(), text) + 10;
         const double left = x - 10 - w > area.left() ? x - 10 - w : x + 10;
         const QRectF plate(left, std::clamp(m_canvas->y(v) - 25, 1.0, area.bottom() - 18), w, 17);

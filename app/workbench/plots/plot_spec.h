@@ -12,11 +12,12 @@ namespace colibri::ui {
 
 struct PlotSeries {
     SeriesId id;
-    QString name;                // in the legend: "P99"
     int color;                   // 1..8, of the palette
     int decimals = 1;            // in the legend; -1: 2, or 3 under one unit
     double quantile = -1;        // of the pooled column; -1: the third column is the mean
     bool steps = false;          // drawn as steps: a count
+
+    QString name() const { return metricRow(id).legend; }
 };
 
 struct PlotSpec {
@@ -24,8 +25,9 @@ struct PlotSpec {
     enum class Fill { ToZero, Between, None };
 
     QString key;                 // "hit", in settings and file names
-    QString title, unit, definition;
-    std::vector<PlotSeries> series;   // the first is drawn last, on top
+    std::vector<PlotSeries> series;  // of one unit; the first is drawn last, on top
+    // Empty: those of the first series.
+    QString title, definition;
     Pool pool = Pool::None;
     Fill fill = Fill::ToZero;
     double fixedMax = std::numeric_limits<double>::quiet_NaN();
@@ -37,7 +39,15 @@ struct PlotSpec {
     QString needs;               // shown beside the title while its source is n/a
     // What the session knows beside the series; null: nothing.
     PlotFacts (*facts)(const SessionSource& source, const Snapshot& snapshot) = nullptr;
+
+    QString unit() const { return metricRow(series[0].id).unit; }
+    // What each series measures, a line each where they differ.
+    QString seriesDefinitions() const;
 };
+
+// The tooltip of a figure: label, unit, definition and source of its metric, and what is to be said
+// beside.
+QString metricHelp(SeriesId id, const QString& more = {});
 
 const std::vector<PlotSpec>& plotSpecs();
 const PlotSpec* findPlot(const QString& key);

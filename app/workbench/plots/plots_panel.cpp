@@ -418,7 +418,7 @@ void PlotsPanel::showMenu(TimePlot* plot, const QPoint& at) {
     menu.addSeparator();
     const auto& series = plot->spec().series;
     for (int i = 0; i < int(series.size()); ++i) {
-        QAction* action = menu.addAction("Show " + series[size_t(i)].name);
+        QAction* action = menu.addAction("Show " + series[size_t(i)].name());
         action->setCheckable(true);
         action->setChecked(!plot->canvas()->seriesHidden(i));
         connect(action, &QAction::toggled, plot,

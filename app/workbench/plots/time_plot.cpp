@@ -159,12 +159,10 @@ void TimePlot::updateFacts() {
     m_canvas->setEmptyReason(!m_snapshot                     ? "no model is loaded"
                              : !m_facts.emptyReason.isEmpty() ? m_facts.emptyReason
                                                               : "nothing was recorded in this range");
-    QString what = m_spec.definition;
+    QString what = m_spec.seriesDefinitions();
     if (!m_facts.detail.isEmpty()) what += "\n" + m_facts.detail;
     const QString help =
-        explained(m_spec.title + ", " + m_spec.unit, what,
-                  m_spec.key == "sm" ? "the driver's NVML, about ten times a second"
-                                     : "engine events of this session");
+        explained(m_spec.title + ", " + m_spec.unit(), what, metricRow(m_spec.series[0].id).source);
     if (help != m_header->toolTip()) m_header->setToolTip(help);
 }
 
@@ -201,7 +199,7 @@ PlotHeader::Content TimePlot::legend(bool withCursor) const {
         content.definition += ", n = " + QString::fromStdString(formatCount(int64_t(m_samples)));
     for (size_t i = 0; i < m_spec.series.size(); ++i) {
         const PlotSeries& series = m_spec.series[i];
-        PlotHeader::Entry entry{series.name, series.color};
+        PlotHeader::Entry entry{series.name(), series.color};
         entry.hidden = m_canvas->seriesHidden(int(i));
         const bool limited = m_spec.slo && series.quantile > 0.9;
         if (m_read) {

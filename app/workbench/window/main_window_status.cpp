@@ -192,7 +192,7 @@ void MainWindow::openKeyboardSheet() {
     row("In the message field", "Scroll the conversation", "PageUp, PageDown");
     for (const PlotSpec& spec : plotSpecs())  // the "more" of the tooltips
         rows.push_back(
-            {"What the plots count", "", spec.title + ", " + spec.unit, spec.definition, ""});
+            {"What the plots count", "", spec.title + ", " + spec.unit(), spec.definition, ""});
     m_sheet->openSheet("Keyboard", std::move(rows));
 }
 
