@@ -45,4 +45,7 @@ struct MetricRow {
 };
 const MetricRow& metricRow(SeriesId id);
 
+// A P99 of fewer values is drawn grey and compared with no limit.
+constexpr uint64_t kEnoughForP99 = 200;
+
 }  // namespace colibri

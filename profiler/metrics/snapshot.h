@@ -54,7 +54,7 @@ struct Figures {
     double loadP50Ms, loadP99Ms, readBytesPerS;
     double stallShare;                                 // %
     double recordingCost;                              // CPU time of recording, 0..1 of all cores
-    uint64_t itlCount;                                 // n in the window; P99 is grey under 200
+    uint64_t itlCount;                                 // n in the window
 };
 
 struct Snapshot {

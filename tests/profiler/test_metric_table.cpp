@@ -11,6 +11,11 @@ using namespace colibri;
 class TestMetricTable : public QObject {
     Q_OBJECT
 
+    static QString textOf(const QString& name) {
+        QFile file(COLIBRI_SOURCE_DIR "/resources/help/" + name);
+        return file.open(QIODevice::ReadOnly) ? QString::fromUtf8(file.readAll()) : QString();
+    }
+
 private slots:
     void eachMetricIsItsOwnRow() {
         std::set<std::string> labels;
@@ -23,15 +28,20 @@ private slots:
 
     // Label, unit and definition used to differ between plots, figures and the documentation.
     void theDocumentationNamesEveryMetricAsTheTableDoes() {
-        QFile file(COLIBRI_SOURCE_DIR "/resources/help/session-file.md");
-        QVERIFY(file.open(QIODevice::ReadOnly));
-        const QString text = QString::fromUtf8(file.readAll());
+        const QString text = textOf("session-file.md");
         for (int i = 0; i < kSeriesCount; ++i) {
             const MetricRow& row = metricRow(SeriesId(i));
             const QString line =
                 QString("\n| %1 | %2 | %3 |\n").arg(row.label, row.unit, row.definition);
             QVERIFY2(text.contains(line), qPrintable("not in session-file.md:" + line));
         }
+    }
+
+    // The number of values that a P99 needs was written down five times.
+    void theGuideNamesTheThresholdOfAP99() {
+        const QString text = textOf("user-guide.md");
+        const QString words = QString("P99 is grey while there are fewer than %1 gaps").arg(kEnoughForP99);
+        QVERIFY2(text.contains(words), qPrintable("not in user-guide.md: " + words));
     }
 };
 

@@ -20,7 +20,7 @@ namespace colibri::ui {
 struct ModelRun {
     double decodeTokS = 0;
     double itlP99Ms = 0;
-    uint64_t gaps = 0;               // inter-token gaps pooled; P99 means little under 200
+    uint64_t gaps = 0;  // inter-token gaps pooled
     double bytesPerToken = 0;
     double missShare = 0;            // of look-ups
     double stallShare = 0;           // of the time of the replies, prompt and decode

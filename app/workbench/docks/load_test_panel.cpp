@@ -5,21 +5,21 @@
 #include <QKeyEvent>
 #include <QScrollBar>
 
-#include "app/workbench/widgets/data_table.h"
-#include "app/workbench/widgets/page_parts.h"
-#include "app/workbench/widgets/progress_panel.h"
 #include "app/workbench/platform/ask_file.h"
 #include "app/workbench/platform/text.h"
 #include "app/workbench/widgets/controls.h"
+#include "app/workbench/widgets/data_table.h"
+#include "app/workbench/widgets/page_parts.h"
+#include "app/workbench/widgets/progress_panel.h"
 #include "app/workbench/widgets/slider_row.h"
 #include "engine/base/format.h"
+#include "profiler/metrics/metric_table.h"
 
 namespace colibri::ui {
 namespace {
 
 constexpr int kLatencyColumn = 59;  // px: "25.4 s", "1,230 s"
-constexpr int kRateScale = 10;  // the rate's slider moves in tenths
-constexpr uint64_t kEnoughForP99 = 200;
+constexpr int kRateScale = 10;      // the rate's slider moves in tenths
 
 // Of a nanosecond quantile, three digits: in the column's milliseconds, from ten seconds on in s.
 TableCell milliseconds(double ns, bool vague = false) {

@@ -8,11 +8,10 @@
 #include "app/workbench/platform/text.h"
 #include "app/workbench/widgets/paint.h"
 #include "engine/base/format.h"
+#include "profiler/metrics/metric_table.h"
 
 namespace colibri::ui {
 namespace {
-
-constexpr uint64_t kEnoughGaps = 200;  // for a P99
 
 struct Cell {
     QString name, value, unit, note;
@@ -20,12 +19,13 @@ struct Cell {
 };
 
 QVector<Cell> cellsOf(const ModelRun& run) {
-    const bool enough = run.gaps >= kEnoughGaps;
+    const bool enough = run.gaps >= kEnoughForP99;
     const QString n = str(formatCount(int64_t(run.gaps)));
     const double megabytes = run.bytesPerToken / 1e6;
     return {
         {"Decode rate", str(formatSig(run.decodeTokS)), "tok/s", "over " + n + " tokens"},
-        {"ITL P99", str(formatSig(run.itlP99Ms)), "ms", "n = " + n + (enough ? "" : " < 200"),
+        {"ITL P99", str(formatSig(run.itlP99Ms)), "ms",
+         "n = " + n + (enough ? QString() : QString(" < %1").arg(kEnoughForP99)),
          enough ? Tone::Text1 : Tone::Text3},
         {"Read per token", str(formatSig(megabytes)), "MB",
          str(formatPercent(run.missShare)) + " of look-ups miss"},

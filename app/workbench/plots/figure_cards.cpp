@@ -69,16 +69,19 @@ FigureCard decodeCard(const Snapshot& snapshot, const Marker* change) {
 FigureCard itlCard(const Snapshot& snapshot, double sloMs) {
     const Figures& f = snapshot.figures;
     FigureCard card = metricCard(SeriesId::ItlP99, number(f.itlP99Ms, 1),
-                                 "99th percentile of all requests' gaps together. It needs 20 "
-                                 "gaps, and is no verdict below 200.");
+                                 QString("99th percentile of all requests' gaps together. It "
+                                         "needs %1 gaps, and is no verdict below %2.")
+                                     .arg(kFewestForP99)
+                                     .arg(kEnoughForP99));
     const QString slo = number(sloMs, 0);
     const bool few = f.itlCount < kFewestForP99;
     if (few) card.value = "n/a";
     if (!std::isfinite(f.itlP99Ms)) {
         card.detail = {caption("SLO " + slo + " ms")};
-    } else if (f.itlCount < 200) {
-        card.detail = {
-            caption(QString(few ? "n = %1, 20 needed" : "n = %1, under 200").arg(f.itlCount))};
+    } else if (f.itlCount < kEnoughForP99) {
+        card.detail = {caption(QString(few ? "n = %1, %2 needed" : "n = %1, under %2")
+                                   .arg(f.itlCount)
+                                   .arg(few ? kFewestForP99 : kEnoughForP99))};
     } else {
         const bool met = f.itlP99Ms <= sloMs;
         card.detail = {caption("SLO " + slo + " ms, "),

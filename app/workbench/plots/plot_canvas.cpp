@@ -75,7 +75,8 @@ void PlotCanvas::setSeriesHidden(int index, bool hidden) {
 bool PlotCanvas::sparseAt(double t) const {
     if (!m_sparse || !m_snapshot) return false;
     if (m_snapshot->itlCount.t.empty()) return false;
-    return valueAt(m_snapshot->itlCount, t) < kEnoughSamples;   // no sample near: not known, not grey
+    return valueAt(m_snapshot->itlCount, t) <
+           double(kEnoughForP99);  // no sample near: not known, not grey
 }
 
 void PlotCanvas::setExport(bool on) {

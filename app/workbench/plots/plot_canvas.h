@@ -13,8 +13,6 @@
 
 namespace colibri::ui {
 
-constexpr double kEnoughSamples = 200;   // of gaps, for a P99
-
 class PlotCanvas : public QCustomPlot {
     Q_OBJECT
 
@@ -40,7 +38,7 @@ public:
     double y(double v) const { return yAxis->coordToPixel(v); }
     QRectF area() const { return axisRect()->rect(); }
     int hovered() const { return m_hovered; }
-    // P99 of fewer than kEnoughSamples gaps is drawn grey and dashed, where and when it is so.
+    // P99 of fewer than kEnoughForP99 gaps is drawn grey and dashed, where and when it is so.
     bool sparseAt(double t) const;
     // What values are multiplied by, and their unit: that of the table, or the smaller one.
     double factor() const { return m_factor; }

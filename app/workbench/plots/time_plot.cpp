@@ -219,15 +219,15 @@ PlotHeader::Content TimePlot::legend(bool withCursor) const {
             entry.max = figure(stats.max, decimals);
             if (withCursor) entry.cursor = figure(cursor, decimals);
             // A P99 of few values is grey, and no verdict.
-            const bool enough = m_pooledCount >= kEnoughSamples;
+            const bool enough = m_pooledCount >= kEnoughForP99;
             entry.thirdGrey = limited && !enough;
-            entry.grey = limited && (!enough || m_samples < kEnoughSamples);
+            entry.grey = limited && (!enough || m_samples < double(kEnoughForP99));
             entry.over = limited && !entry.grey && stats.last > slo;
             entry.minOver = limited && !entry.grey && stats.min > slo;
             entry.thirdOver = limited && !entry.grey && third > slo;
             entry.maxOver = limited && !entry.grey && stats.max > slo;
             entry.cursorOver = limited && !m_canvas->sparseAt(m_view->cursor()) && cursor > slo;
-            if (limited && m_samples >= kEnoughSamples && std::isfinite(stats.last))
+            if (limited && m_samples >= double(kEnoughForP99) && std::isfinite(stats.last))
                 content.tags.push_back(entry.over ? errorTag("P99 over SLO")
                                                   : okTag("P99 within SLO"));
         }
@@ -235,8 +235,9 @@ PlotHeader::Content TimePlot::legend(bool withCursor) const {
     }
     if (!m_facts.note.isEmpty()) content.definition += ", " + m_facts.note;
     content.tags.insert(content.tags.end(), m_facts.tags.begin(), m_facts.tags.end());
-    if (itl && m_samples > 0 && m_samples < kEnoughSamples)
-        content.tags.push_back({QString("P99 greyed: n = %1 < 200").arg(int(m_samples)), ""});
+    if (itl && m_samples > 0 && m_samples < double(kEnoughForP99))
+        content.tags.push_back(
+            {QString("P99 greyed: n = %1 < %2").arg(int(m_samples)).arg(kEnoughForP99), ""});
     if (m_view->paused()) {
         const double newer = m_view->now() - std::min(m_view->upper(), m_view->shownEnd());
         content.tags.push_back(warnTag(newer > 0.5 ? "paused, " + clockText(newer, 0) +
