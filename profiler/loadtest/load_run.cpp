@@ -153,7 +153,7 @@ Result<LoadReport> runLoad(LoadTarget& target, const std::vector<LoadPrompt>& pr
     if (options.rate == 0 && options.users < 1) return bad("no users", "Use at least 1");
     if (options.requests < 0 || !(options.durationS >= 0) ||
         (options.requests == 0 && options.durationS == 0)) {
-        return bad("the load has no end", "Give a number of requests or a duration");
+        return bad("the load test has no end", "Give a number of requests or a duration");
     }
     return LoadRun(target, prompts, options, progress, cancel).run();
 }

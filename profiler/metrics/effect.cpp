@@ -162,7 +162,7 @@ std::string effectText(const Marker& marker) {
                                      formatCount(marker.needed) + " tokens";
     return effectFigure(marker) + " tok/s (95 %: " + effectInterval(marker) + ")" +
            (marker.validity.empty() ? "" : ", from " + marker.validity) +
-           (marker.refining ? "; more tokens make it narrower" : "");
+           (marker.refining ? "; more tokens will narrow the interval" : "");
 }
 
 }  // namespace colibri

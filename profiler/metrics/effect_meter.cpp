@@ -122,9 +122,8 @@ std::string EffectMeter::begin() {
     const std::string needed = std::to_string(kMinimum) + " are needed";
     if (total < kMinimum) return std::to_string(total) + " tokens before it, " + needed;
     if (settled < kMinimum)
-        return "only " + std::to_string(settled) + " of the tokens before it had settled, " +
-               needed;
-    return "load changed: tokens before it came at changing numbers of requests, " + needed +
+        return "only " + std::to_string(settled) + " settled tokens before it, " + needed;
+    return "load changed: tokens before it came at different numbers of requests, " + needed +
            " at one";
 }
 

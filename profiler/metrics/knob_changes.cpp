@@ -148,7 +148,7 @@ void KnobChanges::addAutomatic(const KnobEvent& knob, int64_t from, double t) {
 
 void KnobChanges::begin(const KnobEvent& knob, int64_t from, int64_t requestedBefore, double t) {
     settleNewest();
-    endMeasurement("a further change came");
+    endMeasurement("another knob was changed");
     Marker marker{.t = t,
                   .label = changeLabel(KnobId(knob.knob), from, knob.effective),
                   .kind = Marker::Kind::Knob,

@@ -117,7 +117,7 @@ Result<OpenSession> openForReading(const fs::path& path) {
                     " was not ended and nothing can be written beside it; it is read from "
                     "a copy, which failed: " +
                     status.message(),
-                "Copy it and its -wal file to a folder of your own and open it there");
+                "Copy it and its -wal file to a writable folder and open it there");
         }
         db = openDatabase(out.copy.file().string(), SQLITE_OPEN_READWRITE, path);
     } else {
@@ -142,7 +142,7 @@ Status readMeta(sqlite3* db, SessionSummary& summary) {
 Status checkSchema(const SessionSummary& summary) {
     const auto it = summary.meta.find("schema");
     if (it == summary.meta.end()) {
-        return {Code::BadInput, "session file " + summary.path.string() + " names no schema",
+        return {Code::BadInput, "session file " + summary.path.string() + " has no schema",
                 "The file is not a session"};
     }
     if (it->second != std::to_string(kSessionSchema)) {

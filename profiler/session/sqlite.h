@@ -39,7 +39,7 @@ inline Status sqliteError(sqlite3* db, int result, const std::string& path) {
             return {Code::BadInput, message, "The file is not a session, or it is damaged"};
         case SQLITE_READONLY:
             return {Code::IoError, message,
-                    "The file or its folder is read-only: copy it to a folder of your own"};
+                    "The file or its folder is read-only: copy it to a writable folder"};
         case SQLITE_CANTOPEN:
             return {Code::IoError, message, "Check the folder and its permissions"};
         default:

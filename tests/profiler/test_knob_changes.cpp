@@ -128,9 +128,10 @@ private slots:
         auto decided = metrics.takeDecided();
         QCOMPARE(decided.size(), 4);
         QCOMPARE(QString::fromStdString(decided[2].reason),
-                 QString("only 20 of the tokens before it had settled, 24 are needed"));
+                 QString("only 20 settled tokens before it, 24 are needed"));
         decided.erase(decided.begin() + 2);
-        QCOMPARE(QString::fromStdString(effectText(decided[1])), QString("not measured: a further change came after 20 of 64 tokens"));
+        QCOMPARE(QString::fromStdString(effectText(decided[1])),
+                 QString("not measured: another knob was changed after 20 of 64 tokens"));
         QCOMPARE(QString::fromStdString(decided[2].reason), QString("the session ended after 10 of 64 tokens"));
     }
     // Four users beside the chat make each of its tokens slower: that is no effect of a knob.

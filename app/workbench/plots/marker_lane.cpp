@@ -122,7 +122,7 @@ std::vector<MarkerLane::Flag> MarkerLane::flags() const {
         if (!flag.look.interval.isEmpty()) flag.detail += ", " + flag.look.interval;
         if (!marker.validity.empty()) {
             flag.detail += "\nfrom " + QString::fromStdString(marker.validity);
-            if (marker.refining) flag.detail += "; more tokens make it narrower";
+            if (marker.refining) flag.detail += "; more tokens will narrow the interval";
         }
         if (m_short) {
             flag.effect = flag.look.figure ? flag.look.text.section(" tok/s", 0, 0) : QString();

@@ -273,7 +273,9 @@ private slots:
         marker = {.t = 89, .label = "Cache size 12 \u2192 13", .kind = Marker::Kind::Knob,
                   .knob = KnobId::ExpertCacheSize, .from = 12, .to = 13, .undoTo = 12,
                   .effect = Marker::Effect::NotMeasured};
-        marker.reason = "load changed: tokens before it came at changing numbers of requests, 24 are needed at one";
+        marker.reason =
+            "load changed: tokens before it came at different numbers of requests, 24 are needed "
+            "at one";
         m_panel->tick(m_source->snapshot());
         QVERIFY(list->height() > before);
         // So does a change whose values are long.
