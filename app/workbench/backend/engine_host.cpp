@@ -38,7 +38,7 @@ ModelFacts factsOf(const Engine& engine) {
     facts.folder = QString::fromStdString(info.dir.string());
     facts.device = QString::fromUtf8(isaName(engine.isa()).data());
     if (!engine.tokenizer()) {
-        facts.chatProblem = "This model has no tokenizer, so text cannot be given to it.";
+        facts.chatProblem = "This model has no tokenizer, so it cannot process text.";
     } else if (!engine.chatTemplate()) {
         facts.chatProblem = "This model has no chat template.";
         facts.continues = true;

@@ -102,8 +102,8 @@ Result<Inspection> inspectPath(const fs::path& given, const CancelFlag* cancel) 
     result.path = given;
     std::error_code error;
     if (!fs::exists(given, error)) {
-        return Status(Code::BadInput, given.string() + ": there is no such file or folder",
-                      "It may have been moved or deleted; choose it where it is now");
+        return Status(Code::BadInput, given.string() + ": no such file or folder",
+                      "It may have been moved or deleted; choose its new path");
     }
     if (given.extension() == "." + kSessionSuffix.toStdString()) {
         auto summary = readSessionSummary(given);

@@ -163,9 +163,9 @@ void LoadTest::ended(const Status& status,
     m_report = std::move(*report);
     m_error = status;
     if (m_source->engine() && m_source->engine() == m_engine.lock()) {
-        m_source->note(!m_report   ? QString("Load failed")
-                       : m_stopped ? QString("Load stopped")
-                                   : QString("Load ended"));
+        m_source->note(!m_report   ? QString("Load test failed")
+                       : m_stopped ? QString("Load test stopped")
+                                   : QString("Load test finished"));
     }
     emit changed();
     forgetFormer();

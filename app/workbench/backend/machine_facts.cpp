@@ -52,7 +52,7 @@ QVector<MachineSection> machineSections(const MachineFacts& facts, const Calibra
                        {"Instructions", facts.isa}};
     if (facts.isa == "scalar") {
         processor.facts.back().advice =
-            "Without AVX2 the engine computes many times slower. Use a processor that has it.";
+            "Without AVX2 the engine is many times slower. Use a processor with AVX2.";
         processor.facts.back().missing = true;
     }
     processor.facts.push_back({"NUMA nodes", number(facts.numaNodes)});
@@ -63,7 +63,7 @@ QVector<MachineSection> machineSections(const MachineFacts& facts, const Calibra
     memory.facts.push_back(
         facts.memoryFree > 0
             ? MachineFact{"Free now", str(formatGiB(double(facts.memoryFree)))}
-            : MachineFact{"Free now", "n/a: not known", "The system does not tell.", true});
+            : MachineFact{"Free now", "n/a: unknown", "Not reported by the system.", true});
     memory.facts.push_back(rates.memoryBytesPerSecond > 0
                                ? MachineFact{"Read with all cores", rateText(rates.memoryBytesPerSecond)}
                                : notMeasured("Read with all cores"));
@@ -71,33 +71,37 @@ QVector<MachineSection> machineSections(const MachineFacts& facts, const Calibra
 
     MachineSection disk{"Disk", {}};
     if (rates.diskBytesPerSecond > 0) {
-        disk.facts = {{"Random reads", rateText(rates.diskBytesPerSecond) +
-                                           (rates.recordBytes > 0 ? " in reads of " + str(formatGiB(double(rates.recordBytes)))
-                                                                  : QString())},
-                      {"Direct reads", rates.direct ? "yes" : "no",
-                       rates.direct ? ""
-                                        : "The file system refuses them, so its page cache took "
-                                          "part: the rate may be memory's.",
-                       !rates.direct},
-                      {"Measured", rates.measuredAt > 0 ? QDateTime::fromSecsSinceEpoch(rates.measuredAt).toString("yyyy-MM-dd HH:mm")
-                                                  : QString("n/a: by an earlier version")}};
+        disk.facts = {
+            {"Random reads", rateText(rates.diskBytesPerSecond) +
+                                 (rates.recordBytes > 0
+                                      ? " in reads of " + str(formatGiB(double(rates.recordBytes)))
+                                      : QString())},
+            {"Direct reads", rates.direct ? "yes" : "no",
+             rates.direct ? ""
+                          : "The file system does not support them, so reads used the "
+                            "page cache: the rate may be that of memory.",
+             !rates.direct},
+            {"Measured",
+             rates.measuredAt > 0
+                 ? QDateTime::fromSecsSinceEpoch(rates.measuredAt).toString("yyyy-MM-dd HH:mm")
+                 : QString("n/a: measured by an earlier version")}};
     } else {
         disk.facts = {notMeasured("Random reads")};
     }
-    disk.facts.push_back({"Sessions are kept in", dataDir});
+    disk.facts.push_back({"Sessions folder", dataDir});
     sections << disk;
 
     MachineSection gpu{"GPU", {}};
     if (facts.gpuReason.isEmpty()) {
         gpu.facts = {{"Device", facts.gpuName},
                      {"SM utilisation", facts.gpuProvenance},
-                     {"Computing", "n/a: this build computes on the CPU", "", true}};
+                     {"Compute", "n/a: this build runs models on the CPU", "", true}};
     } else {
         const QString na = "n/a: " + facts.gpuReason;
         gpu.facts = {
             {"Device", na, "", true},
             {"SM utilisation", na,
-             "It needs an NVIDIA GPU and its driver. Everything else works without.", true}};
+             "It needs an NVIDIA GPU and its driver. Everything else works without them.", true}};
     }
     sections << gpu;
 

@@ -22,7 +22,7 @@ struct ModelRun {
     double itlP99Ms = 0;
     uint64_t gaps = 0;  // inter-token gaps pooled
     double bytesPerToken = 0;
-    double missShare = 0;            // of look-ups
+    double missShare = 0;            // of lookups
     double stallShare = 0;           // of the time of the replies, prompt and decode
     QString knobs;                   // "cache 20, lru, link 25 MB/s"
     QDateTime when;

@@ -166,7 +166,7 @@ ServeFigures ModelServer::figures() const {
 
 void ModelServer::watch() {
     if (m_state != State::On || m_running->server->running()) return;
-    m_error = Status(Code::IoError, "The server has lost its address", "Start it again");
+    m_error = Status(Code::IoError, "The server stopped listening unexpectedly", "Start it again");
     stop();
 }
 

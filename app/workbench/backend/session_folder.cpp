@@ -37,8 +37,8 @@ Status moveSession(const QString& from, const QString& to) {
 
 Result<SessionPlace> SessionFolder::reserve() const {
     if (!QDir().mkpath(m_dir)) {
-        return Status(Code::IoError, m_dir.toStdString() + ": cannot make the folder of sessions",
-                      "Check its permissions and the space on the disk");
+        return Status(Code::IoError, m_dir.toStdString() + ": cannot create the sessions folder",
+                      "Check its permissions and the free disk space");
     }
     const QString stem = m_dir + "/" + QDateTime::currentDateTime().toString("yyyy-MM-dd_HH-mm-ss");
     for (int n = 1; n < 1000; ++n) {
@@ -49,7 +49,8 @@ Result<SessionPlace> SessionFolder::reserve() const {
         place.lock->setStaleLockTime(0);  // only by process: a session may last for days
         if (place.lock->tryLock(0) && !QFile::exists(place.path)) return place;
     }
-    return Status(Code::IoError, m_dir.toStdString() + ": no new session file could be named",
+    return Status(Code::IoError,
+                  m_dir.toStdString() + ": cannot choose a name for a new session file",
                   "Check the permissions of the folder");
 }
 
@@ -69,7 +70,7 @@ std::optional<SessionSummary> SessionFolder::interrupted() const {
 Status SessionFolder::discard(const QString& path) {
     const QString to = discardedDir(path);
     if (!QDir().mkpath(to))
-        return Status(Code::IoError, to.toStdString() + ": cannot make the folder");
+        return Status(Code::IoError, to.toStdString() + ": cannot create the folder");
     return moveSession(path, to + "/" + QFileInfo(path).fileName());
 }
 

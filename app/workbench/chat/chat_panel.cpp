@@ -201,18 +201,18 @@ void ChatPanel::refreshAvailability() {
     const bool continues = continuesText();
     const QString reason = !model ? QString("Load a model to chat")
                            : continues
-                               ? QString("The beginning of a text, which the model continues")
+                               ? QString("Write the beginning of a text; the model continues it")
                            : m_template && model->continues ? QString()
                                                             : model->chatProblem;
     m_composer->setAvailable(model && (continues || reason.isEmpty()), reason);
-    m_view->setEmptyText(!model      ? QString("No model is loaded")
+    m_view->setEmptyText(!model      ? QString("No model loaded")
                          : continues ? model->name + " continues a text"
                                      : "Ask " + model->name,
-                         !model      ? QString("Open one to chat and to see where its time goes.")
+                         !model ? QString("Open a model to chat and to see where the time goes.")
                          : continues ? QString("It has no chat template: what you write is not a "
-                                               "question, but how the text begins. "
+                                               "question but the beginning of a text. "
                                                "Sampling offers templates of other models.")
-                         : reason.isEmpty() ? QString("The plots fill as it answers.")
+                         : reason.isEmpty() ? QString("The plots fill in while the model replies.")
                                             : reason,
                          model ? QString() : QString("Open a model"));
 }
@@ -266,7 +266,8 @@ void ChatPanel::openById(const QString& id) {
         if (other.chat.id == id) return openConversation(Conversation(other.chat));
     m_store->load(id, [this, id](std::optional<Conversation> conversation) {
         if (conversation) openConversation(std::move(*conversation));
-        else emit failed("The chat could not be opened", id + ".json is missing or not readable");
+        else
+            emit failed("The chat could not be opened", id + ".json is missing or cannot be read");
     });
 }
 

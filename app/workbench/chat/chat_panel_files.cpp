@@ -43,8 +43,8 @@ QString ChatPanel::renderedPrompt() const {
 void ChatPanel::showPrompt() {
     const QString text = renderedPrompt();
     const int tokens = m_source ? m_source->countTokens(text) : -1;
-    m_prompt->openText(tokens < 0 ? QString("What the model reads")
-                                  : "What the model reads, " + count(tokens) + " tokens", text);
+    m_prompt->openText(tokens < 0 ? QString("Prompt") : "Prompt, " + count(tokens) + " tokens",
+                       text);
 }
 
 bool ChatPanel::promptShown() const { return m_prompt->isOpen(); }
@@ -52,7 +52,9 @@ bool ChatPanel::promptShown() const { return m_prompt->isOpen(); }
 void ChatPanel::exportChat(const QString& id) {
     if (id == m_chat.id) return emit exportWanted();
     m_store->load(id, [this, id](std::optional<Conversation> conversation) {
-        if (!conversation) return emit failed("The chat could not be exported", id + ".json is missing or not readable");
+        if (!conversation)
+            return emit failed("The chat could not be exported",
+                               id + ".json is missing or cannot be read");
         openConversation(std::move(*conversation));
         emit exportWanted();
     });
@@ -73,7 +75,9 @@ void ChatPanel::duplicate(const QString& id) {
     }
     m_store->load(id, [this, id, copy](std::optional<Conversation> conversation) {
         if (conversation) copy(std::move(*conversation));
-        else emit failed("The chat could not be duplicated", id + ".json is missing or not readable");
+        else
+            emit failed("The chat could not be duplicated",
+                        id + ".json is missing or cannot be read");
     });
 }
 
@@ -89,7 +93,7 @@ bool ChatPanel::importFrom(const QString& path, QString* error) {
     if (!conversation) {
         *error = parse.error != QJsonParseError::NoError
                      ? QString("byte %1: %2").arg(parse.offset).arg(parse.errorString())
-                     : QString("it is not a chat of this program (schema 1)");
+                     : QString("it is not a chat from this program (schema 1)");
         return false;
     }
     conversation->id = Conversation::create().id;   // never over an existing one

@@ -68,12 +68,15 @@ void ChatPanel::showContext() {
         m_composer->setNotice(m_draftLonger ? QString("Only the first %1 tokens of this message are counted.")
                                                   .arg(count(draft)) : QString(), false);
     } else if (m_settings.overflow == Overflow::Stop) {
-        m_composer->setNotice(QString("With this message the chat needs %1 tokens").arg(count(m_used + draft)) + of +
-                                  " Sampling says what happens then.", true, "New chat");
+        m_composer->setNotice(
+            QString("With this message the chat needs %1 tokens").arg(count(m_used + draft)) + of +
+                " See Sampling for what happens then.",
+            true, "New chat");
     } else {
         m_composer->setNotice(m_settings.overflow == Overflow::DropOldest
-                                  ? "The context is full: the oldest turns will be left out."
-                                  : "The context is full: turns after the first will be left out.", false);
+                                  ? "The context is full: the oldest turns will be omitted."
+                                  : "The context is full: turns after the first will be omitted.",
+                              false);
     }
 }
 

@@ -57,7 +57,7 @@ ChatHead::ChatHead(QWidget* parent) : QWidget(parent) {
     m_list->describe("Chats", "Ctrl+H");
     m_new = new IconButton("plus", "New chat");
     m_new->describe("New chat", "Ctrl+N");
-    m_more = new IconButton("more", "More for this chat");
+    m_more = new IconButton("more", "More actions for this chat");
     line->addWidget(m_title);
     line->addStretch(1);
     for (IconButton* button : {m_find, m_list, m_new, m_more}) line->addWidget(button);
@@ -171,7 +171,7 @@ Readout::Readout(QWidget* parent)
 void Readout::setSloMs(double ms) {
     m_slow = str(formatFixed(ms, std::round(ms) == ms || ms >= 100 ? 0 : 1)) + " ms";
     setToolTip("Underlined tokens took longer than the SLO, " + m_slow +
-               ".\nIn a reply whose tokens mostly do, those over 1.5 times its median.");
+               ".\nIf most tokens of a reply did: tokens over 1.5 times its median.");
     update();
 }
 

@@ -30,7 +30,7 @@ void ContextMeter::setUse(int used, int draft, int limit) {
     m_draft = draft;
     m_limit = limit;
     QString tip = QString("Context: %1 of %2 tokens").arg(count(used), count(limit));
-    if (draft > 0) tip += QString(", %1 of them in the message you write").arg(count(draft));
+    if (draft > 0) tip += QString(", %1 of them in your message").arg(count(draft));
     setToolTip(limit > 0 ? tip : QString());
     setAccessibleName("Context " + text());
     updateGeometry();

@@ -211,7 +211,8 @@ QString Conversation::plainText() const {
 QString Conversation::markdown() const {
     QString out = "# " + title + "\n";
     if (!turns.isEmpty() && turns[0].wallMs > 0)
-        out += "\nBegun on " + QDateTime::fromMSecsSinceEpoch(turns[0].wallMs).toString("yyyy-MM-dd HH:mm") + "\n";
+        out += "\nStarted on " +
+               QDateTime::fromMSecsSinceEpoch(turns[0].wallMs).toString("yyyy-MM-dd HH:mm") + "\n";
     if (!system.isEmpty()) out += "\n> " + QString(system).replace('\n', "\n> ") + "\n";
     for (const int index : path()) {
         const Turn& turn = turns[index];

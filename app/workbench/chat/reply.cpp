@@ -21,8 +21,8 @@ QString contextFullText(const SessionSource& source, int64_t needed) {
                              ? "This chat fills the context: it needs " + tokens(needed) + " of " + count(length)
                              : "This chat fills the context of " + tokens(length);
     return most > length ? text + "; the model can hold " + tokens(most) +
-                               ". Load it with a larger context length, or begin a new chat."
-                         : text + ", the model's maximum. Begin a new chat.";
+                               ". Load it with a larger context length, or start a new chat."
+                         : text + ", the model's maximum. Start a new chat.";
 }
 
 Reply::Reply(std::shared_ptr<ChatRun> run, int turn, const Turn& before, uint64_t bytesRead)

@@ -143,18 +143,20 @@ SamplingPanel::SamplingPanel(QWidget* window) : Popover(window), m_content(new Q
 
     column->addLayout(makePresets());
     column->addWidget(m_presetName);
-    m_temperature = addRow("Temperature", "", 100, 2, {0, 200, 5}, "0 = greedy: always the likeliest token.");
+    m_temperature =
+        addRow("Temperature", "", 100, 2, {0, 200, 5}, "0 = greedy: always the most likely token.");
     m_topK = addRow("Top-k", "tokens", 1, 0, {0, 200, 1}, "");
     m_topK->setZeroText("off");
     m_topP = addRow("Top-p", "", 100, 2, {1, 100, 1}, "");
     m_minP = addRow("Min-p", "", 100, 2, {0, 100, 1}, "");
     m_penalty = addRow("Repetition penalty", "", 100, 2, {100, 200, 1}, "1.00 = none.");
     SliderRange seed{0, kSeeds - 1, 1};
-    m_seed = addRow("Seed", "", 1, 0, seed, "The same seed and prompt give the same reply. A reply made again takes the "
-                                       "next seed; its figures say which.");
+    m_seed = addRow("Seed", "", 1, 0, seed,
+                    "The same seed and prompt give the same reply. Regenerating a reply uses the "
+                    "next seed, which the figures of the reply show.");
     SliderRange most{1, kMostTokens, 16};
     most.logarithmic = true;
-    m_maxTokens = addRow("Most tokens", "tokens", 1, 0, most, "");
+    m_maxTokens = addRow("Max tokens", "tokens", 1, 0, most, "");
     addTexts(column);
     connect(reset, &QAbstractButton::clicked, this, [this] {
         show(m_defaults);
@@ -164,16 +166,17 @@ SamplingPanel::SamplingPanel(QWidget* window) : Popover(window), m_content(new Q
 }
 
 void SamplingPanel::addTexts(QVBoxLayout* column) {
-    m_random = new QCheckBox("Another seed for every reply");
+    m_random = new QCheckBox("Use a new seed for every reply");
     column->insertWidget(column->indexOf(m_seed) + 1, m_random);
     column->addWidget(new QLabel("When the context is full"));
     m_overflow = new Segment({"Stop", "Drop oldest", "Cut middle"});
-    m_overflow->setToolTip("Stop: a message that does not fit is not sent.\n"
-                           "Drop oldest: the oldest turns are left out of what the model reads.\n"
-                           "Cut middle: the turns after the first one are left out.\n"
-                           "The chat keeps all of them, and the reply says how many were left out.");
+    m_overflow->setToolTip(
+        "Stop: a message that does not fit is not sent.\n"
+        "Drop oldest: the oldest turns are omitted from the prompt.\n"
+        "Cut middle: the turns after the first one are omitted.\n"
+        "The chat keeps all turns, and the reply says how many were omitted.");
     column->addWidget(m_overflow);
-    column->addWidget(new QLabel("Stop strings, with a bar between them"));
+    column->addWidget(new QLabel("Stop strings, separated by |"));
     m_stops = new QLineEdit;
     m_stops->setPlaceholderText("none");
     m_stops->setAccessibleName("Stop strings, separated by vertical bars");
@@ -188,17 +191,17 @@ void SamplingPanel::addTemplate(QVBoxLayout* column) {
     column->addWidget(new QLabel("Chat template"));
     m_template = new Select;
     m_template->setAccessibleName("Chat template");
-    m_template->setToolTip(
-        "How messages become the text that the model reads. Kept for each model.");
+    m_template->setToolTip("How messages are rendered as the prompt. Saved per model.");
     column->addWidget(m_template);
     connect(m_template, &QComboBox::activated, this, &SamplingPanel::templateChosen);
     column->addWidget(new QLabel("Template arguments"));
     m_templateArgs = new QLineEdit;
     m_templateArgs->setPlaceholderText("none");
     m_templateArgs->setAccessibleName("Template arguments, separated by vertical bars");
-    m_templateArgs->setToolTip("Variables of the model's chat template, with a bar between several:\n"
-                               "enable_thinking=false | reasoning_effort=\"high\"\n"
-                               "Templates pass over those that they do not know.");
+    m_templateArgs->setToolTip(
+        "Variables of the model's chat template, separated by |:\n"
+        "enable_thinking=false | reasoning_effort=\"high\"\n"
+        "Templates ignore unknown variables.");
     m_templateNote = new Note;
     m_templateNote->hide();
     column->addWidget(m_templateArgs);
@@ -224,7 +227,7 @@ QLayout* SamplingPanel::makePresets() {
     m_savePreset = new IconButton("save", "Save these values as a preset");
     m_removePreset = new IconButton("trash", "Delete this preset");
     m_presetName = new QLineEdit;
-    m_presetName->setPlaceholderText("Name of the preset, then Enter");
+    m_presetName->setPlaceholderText("Preset name, then Enter");
     m_presetName->setAccessibleName("Name of the preset");
     m_presetName->hide();
     auto* line = new QHBoxLayout;
@@ -307,7 +310,8 @@ void SamplingPanel::setContextLength(int64_t tokens) {
     range.max = tokens > 0 ? tokens : kMostTokens;
     if (range.defaultValue) range.defaultValue = std::min(*range.defaultValue, range.max);
     m_maxTokens->setRange(range);
-    m_maxTokens->setNote(tokens > 0 ? QString("Of one reply; prompt and reply share the context.") : QString());
+    m_maxTokens->setNote(tokens > 0 ? QString("For one reply; prompt and reply share the context.")
+                                    : QString());
     show(m_settings);
 }
 

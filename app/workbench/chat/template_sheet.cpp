@@ -34,7 +34,7 @@ TemplateSheet::TemplateSheet(QWidget* window)
         edit->setProperty("boxed", true);
     }
     m_editor->setAccessibleName("Chat template, Jinja");
-    m_preview->setAccessibleName("The chat as it is rendered");
+    m_preview->setAccessibleName("Rendered chat");
     m_preview->setReadOnly(true);
     m_timer.setSingleShot(true);
     m_timer.setInterval(kRenderAfterMs);
@@ -46,7 +46,7 @@ TemplateSheet::TemplateSheet(QWidget* window)
     foot->addWidget(m_note, 1, Qt::AlignVCenter);
     foot->addWidget(cancel);
     foot->addWidget(m_use);
-    auto* caption = new QLabel("What the model reads");
+    auto* caption = new QLabel("Rendered prompt");
     caption->setFont(type::caption());
     caption->setContentsMargins(0, 8, 0, 4);
     auto* texts = new QVBoxLayout;
@@ -79,8 +79,8 @@ TemplateSheet::TemplateSheet(QWidget* window)
 QLayout* TemplateSheet::makeHead() {
     auto* close = new IconButton("close", "Close");
     close->describe("Close", "Esc");
-    m_begin->setPlaceholderText("Begin with");
-    m_begin->setAccessibleName("Begin with the text of another template");
+    m_begin->setPlaceholderText("Start from");
+    m_begin->setAccessibleName("Start from the text of another template");
     auto* head = new QHBoxLayout;
     head->setContentsMargins(12, 8, 8, 8);
     head->setSpacing(8);
@@ -114,7 +114,7 @@ void TemplateSheet::refresh() {
     const auto parsed = choice.parse();
     const bool empty = choice.text.trimmed().isEmpty();
     m_use->setEnabled(parsed.ok() && !empty);
-    if (empty) return showFault({0, 0, "Write a template, or begin with one of the list."});
+    if (empty) return showFault({0, 0, "Write a template, or start from one in the list."});
     if (!parsed) return showFault(templateFault(parsed.status()));
     const Result<std::string> text = m_render(*parsed);
     if (!text) return showFault(templateFault(text.status()));

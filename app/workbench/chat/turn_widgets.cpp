@@ -227,13 +227,12 @@ void TurnStrip::setFigures(const TurnFigures& figures, bool compact, bool runnin
     const auto count = [](int n) { return QString::fromStdString(formatCount(n)); };
     setToolTip(QString("tok/s: this reply's tokens over the time between them\n"
                        "TTFT: from sending to the first token\nprompt: its tokens per second%1\n"
-                       "hit, read: expert look-ups and bytes of this reply%2")
+                       "hit, read: expert lookups and bytes of this reply%2")
                    .arg(figures.promptTokens == 0 || figures.stop.isEmpty()
                             ? QString()
                             : QString("; %1 of %2 prompt tokens reused from the KV cache")
                                   .arg(count(figures.cachedTokens), count(figures.promptTokens)),
-                        figures.drawn.isEmpty() ? QString()
-                                                : "\nTokens were chosen with " + figures.drawn));
+                        figures.drawn.isEmpty() ? QString() : "\nSampled with " + figures.drawn));
     update();
 }
 
@@ -452,8 +451,8 @@ void ModelTurn::paintEvent(QPaintEvent*) {
     if (const int left = m_turn.figures.leftOut; left > 0) {
         paintIcon(p, "info", QRectF(0, 22, 12, 12), tone(Tone::Text3));
         drawElided(p, QRectF(18, 20, width() - 18, 16), Qt::AlignVCenter,
-                   left == 1 ? QString("1 earlier message was left out: the context is full")
-                             : count(left) + " earlier messages were left out: the context is full",
+                   left == 1 ? QString("1 earlier message was omitted: the context is full")
+                             : count(left) + " earlier messages were omitted: the context is full",
                    type::dense(), tone(Tone::Text3));
     }
     if (m_parts.reasoningTo > m_parts.reasoningFrom && !m_compact) {

@@ -55,7 +55,7 @@ LoadTestPanel::LoadTestPanel(SessionSource* source, LoadTest* test, QWidget* par
     foot()->addWidget(m_note);
     m_command = new CommandLine;
     foot()->addWidget(m_command);
-    m_start = new Button("Start load", Button::Kind::Primary);
+    m_start = new Button("Start test", Button::Kind::Primary);
     foot()->addWidget(m_start);
     m_progress = new ProgressPanel;
     m_progress->hide();
@@ -83,24 +83,24 @@ SliderRow* LoadTestPanel::addSlider(DockSection* section, const QString& label, 
 
 void LoadTestPanel::buildForm() {
     DockSection* what = addSection({});
-    m_from = new Segment({"shipped set", "file"});
+    m_from = new Segment({"built-in set", "file"});
     what->addRow("Prompts", m_from, false)
         ->setToolTip(
-            "A file has a prompt per line: text, or JSON with \"prompt\" or \"messages\".");
+            "A file has one prompt per line: text, or JSON with \"prompt\" or \"messages\".");
     m_fileRow = new QWidget;
     auto* row = new QHBoxLayout(m_fileRow);
     row->setContentsMargins(0, 0, 0, 0);
     row->setSpacing(8);
     m_file = new QLineEdit;
     m_file->setFont(type::mono());
-    m_file->setPlaceholderText("path of a file");
+    m_file->setPlaceholderText("path to a file");
     m_file->setAccessibleName("File of prompts");
     row->addWidget(m_file, 1);
     auto* choose = new Button("Choose");
     row->addWidget(choose);
     what->body()->addWidget(m_fileRow);
-    m_maxTokens = addSlider(what, "Tokens at most", "tokens", 4096, 128);
-    m_ignoreEos = new QCheckBox("Replies go on to the last token");
+    m_maxTokens = addSlider(what, "Max tokens", "tokens", 4096, 128);
+    m_ignoreEos = new QCheckBox("Replies continue to the token limit");
     what->body()->addWidget(m_ignoreEos);
 
     DockSection* when = addSection({});
@@ -147,11 +147,11 @@ void LoadTestPanel::buildResult() {
     m_latencies->setInnerPadding(4);
     m_latencies->setPadding(12, 12);
     m_latencies->setToolTip(
-        "Of the replies that went well. TTFT and reply count from the moment a request was meant "
-        "to arrive, so that waiting for the engine is in them.");
+        "Successful replies only. TTFT and reply time count from the scheduled arrival of a "
+        "request, so they include waiting for the engine.");
     m_result->body()->setSpacing(0);
     m_result->body()->addWidget(m_latencies);
-    m_totals = new DataTable({{"In all", 0}, {"", 150, true, true}}, false);
+    m_totals = new DataTable({{"Total", 0}, {"", 150, true, true}}, false);
     m_totals->setPadding(12, 12);
     m_result->body()->addWidget(m_totals);
     auto* below = new QWidget;
@@ -202,8 +202,9 @@ void LoadTestPanel::refresh() {
     m_users->setVisible(!open);
     m_rate->setVisible(open);
     m_seed->setVisible(open);
-    m_arrivals->setNote(open ? "They come at random times, whether or not the engine keeps up."
-                             : "Each user asks again when the reply has ended.");
+    m_arrivals->setNote(open
+                            ? "Requests arrive at random times, whether or not the engine keeps up."
+                            : "Each user sends the next request after the reply.");
     m_requests->setVisible(byCount);
     m_seconds->setVisible(!byCount);
     m_command->setCommand(commandOf(plan(), model ? model->folder : QString("DIR")));
@@ -211,11 +212,11 @@ void LoadTestPanel::refresh() {
 
     QString why;
     if (!m_source->engine())
-        why = "Open a model first: the load is put on the loaded model.";
+        why = "Open a model first: the test sends requests to the loaded model.";
     else if (!model->chatProblem.isEmpty())
         why = model->chatProblem;
     else if (file && m_file->text().trimmed().isEmpty())
-        why = "Name a file of prompts.";
+        why = "Choose a file of prompts.";
     const Status& error = m_test->error();
     if (!error.ok())
         m_note->setNote(str(error.text()), "error", Tone::Error, Tone::Text1);
@@ -277,7 +278,7 @@ void LoadTestPanel::showTotals() {
     QVector<QVector<TableCell>> rows;
     if (const auto& report = m_test->report()) {
         const LoadReport& r = *report;
-        m_totals->setColumnTitle(0, m_test->stopped() ? "In all, until it was stopped" : "In all");
+        m_totals->setColumnTitle(0, m_test->stopped() ? "Total until stopped" : "Total");
         rows = {row("Completed", count(r.completed) + " of " + count(int64_t(r.samples.size()))),
                 row("Time", str(formatFixed(r.durationS, 1)) + " s"),
                 row("Throughput", str(formatSig(r.requestsPerSecond())) + " req/s"),
@@ -301,7 +302,7 @@ void LoadTestPanel::showTotals() {
 void LoadTestPanel::exportReport() {
     if (!m_test->report()) return;
     const QString path = askSaveFile(window(), "Export the load test", "load-test.json",
-                                     "JSON (*.json);;CSV, a line per request (*.csv)");
+                                     "JSON (*.json);;CSV, one line per request (*.csv)");
     if (!path.isEmpty()) exportTo(path);
 }
 
@@ -310,7 +311,7 @@ void LoadTestPanel::exportTo(const QString& path) {
     if (status.ok())
         emit exported(path);
     else
-        emit failed("The load was not exported.", str(status.text()));
+        emit failed("The load test was not exported.", str(status.text()));
 }
 
 void LoadTestPanel::keyPressEvent(QKeyEvent* event) {

@@ -60,8 +60,8 @@ ServePanel::ServePanel(SessionSource* source, ModelServer* server, QWidget* pare
     m_host = field(settings().value("serve/host", "127.0.0.1").toString());
     m_port = field(settings().value("serve/port", "8080").toString());
     m_port->setValidator(new QIntValidator(0, 65535, m_port));
-    m_port->setPlaceholderText("any that is free");
-    m_port->setToolTip("0, or nothing, takes any port that is free.");
+    m_port->setPlaceholderText("any free port");
+    m_port->setToolTip("0 or an empty field chooses a free port.");
     how->addRow("Host", m_host, true);
     how->addRow("Port", m_port, true);
     addAccessFields(how);
@@ -87,7 +87,7 @@ ServePanel::ServePanel(SessionSource* source, ModelServer* server, QWidget* pare
 
     DockSection* now = addSection({});
     now->layout()->setContentsMargins(0, 1, 0, 0);
-    m_figures = new DataTable({{"Since it was started", 0}, {"", 168, true, true}}, false);
+    m_figures = new DataTable({{"Since start", 0}, {"", 168, true, true}}, false);
     m_figures->setPadding(12, 12);
     now->body()->addWidget(m_figures);
     m_logSection = addSection({});
@@ -101,9 +101,9 @@ ServePanel::ServePanel(SessionSource* source, ModelServer* server, QWidget* pare
     m_log->setPadding(12, 12);
     m_log->setInnerPadding(4);
     m_log->setToolTip(
-        "The newest requests that have ended: tokens of prompt and reply, time to the "
-        "first token, speed, and how they ended. A number is the HTTP status of one that "
-        "was refused.");
+        "The latest finished requests: prompt and reply tokens, time to first token, "
+        "speed, and how they ended. A number is the HTTP status of a rejected "
+        "request.");
     m_logSection->body()->addWidget(m_log);
     m_command = new CommandLine;
     foot()->addWidget(m_command);
@@ -125,20 +125,21 @@ void ServePanel::addAccessFields(DockSection* section) {
     m_key = field("");
     m_key->setEchoMode(QLineEdit::PasswordEchoOnEdit);
     m_key->setPlaceholderText("none");
-    m_key->setToolTip("Clients send it as a bearer token. It is not kept when the window closes.");
+    m_key->setToolTip("Clients send it as a bearer token. It is not saved when the window closes.");
     m_origins = field(settings().value("serve/cors_origins").toString());
     m_origins->setAccessibleName("Origins of web pages");
     m_origins->setPlaceholderText("this machine");
     m_origins->setToolTip(
-        "Web pages of these origins may use the server too, beside those of this machine:\n"
+        "Also admits web pages of these origins, besides those of this machine:\n"
         "https://chat.example.org http://pc.lan:3000\n"
-        "* with an API key: every page.");
+        "* admits every page and needs an API key.");
     m_names = field(settings().value("serve/allowed_hosts").toString());
     m_names->setAccessibleName("Names of this host");
     m_names->setPlaceholderText("localhost");
     m_names->setToolTip(
-        "Without an API key: names by which clients may address the server, beside localhost.\n"
-        "Behind a proxy: its name.");
+        "Without an API key: host names, besides localhost, by which clients may address the "
+        "server.\n"
+        "Behind a proxy: the proxy's name.");
     section->addRow("API key", m_key, true);
     section->addRow("Origins", m_origins, true);
     section->addRow("Names", m_names, true);
@@ -192,16 +193,16 @@ void ServePanel::refreshNote() {
     if (off && !error.ok())
         m_note->setNote(QString::fromStdString(error.text()), "error", Tone::Error, Tone::Text1);
     else if (off && !possible)
-        m_note->setNote("Open a model first: the loaded model is what is served.");
+        m_note->setNote("Open a model first: the server serves the loaded model.");
     else if (off)
-        m_note->setNote("A host that other machines reach needs an API key.");
+        m_note->setNote("A host that other machines can reach needs an API key.");
     else if (!on)
-        m_note->setNote(state == State::Starting ? "Starting" : "Stopping; clients are told");
+        m_note->setNote(state == State::Starting ? "Starting" : "Stopping; notifying clients");
     else if (m_server->local())
-        m_note->setNote("Programs on this machine reach it. The chat goes on beside them.");
+        m_note->setNote("Programs on this machine can reach it. The chat continues to work.");
     else
-        m_note->setNote("Other machines reach it; each request needs the key.", "warn", Tone::Warn,
-                        Tone::Text2);
+        m_note->setNote("Other machines can reach it; each request needs the key.", "warn",
+                        Tone::Warn, Tone::Text2);
 }
 
 void ServePanel::refresh() {
@@ -237,7 +238,7 @@ void ServePanel::refresh() {
 
 void ServePanel::tick() {
     const ServeFigures f = m_server->figures();
-    m_figures->setColumnTitle(0, m_server->state() == State::Off ? "When it last ran" : "Since it was started");
+    m_figures->setColumnTitle(0, m_server->state() == State::Off ? "Last run" : "Since start");
     const auto row = [](const QString& name, const QString& value, Tone ink = Tone::Count) {
         return QVector<TableCell>{{name}, {value, Tone::Count, ink}};
     };
@@ -246,7 +247,7 @@ void ServePanel::tick() {
          row("Answered", count(f.answered)),
          row("Refused", refusedText(f.refused), f.refused.empty() ? Tone::Count : Tone::Warn),
          row("Cancelled", count(f.cancelled)), row("Prompt tokens", count(f.promptTokens)),
-         row("Of these reused", count(f.cachedTokens)),
+         row("Reused prompt tokens", count(f.cachedTokens)),
          row("Generated tokens", count(f.tokens)), row("TTFT P50", latency(f.ttftP50Ms)),
          row("ITL P50", latency(f.itlP50Ms))});
     QVector<QVector<TableCell>> lines;

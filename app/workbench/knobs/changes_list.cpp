@@ -36,9 +36,9 @@ ChangesList::ChangesList(QWidget* parent) : QWidget(parent) {
     setAccessibleName("Changes");
     setToolTip(
         explained("Changes",
-                  "Decode speed after a change against that before it, with a 95 % interval. "
-                  "Only tokens that came at the same number of requests are compared, and those "
-                  "in which the cache settles are left out.",
+                  "Decode speed after a change compared with before, with a 95 % interval. Only "
+                  "tokens at the same number of requests are compared, without those during "
+                  "which the cache settled.",
                   "engine events of this session"));
     place();
 }
@@ -162,7 +162,7 @@ void ChangesList::paintEvent(QPaintEvent*) {
         } else if (marker.effect == Marker::Effect::Measuring && m_idle) {
             const QString soFar = look.text.section(", ", 1);
             effect = {
-                caption("waits for the next reply" + (soFar.isEmpty() ? soFar : ", " + soFar))};
+                caption("waiting for the next reply" + (soFar.isEmpty() ? soFar : ", " + soFar))};
         } else {
             effect = {caption(look.text)};
         }

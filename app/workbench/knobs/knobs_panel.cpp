@@ -97,7 +97,7 @@ KnobsPanel::KnobsPanel(QWidget* parent)
     column->addWidget(m_head = buildHead());
     column->addWidget(buildProfileRow());
     column->addWidget(m_scroll, 1);
-    m_empty = new QLabel("No model is loaded.\nIts knobs stand here while it runs.");
+    m_empty = new QLabel("No model loaded.\nLoad one to see its knobs here.");
     m_empty->setProperty("tone", "text3");
     m_empty->setFont(type::dense());
     m_empty->setAlignment(Qt::AlignCenter);
@@ -314,7 +314,7 @@ void KnobsPanel::updateHints(const Snapshot& snapshot) {
         // One line: what is under way stands in place of what is settled.
         QString hint = str(formatGiB(bytes)) + ". ";
         if (cache->shownValue() < model->topK)
-            hint += QString("Below one token's set of %1: no reuse.").arg(model->topK);
+            hint += QString("Below the %1 experts of one token: no reuse.").arg(model->topK);
         else if (snapshot.store.slotsToPrepare > 0)
             hint += QString("Preparing memory, %1 slots left.")
                         .arg(str(formatCount(snapshot.store.slotsToPrepare)));
@@ -336,10 +336,10 @@ void KnobsPanel::updateHints(const Snapshot& snapshot) {
                                        share(s.prefetchWasted))
                         : source->shownValue() == int64_t(PrefetchSource::Off)
                             ? QString("Experts are read when a token needs them.")
-                            : QString("Nothing read ahead yet."));
+                            : QString("No prefetches yet."));
     }
     if (KnobControl* link = control(KnobId::LinkLimit))
-        link->setHint("Emulates a slower disk or bus; shown as a badge while on.");
+        link->setHint("Emulates a slower disk or bus; a badge is shown while set.");
     // Earlier values with a measured effect, newest three of each knob.
     for (KnobControl* knob : m_controls) {
         QVector<int64_t> values;

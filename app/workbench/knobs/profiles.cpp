@@ -61,8 +61,8 @@ Status Profiles::rename(const QString& from, const QString& to) {
     if (from == to) return {};
     if (to.trimmed().isEmpty()) return {Code::InvalidArgument, "a profile needs a name"};
     if (m_names.contains(to))
-        return {Code::InvalidArgument, "there is a profile " + to.toStdString() + " already",
-                "Delete it first, or take another name"};
+        return {Code::InvalidArgument, "a profile " + to.toStdString() + " already exists",
+                "Delete it first, or choose another name"};
     if (!QFile::rename(path(from), path(to)))
         return {Code::IoError, "cannot rename " + path(from).toStdString()};
     if (m_current == from) m_current = to;

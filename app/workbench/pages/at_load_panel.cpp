@@ -141,7 +141,7 @@ void AtLoadPanel::refreshNotes() {
                 note += most >= m_info.config.numExperts
                             ? QString(" All experts fit under the limit.")
                         : most > 0 ? QString(" At most %1 fit under the limit.").arg(count(most))
-                                   : QString(" None fits under the limit.");
+                                   : QString(" No expert fits under the limit.");
             }
             if (*m_knobs[size_t(control.id)] < m_info.config.topK)
                 note += QString(" One token uses %1 per layer.").arg(m_info.config.topK);

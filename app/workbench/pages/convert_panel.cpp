@@ -17,15 +17,15 @@ const QString kAsStored = "as stored";
 ConvertPanel::ConvertPanel(QWidget* parent)
     : QWidget(parent),
       m_types(weightTypeSegment({kAsStored})),
-      m_target(new TargetFolder("the converted model", "The original is left as it is.", this)) {
+      m_target(new TargetFolder("the converted model", "The original stays unchanged.", this)) {
     auto* grid = new QGridLayout(this);
     grid->setContentsMargins(20, 12, 20, 8);
     grid->setHorizontalSpacing(12);
     grid->setVerticalSpacing(8);
     grid->addWidget(new TextLine("Weight type", type::body(), Tone::Text1, 24), 0, 0);
     m_types->setToolTip(
-        "q8_0 is hardly told from the original; q4_0 takes half of it, embedding and head stay "
-        "at q8_0. As stored, every tensor keeps its own type.");
+        "q8_0 is nearly lossless; q4_0 is half its size, with embedding and head at q8_0. "
+        "As stored, every tensor keeps its own type.");
     grid->addWidget(m_types, 0, 1, 1, 2, Qt::AlignLeft);
     m_target->addTo(grid, 1);
     grid->setColumnStretch(1, 1);

@@ -28,9 +28,9 @@ QVector<Cell> cellsOf(const ModelRun& run) {
          "n = " + n + (enough ? QString() : QString(" < %1").arg(kEnoughForP99)),
          enough ? Tone::Text1 : Tone::Text3},
         {"Read per token", str(formatSig(megabytes)), "MB",
-         str(formatPercent(run.missShare)) + " of look-ups miss"},
+         str(formatPercent(run.missShare)) + " of lookups miss"},
         {"Waiting for the disk", str(formatFixed(run.stallShare * 100, 0)), "%",
-         "share of the replies' time"},
+         "share of reply time"},
     };
 }
 
@@ -64,7 +64,7 @@ void ExpectedPanel::paintEvent(QPaintEvent*) {
     QPainter p(this);
     if (!m_run) {
         const QString what = "No measurement yet";
-        const QString why = "Chat with the model once: the speed it reaches is shown here.";
+        const QString why = "Chat with the model once to see its speed here.";
         paintIcon(p, "chart", QRectF(20, 24, 20, 20), tone(Tone::Text3));
         drawElided(p, QRectF(52, 16, width() - 64, 18), Qt::AlignVCenter, what, type::bodyMedium(),
                    tone(Tone::Text1));

@@ -23,15 +23,15 @@ constexpr int kHeadFacts = 3;  // lines that the head of a section and its edges
 // How a request ended, in words.
 QString stopText(const std::string& stop) {
     static const std::map<std::string, const char*> kWords = {
-        {"eos", "the model ended it"}, {"length", "the limit of tokens"},   {"stop", "a stop text"},
-        {"cancelled", "cancelled"},    {"context", "the context was full"}, {"error", "an error"}};
+        {"eos", "end of text"},     {"length", "the token limit"},       {"stop", "a stop string"},
+        {"cancelled", "cancelled"}, {"context", "the context was full"}, {"error", "an error"}};
     const auto it = kWords.find(stop);
-    return it == kWords.end() ? stop.empty() ? QString("not ended") : str(stop)
+    return it == kWords.end() ? stop.empty() ? QString("not finished") : str(stop)
                               : QString(it->second);
 }
 
 MachineFact percentiles(const QString& name, const Histogram& values) {
-    if (values.count() == 0) return {name, "n/a: none was recorded", "", true};
+    if (values.count() == 0) return {name, "n/a: none recorded", "", true};
     return {name, "P50 " + str(formatMs(values.quantile(0.5) / 1e6)) + ", P99 " +
                       str(formatMs(values.quantile(0.99) / 1e6)) +
                       ", n = " + count(int64_t(values.count()))};
@@ -83,7 +83,7 @@ MachineSection knobsOf(const SessionDetails& details) {
         else if (row && row->unit[0])
             value += " " + unitFor(row->unit, number ? n : 0);
         if (line.requested != line.effective)
-            value += ", asked for " + str(line.requested) +
+            value += ", requested " + str(line.requested) +
                      (line.reason.empty() ? QString() : ": " + str(line.reason));
         section.facts.push_back({row ? str(knobTitle(*row)) : str(line.name), value});
     }
@@ -96,12 +96,12 @@ MachineSection startOf(const SessionSummary& summary) {
         {"family", "Family"},
         {"layers", "Layers"},
         {"experts", "Experts / layer"},
-        {"top_k", "Experts for each token"},
-        {"expert_bytes", "Size of an expert"},
+        {"top_k", "Experts per token"},
+        {"expert_bytes", "Expert size"},
         {"isa", "Instruction set"},
         {"machine", "Machine"},
-        {"model_dir", "Model's folder"},
-        {"model_fingerprint", "Model's fingerprint"}};
+        {"model_dir", "Model folder"},
+        {"model_fingerprint", "Model fingerprint"}};
     MachineSection section{"Model and machine", {}};
     std::set<std::string> told = {"model", "started", "ended", "schema"};
     for (const auto& [key, name] : kNames) {
@@ -253,9 +253,9 @@ void FactsPage::keyPressEvent(QKeyEvent* event) {
 DiagnosePage::DiagnosePage(QWidget* parent) : FactsPage(parent) {
     Button* copy = addButton("Copy as text");
     copy->setIconName("copy");
-    Button* refresh = addButton("Look again");
+    Button* refresh = addButton("Refresh");
     m_measure = addButton("Measure");
-    m_measure->setToolTip("Random reads from the disk, and reading memory; about a second.");
+    m_measure->setToolTip("Measures random disk reads and memory reads; takes about a second.");
     connect(copy, &QAbstractButton::clicked, this, [this] { copyText(m_text); });
     connect(refresh, &QAbstractButton::clicked, this, &DiagnosePage::refreshRequested);
     connect(m_measure, &QAbstractButton::clicked, this, &DiagnosePage::measureRequested);
@@ -264,7 +264,7 @@ DiagnosePage::DiagnosePage(QWidget* parent) : FactsPage(parent) {
 
 void DiagnosePage::showFacts(const MachineFacts& facts, const Calibration& rates,
                              const QString& dataDir) {
-    setHead("This machine", facts.processor.isEmpty() ? QString("looking") : facts.processor);
+    setHead("This machine", facts.processor.isEmpty() ? QString("checking") : facts.processor);
     const auto sections = machineSections(facts, rates, dataDir);
     setSections(sections);
     m_text = machineText(sections);
@@ -309,21 +309,21 @@ void SessionPage::showSession(const SessionSummary& summary, const SessionDetail
         summary.endedCleanly
             ? MachineFact{"Ended",
                           ended == "recovered" ? "unexpectedly; recovered" : localTime(ended)}
-            : MachineFact{"Ended", "n/a: still being written, or stopped unexpectedly", "", true});
+            : MachineFact{"Ended", "n/a: still recording, or ended unexpectedly", "", true});
     session.facts.push_back({"Size", sizeText(double(summary.bytes))});
     session.facts.push_back({"Path", m_path});
 
     MachineSection totals{"Recorded", {}};
     totals.facts = {{"Requests", count(summary.requests)},
                     {"Tokens", count(summary.tokens)},
-                    {"Expert look-ups", count(summary.lookups)},
+                    {"Expert lookups", count(summary.lookups)},
                     {"Hits", count(summary.hits)}};
     totals.facts.push_back(
         summary.lookups > 0
             ? MachineFact{"Hit rate",
                           str(formatPercent(double(summary.hits) / double(summary.lookups)))}
-            : MachineFact{"Hit rate", "n/a: nothing was looked up", "", true});
-    totals.facts.push_back({"Expert loads", count(summary.loads)});
+            : MachineFact{"Hit rate", "n/a: no lookups", "", true});
+    totals.facts.push_back({"Expert reads", count(summary.loads)});
 
     m_shown = {session, totals};
     for (const MachineSection& section :

@@ -101,7 +101,7 @@ int64_t bytesPerToken(const ContainerInfo& info) {
 QVector<Fact> tokenFactList(const ContainerInfo& info, const Calibration& rates) {
     const ModelConfig& c = info.config;
     const int64_t moe = c.moeLayerCount(), bytes = bytesPerToken(info);
-    Fact roof{"Roof if all resident", "n/a: memory not measured yet", Tone::Text3};
+    Fact roof{"Upper bound, all resident", "n/a: memory not measured yet", Tone::Text3};
     if (rates.memoryBytesPerSecond > 0 && bytes > 0) {
         roof.value = str(formatSig(rates.memoryBytesPerSecond / double(bytes))) + " tok/s (" +
                      str(formatRate(rates.memoryBytesPerSecond)) + ")";
@@ -109,9 +109,10 @@ QVector<Fact> tokenFactList(const ContainerInfo& info, const Calibration& rates)
     }
     const double unit = bytes >= 1'000'000'000 ? 1e9 : 1e6;
     return {
-        {"Expert look-ups", count(moe * c.topK)},
+        {"Expert lookups", count(moe * c.topK)},
         {"One expert", moe == 0 ? QString("n/a") : sizeText(double(info.expertRecordBytes()))},
-        {"Bytes computed on", str(formatSig(double(bytes) / unit)) + (unit == 1e9 ? " GB" : " MB")},
+        {"Bytes read per token",
+         str(formatSig(double(bytes) / unit)) + (unit == 1e9 ? " GB" : " MB")},
         {"Smallest useful cache",
          moe == 0 ? QString("n/a")
                   : count(c.topK) + " per layer, " +
@@ -196,8 +197,7 @@ QVector<Badge> textBadges(const Inspection& inspection) {
         badges.push_back({warnTag(info.hasTokenizer ? "tokenizer cannot be used" : "no tokenizer"),
                           inspection.tokenizerProblem});
     if (inspection.templateProblem.isEmpty()) {
-        badges.push_back(
-            {okTag("template compiles"), "The chat template of the model can be used."});
+        badges.push_back({okTag("template compiles"), "The model's chat template can be used."});
     } else {
         badges.push_back({warnTag(info.hasTemplate ? "template fails" : "no chat template"),
                           inspection.templateProblem});
@@ -216,10 +216,10 @@ QVector<Badge> badgesOf(const Inspection& inspection) {
         QStringList notes;
         QVector<Badge> badges = {{okTag("complete: " + count(inspection.source.files) +
                                         (inspection.source.files == 1 ? " file" : " files")),
-                                  "Every tensor of the model is there, with the right shape."},
-                                 {okTag(tensors), "As they will be in the converted model."}};
+                                  "All tensors of the model are present, with the right shapes."},
+                                 {okTag(tensors), "The tensors of the converted model."}};
         badges.push_back({warnTag("needs conversion"),
-                          "The engine runs converted models; the original is left as it is."});
+                          "The engine runs converted models; the original stays unchanged."});
         badges << textBadges(inspection);
         for (const std::string& note : inspection.source.notes) notes << str(note);
         if (!notes.isEmpty())
@@ -230,13 +230,13 @@ QVector<Badge> badgesOf(const Inspection& inspection) {
     }
     QVector<Badge> badges = {
         {okTag("complete: " + count(inspection.files) + " files"),
-         "Every file of the container is there and has its full size. Verify hashes reads them."},
+         "All files of the container are present with their full size. Verify hashes reads them."},
         {okTag(tensors), "The tensor table is complete for this family."}};
     if (!inspection.convertedFrom.empty()) {
-        badges.push_back(
-            {okTag("converted before"),
-             "An earlier conversion of " + str(inspection.convertedFrom.string()) +
-                 ". To convert it anew, move " + str(inspection.path.string()) + " away."});
+        badges.push_back({okTag("converted before"), "An earlier conversion of " +
+                                                         str(inspection.convertedFrom.string()) +
+                                                         ". To convert it again, move " +
+                                                         str(inspection.path.string()) + " away."});
     }
     badges << textBadges(inspection);
     return badges;

@@ -64,7 +64,7 @@ void LoadPage::buildHead() {
     m_badges->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Fixed);
     headRow()->addWidget(m_badges, 1);
     m_verify = new Button("Verify hashes", Button::Kind::Default, Button::Size::Dense);
-    m_verify->setToolTip("Reads every byte of the model once and compares it with its hash.");
+    m_verify->setToolTip("Reads every byte of the model once and verifies the hashes.");
     headRow()->addSpacing(4);
     headRow()->addWidget(m_verify);
     connect(m_verify, &QAbstractButton::clicked, this, &LoadPage::verify);
@@ -114,9 +114,9 @@ QWidget* LoadPage::buildMemoryColumn() {
     row->setSpacing(10);
     m_override = new QCheckBox("Load even if the estimate is over the limit");
     row->addWidget(m_override);
-    row->addWidget(
-        new TextLine("The system may swap or end other programs.", type::dense(), Tone::Text3, 16),
-        1);
+    row->addWidget(new TextLine("The system may swap or terminate other programs.", type::dense(),
+                                Tone::Text3, 16),
+                   1);
     column->addWidget(m_overrideRow);
     return widget;
 }
@@ -142,8 +142,8 @@ void LoadPage::showModel(const Inspection& inspection, const KnobValues& knobs) 
     m_settingsHead->setTitle(converting() ? "Convert" : "At load");
     m_settingsHead->setCaption(
         converting()
-            ? "into a folder of its own; can be stopped and taken up again"
-            : "cache size can also be moved while the model runs; the others need a reload");
+            ? "into a new folder; can be stopped and resumed"
+            : "cache size can also be changed while the model runs; the others need a reload");
     m_verify->setVisible(!converting());
     m_atLoad->setVisible(!converting());
     m_convert->setVisible(converting());
@@ -184,7 +184,7 @@ void LoadPage::showBadges() {
     }
     if (m_verified) {
         tags << okTag("hashes match");
-        tips << "Every byte was read and is what was written.";
+        tips << "Verified: all checksums match.";
     }
     m_badges->setTags(tags, tips);
 }
@@ -290,11 +290,15 @@ void LoadPage::offerDiscard(const std::filesystem::path& target) {
     if (const int64_t bytes = partialBytes(target); bytes > 0) {
         auto* discard = strip()->addAction("Discard " + sizeText(double(bytes)), true);
         connect(discard, &QAbstractButton::clicked, this, [this, target] {
-            run("Discarding", [target](const ProgressFn&, const CancelFlag*) { return discardPartial(target); },
+            run(
+                "Discarding",
+                [target](const ProgressFn&, const CancelFlag*) { return discardPartial(target); },
                 [this](const Status& status) {
-                    if (!status.ok()) return strip()->showError("It could not be discarded.", status);
-                    strip()->showMessage(MessageStrip::Kind::Info, "The stopped conversion was discarded.",
-                                         "The original is as it was.");
+                    if (!status.ok())
+                        return strip()->showError("The conversion could not be discarded.", status);
+                    strip()->showMessage(MessageStrip::Kind::Info,
+                                         "The stopped conversion was discarded.",
+                                         "The original is unchanged.");
                     strip()->addClose();
                 });
         });
@@ -327,7 +331,7 @@ void LoadPage::convert() {
                 emit converted(QString::fromStdString(options.target.string()));
             } else if (status.code() == Code::Cancelled) {
                 strip()->showMessage(MessageStrip::Kind::Info, "The conversion was stopped.",
-                                     "Convert into the same folder to go on where it stopped.");
+                                     "Convert into the same folder to resume it.");
                 offerDiscard(options.target);
             } else {
                 strip()->showError("The conversion failed.", status);

@@ -41,11 +41,11 @@ MemoryPanel::MemoryPanel(QWidget* parent) : QWidget(parent) {
     auto* column = new QVBoxLayout(this);
     column->setContentsMargins(0, 0, 0, 0);
     column->setSpacing(0);
-    m_head = new PanelHead("Memory",
-                           "estimate against what is free now; compared with actual after loading");
+    m_head = new PanelHead(
+        "Memory", "estimate compared with free memory now, and with actual use after loading");
     m_ageLine = new TextLine("updated now", type::caption(), Tone::Text3, 14);
     m_head->addWidget(m_ageLine);
-    auto* again = new IconButton("reset", "Look again how much memory is free");
+    auto* again = new IconButton("reset", "Refresh free memory");
     m_head->addWidget(again);
     column->addWidget(m_head);
 
@@ -133,7 +133,7 @@ void MemoryPanel::refresh() {
                          : QString("all %1 per layer").arg(m_info.config.numExperts));
     const double total = double(m_estimate.total());
     setFigure(m_needs, total, QFont::DemiBold);
-    setFigure(m_freeNow, double(m_free), QFont::Normal, "n/a: not known");
+    setFigure(m_freeNow, double(m_free), QFont::Normal, "n/a: unknown");
     setFigure(m_left, m_free > 0 ? double(m_free) - total : 0, QFont::Normal);
     if (m_limit <= 0) {
         m_verdict->setTags({});

@@ -105,7 +105,7 @@ RecentTable::RecentTable(RecentList& list, QWidget* parent)
       m_scroll(new QScrollArea(this)),
       m_content(new QWidget),
       m_rows(new QVBoxLayout(m_content)) {
-    m_filter->setAccessibleName("Which entries are listed");
+    m_filter->setAccessibleName("Entries to list");
     m_scroll->setWidgetResizable(true);
     m_scroll->setFrameShape(QFrame::NoFrame);
     m_scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);

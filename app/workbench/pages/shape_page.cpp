@@ -17,7 +17,7 @@ constexpr int kWidestPanel = 720;
 
 ShapePage::ShapePage(QWidget* parent) : JobPage("Make model", parent) {
     setTitle("Try a shape",
-             "Random weights in the shape of a real model: tune this machine before a download");
+             "Random weights in the shape of a real model: tune this machine before the download");
     headRow()->addStretch(1);
     auto* facts = new QWidget;
     auto* left = plainColumn(facts);
@@ -30,7 +30,7 @@ ShapePage::ShapePage(QWidget* parent) : JobPage("Make model", parent) {
     left->addStretch(1);
     auto* choices = new QWidget;
     auto* right = plainColumn(choices);
-    right->addWidget(new PanelHead("Make", "its text is noise; time, bytes and memory are real"));
+    right->addWidget(new PanelHead("Make", "output is random; timings and sizes are realistic"));
     m_panel = new ShapePanel;
     m_panel->setMaximumWidth(kWidestPanel);
     right->addWidget(m_panel);
@@ -39,7 +39,7 @@ ShapePage::ShapePage(QWidget* parent) : JobPage("Make model", parent) {
     connect(m_panel, &ShapePanel::changed, this, &ShapePage::refreshState);
     connect(m_panel, &ShapePanel::planned, this, [this](const ContainerInfo& info) {
         QVector<Fact> model = modelFactList(info);
-        model.back().name = "Made as";  // it was converted from nothing
+        model.back().name = "Created as";  // it was converted from nothing
         m_facts->setFacts(model);
         m_tokenFacts->setFacts(tokenFactList(info, {}).mid(0, 4));
     });
@@ -77,11 +77,11 @@ void ShapePage::ended(const Status& status, const QString& folder) {
     if (status.ok()) {
         emit made(folder);
     } else if (status.code() == Code::Cancelled) {
-        strip()->showMessage(MessageStrip::Kind::Info, "The model was not made.",
-                             "What was written of it is deleted.");
+        strip()->showMessage(MessageStrip::Kind::Info, "The model was not created.",
+                             "Its partial files were deleted.");
         strip()->addClose();
     } else {
-        strip()->showError("The model could not be made.", status);
+        strip()->showError("The model could not be created.", status);
     }
 }
 

@@ -39,19 +39,21 @@ ShapePanel::ShapePanel(QWidget* parent)
     grid->addWidget(m_shape, 0, 1, 1, 2, Qt::AlignLeft);
     label("Weight type", 1);
     m_types->setCurrent(1);
-    m_types->setToolTip("As the real model would be converted: time, bytes and memory are those.");
+    m_types->setToolTip(
+        "The type to which the real model would be converted; time, bytes and memory are the "
+        "same.");
     grid->addWidget(m_types, 1, 1, 1, 2, Qt::AlignLeft);
     m_layers = new SliderRow("Layers", "layers");
-    m_layers->setNote("Fewer give a smaller model; the time of one layer stays what it is.");
+    m_layers->setNote("Fewer layers give a smaller model; the time per layer stays the same.");
     grid->addWidget(m_layers, 2, 0, 1, 3);
-    m_skew = new SliderRow("Skew of the routing", "");
+    m_skew = new SliderRow("Routing skew", "");
     m_skew->setScale(kSkewScale, 2);
     SliderRange skew{0, 4 * kSkewScale, 5, 0};
     skew.minText = "0.00";
     skew.maxText = "4.00";
     m_skew->setRange(skew);
     m_skew->setValue(0);
-    m_skew->setNote("0 is nearly uniform, 1 has clear favourites, which a cache can keep.");
+    m_skew->setNote("0 is nearly uniform; 1 has clear favourites, which a cache can keep.");
     grid->addWidget(m_skew, 3, 0, 1, 3);
     m_seed = new SliderRow("Seed", "");
     m_seed->setRange({0, 999'999, 1, 1});

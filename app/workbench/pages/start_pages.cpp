@@ -171,9 +171,10 @@ void StartPages::openDemo(const KnobValues& knobs) {
     const QString path = demoModelPath();
     if (path.isEmpty()) {
         emit wanted();
-        const Status status(Code::BadInput,
-                            "No resources/demo-model/container beside the program or above it",
-                            "Set COLIBRI_DEMO_MODEL to its folder, or open a model of your own");
+        const Status status(
+            Code::BadInput,
+            "There is no resources/demo-model/container beside the program or above it",
+            "Set COLIBRI_DEMO_MODEL to its folder, or open your own model");
         m_strip->showError("The demo model is not installed.", status);
         emit openFailed("The demo model is not installed.", status, false);
         return;
@@ -197,8 +198,8 @@ bool StartPages::refuseWhileBusy() {
     if (m_load->busy()) setPage(m_load);
     else setPage(m_shape);
     emit wanted();
-    m_strip->showMessage(MessageStrip::Kind::Warning, "Something is still running.",
-                         "Wait for it, or cancel it with Esc.");
+    m_strip->showMessage(MessageStrip::Kind::Warning, "Another operation is still running.",
+                         "Wait for it to finish, or cancel it with Esc.");
     m_strip->addClose();
     return true;
 }
@@ -306,7 +307,7 @@ void StartPages::refreshMachine() {
         m_rates = *rates;
         emit machineKnown();
         showRates({});
-        m_load->setGpuReason(m_facts.gpuReason.isEmpty() ? "this build computes on the CPU"
+        m_load->setGpuReason(m_facts.gpuReason.isEmpty() ? "this build runs models on the CPU"
                                                          : m_facts.gpuReason);
     });
     job->start();
@@ -373,7 +374,7 @@ void StartPages::measure() {
 void StartPages::removeRecent(const RecentEntry& entry) {
     m_host.recent().remove(entry.path);
     m_strip->showMessage(MessageStrip::Kind::Info, "Removed \"" + entry.name + "\" from the list.",
-                         "Nothing on the disk was changed.");
+                         "No file was changed.");
     connect(m_strip->addAction("Undo"), &QAbstractButton::clicked, this, [this, entry] {
         m_host.recent().restore(entry);
         m_strip->hide();
@@ -412,8 +413,8 @@ QString StartPages::interruptedText() const {
                                 ? started.toLocalTime().addMSecs(qint64(summary.lastTime * 1000))
                                 : QFileInfo(path).lastModified();
     const bool today = whole.date() == QDate::currentDate();
-    return "Its journal is whole up to " + whole.toString(today ? "HH:mm:ss" : "yyyy-MM-dd HH:mm:ss") +
-           "; at most 1 s is missing.";
+    return "The recording is intact up to " +
+           whole.toString(today ? "HH:mm:ss" : "yyyy-MM-dd HH:mm:ss") + "; at most 1 s was lost.";
 }
 
 void StartPages::recoverInterrupted() {
@@ -451,10 +452,10 @@ void StartPages::discard(const QString& path) {
     m_interrupted.reset();
     m_host.recent().remove(path);
     m_strip->showMessage(MessageStrip::Kind::Info, "The session was discarded.",
-                         "It is deleted at the next start.");
+                         "Its file will be deleted at the next start.");
     connect(m_strip->addAction("Undo"), &QAbstractButton::clicked, this, [this, path] {
         if (const Status status = SessionFolder::restore(path); !status.ok())
-            return m_strip->showError("The session could not be brought back.", status);
+            return m_strip->showError("The session could not be restored.", status);
         m_strip->hide();
         checkLastSession();
     });

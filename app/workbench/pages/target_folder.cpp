@@ -54,7 +54,7 @@ TargetFolder::TargetFolder(const QString& what, const QString& after, QObject* p
     m_edit->setFont(type::mono());
     m_edit->setMinimumWidth(120);
     m_discard->hide();
-    m_discard->setToolTip("Removes what an attempt that was stopped has written for this folder.");
+    m_discard->setToolTip("Deletes the files of a stopped conversion to this folder.");
     connect(m_discard, &QAbstractButton::clicked, this, &TargetFolder::discard);
     connect(m_edit, &QLineEdit::textEdited, this, [this] {
         m_edited = true;
@@ -77,8 +77,7 @@ void TargetFolder::addTo(QGridLayout* grid, int row) {
 
 void TargetFolder::choose() {
     const QFileInfo now(path());
-    const QString dir = askFolder(
-        m_edit->window(), "Folder in which " + m_what + " is made", now.path());
+    const QString dir = askFolder(m_edit->window(), "Folder for " + m_what, now.path());
     if (dir.isEmpty()) return;
     m_edit->setText(QDir::cleanPath(dir + "/" + now.fileName()));
     m_edited = true;
@@ -129,19 +128,19 @@ bool TargetFolder::showRoom(const Room& room) {
         return false;
     };
     showPartial(room.partial);
-    if (!room.named) return warn("Name a folder for " + m_what + ".");
-    if (room.exists) return warn("This folder is there already. Name one that is not.");
+    if (!room.named) return warn("Choose a folder for " + m_what + ".");
+    if (room.exists) return warn("This folder already exists. Choose a new one.");
     if (!room.missing.isEmpty())
         return warn("There is no folder " + room.missing + ". Create it first.");
     if (room.free > 0 && room.bytes - room.partial > room.free) {
-        m_note->setNote(size + " are needed, " + free + " are free on that disk.", "error",
+        m_note->setNote(size + " needed, but only " + free + " free on that disk.", "error",
                         Tone::Error, Tone::Text2);
         return false;
     }
     const QString text =
         size + " on the disk" + (room.free > 0 ? ", of " + free + " free." : "; free space n/a.");
     const QString left =
-        sizeText(double(room.partial)) + " of them were written before it was stopped.";
+        sizeText(double(room.partial)) + " of it were written before the conversion stopped.";
     const QString after = room.partial > 0 ? left : m_after;
     m_note->setNote(after.isEmpty() ? text : text + " " + after);
     return true;

@@ -97,7 +97,7 @@ void ActionTile::paintEvent(QPaintEvent*) {
 MachineStrip::MachineStrip(QWidget* parent)
     : QWidget(parent), m_measure(new LinkButton("Measure", type::caption(), this)) {
     m_measure->setToolTip(
-        "Measures random reads from the disk and reading memory; takes about "
+        "Measures random disk reads and memory reads; takes about "
         "a second.");
     connect(m_measure, &QAbstractButton::clicked, this, &MachineStrip::measureRequested);
     setFacts({}, {});
@@ -110,7 +110,7 @@ void MachineStrip::setFacts(const MachineFacts& facts, const Calibration& rates)
     };
     const bool known = facts.threads > 0;
     m_slow = facts.isa == "scalar";
-    m_ready = !known ? "looking" : m_slow ? "no AVX2: slow" : "ready";
+    m_ready = !known ? "checking" : m_slow ? "no AVX2: slow" : "ready";
     m_cells.clear();
     m_cells.push_back(
         {"Processor", known ? plural(facts.cores, "core") + ", " + facts.isa : "",
@@ -139,7 +139,7 @@ void MachineStrip::setFacts(const MachineFacts& facts, const Calibration& rates)
                        gpu     ? facts.gpuName
                        : known ? "n/a"
                                : "",
-                       gpu ? "watched; computing is on the CPU" : facts.gpuReason, 1, !gpu});
+                       gpu ? "monitored; models run on the CPU" : facts.gpuReason, 1, !gpu});
     m_cells.push_back({"Counters",
                        gpu     ? "SM utilisation"
                        : known ? "n/a"
@@ -208,7 +208,7 @@ void MachineStrip::paintEvent(QPaintEvent*) {
     const Tone ink = m_slow ? Tone::Warn : m_ready == "ready" ? Tone::Ok : Tone::Text3;
     const double y = at[0].top() + 29;
     double x = at[0].left() + 15;
-    if (m_ready != "looking") {
+    if (m_ready != "checking") {
         paintIcon(p, m_slow ? "warn" : "check", QRectF(x, y + 1, 12, 12), tone(ink));
         x += 16;
     }
@@ -246,10 +246,11 @@ WelcomePage::WelcomePage(RecentList& recent, QWidget* parent)
     m_tiles[1] =
         new ActionTile("play", "Try the demo", "A small bundled model: a live plot within a minute",
                        "Ctrl+D", true, m_content);
-    m_tiles[2] = new ActionTile("clock", "Open a session", "Its figures, its file, how to query it",
-                                "Ctrl+Shift+O", false, m_content);
+    m_tiles[2] =
+        new ActionTile("clock", "Open a session", "Its figures, its file, and how to query it",
+                       "Ctrl+Shift+O", false, m_content);
     m_tiles[3] = new ActionTile("pulse", "Diagnose this machine",
-                                "Disk, memory, NUMA, GPU; what is missing and why", "Ctrl+Shift+D",
+                                "Disk, memory, NUMA, GPU: what is missing and why", "Ctrl+Shift+D",
                                 false, m_content);
     m_tiles[4] = new ActionTile("grid", "Try a shape",
                                 "Random weights in the shape of a real model",

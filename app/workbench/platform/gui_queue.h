@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Brings tasks from any thread to the one this object lives on, in order. What was not done when
-// it goes is dropped. (Qt's queued calls do as much; this one a race detector can see through.)
+// Runs tasks from any thread on this object's thread, in order. Drops pending tasks when the object
+// is destroyed. Unlike Qt's queued connections, ThreadSanitizer can follow this lock.
 #pragma once
 
 #include <QCoreApplication>

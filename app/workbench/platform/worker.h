@@ -50,7 +50,7 @@ private:
             try {
                 task();
             } catch (const std::bad_alloc&) {
-                qWarning("A task was given up: not enough memory");
+                qWarning("A task was dropped: out of memory");
             }
             task = nullptr;                       // what it captured goes on this thread
             lock.lock();

@@ -156,10 +156,9 @@ void ExpertsMap::paintEvent(QPaintEvent*) {
     if (m_layers > 0 && m_experts > 0) {
         paintCells(p);
     } else {
-        drawText(
-            p, mapRect(), Qt::AlignCenter,
-            m_loaded ? "This model is dense: it has no experts" : "No data: no model is loaded",
-            type::caption(), tone(Tone::Text2));
+        drawText(p, mapRect(), Qt::AlignCenter,
+                 m_loaded ? "This model is dense: it has no experts" : "No data: no model loaded",
+                 type::caption(), tone(Tone::Text2));
     }
     if (hasFocus()) focusRing(p, rect(), 0);
 }

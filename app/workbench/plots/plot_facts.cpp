@@ -49,15 +49,15 @@ PlotFacts readFacts(const SessionSource& source, const Snapshot&) {
         facts.boundLabel = "link limit " + count(limit) + " MB/s";
     } else if (roof > 0) {
         facts.bound = roof / 1e9;
-        facts.boundLabel = "measured roof " + QString::fromStdString(formatRate(roof));
+        facts.boundLabel = "measured limit " + QString::fromStdString(formatRate(roof));
     }
     if (roof <= 0) {
-        facts.note = "roof n/a: " + QString::fromStdString(machine.reason);
+        facts.note = "limit n/a: " + QString::fromStdString(machine.reason);
     } else {
-        facts.note = "roof " + QString::fromStdString(formatRate(roof));
-        facts.detail = "Roof: random reads of whole experts, measured at a load: " +
+        facts.note = "limit " + QString::fromStdString(formatRate(roof));
+        facts.detail = "Limit: random reads of whole experts, measured when a model was loaded: " +
                        QString::fromStdString(machine.reads) +
-                       (machine.direct ? "" : "; the page cache is in it");
+                       (machine.direct ? "" : "; includes page-cache reads");
     }
     return facts;
 }

@@ -51,9 +51,9 @@ QString droppedText(const QString& path, QString* error) {
     const QByteArray bytes = file.read(kLongestText + 1);
     if (bytes.size() > kLongestText) {
         *error = path + ": more than " + QString::fromStdString(formatGiB(double(kLongestText))) +
-                 " of text is no message. Copy the part that matters.";
+                 " of text is too long for a message. Copy the relevant part.";
     } else if (!isText(bytes)) {
-        *error = path + ": it holds bytes that are no UTF-8 text.";
+        *error = path + ": the file is not UTF-8 text.";
     } else if (bytes.trimmed().isEmpty()) {
         *error = path + ": the file is empty.";
     }
@@ -84,7 +84,7 @@ void DropHint::showFor(const QString& path, bool chatShown) {
         case DropKind::Text:
         case DropKind::Unknown:
             m_text = m_possible ? "Put the text of " + name + " into the message"
-                                : name + " is no model, session, config or chat";
+                                : name + " is not a model, session, config or chat";
             break;
     }
     setAccessibleName(m_text);

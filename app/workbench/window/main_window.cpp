@@ -195,14 +195,19 @@ void MainWindow::addDocks() {
                               QString::fromStdString(m_server->error().text()));
     });
     connect(m_loadTest, &LoadTest::leaving, this, [this] {
-        m_messages->post({Message::Kind::Info, "The load test of " + m_loadTest->model() + " has left the dock.",
+        m_messages->post({Message::Kind::Info,
+                          "The load test of " + m_loadTest->model() + " was removed from the dock.",
                           "Another model is loaded.", "Export", [this, save = m_loadTest->saver()] {
-            const QString path = askSaveFile(this, "Export the load test", "load-test.json",
-                                             "JSON (*.json);;CSV, a line per request (*.csv)");
-            if (path.isEmpty()) return;
-            if (const Status status = save(path); status.ok()) toldExport("Load test exported.", path);
-            else m_messages->error("The load was not exported.", QString::fromStdString(status.text()));
-        }});
+                              const QString path =
+                                  askSaveFile(this, "Export the load test", "load-test.json",
+                                              "JSON (*.json);;CSV, one line per request (*.csv)");
+                              if (path.isEmpty()) return;
+                              if (const Status status = save(path); status.ok())
+                                  toldExport("Load test exported.", path);
+                              else
+                                  m_messages->error("The load test was not exported.",
+                                                    QString::fromStdString(status.text()));
+                          }});
     });
     connect(m_loadTestPanel, &LoadTestPanel::exported, this,
             [this](const QString& path) { toldExport("Load test exported.", path); });
@@ -409,8 +414,9 @@ void MainWindow::dropEvent(QDropEvent* event) {
             if (m_current == "chat") return dropText(path);
             [[fallthrough]];
         case DropKind::Unknown:
-            m_messages->error(QFileInfo(path).fileName() + " cannot be opened.",
-                              path + ": it is no model, session, config or chat. Nothing was changed.");
+            m_messages->error(
+                QFileInfo(path).fileName() + " cannot be opened.",
+                path + ": it is not a model, session, config or chat. Nothing was changed.");
     }
 }
 

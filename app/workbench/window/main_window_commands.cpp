@@ -16,10 +16,10 @@ namespace colibri::ui {
 namespace {
 
 // Why a command may be greyed.
-constexpr const char* kNeedsModel = "no model is loaded";
+constexpr const char* kNeedsModel = "no model loaded";
 constexpr const char* kNotServed = "the model is not served";
 constexpr const char* kNeedsTurns = "the chat is empty";
-constexpr const char* kNeedsIdle = "there is no reply yet, or one is being written";
+constexpr const char* kNeedsIdle = "no reply yet, or one is being generated";
 
 // A knob as one speaks of it: with its group where the label alone says little ("Policy").
 QString spokenName(const KnobRow& row) {
@@ -47,7 +47,7 @@ void MainWindow::addCommands() {
          [this] { setTheme(Theme::get().dark() ? Mode::Light : Mode::Dark); }, {}, {}});
     theme("view.theme_light", "Light theme", "sun", Mode::Light);
     theme("view.theme_dark", "Dark theme", "moon", Mode::Dark);
-    theme("view.theme_system", "Theme of the system", "eye", Mode::System);
+    theme("view.theme_system", "System theme", "eye", Mode::System);
     add({"view.contrast", "View", "High contrast", "eye", {}, [] {
              Theme::get().setHighContrast(!Theme::get().highContrast());
              settings().setValue("high_contrast", Theme::get().highContrast());
@@ -57,7 +57,8 @@ void MainWindow::addCommands() {
              [this, percent] {
                  settings().setValue("scale", percent);
                  m_messages->post({Message::Kind::Info, QString("Scale %1 %").arg(percent),
-                                   "from the next start on", "Restart now", [this] { emit restartWanted(); }});
+                                   "from the next start", "Restart now",
+                                   [this] { emit restartWanted(); }});
              },
              [percent] {
                  return settings().value("scale", 100).toInt() == percent ? QString("in use") : QString();
@@ -76,18 +77,27 @@ void MainWindow::addCommands() {
          }, [] { return QString("or Alt"); }, {}});
 
     const auto ready = [this] { return m_source->model() != nullptr; };
-    add({"session.copy_path", "Session", "Copy path of the session file", "copy", {}, [this] {
+    add({"session.copy_path",
+         "Session",
+         "Copy path of the session file",
+         "copy",
+         {},
+         [this] {
              const auto snapshot = m_source->snapshot();
              const QString path = QString::fromStdString(snapshot->sessionFile);
              QApplication::clipboard()->setText(path);
              m_messages->ok("Path copied.", path);
-         }, [this] {
+         },
+         [this] {
              const auto snapshot = m_source->snapshot();
              return snapshot ? QString::fromStdString(snapshot->sessionFile).section('/', -1) : QString();
-         }, [this] {
+         },
+         [this] {
              const auto snapshot = m_source->snapshot();
              return snapshot && !snapshot->sessionFile.empty();
-         }, "path", "nothing is recorded"});
+         },
+         "path",
+         "not recording"});
     add({"session.sheet", "Session", "This session", "info", QKeySequence("Ctrl+I"),
          [this] { openSessionSheet(); }, {}, ready, "memory recording cost dropped state", kNeedsModel});
     add({"session.note", "Session", "Add a note at this moment", "flag", QKeySequence("Ctrl+M"), [this] {
@@ -121,8 +131,9 @@ void MainWindow::addChatCommands() {
     const auto idleSome = [idle, some] { return idle() && some(); };
     add("chat.new", "New chat", "plus", "Ctrl+N", [=] { toChat(); chat->newChat(); });
     add("chat.focus", "Write a message", "edit", "Ctrl+L", [=] { toChat(); chat->composer()->focusEditor(); });
-    add("chat.stop", "Stop the reply", "stop", "Ctrl+.", [=] { chat->stop(); },
-        [=] { return chat->generating(); }, "no reply is being written");
+    add(
+        "chat.stop", "Stop the reply", "stop", "Ctrl+.", [=] { chat->stop(); },
+        [=] { return chat->generating(); }, "no reply is being generated");
     add("chat.regenerate", "Regenerate the last reply", "reset", "Ctrl+R", [=] { toChat(); chat->regenerate(); }, idleSome, kNeedsIdle);
     add("chat.edit", "Edit the last message", "edit", "Ctrl+E", [=] { toChat(); chat->editLast(); }, idleSome, kNeedsIdle);
     add("chat.find", "Find in chat", "search", "Ctrl+F", [=] { toChat(); chat->openFind(); });
@@ -209,12 +220,13 @@ void MainWindow::addKnobCommands() {
         [knobs] { return knobs->history()->canRedo(); }, {}, "no knob change to redo");
     add("knobs.reset", "Reset all knobs to their defaults", "reset", "", [knobs] { knobs->resetAll(); }, ready);
     add(
-        "knobs.lift_limit", "Lift the link limit", "close", "",
+        "knobs.lift_limit", "Remove the link limit", "close", "",
         [knobs] { knobs->request(KnobId::LinkLimit, 0); },
         [this, ready] { return ready() && m_source->knobState(KnobId::LinkLimit).requested > 0; },
         [this, ready] {
             return ready() ? count(m_source->knobState(KnobId::LinkLimit).requested) + " MB/s" : QString();
-        }, "no link limit is set");
+        },
+        "no link limit is set");
     add("knobs.export", "Export config as JSON", "save", "Ctrl+S", [this] { exportConfig(); }, ready);
     add("knobs.import", "Import config from JSON", "folder", "", [this] { importConfig({}); }, ready);
     add("knobs.profile", "Save knobs as a profile", "save", "", [knobs] { emit knobs->saveProfileWanted(); }, ready);
@@ -241,22 +253,29 @@ void MainWindow::addEngineCommands() {
     const auto reported = [this] { return m_loadTest->report().has_value(); };
     add("engine.serve", "Serve dock", "send", "Ctrl+Alt+S", [show] { show("serve"); }, {},
         [this, on] { return on() ? m_server->address() : QString(); });
-    add("engine.serve_start", "Serve the model over HTTP", "play", "", [this, show] {
-        show("serve");
-        m_servePanel->setOn(true);
-    }, [this] { return m_source->engine() && m_server->state() == State::Off; }, {},
-        "no model is loaded, or it is served already");
+    add(
+        "engine.serve_start", "Serve the model over HTTP", "play", "",
+        [this, show] {
+            show("serve");
+            m_servePanel->setOn(true);
+        },
+        [this] { return m_source->engine() && m_server->state() == State::Off; }, {},
+        "no model loaded, or it is already served");
     add("engine.serve_stop", "Stop serving", "stop", "", [this] { m_server->stop(); }, on, {}, kNotServed);
     add("engine.serve_copy", "Copy the server's address", "copy", "", [this] {
         m_servePanel->copyAddress();
         m_messages->ok("Address copied.", m_server->address());
     }, on, {}, kNotServed);
     add("engine.load", "Load test dock", "pulse", "Ctrl+Alt+L", [show] { show("load"); });
-    add("engine.load_start", "Start the load test", "play", "", [this, show] {
-        show("load");
-        m_loadTestPanel->startTest();
-    }, [this] { return m_loadTestPanel->startButton()->isEnabled() && !m_loadTest->running(); },
-        [this] { return m_loadTestPanel->plan().words(); }, "no model that can chat is loaded, or a load test runs");
+    add(
+        "engine.load_start", "Start the load test", "play", "",
+        [this, show] {
+            show("load");
+            m_loadTestPanel->startTest();
+        },
+        [this] { return m_loadTestPanel->startButton()->isEnabled() && !m_loadTest->running(); },
+        [this] { return m_loadTestPanel->plan().words(); },
+        "no model that can chat is loaded, or a load test is running");
     add("engine.load_stop", "Stop the load test", "stop", "", [this] { m_loadTest->stop(); },
         [this] { return m_loadTest->running(); }, {}, "no load test is running");
     add("engine.load_export", "Export the load test as JSON or CSV", "save", "",

@@ -88,10 +88,12 @@ std::optional<ProgramOptions> ProgramOptions::parse(const QStringList& arguments
     parser.addPositionalArgument("model", "A model folder, a checkpoint or a session file.", "[MODEL]");
     parser.addOption({"demo", "Open the bundled model with a slow link."});
     parser.addOption({"ask", "Send TEXT as soon as the model is ready.", "TEXT"});
-    parser.addOption({"page", "Page to begin with: welcome, load, shape, diagnose, chat.", "PAGE"});
+    parser.addOption({"page", "Page to start with: welcome, load, shape, diagnose, chat.", "PAGE"});
     parser.addOption({"session", "Record the session to FILE.", "FILE"});
-    parser.addOption({"screenshot", "Write a PNG of the window to FILE and end; with --ask after "
-                                    "the reply.", "FILE"});
+    parser.addOption({"screenshot",
+                      "Write a PNG of the window to FILE and exit; with --ask after "
+                      "the reply.",
+                      "FILE"});
     parser.addOption({"size", "Size of the window, such as 1440x900.", "WxH"});
     parser.addOption({"theme", "dark, light or system.", "THEME"});
     parser.addOption({"scale", "Scale in percent: 100, 125, 150, 200.", "PERCENT"});
@@ -124,7 +126,7 @@ std::optional<ProgramOptions> ProgramOptions::parse(const QStringList& arguments
         options.size = parseSize(parser.value("size"));
         if (!options.size) {
             *error = "--size: \"" + parser.value("size") +
-                     "\" is not a size of a window. Use 800x500..7680x4320, such as 1440x900.";
+                     "\" is not a window size. Use 800x500..7680x4320, such as 1440x900.";
             return std::nullopt;
         }
     }
@@ -159,11 +161,11 @@ std::optional<ProgramOptions> ProgramOptions::parse(const QStringList& arguments
         options.knobs[size_t(row.id)] = *value;
     }
     if (parser.isSet("ask") && options.model.isEmpty() && !options.demo) {
-        *error = "--ask: no model to ask. Name one, or use --demo.";
+        *error = "--ask: no model given. Give one, or use --demo.";
         return std::nullopt;
     }
     if (options.demo && !options.model.isEmpty()) {
-        *error = "--demo: a model is named too (\"" + options.model + "\"). Use one of them.";
+        *error = "--demo: a model is also given (\"" + options.model + "\"). Use one of them.";
         return std::nullopt;
     }
     return options;
@@ -226,8 +228,12 @@ Program::Program(const ProgramOptions& options)
                                   QString::fromStdString(status.text()));
     });
     connect(m_host.get(), &EngineHost::notRead, window, [window](const Status& status) {
-        window->messages()->post({Message::Kind::Warn, "A damaged file was left out.",
-                                  QString::fromStdString(status.text()), {}, {}, false});
+        window->messages()->post({Message::Kind::Warn,
+                                  "A damaged file was ignored.",
+                                  QString::fromStdString(status.text()),
+                                  {},
+                                  {},
+                                  false});
     });
     connect(m_host.get(), &EngineHost::loadFailed, this, [this, window](const Status& status) {
         failRun(exitCodeOf(status), "The model could not be loaded: " + QString::fromStdString(status.text()));
@@ -245,7 +251,7 @@ Program::Program(const ProgramOptions& options)
     connect(m_host.get(), &EngineHost::recordingFailed, this, [this, window](const Status& status) {
         if (!m_options.sessionFile.isEmpty())
             failRun(exitCodeOf(status), "The session was not recorded: " + QString::fromStdString(status.text()));
-        window->messages()->error("The model runs, but nothing is recorded.",
+        window->messages()->error("The model is running, but is not recorded.",
                                   QString::fromStdString(status.text()));
     });
     connect(m_host.get(), &SessionSource::stateChanged, this, &Program::onState);
@@ -295,7 +301,7 @@ void Program::restart() {
         m_window->closeNow();
         settings().sync();
         if (!QProcess::startDetached(QCoreApplication::applicationFilePath(), arguments))
-            std::fprintf(stderr, "The program could not be started again; start it by hand.\n");
+            std::fprintf(stderr, "The program could not be restarted; start it manually.\n");
         QCoreApplication::quit();
     });
 }
@@ -338,7 +344,8 @@ void Program::start() {
     if (!m_options.screenshot.isEmpty()) {
         m_watch.start(kWatchMs);
         QTimer::singleShot(kLongestRunMs, this, [this] {
-            std::fprintf(stderr, "The run did not end within 15 minutes; the picture shows where it stands.\n");
+            std::fprintf(
+                stderr, "The run did not finish within 15 minutes; the picture shows its state.\n");
             m_exitCode = 1;
             takeScreenshot();
         });

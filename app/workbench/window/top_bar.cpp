@@ -115,8 +115,9 @@ void RecordingMark::setState(bool on, double seconds, const QString& error) {
     m_time = time;
     m_error = error;
     setAccessibleName(on ? "Recording, " + time : "Not recording");
-    setToolTip(!error.isEmpty() ? error : on ? "Every event goes to the session file. Copy its path."
-                                             : "This session is not written to a file");
+    setToolTip(!error.isEmpty() ? error
+               : on ? "Every event is written to the session file. Click to copy its path."
+                    : "This session is not written to a file");
     if (resized) updateGeometry();
     update();
 }
@@ -162,8 +163,8 @@ TopBar::TopBar(ViewState* view, QWidget* parent) : QWidget(parent), m_view(view)
     m_menu->describe("Menu", "F10");
     m_logo = new Logo;
     m_chip = new ModelChip;
-    m_pause = new IconButton("pause", "Pause the plots; recording goes on", 28);
-    m_pause->describe("Pause the plots; recording goes on", "Ctrl+P");
+    m_pause = new IconButton("pause", "Pause the plots; recording continues", 28);
+    m_pause->describe("Pause the plots; recording continues", "Ctrl+P");
     m_pause->setCheckable(true);
     m_follow = new Button("Follow", Button::Kind::Default, Button::Size::Dense);
     m_follow->setIconName("follow");

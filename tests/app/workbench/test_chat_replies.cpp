@@ -217,7 +217,7 @@ private slots:
         ask("First");
         answer({"One", " two", " three"});
         write(QString(60, 'y'));
-        QTRY_VERIFY(m_chat->composer()->notice().contains("oldest turns will be left out"));
+        QTRY_VERIFY(m_chat->composer()->notice().contains("oldest turns will be omitted"));
         QTest::keyClick(m_chat->composer()->editor(), Qt::Key_Return);
         QVERIFY(m_chat->generating());
         QCOMPARE(m_source->lastRequest.overflow, Overflow::DropOldest);

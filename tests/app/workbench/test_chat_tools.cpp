@@ -332,7 +332,7 @@ private slots:
         ask("Keep: this / that?");
         answer({"Kept."});
         const QString text = m_chat->conversation().markdown();
-        QVERIFY2(text.contains("Begun on 20") && text.contains("*20"), qPrintable(text));
+        QVERIFY2(text.contains("Started on 20") && text.contains("*20"), qPrintable(text));
         QVERIFY2(text.contains("34.2 tok/s") && text.contains("148 tokens (119 reused)") && text.contains("hit rate 67.5 %"), qPrintable(text));
         QVERIFY2(text.contains("temp 0.7") && text.contains("seed 42"), qPrintable(text));
         QCOMPARE(m_chat->conversation().fileName(), QString("keep-this-that"));

@@ -207,7 +207,7 @@ void TestPageCheckpoints::existingTargetIsRefused() {
     QTest::qWait(50);
     QVERIFY(waitUntil([&] {
         for (Note* note : page->convertPanel()->findChildren<Note*>())
-            if (note->text().contains("there already")) return true;
+            if (note->text().contains("already exists")) return true;
         return false;
     }));
     QVERIFY(!page->mainButton()->isEnabled());
@@ -262,11 +262,11 @@ void TestPageCheckpoints::whatAStoppedConversionLeftIsSeenAtTheTargetLater() {
     QVERIFY(discard->isVisible());
     QVERIFY2(discard->text().startsWith("Discard ") && discard->text().endsWith("iB"),
              qPrintable(discard->text()));
-    QVERIFY(panel->targetFolder()->note().contains("before it was stopped"));
+    QVERIFY(panel->targetFolder()->note().contains("before the conversion stopped"));
     QTest::mouseClick(discard, Qt::LeftButton);
     QVERIFY(waitUntil([&] { return discard->isHidden() && panel->ready(); }));
     QVERIFY(!std::filesystem::exists(target.string() + ".partial"));
-    QVERIFY(!panel->targetFolder()->note().contains("before it was stopped"));
+    QVERIFY(!panel->targetFolder()->note().contains("before the conversion stopped"));
 }
 
 QTEST_MAIN(TestPageCheckpoints)

@@ -317,14 +317,14 @@ void TestPages::sessionShowsItsFigures() {
     QCOMPARE(m_pages->current(), static_cast<QWidget*>(m_pages->session()));
     QCOMPARE(m_pages->session()->path(), path);
     const QString text = m_pages->session()->text();
-    QVERIFY2(text.contains("n/a: nothing was looked up"), qPrintable(text));
+    QVERIFY2(text.contains("n/a: no lookups"), qPrintable(text));
     QStringList names;
     for (const MachineSection& section : m_pages->session()->sections())
         for (const MachineFact& fact : section.facts) names << fact.name;
     // Read by people: no keys of the file.
     for (const char* key : {"expert bytes", "isa", "top k", "model dir", "expert_cache_size"})
         QVERIFY2(!names.contains(key), key);
-    QVERIFY2(names.contains("Size of an expert") && names.contains("Cache size"),
+    QVERIFY2(names.contains("Expert size") && names.contains("Cache size"),
              qPrintable(names.join(", ")));
     QVERIFY(text.contains(path));
     QCOMPARE(m_host->recent().entries()[0].path, path);

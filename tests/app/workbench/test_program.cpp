@@ -91,7 +91,7 @@ private slots:
         QVERIFY(waitUntil([&] { return window()->messages()->inBar() != nullptr; }));
         const Message offer = *window()->messages()->inBar();
         QCOMPARE(offer.actionText, QString("Recover session"));
-        QVERIFY2(offer.detail.contains("whole up to"), qPrintable(offer.detail));
+        QVERIFY2(offer.detail.contains("intact up to"), qPrintable(offer.detail));
         offer.action();
         QVERIFY(waitUntil([&] { return window()->currentPage() == "start"; }));
         QVERIFY(readSessionSummary(left.toStdString())->endedCleanly);

@@ -102,7 +102,8 @@ private slots:
         QCOMPARE(m_pages->current(), static_cast<QWidget*>(page()));
         QTest::keyClick(page(), Qt::Key_Escape);
         QVERIFY(waitUntil([&] { return !page()->busy(); }));
-        QVERIFY2(page()->strip()->text().contains("not made"), qPrintable(page()->strip()->text()));
+        QVERIFY2(page()->strip()->text().contains("not created"),
+                 qPrintable(page()->strip()->text()));
         QCOMPARE(left(), QStringList());
         QCOMPARE(m_pages->current(), static_cast<QWidget*>(page()));
     }
@@ -121,7 +122,8 @@ private slots:
     void aTargetThatCannotBeIsRefused_data() {
         QTest::addColumn<QString>("name");
         QTest::addColumn<QString>("says");
-        QTest::newRow("there already") << "/." << "there already";
+        QTest::newRow("already exists") << "/."
+                                        << "already exists";
         QTest::newRow("no folder above") << "/none/model" << "Create it first";
     }
     void aTargetThatCannotBeIsRefused() {

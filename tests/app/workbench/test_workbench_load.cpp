@@ -95,7 +95,7 @@ private slots:
         QCOMPARE(report.itl.count(), uint64_t(6 * 4));
         // Its begin and end stand in the plots, and its requests are those of the session.
         QVERIFY(marked("Load: 2 users, 6 requests"));
-        QVERIFY(marked("Load ended"));
+        QVERIFY(marked("Load test finished"));
 
         const QString json = m_sandbox->path("load.json"), csv = m_sandbox->path("load.csv");
         panel()->exportTo(json);
@@ -193,7 +193,7 @@ private slots:
         QVERIFY(waitEnd());
         QVERIFY2(panel()->note().contains("line 2"), qPrintable(panel()->note()));
         QVERIFY(!test()->report());
-        QVERIFY(marked("Load failed"));
+        QVERIFY(marked("Load test failed"));
         write(file, "Hello\n");
         type(panel()->requests(), "2");
         type(panel()->maxTokens(), "2");
@@ -219,7 +219,7 @@ private slots:
         QVERIFY(test()->stopped());
         QCOMPARE(total("Completed"), QString("0 of 2"));
         QCOMPARE(total("Ended: cancelled"), QString("2"));
-        QVERIFY(marked("Load stopped"));
+        QVERIFY(marked("Load test stopped"));
         // Nobody finished, so there is nothing to say of latency.
         QCOMPARE(panel()->latencies()->rows()[0][1].text, QString("n/a"));
         QVERIFY(waitUntil([&] { return m_host->activeRequests() == 0; }));

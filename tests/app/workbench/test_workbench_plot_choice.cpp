@@ -94,7 +94,8 @@ private slots:
         m_panel->fillPlotsMenu(&menu);
         QStringList titles;
         for (QAction* action : menu.actions()) titles << action->text();
-        QVERIFY2(titles.contains("Experts map (no room: hide a plot)"), qPrintable(titles.join('|')));
+        QVERIFY2(titles.contains("Experts map (no room: hide a plot)"),
+                 qPrintable(titles.join('|')));
     }
 
     // From 1280 to 1439 px the panel has room for four cards and the short legend.
@@ -142,8 +143,7 @@ private slots:
         m_panel->setPlotShown("prefetch", true);
         tick();
         const auto content = [&] { return m_panel->plot("prefetch")->header()->content(); };
-        QCOMPARE(content().definition,
-                 QString("read ahead, by outcome, 2 s, by next_router"));
+        QCOMPARE(content().definition, QString("read ahead, by outcome, 2 s, by next_router"));
         QCOMPARE(content().entries.size(), size_t(4));
         QCOMPARE(content().tags[0].text, QString("65 % useful"));   // 1 of 1 + 0.21 + 0.34
         const auto issued = &m_source->snapshot()->series[size_t(SeriesId::PrefetchIssued)];
@@ -167,19 +167,19 @@ private slots:
         const auto definition = [&] { return m_panel->plot("disk")->header()->content().definition; };
         QCOMPARE(canvas("disk")->bound(), 6.8);
         QVERIFY(!canvas("disk")->boundHard());
-        QCOMPARE(canvas("disk")->boundLabel(), QString("measured roof 6.80 GB/s"));
+        QCOMPARE(canvas("disk")->boundLabel(), QString("measured limit 6.80 GB/s"));
         QCOMPARE(spansText(m_panel->figures()->cards()[3].detail), QString("of 6.80 GB/s"));
         m_source->setKnob(KnobId::LinkLimit, 2500);
         m_source->editable();
         tick();
         QCOMPARE(canvas("disk")->bound(), 2.5);
-        QVERIFY(definition().endsWith(", roof 6.80 GB/s"));
+        QVERIFY(definition().endsWith(", limit 6.80 GB/s"));
         m_source->machine = {.reason = "not measured"};
         m_source->setKnob(KnobId::LinkLimit, 0);
         m_source->editable();
         tick();
         QVERIFY(std::isnan(canvas("disk")->bound()));
-        QVERIFY(definition().endsWith("roof n/a: not measured"));
+        QVERIFY(definition().endsWith("limit n/a: not measured"));
     }
 
     void queueIsDrawnInSteps() {

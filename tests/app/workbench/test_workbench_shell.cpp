@@ -96,7 +96,8 @@ private slots:
         palette->openCommands("stop the reply");
         QCOMPARE(palette->list()->rows().size(), size_t(1));
         QVERIFY(!palette->list()->rows()[0].enabled);
-        QCOMPARE(palette->list()->rows()[0].detail, QString("not now: no reply is being written"));
+        QCOMPARE(palette->list()->rows()[0].detail,
+                 QString("not now: no reply is being generated"));
         QTest::keyClick(palette->input(), Qt::Key_Return);
         QVERIFY(palette->isOpen());
         palette->closePanel();
@@ -170,7 +171,7 @@ private slots:
         QApplication::sendEvent(m_window.get(), &leave);
         QVERIFY(!hint->isVisible());
         dragOver(fileOf("blob.bin", QByteArray("\0\1\2", 3)), false);
-        QVERIFY(hint->text().contains("no model"));
+        QVERIFY(hint->text().contains("not a model"));
         QApplication::sendEvent(m_window.get(), &leave);
     }
 
