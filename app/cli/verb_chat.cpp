@@ -204,7 +204,7 @@ private:
 
     void stats() {
         const StoreStats s = m_engine.storeStats();
-        message("look-ups " + formatCount(int64_t(s.lookups)) + ", hit rate " +
+        message("lookups " + formatCount(int64_t(s.lookups)) + ", hit rate " +
                 formatPercent(s.lookups ? double(s.hits) / double(s.lookups) : 0.0 / 0.0) +
                 ", read " + formatGiB(double(s.bytesLoaded)) + ", slots " +
                 formatCount(s.slotsUsed) + " of " + formatCount(s.slotCount) + " (" +
@@ -212,8 +212,7 @@ private:
                 (s.slotsToPrepare > 0
                      ? "memory of " + formatCount(s.slotsToPrepare) + " being prepared, "
                      : "") +
-                "memory " +
-                formatGiB(double(m_engine.memory().processRss)));
+                "memory " + formatGiB(double(m_engine.memory().processRss)));
         if (const std::string line = routerLine(m_engine); !line.empty()) message(line);
         (void)m_loaded.recorder->flush();
         tellEffects(true);

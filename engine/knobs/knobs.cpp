@@ -36,7 +36,7 @@ const KnobRow kTable[kKnobCount] = {
      true,
      "How many experts of each MoE layer are kept in memory, on average over the layers. A larger "
      "cache needs fewer reads and more memory. With fewer experts than one token uses (top-k), an "
-     "LRU cache reuses nothing: every look-up is a miss."},
+     "LRU cache reuses nothing: every lookup is a miss."},
     {KnobId::CachePolicy, "cache_policy", "Policy", "Expert cache", "", 0, 2, 1, 0, kPolicies, true,
      "Which expert is evicted when the cache is full. lru: the least recently used one. slru: "
      "experts used twice are protected from experts used once. lfru: frequency and recency "

@@ -360,7 +360,7 @@ std::string ExpertStore::warning() const {
     if (slots >= token) return {};
     return formatCount(slots) + " expert slots hold fewer than the " + formatCount(token) +
            " experts that one token uses (" + formatCount(m_slots.layers()) + " layers of " +
-           formatCount(m_shape.topK) + "): with lru nearly every look-up misses. " +
+           formatCount(m_shape.topK) + "): with lru nearly every lookup misses. " +
            "Choose a cache size of at least " + formatCount(m_shape.topK);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Nanoseconds per token and layer of a look-up in the token -> experts table, for the shapes of
+// Nanoseconds per token and layer of a lookup in the token -> experts table, for the shapes of
 // real models, by instruction set: a prompt of random tokens layer by layer, and one token at a
 // time through all layers (decoding).
 #include <algorithm>

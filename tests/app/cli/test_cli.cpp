@@ -417,7 +417,7 @@ private slots:
         QCOMPARE(run.err.count("tok/s  decode"), 2);
         QVERIFY(run.err.contains("out of range"));
         QVERIFY(run.err.contains("nonsense"));
-        QVERIFY(run.err.contains("look-ups"));
+        QVERIFY(run.err.contains("lookups"));
         QVERIFY(run.err.contains("expert_cache_size = 3"));
         QVERIFY(!run.out.isEmpty());
         // The end of input ends the chat too.

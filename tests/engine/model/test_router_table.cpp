@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// router_table.bin: both forms, look-ups of every width in every instruction set, and files that
+// router_table.bin: both forms, lookups of every width in every instruction set, and files that
 // are not what they should be.
 #include <QTemporaryDir>
 #include <QTest>
