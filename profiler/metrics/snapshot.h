@@ -69,12 +69,17 @@ struct Snapshot {
     Figures figures{};
     double readNowBytesPerS = 0;                       // including reads that belong to no request
     StoreStats store;                                  // since load
+    // Read at most four times a second: NUMA states ask the kernel.
+    std::array<KnobState, kKnobCount> knobs;
+    double knobsAt = 0;                                // a change asked for later is not in `knobs`
     std::vector<Residency> residency;                  // (MoE layers * E)
     std::vector<float> heat;                           // (MoE layers * E) recent use, 0..1
     uint64_t eventsDropped = 0, eventsRecorded = 0;
     std::string sessionFile;                           // "" = not recording
     int64_t sessionBytes = 0;
     std::string sessionError;                          // e.g. disk full: recording stopped
+
+    const KnobState& knob(KnobId id) const { return knobs[size_t(id)]; }
 };
 
 }  // namespace colibri

@@ -26,6 +26,7 @@ namespace {
 constexpr double kIdleSeconds = 0.25, kQuietSeconds = 2;
 constexpr double kCommitSeconds = 0.4;   // a killed process loses at most this and one drain
 constexpr double kSampleSeconds = 0.1;   // series points in the session file
+constexpr double kKnobSeconds = 0.25;    // knob states
 
 uint64_t threadCpuNs() {
     timespec now;
@@ -50,6 +51,8 @@ struct Recorder::Impl {
     std::vector<Event> events;
     uint64_t recorded = 0, generation = 0;
     double lastCommit = 0, lastSample = 0;
+    std::array<KnobState, kKnobCount> knobs;
+    double knobsAt = 0;
     uint64_t cpuNs = 0;                      // of the recorder's thread, all it costs
 
     mutable std::mutex data;
@@ -73,6 +76,32 @@ struct Recorder::Impl {
           metrics(int64_t(source.moeLayers.size()), source.experts, source.moeLayers) {}
 
     double seconds(uint64_t ns) const { return (double(ns) - double(startNs)) / 1e9; }
+
+    void readKnobs(double now) {
+        for (const KnobRow& row : knobTable()) knobs[size_t(row.id)] = source.knobState(row.id);
+        knobsAt = now;
+    }
+
+    // The states at the start, as events of its moment. No other thread runs yet.
+    Status writeKnobs() {
+        readKnobs(0);
+        for (const KnobRow& row : knobTable()) {
+            const KnobState& state = knobs[size_t(row.id)];
+            Event event{};
+            event.type = EventType::KnobChanged;
+            event.timeNs = startNs;
+            event.knob.knob = uint8_t(row.id);
+            event.knob.requested = state.requested;
+            event.knob.effective = state.effective;
+            state.reason.copy(event.knob.reason, sizeof event.knob.reason - 1);
+            metrics.add(event, 0);
+            if (writer) COLIBRI_TRY(writer->write(event, 0));
+        }
+        auto first = std::make_shared<Snapshot>();
+        first->knobs = knobs;
+        newest = std::move(first);
+        return {};
+    }
 
     // REQUIRES: work is held.
     void drain(bool last = false) {
@@ -98,6 +127,9 @@ struct Recorder::Impl {
         snapshot->generation = ++generation;
         snapshot->store = source.stats();
         source.residency(snapshot->residency);
+        if (now - knobsAt >= kKnobSeconds || last) readKnobs(now);
+        snapshot->knobs = knobs;
+        snapshot->knobsAt = knobsAt;
         snapshot->eventsDropped = source.telemetry->dropped();
         snapshot->eventsRecorded = recorded;
         snapshot->figures.recordingCost =
@@ -184,6 +216,7 @@ RecorderSource recorderSource(Engine& engine) {
     source.telemetry = &engine.telemetry();
     source.stats = [&engine] { return engine.storeStats(); };
     source.residency = [&engine](std::vector<Residency>& out) { engine.residency(out); };
+    source.knobState = [&engine](KnobId id) { return engine.knobState(id); };
     const ModelConfig& config = engine.config();
     for (int64_t layer = 0; layer < config.numLayers; ++layer) {
         if (config.moeLayer[size_t(layer)]) source.moeLayers.push_back(layer);
@@ -199,9 +232,6 @@ RecorderSource recorderSource(Engine& engine) {
                    {"expert_bytes", std::to_string(engine.info().expertRecordBytes())},
                    {"machine", machineFingerprint()},
                    {"isa", std::string(isaName(engine.isa()))}};
-    for (const KnobRow& row : knobTable()) {
-        source.knobs.emplace_back(row.id, engine.knobState(row.id));
-    }
     return source;
 }
 
@@ -217,17 +247,7 @@ Result<std::unique_ptr<Recorder>> Recorder::start(RecorderSource source,
         if (!writer) return writer.status();
         impl.writer = std::move(*writer);
     }
-    for (const auto& [id, state] : impl.source.knobs) {
-        Event event{};
-        event.type = EventType::KnobChanged;
-        event.timeNs = impl.startNs;
-        event.knob.knob = uint8_t(id);
-        event.knob.requested = state.requested;
-        event.knob.effective = state.effective;
-        state.reason.copy(event.knob.reason, sizeof event.knob.reason - 1);
-        impl.metrics.add(event, 0);
-        if (impl.writer) COLIBRI_TRY(impl.writer->write(event, 0));
-    }
+    COLIBRI_TRY(impl.writeKnobs());
     impl.thread = std::thread([&impl] { impl.run(); });
     return recorder;
 }

@@ -27,10 +27,10 @@ struct RecorderSource {
     Telemetry* telemetry = nullptr;
     std::function<StoreStats()> stats;
     std::function<void(std::vector<Residency>&)> residency;
+    std::function<KnobState(KnobId)> knobState;
     std::vector<int64_t> moeLayers;      // model indices of the MoE layers
     int64_t experts = 0;                 // per layer
     std::vector<std::pair<std::string, std::string>> meta;  // model, machine, ... for the file
-    std::vector<std::pair<KnobId, KnobState>> knobs;        // at the start
 };
 RecorderSource recorderSource(Engine& engine);
 

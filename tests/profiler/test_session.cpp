@@ -5,12 +5,13 @@
 #include <QTemporaryDir>
 #include <QTest>
 
-#include <csignal>
-#include <cmath>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <thread>
 #include <unistd.h>
+#include <atomic>
+#include <cmath>
+#include <csignal>
+#include <thread>
 
 #include "profiler/record/recorder.h"
 #include "profiler/session/session_details.h"
@@ -32,7 +33,9 @@ RecorderSource emptySource(Telemetry* telemetry)
     source.moeLayers = {0};
     source.experts = 8;
     source.meta = {{"model", "tiny"}};
-    source.knobs = {{KnobId::ExpertCacheSize, {8, 8, ""}}};
+    source.knobState = [](KnobId id) {
+        return id == KnobId::ExpertCacheSize ? KnobState{8, 8, ""} : KnobState();
+    };
     return source;
 }
 
@@ -313,6 +316,28 @@ private slots:
         QVERIFY(recovered->endedCleanly);
         QCOMPARE(recovered->tokens, summary->tokens);
         QVERIFY(!fs::exists(path.string() + "-wal") || fs::file_size(path.string() + "-wal") == 0);
+    }
+    void snapshotsCarryTheStatesOfTheKnobs() {
+        Telemetry telemetry;
+        RecorderSource source = emptySource(&telemetry);
+        std::atomic<int> reads{0};
+        std::atomic<int64_t> effective{8};
+        source.knobState = [&](KnobId id) {
+            reads += id == KnobId::ExpertCacheSize;
+            return KnobState{12, effective, "memory for 8"};
+        };
+        const auto recorder = Recorder::start(source, {});
+        QVERIFY(recorder.ok());
+        const KnobState first = (*recorder)->snapshot()->knob(KnobId::ExpertCacheSize);
+        QCOMPARE(first.requested, int64_t(12));
+        QCOMPARE(first.effective, int64_t(8));
+        QCOMPARE(first.reason, std::string("memory for 8"));
+        effective = 9;
+        QTRY_COMPARE((*recorder)->snapshot()->knob(KnobId::ExpertCacheSize).effective, int64_t(9));
+        QVERIFY((*recorder)->snapshot()->knobsAt > 0);
+        // However often snapshots come: states are read at most four times a second.
+        for (int i = 0; i < 50; ++i) (void)(*recorder)->flush();
+        QVERIFY(reads <= 2 + int((*recorder)->snapshot()->now * 4));
     }
     void aFullDiskStopsTheFileNotThePlots()
     {

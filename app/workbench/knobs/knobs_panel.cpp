@@ -10,16 +10,15 @@
 #include <cmath>
 
 #include "app/workbench/knobs/changes_list.h"
-#include "app/workbench/widgets/page_parts.h"
+#include "app/workbench/platform/text.h"
 #include "app/workbench/plots/marker_lane.h"
 #include "app/workbench/plots/plot_data.h"
-#include "app/workbench/platform/text.h"
+#include "app/workbench/widgets/page_parts.h"
 #include "engine/base/format.h"
+#include "engine/telemetry/telemetry.h"
 
 namespace colibri::ui {
 namespace {
-
-constexpr double kTickSeconds = 0.25;    // states and hints are read by people
 
 // A group of knobs: a hairline above, a head that folds.
 class KnobGroup : public QWidget {
@@ -264,7 +263,9 @@ void KnobsPanel::setSource(SessionSource* source) {
     m_reset->setEnabled(m_source != nullptr);
     m_undo->setEnabled(false);
     m_redo->setEnabled(false);
-    if (m_source) updateStates();
+    m_askedAt.fill(-1);
+    for (const KnobRow& row : knobTable())
+        if (m_source) showState(row.id, m_source->knobState(row.id));
     m_changes->setSnapshot(nullptr);
 }
 
@@ -289,19 +290,27 @@ QStringList KnobsPanel::problemsOf(const KnobRow& row) const {
     return problems;
 }
 
-void KnobsPanel::updateStates() {
-    for (KnobControl* control : m_controls) control->setState(m_source->knobState(control->row().id));
-    for (const auto& [id, widget] : m_atLoad)
-        static_cast<AtLoadRow*>(widget)->setState(m_source->knobState(id));
+void KnobsPanel::showState(KnobId id, const KnobState& state) {
+    if (KnobControl* knob = control(id)) knob->setState(state);
+    for (const auto& [row, widget] : m_atLoad)
+        if (row == id) static_cast<AtLoadRow*>(widget)->setState(state);
+}
+
+// A state that was read before the knob's last request does not know of it: what was requested
+// stays shown.
+void KnobsPanel::updateStates(const Snapshot& snapshot) {
+    for (const KnobRow& row : knobTable()) {
+        if (snapshot.knobsAt >= m_askedAt[size_t(row.id)]) showState(row.id, snapshot.knob(row.id));
+    }
 }
 
 void KnobsPanel::tick(const std::shared_ptr<const Snapshot>& snapshot) {
     if (!m_source || !snapshot || !isVisible()) return;
     m_changes->setPanelHeight(height());
     m_changes->setSnapshot(snapshot.get());
-    if (std::abs(snapshot->now - m_statesAt) < kTickSeconds) return;
-    m_statesAt = snapshot->now;
-    updateStates();
+    if (snapshot->knobsAt == m_statesAt) return;  // hints, too, are read by people
+    m_statesAt = snapshot->knobsAt;
+    updateStates(*snapshot);
     updateHints(*snapshot);
     updateProfileRow();
 }
@@ -364,12 +373,15 @@ void KnobsPanel::request(KnobId id, int64_t value, bool final) {
     const bool dragged = start.has_value();
     const int64_t now = m_source->knobState(id).requested;
     if (!start) start = now;
-    if (now != value || (final && dragged)) m_source->setKnob(id, value, final);
+    if (now != value || (final && dragged)) {
+        m_source->setKnob(id, value, final);
+        m_askedAt[size_t(id)] = m_source->sessionTime(monotonicNs());
+    }
     if (!final) return;
     if (!m_adjusting)
         m_history.push({id, *start, value}, double(m_clock.elapsed()) / 1000, !dragged);
     start.reset();
-    if (KnobControl* c = control(id)) c->setState(m_source->knobState(id));
+    showState(id, m_source->knobState(id));
     updateProfileRow();
 }
 

@@ -80,7 +80,8 @@ private:
     void applyTogether(const KnobStep& changes, bool forward);
     QStringList problemsOf(const KnobRow& row) const;
     void showGroups();
-    void updateStates();
+    void updateStates(const Snapshot& snapshot);
+    void showState(KnobId id, const KnobState& state);
     void updateHints(const Snapshot& snapshot);
     void updateProfileRow();
     void showMenu();
@@ -102,7 +103,8 @@ private:
     Button* m_save = nullptr;
     ChangesList* m_changes;
     std::array<std::optional<int64_t>, kKnobCount> m_dragStart;
-    double m_statesAt = -1;
+    std::array<double, kKnobCount> m_askedAt{};  // session time of each knob's last request
+    double m_statesAt = -1;                      // Snapshot::knobsAt of the states shown
     bool m_adjusting = false;
 };
 

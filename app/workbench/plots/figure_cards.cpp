@@ -112,7 +112,7 @@ FigureCard readCard(const Snapshot& snapshot, const SessionSource& source) {
     FigureCard card = metricCard(SeriesId::ReadRate, rate.section(' ', 0, 0),
                                  "Below it is what the disk was measured to deliver.");
     card.unit = rate.section(' ', 1);
-    const int64_t limit = source.knobState(KnobId::LinkLimit).effective;
+    const int64_t limit = snapshot.knob(KnobId::LinkLimit).effective;
     const double roof = source.calibration().diskBytesPerSecond;
     card.detail = {limit > 0  ? caption("link limit " + count(limit) + " MB/s", Tone::Warn)
                    : roof > 0 ? caption("of " + str(formatRate(roof)))

@@ -39,11 +39,11 @@ PlotFacts memoryFacts(const SessionSource& source, const Snapshot&) {
     return facts;
 }
 
-PlotFacts readFacts(const SessionSource& source, const Snapshot&) {
+PlotFacts readFacts(const SessionSource& source, const Snapshot& snapshot) {
     PlotFacts facts;
     const Calibration machine = source.calibration();
     const double roof = machine.diskBytesPerSecond;
-    const int64_t limit = source.knobState(KnobId::LinkLimit).effective;
+    const int64_t limit = snapshot.knob(KnobId::LinkLimit).effective;
     if (limit > 0 && (roof <= 0 || double(limit) * 1e6 < roof)) {
         facts.bound = double(limit) / 1000;
         facts.boundLabel = "link limit " + count(limit) + " MB/s";
@@ -62,10 +62,10 @@ PlotFacts readFacts(const SessionSource& source, const Snapshot&) {
     return facts;
 }
 
-PlotFacts prefetchFacts(const SessionSource& source, const Snapshot& snapshot) {
+PlotFacts prefetchFacts(const SessionSource&, const Snapshot& snapshot) {
     PlotFacts facts;
     facts.detail = totals(snapshot.store);
-    const KnobState state = source.knobState(KnobId::PrefetchSource);
+    const KnobState& state = snapshot.knob(KnobId::PrefetchSource);
     const KnobRow& row = knobRow(KnobId::PrefetchSource);
     if (PrefetchSource(state.requested) == PrefetchSource::Off) {
         facts.emptyReason = "prefetch is off";
@@ -73,7 +73,7 @@ PlotFacts prefetchFacts(const SessionSource& source, const Snapshot& snapshot) {
         return facts;
     }
     for (const KnobId id : {KnobId::PrefetchDepth, KnobId::PrefetchThreads}) {
-        if (source.knobState(id).effective > 0) continue;
+        if (snapshot.knob(id).effective > 0) continue;
         facts.emptyReason = QString("%1 is 0").arg(knobRow(id).name);
         facts.tags.push_back({"off: " + facts.emptyReason, ""});
         return facts;

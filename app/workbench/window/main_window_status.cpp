@@ -64,13 +64,13 @@ void MainWindow::updateStatus(const Snapshot* snapshot) {
     set(Cell::Memory, {.icon = "mem", .value = usedOf(memory.used, memory.limit),
                        .bar = small ? -1 : share,
                        .valueTone = share >= 1 ? Tone::Error : Tone::Text1});
-    const int64_t threads = m_source->knobState(KnobId::ComputeThreads).effective;
+    const int64_t threads = snapshot->knob(KnobId::ComputeThreads).effective;
     set(Cell::Device, {.label = "CPU", .value = QString("%1, %2 thread%3").arg(model->device).arg(threads)
                                                     .arg(threads == 1 ? "" : "s")});
     set(Cell::Disk,
         {.label = "Read", .value = QString::fromStdString(formatRate(snapshot->readNowBytesPerS))});
     set(Cell::Gpu, gpu);
-    const int64_t limit = m_source->knobState(KnobId::LinkLimit).effective;
+    const int64_t limit = snapshot->knob(KnobId::LinkLimit).effective;
     set(Cell::LinkBadge, {.icon = "warn", .label = "Link limit",
                           .value = QString("%1 MB/s").arg(QString::fromStdString(formatCount(limit))),
                           .badge = true, .briefLabel = false});

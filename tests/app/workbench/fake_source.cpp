@@ -199,11 +199,18 @@ void FakeSource::rebuild() {
     }
     snapshot->generation = uint64_t(m_now * 1000);
     m_snapshot = snapshot;
+    fillKnobs();
+}
+
+void FakeSource::fillKnobs() {
+    m_snapshot->knobs = m_knobs;
+    m_snapshot->knobsAt = sessionTime(monotonicNs());
 }
 
 std::shared_ptr<Snapshot> FakeSource::editable() {
     m_snapshot = std::make_shared<Snapshot>(*m_snapshot);
     m_snapshot->generation++;
+    fillKnobs();
     m_snapshot->now += 1;        // so that everything paced by time is drawn
     m_snapshot->figuresAt = m_snapshot->lastActivity = m_snapshot->now;
     return m_snapshot;

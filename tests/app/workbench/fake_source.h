@@ -66,6 +66,7 @@ private:
     void buildStory();
     void buildExperts();
     void rebuild();
+    void fillKnobs();
 
     bool m_loaded;
     ModelFacts m_facts;

@@ -178,6 +178,23 @@ private slots:
         QCOMPARE(requested(KnobId::ExpertCacheSize), int64_t(40));
     }
 
+    // A snapshot whose states were read before a change would set the control back for a moment.
+    void aRequestStaysShownUntilASnapshotKnowsOfIt() {
+        const auto before = m_source->snapshot();
+        m_panel->request(KnobId::ExpertCacheSize, 40);
+        const auto late = m_source->editable();
+        late->knobs = before->knobs;
+        late->knobsAt = before->knobsAt;
+        tick();
+        QCOMPARE(m_panel->control(KnobId::ExpertCacheSize)->shownValue(), int64_t(40));
+        m_source->limitEffective(KnobId::ExpertCacheSize, 20, "memory for 20 only");
+        m_source->editable();
+        tick();
+        QCOMPARE(m_panel->control(KnobId::ExpertCacheSize)->shownValue(), int64_t(40));
+        QVERIFY(m_panel->control(KnobId::ExpertCacheSize)->note().contains("memory for 20 only"));
+        m_panel->undo();
+    }
+
     void wheelNeedsTheFocus() {
         Slider* slider = row(KnobId::PrefetchDepth)->slider();
         slider->clearFocus();
