@@ -274,12 +274,10 @@ void EngineHost::release(std::shared_ptr<Loaded> loaded) {
 
 void EngineHost::rememberRun(const Loaded& loaded) {
     if (!loaded.recorder) return;
-    if (auto run = loaded.tally.result()) {
-        run->knobs = knobSummary(loaded);
-        if (const Status status = m_measurements.setRun(loaded.engine->info().fingerprint, *run);
-            !status.ok()) {
-            emit notSaved(status);
-        }
+    if (const auto figures = loaded.tally.result()) {
+        const ModelRun run{*figures, knobSummary(loaded), QDateTime::currentDateTime()};
+        const Status status = m_measurements.setRun(loaded.engine->info().fingerprint, run);
+        if (!status.ok()) emit notSaved(status);
     }
     if (loaded.place.path.isEmpty()) return;
     const auto snapshot = loaded.recorder->snapshot();

@@ -1,22 +1,17 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/workbench/backend/measurements.h"
 
-#include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
-#include <numeric>
 
 #include "app/workbench/platform/save_file.h"
 #include "engine/base/file.h"
-#include "engine/base/machine.h"
 #include "engine/base/json_fields.h"
-#include "profiler/metrics/histogram.h"
+#include "engine/base/machine.h"
 
 namespace colibri::ui {
 namespace {
 
 constexpr int kMeasuredSchema = 1;
-constexpr size_t kMinGaps = 16;
 constexpr double kMostFigure = 1e18;  // beyond any figure that is measured here
 
 QDateTime time(Fields& fields) {
@@ -24,48 +19,6 @@ QDateTime time(Fields& fields) {
 }
 
 }  // namespace
-
-// ---- RunTally
-
-void RunTally::add(const RequestResult& result) {
-    const std::lock_guard lock(m_mutex);
-    m_gaps.insert(m_gaps.end(), result.gapsMs.begin(), result.gapsMs.end());
-    m_tokens += result.gapsMs.size() + 1;
-    m_seconds += std::accumulate(result.gapsMs.begin(), result.gapsMs.end(),
-                                 std::max(0.0, result.ttftMs - result.queueMs)) /
-                 1000;
-    m_experts.lookups += result.experts.lookups;
-    m_experts.hits += result.experts.hits;
-    m_experts.bytesLoaded += result.experts.bytesLoaded;
-    m_experts.stallNs += result.experts.stallNs;
-}
-
-void RunTally::restart() {
-    const std::lock_guard lock(m_mutex);
-    m_gaps.clear();
-    m_tokens = 0;
-    m_seconds = 0;
-    m_experts = {};
-}
-
-std::optional<ModelRun> RunTally::result() const {
-    const std::lock_guard lock(m_mutex);
-    if (m_gaps.size() < kMinGaps) return std::nullopt;
-    ModelRun run;
-    Histogram histogram;
-    for (const double ms : m_gaps) histogram.add(uint64_t(ms * 1e6));
-    const double seconds = std::accumulate(m_gaps.begin(), m_gaps.end(), 0.0) / 1000;
-    run.decodeTokS = double(m_gaps.size()) / seconds;
-    run.itlP99Ms = histogram.quantile(0.99) / 1e6;
-    run.gaps = m_gaps.size();
-    run.bytesPerToken = double(m_experts.bytesLoaded) / double(m_tokens);
-    if (m_experts.lookups) run.missShare = 1 - double(m_experts.hits) / double(m_experts.lookups);
-    if (m_seconds > 0) run.stallShare = std::min(1.0, double(m_experts.stallNs) / 1e9 / m_seconds);
-    run.when = QDateTime::currentDateTime();
-    return run;
-}
-
-// ---- Measurements
 
 Measurements::Measurements(const QString& file) : m_file(file) {
     read();
