@@ -6,14 +6,11 @@
 #include <QFileInfo>
 #include <QStandardPaths>
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <thread>
 
 #include "engine/base/format.h"
 #include "engine/base/machine.h"
-#include "engine/text/known_templates.h"
-#include "engine/text/reply_parts.h"
 
 namespace colibri::ui {
 namespace {
@@ -60,49 +57,6 @@ ModelFacts factsOf(const Engine& engine) {
     return facts;
 }
 
-// What a base model continues: the texts one after the other, each of the user's on a new line. A
-// reply stands right behind the text it continued.
-std::string textToContinue(const nlohmann::ordered_json& messages) {
-    std::string text;
-    for (const auto& message : messages) {
-        const bool reply = message.value("role", "") == "assistant";
-        if (!text.empty() && !reply) text += "\n";
-        text += message.value("content", "");
-    }
-    return text;
-}
-
-Result<std::vector<int32_t>> promptOf(const Engine& engine, const nlohmann::ordered_json& messages,
-                                      const ChatOptions& options) {
-    const Tokenizer* tokenizer = engine.tokenizer();
-    if (engine.chatTemplate() || !tokenizer) return engine.encodeChat(messages, options);
-    if (!options.chatTemplate)
-        return tokenizer->encode(textToContinue(messages), {.special = false, .bos = true});
-    auto prompt = engine.encodeChat(messages, options);
-    // A base model wants the token that begins a text, which a template may not know of.
-    const std::vector<int32_t> frame = tokenizer->encode("", {.bos = true});
-    const int32_t bos = engine.config().bosId;
-    const bool wanted = bos >= 0 && !frame.empty() && frame.front() == bos;
-    if (prompt && wanted && (prompt->empty() || prompt->front() != bos))
-        prompt->insert(prompt->begin(), bos);
-    return prompt;
-}
-
-// A model need not know how a template that was chosen for it ends a reply.
-void addReplyEnd(const Engine& engine, const ChatOptions& options, Request& request) {
-    const Tokenizer* tokenizer = engine.tokenizer();
-    if (!options.chatTemplate || !tokenizer) return;
-    const ModelConfig& config = engine.config();
-    const std::string bos = config.bosId >= 0 ? tokenizer->idToToken(config.bosId) : std::string();
-    const std::string eos =
-        config.eosIds.empty() ? std::string() : tokenizer->idToToken(config.eosIds.front());
-    const std::string end = replyEnd(*options.chatTemplate, bos, eos);
-    if (end.empty()) return;
-    request.stops.push_back(end);
-    const auto id = tokenizer->tokenToId(end);
-    request.specialText |= id && tokenizer->isSpecial(*id);
-}
-
 }  // namespace
 
 // Shared with tasks of the worker, so that an engine outlives what still uses it. The recorder goes
@@ -128,10 +82,7 @@ private:
     void endReplies() {
         if (!engine) return;
         for (const auto& weak : runs) {
-            if (const auto run = weak.lock()) {
-                run->cancel();
-                if (const uint64_t id = run->request.load()) engine->cancel(id);
-            }
+            if (const auto run = weak.lock()) run->cancel(*engine);
         }
         for (int waited = 0; engine->activeRequests() > 0 && waited < kLongestEndMs; waited += kEndStepMs)
             std::this_thread::sleep_for(std::chrono::milliseconds(kEndStepMs));
@@ -400,65 +351,14 @@ std::shared_ptr<ChatRun> EngineHost::startChat(ChatRequest request) {
     std::erase_if(m_loaded->runs, [](const auto& weak) { return weak.expired(); });
     m_loaded->runs.push_back(run);
     m_worker.post([loaded = m_loaded, run, request = std::move(request)] {
-        if (run->cancelled()) {
-            return run->fail(Status(Code::Cancelled, "The request was cancelled"));
-        }
-        const auto encode = [&](const nlohmann::ordered_json& messages) {
-            return promptOf(*loaded->engine, messages, request.chat);
-        };
-        const int64_t context = loaded->engine->contextLength();
-        const Tokenizer* tokenizer = loaded->engine->tokenizer();
-        const auto encodeSoFar = [&](bool begun) {
-            return tokenizer ? tokenizer->encode(tracedReply(request.replySoFar, begun))
-                             : std::vector<int32_t>();
-        };
-        std::vector<int32_t> soFar = encodeSoFar(false);
-        // Room for a reply that is as long as may be, but not for the sake of more than a quarter.
-        const int64_t room = context - std::min<int64_t>(request.maxTokens, context / 4) - int64_t(soFar.size());
-        auto fitted = fitChat(request.messages, request.overflow, size_t(std::max<int64_t>(0, room)), encode);
-        if (!fitted) return run->fail(fitted.status());
-        run->setLeftOut(fitted->leftOut);
-        Request r;
-        r.prompt = std::move(fitted->prompt);
-        if (endsInReasoning(*tokenizer, r.prompt)) {
-            run->beginInReasoning();
-            soFar = encodeSoFar(true);
-        }
-        r.prompt.insert(r.prompt.end(), soFar.begin(), soFar.end());
-        run->setPrompt(0, uint32_t(r.prompt.size()));
-        const bool full = int64_t(r.prompt.size()) >= context;
-        r.sampling = request.sampling;
-        r.maxTokens = request.maxTokens;
-        r.stops = request.stops;
-        r.specialText = marksAreSpecial(*tokenizer);
-        addReplyEnd(*loaded->engine, request.chat, r);
-        RequestCallbacks callbacks;
-        const auto shared = std::make_shared<std::atomic<bool>>(false);
-        callbacks.onToken = [run, shared, engine = loaded->engine.get()](const GeneratedToken& token) {
-            if (run->cancelled()) return false;
-            if (engine->activeRequests() > 1) shared->store(true);
-            run->addToken(token);
-            return true;
-        };
-        callbacks.onPrefill = [run](uint32_t done, uint32_t total) { run->setPrompt(done, total); };
-        // The engine ends every request before it goes, so `loaded` is there when this is called.
-        callbacks.onDone = [run, shared, tally = &loaded->tally](RequestResult result) {
-            // Beside other requests it says how fast those let it be, not how fast the model runs.
-            if (!shared->load()) tally->add(result);
-            run->finish(std::move(result));
-        };
-        const auto id = loaded->engine->submit(std::move(r), std::move(callbacks));
-        if (!id) return run->fail(id.status(), full ? StopReason::ContextFull : StopReason::Error);
-        run->request.store(*id);
-        if (run->cancelled()) loaded->engine->cancel(*id);
+        ChatRun::start(run, *loaded->engine, loaded->tally, request);
     });
     return run;
 }
 
 void EngineHost::cancelChat(const std::shared_ptr<ChatRun>& run) {
+    if (m_loaded) return run->cancel(*m_loaded->engine);
     run->cancel();
-    const uint64_t id = run->request.load();
-    if (id && m_loaded) m_loaded->engine->cancel(id);
 }
 
 int EngineHost::countTokens(const QString& text) const {
@@ -469,7 +369,7 @@ int EngineHost::countTokens(const QString& text) const {
 Result<std::string> EngineHost::renderChat(const nlohmann::ordered_json& messages,
                                            const ChatOptions& options) const {
     if (!m_loaded) return Status(Code::InvalidArgument, "No model is loaded", "Open a model first");
-    const auto prompt = promptOf(*m_loaded->engine, messages, options);
+    const auto prompt = chatPrompt(*m_loaded->engine, messages, options);
     if (!prompt) return prompt.status();
     return m_loaded->engine->tokenizer()->decode(*prompt);
 }

@@ -8,14 +8,10 @@
 
 #include <QObject>
 #include <QString>
-#include <atomic>
 #include <memory>
-#include <mutex>
-#include <nlohmann/json.hpp>
-#include <optional>
 #include <vector>
 
-#include "app/workbench/backend/context_fit.h"
+#include "app/workbench/backend/chat_run.h"
 #include "engine/convert/source/chat_templates.h"
 #include "engine/runtime/engine.h"
 #include "profiler/record/recorder.h"
@@ -43,46 +39,6 @@ struct MemoryNow {
     int64_t used = 0;             // this process
     int64_t limit = 0;            // what it could use without swapping; 0 = unknown
     int64_t free = 0;             // of the machine, now; 0 = unknown
-};
-
-struct ChatRequest {
-    nlohmann::ordered_json messages;
-    Sampling sampling;
-    int maxTokens = 256;
-    std::vector<std::string> stops;
-    Overflow overflow = Overflow::Stop;        // what happens when the chat is longer than the context
-    std::string replySoFar;                    // goes on with this reply to the last message; "" = a new one
-    ChatOptions chat;                          // how the messages become a prompt
-};
-
-// One reply on its way. The engine's threads fill it, the GUI's timer takes what is new.
-class ChatRun {
-public:
-    struct Update {
-        std::vector<GeneratedToken> tokens;
-        uint32_t promptDone = 0, promptTotal = 0;
-        bool inReasoning = false;              // the prompt begins the reply's reasoning itself
-        int leftOut = 0;                       // messages that did not fit the context
-        std::optional<RequestResult> result;   // set once: nothing follows
-    };
-
-    Update take();
-    void cancel() { m_cancelled.store(true); }
-    bool cancelled() const { return m_cancelled.load(); }
-
-    void beginInReasoning();
-    void addToken(const GeneratedToken& token);
-    void setPrompt(uint32_t done, uint32_t total);
-    void setLeftOut(int messages);
-    void finish(RequestResult result);
-    // Before the engine accepted the request; ContextFull: the prompt is too long.
-    void fail(const Status& status, StopReason stop = StopReason::Error);
-    std::atomic<uint64_t> request{0};          // the engine's id once submitted
-
-private:
-    std::mutex m_mutex;                        // guards m_update
-    Update m_update;
-    std::atomic<bool> m_cancelled{false};
 };
 
 class SessionSource : public QObject {
