@@ -2,9 +2,7 @@
 #include "app/cli/engine_args.h"
 
 #include <algorithm>
-#include <condition_variable>
 #include <filesystem>
-#include <mutex>
 
 #include "engine/base/file.h"
 #include "engine/base/format.h"
@@ -183,49 +181,6 @@ Status missingText(const Engine& engine, const std::string& what, const std::str
             reason.empty() ? "this model has no " + what
                            : "the " + what + " of this model cannot be used: " + reason,
             hint};
-}
-
-Result<RequestResult> runRequest(Engine& engine, Request request,
-                                 const std::function<bool(const std::string&)>& onText,
-                                 const std::function<void(const GeneratedToken&)>& onToken) {
-    struct Waiter {
-        std::mutex mutex;
-        std::condition_variable done;
-        bool finished = false;
-        RequestResult result;
-    };
-    // Shared: the engine's thread may still be inside notify when this thread goes on.
-    auto waiter = std::make_shared<Waiter>();
-    size_t shown = 0;
-    RequestCallbacks callbacks;
-    callbacks.onToken = [&](const GeneratedToken& token) {
-        shown += token.text.size();
-        if (onToken) onToken(token);
-        if (onText && !token.text.empty() && !onText(token.text)) return false;
-        return !interrupted().load();
-    };
-    callbacks.onDone = [waiter](RequestResult result) {
-        std::lock_guard lock(waiter->mutex);
-        waiter->result = std::move(result);
-        waiter->finished = true;
-        waiter->done.notify_all();
-    };
-    Result<uint64_t> id = engine.submit(std::move(request), std::move(callbacks));
-    if (!id.ok()) return id.status();
-    std::unique_lock lock(waiter->mutex);
-    bool cancelled = false;
-    while (!waiter->finished) {
-        waiter->done.wait_for(lock, std::chrono::milliseconds(50));
-        if (!cancelled && interrupted().load()) {
-            cancelled = true;
-            lock.unlock();
-            engine.cancel(*id);  // a prompt under way ends too
-            lock.lock();
-        }
-    }
-    // What was held back as the possible beginning of a stop string.
-    if (onText && waiter->result.text.size() > shown) onText(waiter->result.text.substr(shown));
-    return std::move(waiter->result);
 }
 
 Json knobsJson(const Engine& engine) {

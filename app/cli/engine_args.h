@@ -75,12 +75,6 @@ Status missingText(const Engine& engine, const std::string& what, const std::str
 // value differs are told.
 Result<LoadedEngine> loadEngine(const EngineArgs& args, const ProgressFn& listener = {});
 
-// Runs one request to its end on the engine's thread while this thread waits; Ctrl-C cancels it.
-// onText gets every piece of text as it comes; false cancels. onToken sees every token.
-Result<RequestResult> runRequest(Engine& engine, Request request,
-                                 const std::function<bool(const std::string&)>& onText = {},
-                                 const std::function<void(const GeneratedToken&)>& onToken = {});
-
 // The "knobs" object of bench and load: the values in force.
 Json knobsJson(const Engine& engine);
 // The "router" object of generate and bench: null without a router table.

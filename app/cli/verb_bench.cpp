@@ -4,6 +4,7 @@
 #include "app/cli/engine_args.h"
 #include "engine/base/format.h"
 #include "engine/base/machine.h"
+#include "engine/runtime/run_request.h"
 #include "engine/runtime/sampler.h"
 
 namespace colibri::cli {
@@ -79,7 +80,8 @@ private:
         // it the experts, which flatters the hit rate.
         r.sampling.temperature = kEven;
         r.sampling.seed = m_args.seed;
-        Result<RequestResult> result = runRequest(*m_loaded.engine, std::move(r));
+        Result<RequestResult> result =
+            runRequest(*m_loaded.engine, std::move(r), {}, &interrupted());
         if (!result.ok()) return result.status();
         COLIBRI_TRY(result->status);
         if (result->stop == StopReason::Cancelled) return {Code::Cancelled, "stopped"};

@@ -5,6 +5,7 @@
 #include "app/cli/sampling_args.h"
 #include "engine/base/format.h"
 #include "engine/base/printable.h"
+#include "engine/runtime/run_request.h"
 #include "engine/text/reply_parts.h"
 #include "profiler/metrics/effect.h"
 
@@ -35,7 +36,7 @@ class Figures {
 public:
     explicit Figures(int every) : m_every(every) {}
 
-    void operator()(const GeneratedToken& token) {
+    void add(const GeneratedToken& token) {
         if (token.gapNs == 0) return;  // the first: its wait is the prompt's
         ++m_tokens;
         m_gapsNs += token.gapNs;
@@ -243,9 +244,15 @@ private:
             m_args.sampling.request(std::move(*prompt), chatSampling(m_engine.config()));
         request.specialText = marksAreSpecial(*m_engine.tokenizer());
         const double from = m_loaded.recorder->sessionTime(monotonicNs());
-        Result<RequestResult> result = runRequest(
-            m_engine, std::move(request), [this](const std::string& text) { return show(text); },
-            Figures{m_args.figuresEvery});
+        RequestObserver observer;
+        observer.onToken = [figures =
+                                Figures{m_args.figuresEvery}](const GeneratedToken& t) mutable {
+            figures.add(t);
+            return true;
+        };
+        observer.onText = [this](const std::string& text) { return show(text); };
+        Result<RequestResult> result =
+            runRequest(m_engine, std::move(request), std::move(observer), &interrupted());
         const bool stopped = interrupted().exchange(false);
         const Status status = result.ok() ? result->status : result.status();
         if (!status.ok()) {

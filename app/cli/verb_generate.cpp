@@ -4,6 +4,7 @@
 #include "engine/base/file.h"
 #include "engine/base/format.h"
 #include "engine/base/machine.h"
+#include "engine/runtime/run_request.h"
 #include "engine/text/reply_parts.h"
 
 namespace colibri::cli {
@@ -64,7 +65,8 @@ int run(const GenerateArgs& args) {
     Request request = args.sampling.request(std::move(*ids), Sampling());
     request.logprobs = args.logprobs;
     request.specialText = args.chat && marksAreSpecial(*engine.tokenizer());
-    Result<RequestResult> result = runRequest(engine, std::move(request), show);
+    Result<RequestResult> result =
+        runRequest(engine, std::move(request), {.onText = show}, &interrupted());
     if (!result.ok()) return refuse(*loaded, args.engine, result.status());
     (void)loaded->recorder->flush();  // a failure is told at the end
     if (!result->status.ok()) return fail(result->status);

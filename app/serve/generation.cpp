@@ -2,10 +2,7 @@
 #include "app/serve/generation.h"
 
 #include <algorithm>
-#include <condition_variable>
 #include <iterator>
-#include <mutex>
-#include <optional>
 #include <utility>
 
 namespace colibri::serve {
@@ -14,110 +11,78 @@ namespace {
 constexpr std::chrono::milliseconds kLook{50};  // how often to see whether the client is there
 }
 
-struct Generation::Shared {
-    std::mutex mutex;
-    std::condition_variable changed;
-    Piece piece;                                 // not taken yet
-    std::optional<PromptProgress> progress;      // not taken yet; the newest
-    uint32_t cached = 0;                         // prompt tokens
-    std::optional<Clock::time_point> begun;      // the engine, with the prompt
-    std::vector<std::vector<Logprob>> logprobs;  // of tokens that gave no text yet
-    size_t shown = 0;                            // bytes of text so far
-    bool done = false;
-    RequestResult result;
-
-    void giveLogprobs() {
-        std::move(logprobs.begin(), logprobs.end(), std::back_inserter(piece.logprobs));
-        logprobs.clear();
-    }
-};
-
 Generation::Generation(Engine& engine, Connection& connection)
-    : m_engine(engine), m_connection(connection), m_shared(std::make_shared<Shared>()) {}
+    : m_connection(connection), m_run(engine) {}
 
 Result<std::unique_ptr<Generation>> Generation::start(Engine& engine, Request request,
                                                       Connection& connection, bool progress) {
     std::unique_ptr<Generation> g(new Generation(engine, connection));
-    RequestCallbacks callbacks;
-    // The connection is there until onDone has been called: the destructor waits for it.
-    callbacks.onToken = [s = g->m_shared, &connection](const GeneratedToken& token) {
-        if (connection.gone()) return false;
-        std::lock_guard lock(s->mutex);
-        if (!token.logprobs.empty()) s->logprobs.push_back(token.logprobs);
-        if (token.text.empty()) return true;
-        s->piece.text += token.text;
-        s->giveLogprobs();
-        s->shown += token.text.size();
-        s->changed.notify_all();
-        return true;
-    };
-    if (progress)
-        callbacks.onPrefill = [s = g->m_shared](uint32_t done, uint32_t total) {
-            std::lock_guard lock(s->mutex);
-            const Clock::time_point now = Clock::now();
-            if (!s->begun) {
-                s->begun = now;
-                s->cached = done;
-            }
-            const auto time =
-                std::chrono::duration_cast<std::chrono::milliseconds>(now - *s->begun);
-            s->progress = {total, s->cached, done, time.count()};
-            s->changed.notify_all();
-        };
-    callbacks.onDone = [s = g->m_shared](RequestResult result) {
-        std::lock_guard lock(s->mutex);
-        // What was held back as the possible beginning of a stop string.
-        if (result.text.size() > s->shown) s->piece.text += result.text.substr(s->shown);
-        s->giveLogprobs();
-        s->result = std::move(result);
-        s->done = true;
-        s->changed.notify_all();
-    };
-    Result<uint64_t> id = engine.submit(std::move(request), std::move(callbacks));
-    if (!id.ok()) {
-        g->m_shared->done = true;
-        return id.status();
-    }
-    g->m_id = *id;
+    COLIBRI_TRY(g->m_run.start(std::move(request), g->observer(progress)));
     return g;
 }
 
-const RequestResult& Generation::finish() {
-    std::unique_lock lock(m_shared->mutex);
-    if (!m_shared->done) {
-        lock.unlock();
-        m_engine.cancel(m_id);
-        lock.lock();
-        m_shared->changed.wait(lock, [this] { return m_shared->done; });
+RequestObserver Generation::observer(bool progress) {
+    RequestObserver observer;
+    observer.onToken = [this](const GeneratedToken& token) {
+        if (m_connection.gone()) return false;
+        if (!token.logprobs.empty()) m_logprobs.push_back(token.logprobs);
+        return true;
+    };
+    observer.onText = [this](const std::string& text) {
+        m_run.locked([&] {
+            m_piece.text += text;
+            giveLogprobs();
+        });
+        return true;
+    };
+    observer.onEnd = [this] { m_run.locked([this] { giveLogprobs(); }); };
+    if (progress)
+        observer.onPrefill = [this](uint32_t done, uint32_t total) { addProgress(done, total); };
+    return observer;
+}
+
+void Generation::giveLogprobs() {
+    std::move(m_logprobs.begin(), m_logprobs.end(), std::back_inserter(m_piece.logprobs));
+    m_logprobs.clear();
+}
+
+void Generation::addProgress(uint32_t done, uint32_t total) {
+    const Clock::time_point now = Clock::now();
+    if (!m_begun) {
+        m_begun = now;
+        m_cached = done;
     }
-    return m_shared->result;
+    const auto time = std::chrono::duration_cast<std::chrono::milliseconds>(now - *m_begun);
+    m_run.locked([&] { m_progress = {total, m_cached, done, time.count()}; });
 }
 
 Generation::News Generation::wait(Clock::time_point until) {
-    Shared& s = *m_shared;
-    std::unique_lock lock(s.mutex);
-    const auto ready = [&s] { return s.done || s.progress || !s.piece.empty(); };
-    while (!s.changed.wait_until(lock, std::min(until, Clock::now() + kLook), ready)) {
+    const auto ready = [this] { return m_progress || !m_piece.empty(); };
+    while (!m_run.wait(std::min(until, Clock::now() + kLook), ready)) {
         if (m_connection.gone()) {
-            lock.unlock();
-            m_engine.cancel(m_id);  // a prompt under way ends too
-            lock.lock();
+            m_run.cancel();
         } else if (Clock::now() >= until || m_connection.probeDue()) {
             return News::Silence;
         }
     }
-    if (s.progress) return News::Progress;
-    return s.piece.empty() ? News::End : News::Text;
+    News news = News::End;
+    m_run.locked([&] {
+        if (!m_piece.empty()) news = News::Text;
+        if (m_progress) news = News::Progress;
+    });
+    return news;
 }
 
 Generation::Piece Generation::takePiece() {
-    std::lock_guard lock(m_shared->mutex);
-    return std::exchange(m_shared->piece, {});
+    Piece piece;
+    m_run.locked([&] { piece = std::exchange(m_piece, {}); });
+    return piece;
 }
 
 PromptProgress Generation::takeProgress() {
-    std::lock_guard lock(m_shared->mutex);
-    return std::exchange(m_shared->progress, {}).value_or(PromptProgress());
+    PromptProgress progress;
+    m_run.locked([&] { progress = std::exchange(m_progress, {}).value_or(PromptProgress()); });
+    return progress;
 }
 
 }  // namespace colibri::serve

@@ -4,11 +4,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "app/serve/connection.h"
-#include "engine/runtime/engine.h"
+#include "engine/runtime/run_request.h"
 
 namespace colibri::serve {
 
@@ -24,7 +25,6 @@ public:
     // Errors: those of Engine::submit.
     static Result<std::unique_ptr<Generation>> start(Engine& engine, Request request,
                                                      Connection& connection, bool progress);
-    ~Generation() { finish(); }
 
     struct Piece {
         std::string text;
@@ -45,16 +45,23 @@ public:
     Piece takePiece();
     PromptProgress takeProgress();
     // Cancels the request if it is running and waits for its end, about one token at most.
-    const RequestResult& finish();
+    const RequestResult& finish() { return m_run.finish(); }
 
 private:
-    struct Shared;
     Generation(Engine& engine, Connection& connection);
+    RequestObserver observer(bool progress);
+    void giveLogprobs();
+    void addProgress(uint32_t done, uint32_t total);
 
-    Engine& m_engine;
     Connection& m_connection;
-    std::shared_ptr<Shared> m_shared;
-    uint64_t m_id = 0;
+    // Of the engine's thread.
+    std::vector<std::vector<Logprob>> m_logprobs;  // of tokens that gave no text yet
+    uint32_t m_cached = 0;                         // prompt tokens
+    std::optional<Clock::time_point> m_begun;      // the engine, with the prompt
+    // Under the lock of m_run.
+    Piece m_piece;                             // not taken yet
+    std::optional<PromptProgress> m_progress;  // not taken yet; the newest
+    RequestRun m_run;  // last: it waits for the engine's thread before the rest goes
 };
 
 }  // namespace colibri::serve

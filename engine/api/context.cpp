@@ -2,10 +2,10 @@
 #include "engine/api/context.h"
 
 #include <cstring>
-#include <future>
 
 #include "engine/base/file.h"
 #include "engine/convert/loadable_model.h"
+#include "engine/runtime/run_request.h"
 
 using namespace colibri;
 
@@ -118,8 +118,7 @@ Result<std::unique_ptr<colibri_context>> colibri_context::open(const colibri_con
 void colibri_context::close() {
     std::unique_lock lock(m_mutex);
     m_closing = true;
-    for (const uint64_t request : m_running) m_engine->cancel(request);
-    m_idle.wait(lock, [this] { return m_running.empty(); });
+    m_idle.wait(lock, [this] { return m_running == 0; });
 }
 
 Status colibri_context::dispatch(std::span<const int32_t> ids, float* out) {
@@ -127,32 +126,24 @@ Status colibri_context::dispatch(std::span<const int32_t> ids, float* out) {
     Request request;
     request.prompt.assign(ids.begin(), ids.end());
     request.maxTokens = 0;
-    // Shared with the callbacks: the engine's thread may still be inside set_value when this
-    // thread goes on.
-    auto done = std::make_shared<std::promise<RequestResult>>();
-    std::future<RequestResult> future = done->get_future();
-    RequestCallbacks callbacks;
-    callbacks.onLogits = [out, vocab](uint32_t position, std::span<const float> logits) {
+    RequestObserver observer;
+    observer.onLogits = [out, vocab](uint32_t position, std::span<const float> logits) {
         std::memcpy(out + position * vocab, logits.data(), logits.size_bytes());
     };
-    callbacks.onDone = [done](RequestResult result) { done->set_value(std::move(result)); };
-    uint64_t id = 0;
     {
         std::lock_guard lock(m_mutex);
         if (m_closing) return Status(Code::Cancelled, "the context is being freed");
-        Result<uint64_t> submitted = m_engine->submit(std::move(request), std::move(callbacks));
-        if (!submitted.ok()) return submitted.status();
-        id = *submitted;
-        m_running.insert(id);
+        ++m_running;
     }
-    const RequestResult result = future.get();
+    const Result<RequestResult> result =
+        runRequest(*m_engine, std::move(request), std::move(observer), &m_closing);
     {
         std::lock_guard lock(m_mutex);
-        m_running.erase(id);
-        if (m_running.empty()) m_idle.notify_all();
+        if (--m_running == 0) m_idle.notify_all();
     }
-    if (!result.status.ok()) return result.status;
-    if (result.stop == StopReason::Cancelled) {
+    if (!result.ok()) return result.status();
+    COLIBRI_TRY(result->status);
+    if (result->stop == StopReason::Cancelled) {
         return Status(Code::Cancelled, "the context was freed");
     }
     m_dispatches.fetch_add(1, std::memory_order_relaxed);

@@ -9,8 +9,8 @@
 #include <mutex>
 #include <span>
 #include <string_view>
-#include <unordered_set>
 
+#include "engine/base/progress.h"
 #include "engine/include/colibri.h"
 #include "engine/runtime/engine.h"
 
@@ -35,6 +35,6 @@ private:
     std::atomic<uint64_t> m_dispatches{0};
     std::mutex m_mutex;  // guards the following
     std::condition_variable m_idle;
-    std::unordered_set<uint64_t> m_running;  // requests
-    bool m_closing = false;
+    int m_running = 0;                     // dispatches
+    colibri::CancelFlag m_closing{false};  // set under the mutex
 };
