@@ -1,24 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads untrusted JSON: parses without exceptions, and checks the type and range of fields with
-// errors that name the key.
+// Checks the type and range of the fields of a JSON object, with errors that name the key.
 #pragma once
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
-#include <string_view>
 
+#include "engine/base/json_reader.h"
 #include "engine/base/status.h"
 
 namespace colibri {
-
-// Parses a whole text in linear time. The bare NaN, Infinity and -Infinity that
-// Python's library writes are numbers. Errors (BadInput): not JSON, nested deeper
-// than 64, a duplicate key.
-Result<nlohmann::json> parseJson(std::string_view text, const std::string& where);
-// The same, but NaN, Infinity and -Infinity are not JSON here.
-Result<nlohmann::json> parseStrictJson(std::string_view text, const std::string& where);
 
 // The fields of one object. Keeps the first error and continues with fallbacks, so a caller reads
 // all fields and checks status() once. A null counts as absent.

@@ -4,10 +4,9 @@
 #include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
-#include <set>
-#include <vector>
 
 #include "engine/base/format.h"
+#include "engine/base/json_reader.h"
 
 namespace colibri {
 namespace {
@@ -261,10 +260,9 @@ std::string knobValueText(const KnobRow& row, int64_t value) {
 }
 
 namespace {
-// A file that names every knob has 2 kB. The library's parser takes time that grows as the square
-// of the values in one list, and writes nested ones by recursion.
-constexpr size_t kMostConfig = 64 << 10;
-constexpr int kDeepestConfig = 8;
+constexpr size_t kMostConfig = 64 << 10;  // a file that names every knob has 2 kB
+// A wrong value is written into its message, nested ones by recursion.
+constexpr JsonRules kConfigJson{.maxDepth = 8};
 }  // namespace
 
 Result<KnobValues> knobsFromJson(std::string_view text) {
@@ -275,29 +273,20 @@ Result<KnobValues> knobsFromJson(std::string_view text) {
     if (text.size() > kMostConfig) {
         return bad(std::to_string(text.size()) + " bytes are too many for a knob configuration");
     }
-    json config;
-    std::vector<std::set<std::string>> keys;  // of the objects that are open
-    std::string twice;
-    bool tooDeep = false;
-    const auto watch = [&](int depth, json::parse_event_t event, json& parsed) {
-        if (depth > kDeepestConfig) {
-            tooDeep = true;
-            return false;
+    JsonFault fault;
+    std::optional<json> parsed = readJson(text, kConfigJson, fault);
+    if (!parsed) {
+        switch (fault.kind) {
+            case JsonFault::Kind::TooDeep:
+                return bad("nested too deeply");
+            case JsonFault::Kind::DuplicateKey:
+                return bad("duplicate key \"" + fault.key + "\"", "Keep one");
+            case JsonFault::Kind::NotJson:
+            case JsonFault::Kind::NonFinite:
+                return bad("not JSON at byte " + std::to_string(fault.byte));
         }
-        if (event == json::parse_event_t::object_start) keys.emplace_back();
-        if (event == json::parse_event_t::object_end) keys.pop_back();
-        if (event == json::parse_event_t::key && !keys.back().insert(parsed).second) {
-            twice = parsed.get<std::string>();
-        }
-        return true;
-    };
-    try {
-        config = json::parse(text, watch);
-    } catch (const json::parse_error& error) {
-        return bad("not JSON at byte " + std::to_string(error.byte));
     }
-    if (tooDeep) return bad("nested too deeply");
-    if (!twice.empty()) return bad("duplicate key \"" + twice + "\"", "Keep one");
+    json& config = *parsed;
     if (!config.is_object()) return bad("the file does not contain a JSON object");
     for (const auto& [key, value] : config.items()) {
         if (key != "schema" && key != "knobs" && key != "comment" && key != "model" &&
@@ -324,11 +313,11 @@ Result<KnobValues> knobsFromJson(std::string_view text) {
         if (!value.is_string() && !value.is_number_integer()) {
             return bad("knobs." + key + ": " + value.dump() + " is neither a number nor a choice");
         }
-        const auto parsed =
+        const auto knob =
             parseKnobValue(*row, value.is_string() ? value.get<std::string>() : value.dump(),
                            {row->min, row->max, row->defaultValue});
-        if (!parsed) return bad("knobs." + parsed.status().message(), parsed.status().hint());
-        values[size_t(row->id)] = *parsed;
+        if (!knob) return bad("knobs." + knob.status().message(), knob.status().hint());
+        values[size_t(row->id)] = *knob;
     }
     return values;
 }

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/json_node.h"
 #include "engine/base/status.h"
-#include "engine/text/json_reader.h"
 
 namespace colibri::text {
 

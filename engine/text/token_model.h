@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/base/json_node.h"
 #include "engine/base/status.h"
-#include "engine/text/json_reader.h"
 
 namespace colibri::text {
 

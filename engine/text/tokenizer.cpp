@@ -2,11 +2,13 @@
 #include "engine/text/tokenizer.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "engine/base/file.h"
+#include "engine/base/json_node.h"
+#include "engine/base/json_reader.h"
 #include "engine/text/added_tokens.h"
 #include "engine/text/decoders.h"
-#include "engine/text/json_reader.h"
 #include "engine/text/normalizers.h"
 #include "engine/text/post_processors.h"
 #include "engine/text/pre_tokenizers.h"
@@ -153,6 +155,25 @@ std::optional<DecodedToken> Tokenizer::Impl::tokenOf(int32_t id, bool skipSpecia
     return DecodedToken{*text, token != nullptr};
 }
 
+namespace {
+
+// Deeper than the limit on nested components allows. A duplicate key has its last value, as in the
+// reference implementation.
+constexpr JsonRules kTokenizerJson{.maxDepth = 4096, .lastDuplicateCounts = true};
+
+Result<nlohmann::json> readDocument(std::string_view text, const std::string& name) {
+    JsonFault fault;
+    std::optional<nlohmann::json> json = readJson(text, kTokenizerJson, fault);
+    if (json) return std::move(*json);
+    if (fault.kind == JsonFault::Kind::TooDeep) {
+        return Status(Code::BadInput, name + ": nested too deeply");
+    }
+    return Status(Code::BadInput, name + ": not valid JSON at byte " + std::to_string(fault.byte),
+                  "The file may be incomplete; copy it again");
+}
+
+}  // namespace
+
 Tokenizer::Tokenizer() = default;
 Tokenizer::~Tokenizer() = default;
 
@@ -166,7 +187,7 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::load(const std::filesystem::path& 
 
 Result<std::unique_ptr<Tokenizer>> Tokenizer::parse(std::string_view json,
                                                     const std::string& name) {
-    const Result<nlohmann::json> document = parseJson(json, name);
+    const Result<nlohmann::json> document = readDocument(json, name);
     if (!document) return document.status();
     auto impl = std::make_unique<Impl>();
     try {

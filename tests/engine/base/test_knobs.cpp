@@ -72,6 +72,14 @@ private slots:
         QTest::newRow("deep") << QByteArray("{\"schema\":1,\"knobs\":{\"link_limit\":" +
                                             QByteArray(30000, '[') + QByteArray(30000, ']') + "}}")
                               << QByteArray("deep");
+        QTest::newRow("key twice")
+            << QByteArray("{\"schema\":1,\"knobs\":{\"link_limit\":1,\"link_limit\":2}}")
+            << QByteArray("duplicate key \"link_limit\"");
+        QTest::newRow("number without end")
+            << QByteArray("{\"schema\":1,\"knobs\":{\"link_limit\":1e999}}") << QByteArray("byte");
+        QTest::newRow("number of Python's")
+            << QByteArray("{\"schema\":1,\"knobs\":{\"link_limit\":NaN}}")
+            << QByteArray("not JSON at byte");
         QTest::newRow("large") << QByteArray("{\"schema\":1,\"comment\":\"" +
                                              QByteArray(1 << 20, 'x') + "\",\"knobs\":{}}")
                                << QByteArray("too many");

@@ -3,6 +3,7 @@
 #include <QTest>
 
 #include "engine/base/json_fields.h"
+#include "engine/base/json_reader.h"
 
 using namespace colibri;
 using nlohmann::json;
@@ -98,6 +99,37 @@ private slots:
         QVERIFY(parseJson(nested(65), "f").status().message().find("nested deeper than 64") !=
                 std::string::npos);
         QVERIFY(!parseJson(std::string(3'000'000, '['), "f").ok());
+    }
+
+    void aReaderChoosesItsRules() {
+        JsonFault fault;
+        QVERIFY(readJson("[[1]]", {.maxDepth = 2}, fault));
+        QVERIFY(!readJson("[[[1]]]", {.maxDepth = 2}, fault));
+        QVERIFY(fault.kind == JsonFault::Kind::TooDeep);
+        const std::string twice = R"({"a": [1], "b": 2, "a": 3})";
+        QVERIFY(!readJson(twice, {}, fault));
+        QVERIFY(fault.kind == JsonFault::Kind::DuplicateKey);
+        QCOMPARE(fault.key, std::string("a"));
+        const auto last = readJson(twice, {.lastDuplicateCounts = true}, fault);
+        QVERIFY(last && *last == json::parse(R"({"a": 3, "b": 2})"));
+        QVERIFY(!readJson("[NaN]", {}, fault));
+        QVERIFY(fault.kind == JsonFault::Kind::NonFinite);
+        QVERIFY(readJson("[NaN]", {.nonFinite = true}, fault));
+    }
+
+    void damageHasTheByteWhereItIs() {
+        for (const std::string text : {"{\"a\" 1}", "[1,]", "[1e999]", "", "[tru]"}) {
+            JsonFault fault;
+            QVERIFY(!readJson(text, {}, fault));
+            QVERIFY(fault.kind == JsonFault::Kind::NotJson);
+            try {
+                QFAIL(json::parse(text).dump().c_str());
+            } catch (const json::parse_error& error) {
+                QCOMPARE(fault.byte, error.byte);
+            } catch (const json::out_of_range&) {
+                QCOMPARE(fault.byte, size_t(6));
+            }
+        }
     }
 
     // In time that grows as the square of their number these would take hours.

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Typed reading of JSON with the path in each error: "tokenizer.json: model.merges[3]: ...".
+// A JSON tree that is read by type, with the path in each error: "tokenizer.json:
+// model.merges[3]: ...".
 #pragma once
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "engine/base/status.h"
 
-namespace colibri::text {
+namespace colibri {
 
 // A borrowed JSON value and its path. The document must outlive it.
 class JsonNode {
@@ -44,7 +44,4 @@ private:
     std::string m_where;
 };
 
-// Parses a document. Errors: BadInput with the byte offset.
-Result<nlohmann::json> parseJson(std::string_view text, const std::string& name);
-
-}  // namespace colibri::text
+}  // namespace colibri

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/text/json_reader.h"
+#include "engine/base/json_node.h"
 
-namespace colibri::text {
+namespace colibri {
+
 namespace {
 
 const nlohmann::json& nullJson() {
@@ -85,16 +86,4 @@ Result<std::vector<JsonNode>> JsonNode::array(const char* key) const {
     return node.elements();
 }
 
-Result<nlohmann::json> parseJson(std::string_view text, const std::string& name) {
-    try {
-        return nlohmann::json::parse(text);
-    } catch (const nlohmann::json::parse_error& error) {
-        return Status(Code::BadInput,
-                      name + ": not valid JSON at byte " + std::to_string(error.byte),
-                      "The file may be incomplete; copy it again");
-    } catch (const std::exception& error) {
-        return Status(Code::BadInput, name + ": not valid JSON: " + error.what());
-    }
-}
-
-}  // namespace colibri::text
+}  // namespace colibri
