@@ -4,16 +4,14 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "engine/base/file.h"
 #include "engine/base/format.h"
 #include "engine/convert/loadable_model.h"
+#include "engine/knobs/knob_config.h"
 #include "profiler/session/session_writer.h"
 
 namespace colibri::cli {
 
 namespace {
-
-constexpr int64_t kConfigLimit = 1 << 20;
 
 std::string optionName(const KnobRow& row) {
     std::string name = std::string("--") + row.name;
@@ -77,10 +75,8 @@ void KnobOptions::addTo(CLI::App& verb) {
 Result<KnobValues> KnobOptions::values(const ContainerInfo& info) const {
     KnobValues values;
     if (!m_config.empty()) {
-        Result<std::string> text = readTextFile(m_config, kConfigLimit);
-        if (!text.ok()) return text.status();
-        Result<KnobValues> fromFile = knobsFromJson(*text);
-        if (!fromFile.ok()) return fromFile.status().in(m_config);
+        const Result<KnobValues> fromFile = knobsFromFile(m_config);
+        if (!fromFile.ok()) return fromFile.status();
         values = *fromFile;
     }
     for (const KnobRow& row : knobTable()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/cli/cli.h"
-#include "engine/base/file.h"
+#include "engine/knobs/knob_config.h"
 #include "engine/runtime/engine.h"
 
 namespace colibri::cli {
@@ -13,10 +13,8 @@ struct ConfigArgs {
 };
 
 int check(const ConfigArgs& args) {
-    Result<std::string> text = readTextFile(args.file, 1 << 20);
-    if (!text.ok()) return fail(text.status());
-    Result<KnobValues> values = knobsFromJson(*text);
-    if (!values.ok()) return fail(values.status().in(args.file));
+    const Result<KnobValues> values = knobsFromFile(args.file);
+    if (!values.ok()) return fail(values.status());
     std::optional<ContainerInfo> info;
     if (!args.model.empty()) {
         Result<ContainerInfo> opened = openContainer(args.model);

@@ -3,15 +3,13 @@
 
 #include <cstring>
 
-#include "engine/base/file.h"
 #include "engine/convert/loadable_model.h"
+#include "engine/knobs/knob_config.h"
 #include "engine/runtime/run_request.h"
 
 using namespace colibri;
 
 namespace {
-
-constexpr int64_t kConfigLimit = 1 << 20;
 
 // The C numbers are one higher (colibri.cpp checks that).
 std::optional<DType> dtypeOf(colibri_dtype_t type) {
@@ -68,10 +66,8 @@ Status checkDevice(const colibri_config_t& config) {
 Result<KnobValues> knobsOf(const colibri_config_t& config, const ContainerInfo& info) {
     KnobValues values;
     if (config.config_file) {
-        Result<std::string> text = readTextFile(config.config_file, kConfigLimit);
-        if (!text.ok()) return text.status();
-        Result<KnobValues> fromFile = knobsFromJson(*text);
-        if (!fromFile.ok()) return fromFile.status().in(config.config_file);
+        const Result<KnobValues> fromFile = knobsFromFile(config.config_file);
+        if (!fromFile.ok()) return fromFile.status();
         values = *fromFile;
     }
     const std::pair<KnobId, int32_t> fields[] = {

@@ -3,10 +3,8 @@
 
 #include <algorithm>
 #include <charconv>
-#include <nlohmann/json.hpp>
 
 #include "engine/base/format.h"
-#include "engine/base/json_reader.h"
 
 namespace colibri {
 namespace {
@@ -18,8 +16,6 @@ constexpr const char* kIoModes[] = {"direct", "buffered"};
 constexpr const char* kNumaModes[] = {"off", "bind", "interleave"};
 constexpr const char* kKvDtypes[] = {"f32", "f16", "q8"};
 constexpr const char* kDevices[] = {"cpu"};
-
-constexpr int kConfigSchema = 1;
 
 const KnobRow kTable[kKnobCount] = {
     {KnobId::ExpertCacheSize,
@@ -257,88 +253,6 @@ Result<int64_t> parseKnobValue(const KnobRow& row, std::string_view text,
 std::string knobValueText(const KnobRow& row, int64_t value) {
     if (row.choices.empty()) return std::to_string(value);
     return value >= 0 && size_t(value) < row.choices.size() ? row.choices[size_t(value)] : "?";
-}
-
-namespace {
-constexpr size_t kMostConfig = 64 << 10;  // a file that names every knob has 2 kB
-// A wrong value is written into its message, nested ones by recursion.
-constexpr JsonRules kConfigJson{.maxDepth = 8};
-}  // namespace
-
-Result<KnobValues> knobsFromJson(std::string_view text) {
-    using nlohmann::json;
-    const auto bad = [](const std::string& what, const std::string& hint = {}) {
-        return Status(Code::BadInput, "config: " + what, hint);
-    };
-    if (text.size() > kMostConfig) {
-        return bad(std::to_string(text.size()) + " bytes are too many for a knob configuration");
-    }
-    JsonFault fault;
-    std::optional<json> parsed = readJson(text, kConfigJson, fault);
-    if (!parsed) {
-        switch (fault.kind) {
-            case JsonFault::Kind::TooDeep:
-                return bad("nested too deeply");
-            case JsonFault::Kind::DuplicateKey:
-                return bad("duplicate key \"" + fault.key + "\"", "Keep one");
-            case JsonFault::Kind::NotJson:
-            case JsonFault::Kind::NonFinite:
-                return bad("not JSON at byte " + std::to_string(fault.byte));
-        }
-    }
-    json& config = *parsed;
-    if (!config.is_object()) return bad("the file does not contain a JSON object");
-    for (const auto& [key, value] : config.items()) {
-        if (key != "schema" && key != "knobs" && key != "comment" && key != "model" &&
-            key != "machine") {
-            return bad("unknown key \"" + key + "\"",
-                       "Known keys: schema, knobs, comment, model, machine");
-        }
-    }
-    if (!config.contains("schema") || !config["schema"].is_number_integer()) {
-        return bad("\"schema\" is missing or not a whole number", "Add \"schema\": 1");
-    }
-    if (config["schema"] != kConfigSchema) {
-        return Status(Code::Unsupported, "config: schema " + config["schema"].dump() +
-                                             ", this program reads " +
-                                             std::to_string(kConfigSchema));
-    }
-    if (!config.contains("knobs") || !config["knobs"].is_object()) {
-        return bad("\"knobs\" is missing or not an object");
-    }
-    KnobValues values;
-    for (const auto& [key, value] : config["knobs"].items()) {
-        const KnobRow* row = findKnob(key);
-        if (!row) return bad("unknown knob \"" + key + "\"");
-        if (!value.is_string() && !value.is_number_integer()) {
-            return bad("knobs." + key + ": " + value.dump() + " is neither a number nor a choice");
-        }
-        const auto knob =
-            parseKnobValue(*row, value.is_string() ? value.get<std::string>() : value.dump(),
-                           {row->min, row->max, row->defaultValue});
-        if (!knob) return bad("knobs." + knob.status().message(), knob.status().hint());
-        values[size_t(row->id)] = *knob;
-    }
-    return values;
-}
-
-std::string knobsToJson(const KnobValues& values, std::string_view model,
-                        std::string_view machine) {
-    nlohmann::ordered_json config;
-    config["schema"] = kConfigSchema;
-    if (!model.empty()) config["model"] = model;
-    if (!machine.empty()) config["machine"] = machine;
-    auto& knobs = config["knobs"] = nlohmann::ordered_json::object();
-    for (const KnobRow& row : kTable) {
-        const auto& value = values[size_t(row.id)];
-        if (!value) continue;
-        if (row.choices.empty()) {
-            knobs[row.name] = *value;
-        } else {
-            knobs[row.name] = knobValueText(row, *value);
-        }
-    }
-    return config.dump(2) + "\n";
 }
 
 }  // namespace colibri

@@ -77,12 +77,6 @@ struct KnobState {
 Result<int64_t> parseKnobValue(const KnobRow& row, std::string_view text, const KnobLimits& limits);
 std::string knobValueText(const KnobRow& row, int64_t value);      // "12" or "lru"
 
-// Config files: {"schema": 1, "knobs": {"expert_cache_size": 12, "cache_policy": "lru", ...},
-// "comment": ..., "model": ..., "machine": ...}. Errors for unknown keys and invalid
-// values name the key.
-Result<KnobValues> knobsFromJson(std::string_view text);
-std::string knobsToJson(const KnobValues& values, std::string_view model, std::string_view machine);
-
 enum class CachePolicyKind : int64_t { Lru, Slru, Lfru };
 enum class PrefetchSource : int64_t { Off, RouterTable, PreviousToken, NextRouter };
 enum class NumaMode : int64_t { Off, Bind, Interleave };

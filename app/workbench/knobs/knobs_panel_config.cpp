@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // KnobsPanel: sets of values, as config files, profiles and command lines.
-#include <nlohmann/json.hpp>
-
 #include "app/workbench/knobs/knobs_panel.h"
-#include "app/workbench/widgets/page_parts.h"
 #include "app/workbench/platform/save_file.h"
 #include "app/workbench/platform/text.h"
-#include "engine/base/file.h"
+#include "app/workbench/widgets/page_parts.h"
 #include "engine/base/machine.h"
+#include "engine/knobs/knob_config.h"
 
 namespace colibri::ui {
 
@@ -68,18 +66,15 @@ Applied KnobsPanel::apply(const KnobValues& values) {
 }
 
 std::optional<Applied> KnobsPanel::loadConfig(const QString& path, QString* error) {
-    const auto text = readTextFile(path.toStdString(), 1 << 20);
-    const auto values = text.ok() ? knobsFromJson(*text) : Result<KnobValues>(text.status());
+    std::string model;
+    const auto values = knobsFromFile(path.toStdString(), &model);
     if (!values.ok()) {
         *error = QString::fromStdString(values.status().text());
         return std::nullopt;
     }
     Applied outcome = apply(*values);
-    const auto json = nlohmann::json::parse(*text, nullptr, false);
-    const auto model = json.find("model");
-    if (m_source && model != json.end() && model->is_string() &&
-        str(model->get<std::string>()) != m_source->model()->name)
-        outcome.model = str(model->get<std::string>());
+    if (m_source && !model.empty() && str(model) != m_source->model()->name)
+        outcome.model = str(model);
     return outcome;
 }
 

@@ -7,7 +7,7 @@
 #include <QUrl>
 
 #include "app/workbench/platform/save_file.h"
-#include "engine/base/file.h"
+#include "engine/knobs/knob_config.h"
 
 namespace colibri::ui {
 
@@ -42,11 +42,7 @@ void Profiles::setCurrent(const QString& name) {
 }
 
 Result<KnobValues> Profiles::read(const QString& name) const {
-    const auto text = readTextFile(path(name).toStdString(), 1 << 20);
-    if (!text.ok()) return text.status();
-    auto values = knobsFromJson(*text);
-    if (!values.ok()) return values.status().in(path(name).toStdString());
-    return values;
+    return knobsFromFile(path(name).toStdString());
 }
 
 Status Profiles::write(const QString& name, const std::string& json) {

@@ -8,6 +8,7 @@
 #include <QScreen>
 
 #include "app/workbench/window/placement.h"
+#include "engine/knobs/knob_config.h"
 #include "window_rig.h"
 
 using namespace colibri;

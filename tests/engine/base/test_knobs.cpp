@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include <QTemporaryDir>
 #include <QTest>
 
 #include <set>
 
-#include "engine/knobs/knobs.h"
+#include "engine/knobs/knob_config.h"
 
 using namespace colibri;
 
@@ -94,6 +95,31 @@ private slots:
         QVERIFY(!values.ok());
         QVERIFY2(values.status().text().find(named.toStdString()) != std::string::npos,
                  values.status().text().c_str());
+    }
+    void aFileGivesItsKnobsAndItsModel()
+    {
+        QTemporaryDir folder;
+        const std::string path = folder.filePath("knobs.json").toStdString();
+        const auto write = [&](const QByteArray& text) {
+            QFile file(QString::fromStdString(path));
+            QVERIFY(file.open(QIODevice::WriteOnly | QIODevice::Truncate));
+            file.write(text);
+        };
+        KnobValues values;
+        values[size_t(KnobId::PrefetchDepth)] = 2;
+        write(QByteArray::fromStdString(knobsToJson(values, "demo", "2 cores")));
+        std::string model;
+        const auto read = knobsFromFile(path, &model);
+        QVERIFY(read.ok() && *read == values);
+        QCOMPARE(model, std::string("demo"));
+        write("{\"schema\": 1, \"model\": 7, \"knobs\": {}}");
+        QVERIFY(knobsFromFile(path, &model).ok());
+        QCOMPARE(model, std::string());
+        write("{\"schema\": 1, \"knobs\": {\"speed\": 1}}");
+        QCOMPARE(knobsFromFile(path).status().message(), path + ": config: unknown knob \"speed\"");
+        write("{\"schema\": 1, \"knobs\": {}, \"comment\": \"" + QByteArray(65'536, 'x') + "\"}");
+        QVERIFY(knobsFromFile(path).status().message().starts_with(path + " has 65,5"));
+        QCOMPARE(knobsFromFile(path + ".none").status().code(), Code::BadInput);
     }
 };
 
