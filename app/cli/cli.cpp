@@ -26,21 +26,6 @@ constexpr size_t kInputLimit = 256 << 20;  // as readTextFile
 constexpr std::chrono::seconds kWorthALine{1};
 }
 
-int exitCodeOf(Code code) {
-    switch (code) {
-        case Code::Ok:
-            return kOk;
-        case Code::InvalidArgument:
-            return kUsage;
-        case Code::BadInput:
-            return kBadInput;
-        case Code::Unsupported:
-            return kUnsupported;
-        default:
-            return kFailed;
-    }
-}
-
 void messageLines(std::string_view text) {
     std::fprintf(stderr, "%s\n", printableLines(text).c_str());
 }

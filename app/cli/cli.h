@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What all verbs of the command line share: exit codes, output, signals, numbers in JSON.
+// What all verbs of the command line share: output, signals, numbers in JSON.
 // Results go to standard output, everything else to standard error.
 #pragma once
 
@@ -11,15 +11,13 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/base/process.h"
 #include "engine/base/progress.h"
 #include "engine/base/status.h"
 
 namespace colibri::cli {
 
 using Json = nlohmann::ordered_json;
-
-enum ExitCode { kOk = 0, kFailed = 1, kUsage = 2, kBadInput = 3, kUnsupported = 4 };
-int exitCodeOf(Code code);
 
 // Prints "colibri: message. hint" and returns the exit code of the status.
 int fail(const Status& status);

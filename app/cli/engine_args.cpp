@@ -13,33 +13,6 @@ namespace colibri::cli {
 
 namespace {
 
-std::string optionName(const KnobRow& row) {
-    std::string name = std::string("--") + row.name;
-    std::replace(name.begin(), name.end(), '_', '-');
-    return name;
-}
-
-// "Prefetch threads, 0..1024 threads, default 1. Threads that read guessed experts while ..."
-std::string optionHelp(const KnobRow& row) {
-    std::string text = knobTitle(row);
-    if (row.choices.empty()) {
-        text += ", " + std::to_string(row.min) + ".." + std::to_string(row.max);
-        if (*row.unit) text += std::string(" ") + row.unit;
-    }
-    text += row.defaultValue >= 0 ? ", default " + knobValueText(row, row.defaultValue)
-                                  : ", default depends on model and machine";
-    const std::string_view help = row.help;
-    const size_t end = help.find(". ");
-    return text + ". " + std::string(end == std::string_view::npos ? help : help.substr(0, end + 1));
-}
-
-std::string optionType(const KnobRow& row) {
-    if (row.choices.empty()) return "INT";
-    std::string text;
-    for (const char* choice : row.choices) text += (text.empty() ? "{" : "|") + std::string(choice);
-    return text + "}";
-}
-
 std::optional<Isa> isaFromName(const std::string& name) {
     if (name == "scalar") return Isa::Scalar;
     if (name == "avx2") return Isa::Avx2;
@@ -60,9 +33,9 @@ void tellKnobs(const Engine& engine) {
 }  // namespace
 
 void KnobOptions::addTo(CLI::App& verb) {
-    for (const KnobRow& row : knobTable()) {
-        verb.add_option(optionName(row), m_texts[size_t(row.id)], optionHelp(row))
-            ->type_name(optionType(row))
+    for (const KnobOption& option : knobOptions()) {
+        verb.add_option("--" + option.name, m_texts[size_t(option.id)], option.help)
+            ->type_name(option.type)
             ->group("Knobs");
     }
     verb.add_option("--config", m_config,
@@ -79,12 +52,11 @@ Result<KnobValues> KnobOptions::values(const ContainerInfo& info) const {
         if (!fromFile.ok()) return fromFile.status();
         values = *fromFile;
     }
-    for (const KnobRow& row : knobTable()) {
-        const std::string& text = m_texts[size_t(row.id)];
-        if (text.empty()) continue;
-        Result<int64_t> value = parseKnobValue(row, text, knobLimitsFor(row.id, info));
-        if (!value.ok()) return value.status();
-        values[size_t(row.id)] = *value;
+    const Result<KnobValues> given =
+        knobsFromOptions(m_texts, [&](KnobId id) { return knobLimitsFor(id, info); });
+    if (!given.ok()) return given.status();
+    for (size_t i = 0; i < given->size(); ++i) {
+        if ((*given)[i]) values[i] = (*given)[i];
     }
     return values;
 }

@@ -3,11 +3,11 @@
 // and the session file.
 #pragma once
 
-#include <array>
 #include <memory>
 #include <string>
 
 #include "app/cli/cli.h"
+#include "engine/knobs/knob_options.h"
 #include "engine/runtime/engine.h"
 #include "profiler/record/recorder.h"
 
@@ -19,11 +19,11 @@ public:
     void addTo(CLI::App& verb);
     // Options over config file; unset ones stay unset. Errors: BadInput (config), InvalidArgument.
     Result<KnobValues> values(const ContainerInfo& info) const;
-    bool given(KnobId id) const { return !m_texts[size_t(id)].empty(); }
+    bool given(KnobId id) const { return m_texts[size_t(id)].has_value(); }
     void setText(KnobId id, std::string text) { m_texts[size_t(id)] = std::move(text); }
 
 private:
-    std::array<std::string, kKnobCount> m_texts;
+    KnobTexts m_texts;
     std::string m_config;
 };
 

@@ -20,7 +20,7 @@ int main(int argc, char** argv) {
     const auto options = ProgramOptions::parse(arguments, &text, &error);
     if (!options) {
         std::fprintf(stderr, "%s\nSee --help.\n", qPrintable(error));
-        return 2;
+        return colibri::exitCodeOf(colibri::Code::InvalidArgument);
     }
     if (!text.isEmpty()) {
         std::fputs(qPrintable(text), stdout);
@@ -39,7 +39,7 @@ int main(int argc, char** argv) {
     prepareApplication();
     if (const colibri::Status status = options->checkKnobs(); !status.ok()) {
         std::fprintf(stderr, "%s\nSee --help.\n", colibri::printableLines(status.text()).c_str());
-        return exitCodeOf(status);
+        return colibri::exitCodeOf(status.code());
     }
     const QString stored = settings().value("theme", "system").toString();
     Theme::get().setMode(stored == "light"  ? Theme::Mode::Light

@@ -19,4 +19,19 @@ void prepareProcess() {
     std::signal(SIGXFSZ, SIG_IGN);
 }
 
+int exitCodeOf(Code code) {
+    switch (code) {
+        case Code::Ok:
+            return kOk;
+        case Code::InvalidArgument:
+            return kUsage;
+        case Code::BadInput:
+            return kBadInput;
+        case Code::Unsupported:
+            return kUnsupported;
+        default:
+            return kFailed;
+    }
+}
+
 }  // namespace colibri

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first call of every program.
+// The first call of every program, and its exit code.
 #pragma once
+
+#include "engine/base/status.h"
 
 namespace colibri {
 
@@ -9,5 +11,8 @@ namespace colibri {
 // writes (that one, a closed pipe, a file size limit) become reported errors instead of fatal
 // signals. Call before any thread starts.
 void prepareProcess();
+
+enum ExitCode { kOk = 0, kFailed = 1, kUsage = 2, kBadInput = 3, kUnsupported = 4 };
+int exitCodeOf(Code code);
 
 }  // namespace colibri

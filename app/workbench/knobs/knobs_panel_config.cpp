@@ -6,6 +6,7 @@
 #include "app/workbench/widgets/page_parts.h"
 #include "engine/base/machine.h"
 #include "engine/knobs/knob_config.h"
+#include "engine/knobs/knob_options.h"
 
 namespace colibri::ui {
 
@@ -128,7 +129,7 @@ QString KnobsPanel::commandLine() const {
     for (const KnobRow& row : knobTable()) {
         const KnobState state = m_source->knobState(row.id);
         if (state.requested == m_source->knobLimits(row.id).defaultValue) continue;
-        line += " --" + QString(row.name).replace('_', '-') + " " +
+        line += " --" + str(knobOptionName(row)) + " " +
                 QString::fromStdString(knobValueText(row, state.requested));
     }
     return line;

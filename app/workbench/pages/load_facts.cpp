@@ -8,6 +8,7 @@
 #include "app/workbench/platform/text.h"
 #include "engine/base/format.h"
 #include "engine/convert/source/families.h"
+#include "engine/knobs/knob_options.h"
 #include "engine/runtime/engine.h"
 
 namespace colibri::ui {
@@ -181,7 +182,7 @@ QString knobOptions(const KnobValues& knobs) {
     for (const KnobRow& row : knobTable()) {
         const auto& value = knobs[size_t(row.id)];
         if (!value) continue;
-        options << "--" + QString(row.name).replace('_', '-') + " " +
+        options << "--" + str(knobOptionName(row)) + " " +
                        str(knobValueText(row, *value));
     }
     return options.join(' ');

@@ -18,6 +18,8 @@
 #include "app/workbench/platform/text.h"
 #include "app/workbench/window/placement.h"
 #include "engine/base/locale.h"
+#include "engine/base/process.h"
+#include "engine/knobs/knob_options.h"
 
 namespace colibri::ui {
 namespace {
@@ -31,8 +33,6 @@ constexpr int kLongestRunMs = 15 * 60 * 1000;
 void clearHover(QWidget* root) {
     for (QWidget* widget : root->findChildren<QWidget*>()) widget->setAttribute(Qt::WA_UnderMouse, false);
 }
-
-QString optionName(const KnobRow& row) { return QString(row.name).replace('_', '-'); }
 
 constexpr QSize kDrawnSize(1440, 900), kSmallest(800, 500), kLargest(7680, 4320);
 constexpr int kScales[] = {100, 125, 150, 200};
@@ -54,16 +54,6 @@ bool isScale(int percent) {
     return std::find(std::begin(kScales), std::end(kScales), percent) != std::end(kScales);
 }
 
-int exitCodeOf(const Status& status) {
-    switch (status.code()) {
-        case Code::Ok: return 0;
-        case Code::InvalidArgument: return 2;
-        case Code::BadInput: return 3;
-        case Code::Unsupported: return 4;
-        default: return 1;
-    }
-}
-
 void prepareApplication() {
     keepOnlyTheEncodingOfTheLocale();
     QLocale::setDefault(QLocale::c());
@@ -72,13 +62,11 @@ void prepareApplication() {
 Status ProgramOptions::checkKnobs() const {
     const auto info = openContainer(demo ? demoModelPath().toStdString() : model.toStdString());
     if (!info) return {};
+    KnobTexts texts;
     for (const KnobRow& row : knobTable()) {
-        const auto& value = knobs[size_t(row.id)];
-        if (!value) continue;
-        const auto fits = parseKnobValue(row, knobValueText(row, *value), knobLimitsFor(row.id, *info));
-        if (!fits) return fits.status();
+        if (const auto& value = knobs[size_t(row.id)]) texts[size_t(row.id)] = knobValueText(row, *value);
     }
-    return {};
+    return knobsFromOptions(texts, [&](KnobId id) { return knobLimitsFor(id, *info); }).status();
 }
 
 std::optional<ProgramOptions> ProgramOptions::parse(const QStringList& arguments, QString* text,
@@ -99,8 +87,7 @@ std::optional<ProgramOptions> ProgramOptions::parse(const QStringList& arguments
     parser.addOption({"scale", "Scale in percent: 100, 125, 150, 200.", "PERCENT"});
     const QCommandLineOption help = parser.addHelpOption();
     const QCommandLineOption version = parser.addVersionOption();
-    for (const KnobRow& row : knobTable())
-        parser.addOption({optionName(row), QString(row.label) + ". " + row.help, row.unit[0] ? row.unit : "VALUE"});
+    for (const KnobOption& knob : knobOptions()) parser.addOption({str(knob.name), str(knob.help), str(knob.type)});
     if (!parser.parse(arguments)) {
         *error = parser.errorText();
         return std::nullopt;
@@ -150,16 +137,16 @@ std::optional<ProgramOptions> ProgramOptions::parse(const QStringList& arguments
             return std::nullopt;
         }
     }
-    for (const KnobRow& row : knobTable()) {
-        if (!parser.isSet(optionName(row))) continue;
-        const auto value = parseKnobValue(row, parser.value(optionName(row)).toStdString(),
-                                          {row.min, row.max, row.defaultValue});
-        if (!value.ok()) {
-            *error = QString::fromStdString(value.status().text());
-            return std::nullopt;
-        }
-        options.knobs[size_t(row.id)] = *value;
+    KnobTexts texts;
+    for (const KnobOption& knob : knobOptions()) {
+        if (parser.isSet(str(knob.name))) texts[size_t(knob.id)] = parser.value(str(knob.name)).toStdString();
     }
+    const auto knobs = knobsFromOptions(texts);
+    if (!knobs.ok()) {
+        *error = QString::fromStdString(knobs.status().text());
+        return std::nullopt;
+    }
+    options.knobs = *knobs;
     if (parser.isSet("ask") && options.model.isEmpty() && !options.demo) {
         *error = "--ask: no model given. Give one, or use --demo.";
         return std::nullopt;
@@ -236,13 +223,13 @@ Program::Program(const ProgramOptions& options)
                                   false});
     });
     connect(m_host.get(), &EngineHost::loadFailed, this, [this, window](const Status& status) {
-        failRun(exitCodeOf(status), "The model could not be loaded: " + QString::fromStdString(status.text()));
+        failRun(exitCodeOf(status.code()), "The model could not be loaded: " + QString::fromStdString(status.text()));
         window->messages()->post({Message::Kind::Error, "The model could not be loaded.",
                                   QString::fromStdString(status.text()), {}, {}, false});
     });
     connect(m_start, &StartPages::openFailed, this,
             [this, window](const QString& what, const Status& status, bool elsewhere) {
-        failRun(exitCodeOf(status), QString::fromStdString(status.text()));
+        failRun(exitCodeOf(status.code()), QString::fromStdString(status.text()));
         if (elsewhere) window->messages()->error(what, QString::fromStdString(status.text()));
     });
     connect(window->chatPage()->chat(), &ChatPanel::replyFailed, this, [this](const QString& why) {
@@ -250,7 +237,7 @@ Program::Program(const ProgramOptions& options)
     });
     connect(m_host.get(), &EngineHost::recordingFailed, this, [this, window](const Status& status) {
         if (!m_options.sessionFile.isEmpty())
-            failRun(exitCodeOf(status), "The session was not recorded: " + QString::fromStdString(status.text()));
+            failRun(exitCodeOf(status.code()), "The session was not recorded: " + QString::fromStdString(status.text()));
         window->messages()->error("The model is running, but is not recorded.",
                                   QString::fromStdString(status.text()));
     });
@@ -294,7 +281,7 @@ void Program::restart() {
             const KnobValues knobs = m_host->requestedKnobs();
             for (const KnobRow& row : knobTable()) {
                 if (const auto& value = knobs[size_t(row.id)])
-                    arguments << "--" + optionName(row) << QString::fromStdString(knobValueText(row, *value));
+                    arguments << "--" + str(knobOptionName(row)) << QString::fromStdString(knobValueText(row, *value));
             }
         }
         // The settings are read by the next program, so they are written before it starts.

@@ -35,7 +35,6 @@ struct ProgramOptions {
 };
 
 bool isScale(int percent);               // one of the scales there are
-int exitCodeOf(const Status& status);    // the same codes as the command line's
 
 // What the program does right after its QApplication: that has put the process into the user's
 // locale, but numbers are written one way everywhere, in files as on the screen.

@@ -445,6 +445,8 @@ private slots:
         QVERIFY(!parse({"--page", "nowhere"}));
         QVERIFY(parse({"--help"}));
         QVERIFY(text.contains("--screenshot"));
+        // Knobs are explained as in the help of the command line.
+        QVERIFY2(text.simplified().contains("Link limit, 0..100000 MB/s, default 0."), qPrintable(text));
         QVERIFY(!text.contains("executable_name"));
     }
 };

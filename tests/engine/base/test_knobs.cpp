@@ -5,6 +5,7 @@
 #include <set>
 
 #include "engine/knobs/knob_config.h"
+#include "engine/knobs/knob_options.h"
 
 using namespace colibri;
 
@@ -95,6 +96,39 @@ private slots:
         QVERIFY(!values.ok());
         QVERIFY2(values.status().text().find(named.toStdString()) != std::string::npos,
                  values.status().text().c_str());
+    }
+    void everyKnobIsAnOption() {
+        const auto options = knobOptions();
+        QCOMPARE(options.size(), size_t(kKnobCount));
+        for (const KnobOption& option : options) {
+            const KnobRow* row = findKnob(option.name);
+            QVERIFY2(row && row->id == option.id, option.name.c_str());
+            QCOMPARE(knobOptionName(*row), option.name);
+            QVERIFY(option.name.find('_') == std::string::npos);
+            QVERIFY2(option.help.starts_with(knobTitle(*row)) && option.help.ends_with("."),
+                     option.help.c_str());
+        }
+        const KnobOption& policy = options[size_t(KnobId::CachePolicy)];
+        QCOMPARE(policy.type, std::string("{lru|slru|lfru}"));
+        QVERIFY(policy.help.find("default ") != std::string::npos);
+        const KnobOption& limit = options[size_t(KnobId::LinkLimit)];
+        QCOMPARE(limit.type, std::string("INT"));
+        QVERIFY(limit.help.starts_with("Link limit, 0..100000 MB/s, default 0. "));
+    }
+    void optionsThatAreGivenAreChecked() {
+        KnobTexts texts;
+        QVERIFY(*knobsFromOptions(texts) == KnobValues());
+        texts[size_t(KnobId::ExpertCacheSize)] = "12";
+        texts[size_t(KnobId::CachePolicy)] = "slru";
+        KnobValues expected;
+        expected[size_t(KnobId::ExpertCacheSize)] = 12;
+        expected[size_t(KnobId::CachePolicy)] = 1;
+        QVERIFY(*knobsFromOptions(texts) == expected);
+        const auto ofModel = knobsFromOptions(texts, [](KnobId) { return KnobLimits{1, 8, 4}; });
+        QCOMPARE(ofModel.status().code(), Code::InvalidArgument);
+        QVERIFY(ofModel.status().text().find("1..8 experts / layer") != std::string::npos);
+        texts[size_t(KnobId::ExpertCacheSize)] = "";  // given, and no number
+        QCOMPARE(knobsFromOptions(texts).status().code(), Code::InvalidArgument);
     }
     void aFileGivesItsKnobsAndItsModel()
     {
