@@ -7,6 +7,7 @@
 #include "engine/base/format.h"
 #include "engine/convert/loadable_model.h"
 #include "engine/knobs/knob_config.h"
+#include "profiler/session/session_files.h"
 #include "profiler/session/session_writer.h"
 
 namespace colibri::cli {
@@ -120,12 +121,7 @@ Result<LoadedEngine> loadEngine(const EngineArgs& args, const ProgressFn& listen
 
 int refuse(LoadedEngine& loaded, const EngineArgs& args, const Status& status) {
     loaded.recorder.reset();
-    if (!args.session.empty()) {
-        for (const char* suffix : {"", "-wal", "-shm"}) {
-            std::error_code ignored;
-            std::filesystem::remove(args.session + suffix, ignored);
-        }
-    }
+    if (!args.session.empty()) removeSession(args.session);
     return fail(status);
 }
 

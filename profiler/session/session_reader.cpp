@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "engine/base/file.h"
+#include "profiler/session/session_files.h"
 #include "profiler/session/session_writer.h"
 #include "profiler/session/sqlite.h"
 
@@ -35,11 +36,11 @@ public:
         std::string name = (fs::temp_directory_path(error) / "colibri-session-XXXXXX").string();
         if (error || !mkdtemp(name.data())) return systemError("cannot create", name, errno);
         m_folder = name;
-        for (const char* suffix : {"", "-wal"}) {
-            fs::copy_file(path.string() + suffix, file().string() + suffix, error);
+        for (const auto& [from, to] :
+             {std::pair(path, file()), std::pair(sessionWal(path), sessionWal(file()))}) {
+            fs::copy_file(from, to, error);
             if (error) return systemError("cannot copy to", m_folder, error.value());
-            fs::permissions(file().string() + suffix, fs::perms::owner_write, fs::perm_options::add,
-                            error);
+            fs::permissions(to, fs::perms::owner_write, fs::perm_options::add, error);
         }
         return {};
     }
@@ -108,7 +109,7 @@ Result<OpenSession> openForReading(const fs::path& path) {
         }
     }
     std::error_code error;
-    const fs::path wal = path.string() + "-wal";
+    const fs::path wal = sessionWal(path);
     if (fs::exists(wal, error) && fs::file_size(wal, error) > 0) {
         if (Status status = out.copy.make(path); !status.ok()) {
             return Status(

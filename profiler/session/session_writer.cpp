@@ -14,6 +14,7 @@
 
 #include "engine/base/file.h"
 #include "engine/base/printable.h"
+#include "profiler/session/session_files.h"
 #include "profiler/session/sqlite.h"
 
 namespace colibri {
@@ -222,8 +223,7 @@ namespace {
 // Nor where its companions would: they are made and removed with it.
 Status nothingStandsAt(const std::filesystem::path& path) {
     std::error_code error;
-    for (const char* suffix : {"", "-wal", "-shm", "-journal"}) {
-        const std::filesystem::path taken = path.string() + suffix;
+    for (const std::filesystem::path& taken : sessionFiles(path)) {
         if (!std::filesystem::exists(std::filesystem::symlink_status(taken, error))) continue;
         return Status(Code::InvalidArgument,
                       "session file " + printable(taken.string()) + " exists",
@@ -268,9 +268,7 @@ Result<std::unique_ptr<SessionWriter>> SessionWriter::create(
     writer->m_impl->path = path.string();
     if (Status status = writer->m_impl->open(meta); !status.ok()) {
         writer->m_impl.reset();
-        for (const char* suffix : {"", "-wal", "-shm"}) {
-            std::filesystem::remove(path.string() + suffix, error);
-        }
+        removeSession(path);
         return status;
     }
     return writer;
@@ -360,13 +358,7 @@ Status SessionWriter::Impl::addSamples(const Snapshot& snapshot, double t) {
 Status SessionWriter::commit() { return m_impl->noted(m_impl->commit()); }
 
 int64_t SessionWriter::fileBytes() const {
-    int64_t total = 0;
-    for (const char* suffix : {"", "-wal"}) {
-        std::error_code error;
-        const auto size = std::filesystem::file_size(m_impl->path + suffix, error);
-        if (!error) total += int64_t(size);
-    }
-    return total;
+    return sessionBytes(m_impl->path);
 }
 
 }  // namespace colibri

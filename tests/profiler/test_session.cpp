@@ -15,6 +15,7 @@
 
 #include "profiler/record/recorder.h"
 #include "profiler/session/session_details.h"
+#include "profiler/session/session_files.h"
 #include "profiler/session/session_reader.h"
 #include "profiler/session/session_writer.h"
 #include "profiler/session/sqlite.h"
@@ -338,6 +339,27 @@ private slots:
         // However often snapshots come: states are read at most four times a second.
         for (int i = 0; i < 50; ++i) (void)(*recorder)->flush();
         QVERIFY(reads <= 2 + int((*recorder)->snapshot()->now * 4));
+    }
+    void aSessionAndItsCompanionsGoTogether()
+    {
+        QTemporaryDir folder;
+        const fs::path path = folder.filePath("a.colibri").toStdString();
+        QCOMPARE(sessionBytes(path), int64_t(0));
+        const std::vector<fs::path> files = sessionFiles(path);
+        QCOMPARE(files.size(), size_t(4));
+        QVERIFY(files[0] == path && files[1] == sessionWal(path));
+        const fs::path other = path.string() + ".lock";
+        for (size_t i = 0; i < files.size(); ++i) {
+            QFile file(QString::fromStdString(files[i].string()));
+            QVERIFY(file.open(QIODevice::WriteOnly));
+            file.write(QByteArray(int(i) + 10, 'x'));
+        }
+        QFile lock(QString::fromStdString(other.string()));
+        QVERIFY(lock.open(QIODevice::WriteOnly));
+        QCOMPARE(sessionBytes(path), int64_t(21));  // the file and its write-ahead log
+        removeSession(path);
+        for (const fs::path& file : files) QVERIFY(!fs::exists(file));
+        QVERIFY(fs::exists(other));
     }
     void aFullDiskStopsTheFileNotThePlots()
     {

@@ -13,6 +13,7 @@
 #include "app/workbench/platform/save_file.h"
 #include "engine/base/file.h"
 #include "engine/base/json_fields.h"
+#include "profiler/session/session_files.h"
 
 namespace colibri::ui {
 namespace {
@@ -112,7 +113,7 @@ void RecentList::checkFiles() {
                 const QString probe = QFileInfo(path).isDir() ? path + "/model.json" : path;
                 const QFileInfo info(probe);
                 if (!info.exists()) missing->insert(path);
-                else if (probe == path) bytes->insert(path, info.size() + QFileInfo(path + "-wal").size());
+                else if (probe == path) bytes->insert(path, sessionBytes(path.toStdString()));
             }
             return Status();
         },

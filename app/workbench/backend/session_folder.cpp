@@ -8,11 +8,10 @@
 #include <algorithm>
 
 #include "engine/base/file.h"
+#include "profiler/session/session_files.h"
 
 namespace colibri::ui {
 namespace {
-
-const char* const kWalSuffixes[] = {"", "-wal", "-shm"};
 
 constexpr int kLookedAt = 10;    // newest sessions: older ones were offered before
 
@@ -21,12 +20,13 @@ QString discardedDir(const QString& path) {
 }
 
 Status moveSession(const QString& from, const QString& to) {
-    for (const char* suffix : kWalSuffixes) {
-        if (!QFile::exists(from + suffix)) continue;
-        QFile file(from + suffix);
-        if (!file.rename(to + suffix)) {
-            return Status(Code::IoError, file.fileName().toStdString() + ": cannot move it to " +
-                                             (to + suffix).toStdString() + ": " +
+    const auto sources = sessionFiles(from.toStdString()), targets = sessionFiles(to.toStdString());
+    for (size_t i = 0; i < sources.size(); ++i) {
+        QFile file(QString::fromStdString(sources[i].string()));
+        if (!file.exists()) continue;
+        if (!file.rename(QString::fromStdString(targets[i].string()))) {
+            return Status(Code::IoError, sources[i].string() + ": cannot move it to " +
+                                             targets[i].string() + ": " +
                                              file.errorString().toStdString());
         }
     }
