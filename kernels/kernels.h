@@ -48,7 +48,7 @@ constexpr int64_t inputRowBytes(DType weights, int64_t cols) {
 // [kPageTokens][kvScales(headDim)], one for each 32 values of a row, with value = code * scale.
 // With latent attention there is only K, and the values are the first parts of its rows.
 constexpr int kPageTokens = 32;
-enum class KvType : uint8_t { F32, F16, Q8 };
+enum class KvType : uint8_t { F32, F16, Q8 };  // also the choices of the knob kv_dtype
 
 constexpr int64_t kvScales(int64_t dim) {
     return (dim + kBlock - 1) / kBlock;

@@ -14,7 +14,7 @@ constexpr const char* kSources[] = {"off", "router_table", "previous_token", "ne
 constexpr const char* kRouterModes[] = {"exact", "table"};
 constexpr const char* kIoModes[] = {"direct", "buffered"};
 constexpr const char* kNumaModes[] = {"off", "bind", "interleave"};
-constexpr const char* kKvDtypes[] = {"f32", "f16", "q8"};
+constexpr const char* kKvTypes[] = {"f32", "f16", "q8"};
 constexpr const char* kDevices[] = {"cpu"};
 
 const KnobRow kTable[kKnobCount] = {
@@ -184,7 +184,7 @@ const KnobRow kTable[kKnobCount] = {
      false,
      "The maximum number of tokens in one conversation, prompt and reply together. The KV cache "
      "grows with it."},
-    {KnobId::KvDtype, "kv_dtype", "KV type", "At load", "", 0, 2, 1, 1, kKvDtypes, false,
+    {KnobId::KvDtype, "kv_dtype", "KV type", "At load", "", 0, 2, 1, 1, kKvTypes, false,
      "The number format of the KV cache. f16 is exact to about three digits and takes half the "
      "memory of f32, which is meant for validation. q8 stores eight bits per value and one scale "
      "per 32 values, and takes slightly more than half the memory of f16."},

@@ -77,11 +77,11 @@ struct KnobState {
 Result<int64_t> parseKnobValue(const KnobRow& row, std::string_view text, const KnobLimits& limits);
 std::string knobValueText(const KnobRow& row, int64_t value);      // "12" or "lru"
 
+// The choices of the table, in its order. Those of KnobId::KvDtype are KvType (kernels/kernels.h).
 enum class CachePolicyKind : int64_t { Lru, Slru, Lfru };
 enum class PrefetchSource : int64_t { Off, RouterTable, PreviousToken, NextRouter };
 enum class NumaMode : int64_t { Off, Bind, Interleave };
 enum class RouterMode : int64_t { Exact, Table };
 enum class IoMode : int64_t { Direct, Buffered };
-enum class KvDtype : int64_t { F32, F16, Q8 };
 
 }  // namespace colibri

@@ -92,10 +92,6 @@ void Engine::Impl::note(const std::string& text) {
     ring->write(event);
 }
 
-static_assert(int64_t(KvDtype::F32) == int64_t(KvType::F32) &&
-              int64_t(KvDtype::F16) == int64_t(KvType::F16) &&
-              int64_t(KvDtype::Q8) == int64_t(KvType::Q8));
-
 void Engine::Impl::startThreads() {
     contextLength = knobs->effective(KnobId::ContextLength);
     pool = std::make_unique<ThreadPool>(int(knobs->effective(KnobId::ComputeThreads)));

@@ -241,7 +241,7 @@ void TestPages::estimateIsTheEnginesOwn() {
     shape.cacheSize = 5;
     const int64_t limit = estimateMemory(info, shape).total() + 100;
     KnobValues knobs = page->atLoad()->knobs();
-    knobs[size_t(KnobId::KvDtype)] = int64_t(KvDtype::F16);
+    knobs[size_t(KnobId::KvDtype)] = int64_t(KvType::F16);
     QCOMPARE(largestCache(info, knobs, limit), int64_t(5));
 }
 

@@ -6,6 +6,7 @@
 
 #include "engine/knobs/knob_config.h"
 #include "engine/knobs/knob_options.h"
+#include "kernels/kernels.h"
 
 using namespace colibri;
 
@@ -96,6 +97,15 @@ private slots:
         QVERIFY(!values.ok());
         QVERIFY2(values.status().text().find(named.toStdString()) != std::string::npos,
                  values.status().text().c_str());
+    }
+    // The engine takes the value of the knob as the type of its cache.
+    void choicesOfTheKvTypeAreTheTypesOfTheKernels()
+    {
+        const KnobRow& row = knobRow(KnobId::KvDtype);
+        QCOMPARE(row.choices.size(), size_t(3));
+        QCOMPARE(knobValueText(row, int64_t(KvType::F32)), std::string("f32"));
+        QCOMPARE(knobValueText(row, int64_t(KvType::F16)), std::string("f16"));
+        QCOMPARE(knobValueText(row, int64_t(KvType::Q8)), std::string("q8"));
     }
     void everyKnobIsAnOption() {
         const auto options = knobOptions();

@@ -83,7 +83,7 @@ private slots:
 
     void everyInstructionSetWithinItself() {
         for (const Isa isa : availableIsas()) {
-            for (const KvDtype kv : {KvDtype::F32, KvDtype::F16, KvDtype::Q8}) {
+            for (const KvType kv : {KvType::F32, KvType::F16, KvType::Q8}) {
                 const std::pair<KnobId, int64_t> type{KnobId::KvDtype, int64_t(kv)};
                 const auto engine = load(m_model, {{KnobId::ComputeThreads, 1}, type}, isa);
                 const std::vector<int32_t> expected = test::generate(*engine, m_prompt, kTokens);

@@ -32,7 +32,7 @@ double relativeError(const std::vector<float>& got, const std::vector<double>& w
 }
 
 // The context, because PhiMoE's rotation depends on it: long enough for prompt and greedy text.
-const Knobs kExact{{KnobId::KvDtype, int64_t(KvDtype::F32)}, {KnobId::ContextLength, 128}};
+const Knobs kExact{{KnobId::KvDtype, int64_t(KvType::F32)}, {KnobId::ContextLength, 128}};
 
 }  // namespace
 
@@ -134,7 +134,7 @@ private slots:
         const auto prompt = expected["prompt"].get<std::vector<int32_t>>();
         const std::filesystem::path model = goldenModel(name.toStdString());
         Knobs knobs = kExact;
-        knobs[0].second = int64_t(KvDtype::Q8);
+        knobs[0].second = int64_t(KvType::Q8);
         const auto exact = load(model, kExact)->logits(prompt);
         const auto got = load(model, knobs)->logits(prompt);
         QVERIFY(exact.ok() && got.ok());

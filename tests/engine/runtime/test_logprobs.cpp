@@ -25,7 +25,7 @@ class TestLogprobs : public QObject {
 
 private slots:
     void initTestCase() {
-        m_engine = load(goldenModel("qwen3moe"), {{KnobId::KvDtype, int64_t(KvDtype::F32)}});
+        m_engine = load(goldenModel("qwen3moe"), {{KnobId::KvDtype, int64_t(KvType::F32)}});
     }
 
     void softmaxOfTheRawLogits_data() {

@@ -43,7 +43,7 @@ double relativeError(const std::vector<std::vector<float>>& got,
 }
 
 std::vector<std::vector<float>> logitsOf(const fs::path& model, std::optional<Isa> isa = {}) {
-    const auto engine = load(model, {{KnobId::KvDtype, int64_t(KvDtype::F32)}}, isa);
+    const auto engine = load(model, {{KnobId::KvDtype, int64_t(KvType::F32)}}, isa);
     Result<Engine::LogitsResult> result = engine->logits(somePrompt(20, 70));
     if (!result.ok()) throw std::runtime_error(result.status().text());
     return result->logits;
