@@ -3,6 +3,7 @@
 
 #include "engine/text/normalizers.h"
 #include "engine/text/regex.h"
+#include "engine/text/step_chain.h"
 #include "engine/unicode/unicode.h"
 
 namespace colibri::text {
@@ -130,18 +131,6 @@ private:
     bool m_prepended;
 };
 
-class DecoderChain : public Decoder {
-public:
-    explicit DecoderChain(std::vector<std::unique_ptr<Decoder>> steps)
-        : m_steps(std::move(steps)) {}
-    void apply(std::vector<DecodedToken>& tokens, bool atStart) const override {
-        for (const auto& step : m_steps) step->apply(tokens, atStart);
-    }
-
-private:
-    std::vector<std::unique_ptr<Decoder>> m_steps;
-};
-
 template <typename Step>
 MadeDecoder makeSimple(const JsonNode&, int) {
     return {std::make_unique<Step>()};
@@ -178,23 +167,10 @@ MadeDecoder makeMetaspaceDecoder(const JsonNode& node, int) {
 }
 
 MadeDecoder makeDecoderChain(const JsonNode& node, int depth) {
-    Result<std::vector<JsonNode>> parts = node.array("decoders");
-    if (!parts) return parts.status();
-    std::vector<std::unique_ptr<Decoder>> steps;
-    for (const JsonNode& part : *parts) {
-        MadeDecoder step = makeDecoder(part, depth + 1);
-        if (!step) return step.status();
-        if (*step) steps.push_back(std::move(*step));
-    }
-    return {std::make_unique<DecoderChain>(std::move(steps))};
+    return makeChain<Decoder>(node, "decoders", depth, makeDecoder);
 }
 
-struct DecoderKind {
-    std::string_view type;
-    MadeDecoder (*make)(const JsonNode&, int depth);
-};
-
-constexpr DecoderKind kDecoderKinds[] = {
+constexpr StepKind<std::unique_ptr<Decoder>> kDecoderKinds[] = {
     {"ByteLevel", makeSimple<ByteLevelDecoder>},
     {"ByteFallback", makeSimple<ByteFallbackDecoder>},
     {"Fuse", makeSimple<FuseDecoder>},
@@ -207,14 +183,7 @@ constexpr DecoderKind kDecoderKinds[] = {
 }  // namespace
 
 Result<std::unique_ptr<Decoder>> makeDecoder(const JsonNode& node, int depth) {
-    if (node.isNull()) return {std::unique_ptr<Decoder>()};
-    if (depth > kDeepestNesting) return node.bad("nested too deeply");
-    Result<std::string> type = node.text("type");
-    if (!type) return type.status();
-    for (const DecoderKind& kind : kDecoderKinds) {
-        if (kind.type == *type) return kind.make(node, depth);
-    }
-    return node.unsupported("type \"" + *type + "\"");
+    return makeStep<std::unique_ptr<Decoder>>(node, depth, kDecoderKinds);
 }
 
 }  // namespace colibri::text

@@ -9,6 +9,7 @@
 
 #include "engine/text/charsmap.h"
 #include "engine/text/regex.h"
+#include "engine/text/step_chain.h"
 #include "engine/unicode/unicode.h"
 
 namespace colibri::text {
@@ -227,21 +228,14 @@ private:
     std::string m_content;
 };
 
-class NormalizerChain : public Normalizer {
+class NormalizerChain : public StepChain<Normalizer> {
 public:
-    explicit NormalizerChain(std::vector<std::unique_ptr<Normalizer>> steps)
-        : m_steps(std::move(steps)) {}
-    void apply(std::string& text) const override {
-        for (const auto& step : m_steps) step->apply(text);
-    }
+    using StepChain::StepChain;
     double growth() const override {
         double product = 1;
         for (const auto& step : m_steps) product *= step->growth();
         return product;
     }
-
-private:
-    std::vector<std::unique_ptr<Normalizer>> m_steps;
 };
 
 template <int options>
@@ -284,27 +278,14 @@ MadeNormalizer makeCharsmap(const JsonNode& node, int) {
 }
 
 MadeNormalizer makeNormalizerChain(const JsonNode& node, int depth) {
-    Result<std::vector<JsonNode>> parts = node.array("normalizers");
-    if (!parts) return parts.status();
-    std::vector<std::unique_ptr<Normalizer>> steps;
-    for (const JsonNode& part : *parts) {
-        MadeNormalizer step = makeNormalizer(part, depth + 1);
-        if (!step) return step.status();
-        if (*step) steps.push_back(std::move(*step));
-    }
-    return {std::make_unique<NormalizerChain>(std::move(steps))};
+    return makeChain<Normalizer, NormalizerChain>(node, "normalizers", depth, makeNormalizer);
 }
 
 // Real ones replace a character by another: a factor of four.
 constexpr double kMostGrowth = 65536;
 
-struct NormalizerKind {
-    std::string_view type;
-    MadeNormalizer (*make)(const JsonNode&, int depth);
-};
-
 constexpr int kCompose = UTF8PROC_COMPOSE, kCompat = UTF8PROC_COMPAT;
-constexpr NormalizerKind kNormalizerKinds[] = {
+constexpr StepKind<std::unique_ptr<Normalizer>> kNormalizerKinds[] = {
     {"NFC", makeForm<kCompose>},
     {"NFD", makeForm<0>},
     {"NFKC", makeForm<kCompose | kCompat>},
@@ -334,20 +315,12 @@ Result<Regex> readPattern(const JsonNode& node) {
 }
 
 Result<std::unique_ptr<Normalizer>> makeNormalizer(const JsonNode& node, int depth) {
-    if (node.isNull()) return {std::unique_ptr<Normalizer>()};
-    if (depth > kDeepestNesting) return node.bad("nested too deeply");
-    Result<std::string> type = node.text("type");
-    if (!type) return type.status();
-    for (const NormalizerKind& kind : kNormalizerKinds) {
-        if (kind.type != *type) continue;
-        MadeNormalizer made = kind.make(node, depth);
-        if (made && *made && (*made)->growth() > kMostGrowth) {
-            return node.unsupported("replacements that may make a text " +
-                                    std::to_string(int64_t(kMostGrowth)) + " times as long");
-        }
-        return made;
+    MadeNormalizer made = makeStep<std::unique_ptr<Normalizer>>(node, depth, kNormalizerKinds);
+    if (made && *made && (*made)->growth() > kMostGrowth) {
+        return node.unsupported("replacements that may make a text " +
+                                std::to_string(int64_t(kMostGrowth)) + " times as long");
     }
-    return node.unsupported("type \"" + *type + "\"");
+    return made;
 }
 
 }  // namespace colibri::text

@@ -26,7 +26,4 @@ Result<std::unique_ptr<Normalizer>> makeNormalizer(const JsonNode& node, int dep
 class Regex;
 Result<Regex> readPattern(const JsonNode& node);
 
-// The maximum nesting depth of components of tokenizer.json.
-inline constexpr int kDeepestNesting = 16;
-
 }  // namespace colibri::text

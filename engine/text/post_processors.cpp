@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/text/post_processors.h"
 
-#include "engine/text/normalizers.h"
+#include "engine/text/step_chain.h"
 #include "engine/text/token_model.h"
 
 namespace colibri::text {
@@ -78,12 +78,7 @@ Result<IdFrame> readChain(const JsonNode& node, int depth) {
     return frame;
 }
 
-struct PostProcessorKind {
-    std::string_view type;
-    Result<IdFrame> (*read)(const JsonNode&, int depth);
-};
-
-constexpr PostProcessorKind kPostProcessorKinds[] = {
+constexpr StepKind<IdFrame> kPostProcessorKinds[] = {
     {"ByteLevel", readNothing},  // changes offsets only
     {"TemplateProcessing", readTemplate}, {"RobertaProcessing", readClsSep},
     {"BertProcessing", readClsSep},       {"Sequence", readChain},
@@ -92,14 +87,7 @@ constexpr PostProcessorKind kPostProcessorKinds[] = {
 }  // namespace
 
 Result<IdFrame> readPostProcessor(const JsonNode& node, int depth) {
-    if (node.isNull()) return IdFrame();
-    if (depth > kDeepestNesting) return node.bad("nested too deeply");
-    Result<std::string> type = node.text("type");
-    if (!type) return type.status();
-    for (const PostProcessorKind& kind : kPostProcessorKinds) {
-        if (kind.type == *type) return kind.read(node, depth);
-    }
-    return node.unsupported("type \"" + *type + "\"");
+    return makeStep<IdFrame>(node, depth, kPostProcessorKinds);
 }
 
 }  // namespace colibri::text

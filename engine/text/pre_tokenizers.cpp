@@ -6,6 +6,7 @@
 
 #include "engine/text/normalizers.h"
 #include "engine/text/regex.h"
+#include "engine/text/step_chain.h"
 #include "engine/unicode/unicode.h"
 
 namespace colibri::text {
@@ -190,18 +191,6 @@ private:
     bool m_split;
 };
 
-class PreTokenizerChain : public PreTokenizer {
-public:
-    explicit PreTokenizerChain(std::vector<std::unique_ptr<PreTokenizer>> steps)
-        : m_steps(std::move(steps)) {}
-    void apply(std::vector<Piece>& pieces) const override {
-        for (const auto& step : m_steps) step->apply(pieces);
-    }
-
-private:
-    std::vector<std::unique_ptr<PreTokenizer>> m_steps;
-};
-
 Result<Behavior> readBehavior(const JsonNode& node, std::string fallback) {
     Result<std::string> name =
         fallback.empty() ? node.text("behavior") : node.text("behavior", fallback);
@@ -306,23 +295,10 @@ MadePreTokenizer makeMetaspace(const JsonNode& node, int) {
 }
 
 MadePreTokenizer makePreTokenizerChain(const JsonNode& node, int depth) {
-    Result<std::vector<JsonNode>> parts = node.array("pretokenizers");
-    if (!parts) return parts.status();
-    std::vector<std::unique_ptr<PreTokenizer>> steps;
-    for (const JsonNode& part : *parts) {
-        MadePreTokenizer step = makePreTokenizer(part, depth + 1);
-        if (!step) return step.status();
-        if (*step) steps.push_back(std::move(*step));
-    }
-    return {std::make_unique<PreTokenizerChain>(std::move(steps))};
+    return makeChain<PreTokenizer>(node, "pretokenizers", depth, makePreTokenizer);
 }
 
-struct PreTokenizerKind {
-    std::string_view type;
-    MadePreTokenizer (*make)(const JsonNode&, int depth);
-};
-
-constexpr PreTokenizerKind kPreTokenizerKinds[] = {
+constexpr StepKind<std::unique_ptr<PreTokenizer>> kPreTokenizerKinds[] = {
     {"ByteLevel", makeByteLevel},
     {"Split", makeSplit},
     {"Digits", makeDigits},
@@ -337,14 +313,7 @@ constexpr PreTokenizerKind kPreTokenizerKinds[] = {
 }  // namespace
 
 Result<std::unique_ptr<PreTokenizer>> makePreTokenizer(const JsonNode& node, int depth) {
-    if (node.isNull()) return {std::unique_ptr<PreTokenizer>()};
-    if (depth > kDeepestNesting) return node.bad("nested too deeply");
-    Result<std::string> type = node.text("type");
-    if (!type) return type.status();
-    for (const PreTokenizerKind& kind : kPreTokenizerKinds) {
-        if (kind.type == *type) return kind.make(node, depth);
-    }
-    return node.unsupported("type \"" + *type + "\"");
+    return makeStep<std::unique_ptr<PreTokenizer>>(node, depth, kPreTokenizerKinds);
 }
 
 }  // namespace colibri::text
