@@ -67,7 +67,6 @@ private:
 class Condition {
 public:
     void notifyAll() { m_condition.notify_all(); }
-    void notifyOne() { m_condition.notify_one(); }
     // As always with condition variables, the wait may end early.
     void wait(Mutex& mutex) REQUIRES(mutex) {
         std::unique_lock lock(mutex.m_mutex, std::adopt_lock);

@@ -156,7 +156,6 @@ private:
     Arguments arguments(const CallArguments& call);
     Value filterWith(const Expr& filter, const Value& input);
 
-    Value evaluateName(const Expr& expr);
     Value evaluateDisplay(const Expr& expr);
     Value evaluateChoice(const Expr& expr);
     Value evaluateBinary(const Expr& expr);
@@ -165,7 +164,6 @@ private:
     Value evaluateConcat(const Expr& expr);
     Value evaluateCall(const Expr& expr);
     Value lookUp(std::string_view name);
-    Value callCallable(const Value& callee, const Arguments& arguments);
 
     const Template& m_template;
     Limits m_limits;

@@ -155,9 +155,8 @@ std::string namesOf(const std::vector<DType>& types) {
 
 }  // namespace
 
-void ContainerInfo::settleTypes() {
-    const std::vector<DType> dense = byBytes(denseTypeBytes()), expert = byBytes(expertTypeBytes());
-    denseType = dense.empty() ? DType::F32 : dense.front();
+void ContainerInfo::settleExpertType() {
+    const std::vector<DType> expert = byBytes(expertTypeBytes());
     expertType = expert.empty() ? DType::F32 : expert.front();
 }
 

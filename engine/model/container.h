@@ -75,8 +75,8 @@ struct ContainerInfo {
     ModelConfig config;
     std::vector<TensorInfo> tensors;
     std::vector<ExpertLayer> expertLayers;   // one per MoE layer, in order
-    DType denseType = DType::F32, expertType = DType::F32;  // the types of most matrix bytes
-    std::string source;                                     // path it was converted from
+    DType expertType = DType::F32;           // the type of most bytes of the experts
+    std::string source;                      // path it was converted from
     std::string fingerprint;             // hex xxh3-128 of source headers: identity of the model
     int64_t denseBytes = 0;              // dense.bin
     int64_t expertBytes = 0;             // all expert files
@@ -86,7 +86,7 @@ struct ContainerInfo {
     int64_t expertRecordBytes() const;   // of one expert (largest layer)
     int64_t parameterCount() const;      // all weights
     int64_t activeParameterCount() const;  // dense weights and k experts per MoE layer
-    void settleTypes();                  // denseType and expertType, from the tables
+    void settleExpertType();             // from the tables
     // All types of the matrices, the one with the most bytes first: "q4_k, q6_k".
     std::string denseTypeNames() const;
     std::string expertTypeNames() const;

@@ -73,7 +73,6 @@ struct LayerStepEvent {
 struct ExpertLoadEvent {     // a finished read
     uint16_t layer, expert;
     LoadReason reason;
-    uint8_t tier;            // 0 disk
     uint8_t failed;
     uint8_t fresh;  // read into untouched memory: readNs includes its allocation
     uint32_t bytes;
@@ -98,7 +97,6 @@ struct Event {
     uint64_t timeNs;
     EventType type;
     uint8_t thread;          // small id of the writing thread's ring
-    uint16_t reserved = 0;
     uint32_t sequence;  // per ring, to detect gaps
     union {
         RequestEvent request;

@@ -25,7 +25,7 @@ struct SeriesData {
 struct Marker {
     double t = 0;
     std::string label;        // "cache 8 -> 12", "turn 2"
-    enum class Kind : uint8_t { Knob, TurnStart, TurnEnd, Load, Note, Error } kind = Kind::Note;
+    enum class Kind : uint8_t { Knob, TurnStart, TurnEnd, Note, Error } kind = Kind::Note;
     KnobId knob = KnobId::Count;
     int64_t from = 0, to = 0; // effective values
     int64_t undoTo = 0;       // the requested value before the change

@@ -264,7 +264,7 @@ Result<ContainerInfo> plannedSynthetic(const SynthOptions& o) {
         info.expertLayers.push_back(expertLayout(info.config, l, ExpertTypes::all(o.dtype)));
         info.expertBytes += info.expertLayers.back().recordBytes * info.config.numExperts;
     }
-    info.settleTypes();
+    info.settleExpertType();
     info.source = std::string("synthetic: random weights in the shape of ") + shape->of +
                   ", router skew " + formatSig(o.skew, 2);
     info.fingerprint =

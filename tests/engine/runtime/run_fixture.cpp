@@ -140,7 +140,7 @@ fs::path randomModel(const RandomShape& shape) {
     fs::create_directories(dir / "experts");
     ContainerInfo info;
     info.config = randomConfig(shape);
-    info.denseType = info.expertType = shape.type;
+    info.expertType = shape.type;
     info.source = "test";
     info.fingerprint = "0123456789abcdef0123456789abcdef";
     require(checkConfig(info.config));

@@ -359,7 +359,6 @@ private slots:
             QCOMPARE(events[i].load.readNs, kReadNs);
             QCOMPARE(events[i].load.queueNs, i * kReadNs);
             QCOMPARE(events[i].load.needNs, (i + 1) * kReadNs);
-            QCOMPARE(events[i].load.tier, uint8_t(0));
         }
     }
 
