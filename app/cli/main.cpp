@@ -48,7 +48,7 @@ int refuseArguments(const CLI::App& app, const CLI::ParseError& error, int argc,
     colibri::cli::message(error.what());
     colibri::cli::message("Run with --help for more information.");
     tellNearOption(app, argc, argv);
-    return colibri::cli::kUsage;
+    return colibri::kUsage;
 }
 
 int run(int argc, char** argv) {
@@ -112,6 +112,6 @@ int main(int argc, char** argv) {
              "a smaller --expert-cache-size or --context-length"});
     } catch (const std::exception& error) {
         colibri::cli::message(std::string("colibri: ") + error.what());
-        return colibri::cli::kFailed;
+        return colibri::kFailed;
     }
 }
