@@ -15,23 +15,46 @@ struct Look {
     Tone ground, ink;
 };
 
-Look lookOf(MessageStrip::Kind kind) {
+Look lookOf(MessageKind kind) {
     switch (kind) {
-        case MessageStrip::Kind::Ok:
+        case MessageKind::Ok:
             return {"check", Tone::OkBg, Tone::Ok};
-        case MessageStrip::Kind::Warning:
+        case MessageKind::Warning:
             return {"warn", Tone::WarnBg, Tone::Warn};
-        case MessageStrip::Kind::Error:
+        case MessageKind::Error:
             return {"error", Tone::ErrorBg, Tone::Error};
-        case MessageStrip::Kind::Info:
+        case MessageKind::Info:
             break;
     }
     return {"info", Tone::Bg2, Tone::Text2};
 }
 
-constexpr int kTextLeft = 42, kHeight = 40;
+constexpr int kTextLeft = 42, kTextTop = 11, kHeight = 40;
 
 }  // namespace
+
+void paintMessageGround(QPainter& p, const QRectF& rect, MessageKind kind, const QPointF& icon,
+                        bool framed) {
+    const Look look = lookOf(kind);
+    if (framed) {
+        fillBox(p, rect, tone(look.ground), tone(Tone::Line1), 4);
+    } else {
+        p.fillRect(rect, tone(look.ground));
+        p.fillRect(QRectF(rect.left(), rect.bottom() - 1, rect.width(), 1), tone(Tone::Line1));
+    }
+    paintIcon(p, look.icon, QRectF(icon, QSizeF(16, 16)), tone(look.ink));
+}
+
+double drawMessageLines(QPainter* p, const QPointF& at, double room,
+                        const QVector<MessageLine>& lines) {
+    double y = 0;
+    for (const MessageLine& line : lines) {
+        if (line.text.isEmpty()) continue;
+        y += drawWrapped(p, at + QPointF(0, y), room, line.text, line.font, line.height,
+                         tone(line.tone));
+    }
+    return y;
+}
 
 MessageStrip::MessageStrip(QWidget* parent) : QWidget(parent) {
     QSizePolicy policy(QSizePolicy::Preferred, QSizePolicy::Fixed);
@@ -57,10 +80,14 @@ void MessageStrip::showError(const QString& what, const Status& status) {
     QString hint = str(status.hint());
     if (!hint.isEmpty()) detail += " " + hint + (hint.endsWith('.') ? "" : ".");
     showMessage(Kind::Error, what, detail);
+    addCopy(m_text + " " + m_detail);
+    addClose();
+}
+
+void MessageStrip::addCopy(const QString& text) {
     Button* copy = addAction("Copy", true);
     copy->setIconName("copy");
-    connect(copy, &QAbstractButton::clicked, this, [this] { copyText(m_text + " " + m_detail); });
-    addClose();
+    connect(copy, &QAbstractButton::clicked, this, [text] { copyText(text); });
 }
 
 Button* MessageStrip::addAction(const QString& text, bool quiet) {
@@ -118,10 +145,13 @@ bool MessageStrip::oneLine(int room) const {
 int MessageStrip::heightForWidth(int width) const {
     const int room = textRoom(width);
     if (oneLine(room)) return kHeight;
-    const auto lines = [&](const QString& text) {
-        return drawWrapped(nullptr, {}, room, text, type::body(), 18, {});
-    };
-    return int(std::ceil(lines(m_text) + lines(m_detail))) + 22;
+    return int(std::ceil(drawLines(nullptr, room))) + 2 * kTextTop;
+}
+
+double MessageStrip::drawLines(QPainter* p, int room) const {
+    return drawMessageLines(
+        p, {kTextLeft, kTextTop}, room,
+        {{m_text, type::body(), 18, Tone::Text1}, {m_detail, type::body(), 18, Tone::Text2}});
 }
 
 void MessageStrip::resizeEvent(QResizeEvent*) {
@@ -130,19 +160,14 @@ void MessageStrip::resizeEvent(QResizeEvent*) {
 
 void MessageStrip::paintEvent(QPaintEvent*) {
     QPainter p(this);
-    const Look look = lookOf(m_kind);
-    p.fillRect(rect(), tone(look.ground));
-    p.fillRect(0, height() - 1, width(), 1, tone(Tone::Line1));
-    paintIcon(p, look.icon, QRectF(16, 12, 16, 16), tone(look.ink));
+    paintMessageGround(p, rect(), m_kind, {16, 12}, false);
     const int room = textRoom(width());
     if (oneLine(room)) {
         drawSpans(p, QRectF(kTextLeft, 0, room, height() - 1),
                   {{m_text, Tone::Text1, type::body()}, {m_detail, Tone::Text2, type::body()}}, 4);
         return;
     }
-    const double y =
-        drawWrapped(&p, {kTextLeft, 11}, room, m_text, type::body(), 18, tone(Tone::Text1));
-    drawWrapped(&p, {kTextLeft, 11 + y}, room, m_detail, type::body(), 18, tone(Tone::Text2));
+    drawLines(&p, room);
 }
 
 }  // namespace colibri::ui

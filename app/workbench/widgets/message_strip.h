@@ -11,11 +11,28 @@
 
 namespace colibri::ui {
 
+enum class MessageKind { Info, Ok, Warning, Error };
+
+// How every message is painted, in a strip or in a list. The ground says the kind, and so does the
+// icon, whose corner is at `icon`; `framed`: a box of its own, else a band with a line below.
+void paintMessageGround(QPainter& p, const QRectF& rect, MessageKind kind, const QPointF& icon,
+                        bool framed);
+struct MessageLine {
+    QString text;
+    QFont font;
+    double height;
+    Tone tone;
+};
+// The lines below each other, each wrapped; one without text takes no room. Returns their height.
+// `p` null: only measures.
+double drawMessageLines(QPainter* p, const QPointF& at, double room,
+                        const QVector<MessageLine>& lines);
+
 class MessageStrip : public QWidget {
     Q_OBJECT
 
 public:
-    enum class Kind { Info, Ok, Warning, Error };
+    using Kind = MessageKind;
 
     explicit MessageStrip(QWidget* parent = nullptr);
     void showMessage(Kind kind, const QString& text, const QString& detail);
@@ -23,6 +40,7 @@ public:
     void showError(const QString& what, const Status& status);
     Button* addAction(const QString& text, bool quiet = false);
     void clearActions();
+    void addCopy(const QString& text);  // a button that copies it
     IconButton* addClose();
     QString text() const { return m_text; }
     QString detail() const { return m_detail; }
@@ -37,6 +55,7 @@ protected:
 
 private:
     bool oneLine(int room) const;
+    double drawLines(QPainter* p, int room) const;
     int textRoom(int width) const;
     void put(QAbstractButton* action);
     void placeActions();

@@ -171,7 +171,7 @@ void MainWindow::toldExport(const QString& what, const QString& path) {
 
 // Knobs of which not all could be applied at once.
 void MainWindow::toldApplied(const QString& what, const QString& detail, bool reload) {
-    Message message{Message::Kind::Warn, what, detail};
+    Message message{Message::Kind::Warning, what, detail};
     if (reload) {
         message.actionText = "Reload";
         message.action = [this] { m_commands->run("model.reload"); };

@@ -116,9 +116,13 @@ void MainWindow::whenUnused(const QString& question, const QString& answer, std:
     if (m_chatPage->chat()->busy()) ends << "the reply that is being written";
     if (ends.isEmpty()) return action();
     const QString last = ends.takeLast();
-    m_messages->post({.kind = Message::Kind::Warn, .text = question,
-                      .detail = "This ends " + (ends.isEmpty() ? last : ends.join(", ") + " and " + last) + ".",
-                      .actionText = answer, .action = std::move(action), .stays = true});
+    m_messages->post(
+        {.kind = Message::Kind::Warning,
+         .text = question,
+         .detail = "This ends " + (ends.isEmpty() ? last : ends.join(", ") + " and " + last) + ".",
+         .actionText = answer,
+         .action = std::move(action),
+         .stays = true});
 }
 
 // What the window says by itself: lost events, a session file that cannot be written.
@@ -126,9 +130,10 @@ void MainWindow::watchSession(const Snapshot& snapshot) {
     if (snapshot.eventsDropped > m_droppedSeen) {
         const uint64_t lost = snapshot.eventsDropped - m_droppedSeen;
         if (m_droppedSeen == 0)
-            m_messages->post({Message::Kind::Warn,
-                QString("Recording dropped %1 events.").arg(QString::fromStdString(formatCount(int64_t(lost)))),
-                "A ring was full; figures of this moment are low."});
+            m_messages->post({Message::Kind::Warning,
+                              QString("Recording dropped %1 events.")
+                                  .arg(QString::fromStdString(formatCount(int64_t(lost)))),
+                              "A ring was full; figures of this moment are low."});
         m_droppedSeen = snapshot.eventsDropped;
     }
     const QString error = QString::fromStdString(snapshot.sessionError);

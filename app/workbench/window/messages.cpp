@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/workbench/window/messages.h"
 
-#include <QClipboard>
-#include <QGuiApplication>
 #include <QLabel>
 #include <QScrollArea>
 #include <QVBoxLayout>
@@ -10,33 +8,13 @@
 #include <utility>
 
 #include "app/workbench/platform/text.h"
+#include "app/workbench/widgets/page_parts.h"
 
 namespace colibri::ui {
 namespace {
 
 constexpr size_t kMostMessages = 200;
 constexpr int kBarMs = 8000, kListWidth = 360;
-
-struct KindLook { const char* icon; Tone ink, ground; };
-KindLook lookOf(Message::Kind kind) {
-    switch (kind) {
-        case Message::Kind::Ok: return {"check", Tone::Ok, Tone::OkBg};
-        case Message::Kind::Warn: return {"warn", Tone::Warn, Tone::WarnBg};
-        case Message::Kind::Error: return {"error", Tone::Error, Tone::ErrorBg};
-        case Message::Kind::Info: break;
-    }
-    return {"info", Tone::Text2, Tone::Bg2};
-}
-
-MessageStrip::Kind stripKind(Message::Kind kind) {
-    switch (kind) {
-        case Message::Kind::Ok: return MessageStrip::Kind::Ok;
-        case Message::Kind::Warn: return MessageStrip::Kind::Warning;
-        case Message::Kind::Error: return MessageStrip::Kind::Error;
-        case Message::Kind::Info: break;
-    }
-    return MessageStrip::Kind::Info;
-}
 
 // One message of the list: ground by kind, icon, sentence, detail, actions at the right.
 class Card : public QWidget {
@@ -60,9 +38,8 @@ public:
         copy->setIconSize(12);
         auto* close = new IconButton("close", "Close message");
         close->setIconSize(12);
-        QObject::connect(copy, &QAbstractButton::clicked, this, [message] {
-            QGuiApplication::clipboard()->setText(message.copyText());
-        });
+        QObject::connect(copy, &QAbstractButton::clicked, this,
+                         [message] { copyText(message.copyText()); });
         QObject::connect(close, &QAbstractButton::clicked, this,
                          [center, id = message.id] { center->close(id); });
         buttons->addWidget(copy);
@@ -77,21 +54,16 @@ public:
 
 protected:
     double arrangeText(QPainter* p) const {
+        const QString time = m_message.time.toString("HH:mm:ss");
         const double left = 36, room = (kListWidth - 24) - left - m_room;
-        double y = 7;
-        y += drawWrapped(p, {left, y}, room, m_message.text, type::body(), 18, tone(Tone::Text1));
-        if (!m_message.detail.isEmpty())
-            y += drawWrapped(p, {left, y}, room, m_message.detail, type::dense(), 16,
-                             tone(Tone::Text2));
-        y += drawWrapped(p, {left, y}, room, m_message.time.toString("HH:mm:ss"), type::caption(),
-                         14, tone(Tone::Text3));
-        return y + 7;
+        return 14 + drawMessageLines(p, {left, 7}, room,
+                                     {{m_message.text, type::body(), 18, Tone::Text1},
+                                      {m_message.detail, type::dense(), 16, Tone::Text2},
+                                      {time, type::caption(), 14, Tone::Text3}});
     }
     void paintEvent(QPaintEvent*) override {
         QPainter p(this);
-        const KindLook look = lookOf(m_message.kind);
-        fillBox(p, rect(), tone(look.ground), tone(Tone::Line1), 4);
-        paintIcon(p, look.icon, QRectF(10, 8, 16, 16), tone(look.ink));
+        paintMessageGround(p, rect(), m_message.kind, {10, 8}, true);
         arrangeText(&p);
     }
 
@@ -174,7 +146,7 @@ void MessageBar::refresh() {
     const int id = message ? message->id : 0;
     if (std::exchange(m_id, id) == id) return;
     if (!message) return hide();
-    showMessage(stripKind(message->kind), message->text, message->detail);
+    showMessage(message->kind, message->text, message->detail);
     if (!message->actionText.isEmpty()) {
         connect(addAction(message->actionText), &QAbstractButton::clicked, this,
                 [center = m_center, id, action = message->action] {
@@ -182,13 +154,7 @@ void MessageBar::refresh() {
                     action();
                 });
     }
-    if (message->kind == Message::Kind::Error) {
-        Button* copy = addAction("Copy", true);
-        copy->setIconName("copy");
-        connect(copy, &QAbstractButton::clicked, this, [text = message->copyText()] {
-            QGuiApplication::clipboard()->setText(text);
-        });
-    }
+    if (message->kind == Message::Kind::Error) addCopy(message->copyText());
     connect(addClose(), &QAbstractButton::clicked, this, [center = m_center, id] { center->close(id); });
 }
 

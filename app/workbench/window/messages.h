@@ -20,7 +20,7 @@ class QVBoxLayout;
 namespace colibri::ui {
 
 struct Message {
-    enum class Kind { Ok, Info, Warn, Error };
+    using Kind = MessageKind;
 
     Kind kind = Kind::Info;
     QString text, detail;

@@ -173,9 +173,12 @@ Program::Program(const ProgramOptions& options)
     const auto offerRecovery = [this, window] {
         const QString text = m_start->interruptedText();
         if (text.isEmpty() || window->currentPage() != "chat" || std::exchange(m_recoveryOffered, true)) return;
-        window->messages()->post({.kind = Message::Kind::Warn, .text = "The last session ended unexpectedly.",
-                                  .detail = text, .actionText = "Recover session",
-                                  .action = [this] { m_start->recoverInterrupted(); }, .stays = true});
+        window->messages()->post({.kind = Message::Kind::Warning,
+                                  .text = "The last session ended unexpectedly.",
+                                  .detail = text,
+                                  .actionText = "Recover session",
+                                  .action = [this] { m_start->recoverInterrupted(); },
+                                  .stays = true});
     };
     connect(m_start, &StartPages::interruptedFound, window, offerRecovery);
     connect(m_start, &StartPages::modelReady, window, offerRecovery);
@@ -215,7 +218,7 @@ Program::Program(const ProgramOptions& options)
                                   QString::fromStdString(status.text()));
     });
     connect(m_host.get(), &EngineHost::notRead, window, [window](const Status& status) {
-        window->messages()->post({Message::Kind::Warn,
+        window->messages()->post({Message::Kind::Warning,
                                   "A damaged file was ignored.",
                                   QString::fromStdString(status.text()),
                                   {},

@@ -285,7 +285,7 @@ void shoot(const QString& folder, const QString& name, Theme::Mode mode) {
         if (name == "list") window.chatPage()->toggleList(nullptr);
         if (name == "messages") {
             window.messages()->ok("Config written", "desk-16gb.json, 14 knobs");
-            window.messages()->post({Message::Kind::Warn, "Recording dropped 1,204 events",
+            window.messages()->post({Message::Kind::Warning, "Recording dropped 1,204 events",
                                      "The ring of thread 3 was full for 0.2 s. Figures from 01:12 "
                                      "to 01:13 are too low."});
             window.messages()->error("Expert 37 of layer 14 could not be read",
