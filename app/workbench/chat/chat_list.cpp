@@ -3,10 +3,11 @@
 
 #include <QContextMenuEvent>
 #include <QKeyEvent>
-#include <QLabel>
 #include <QMenu>
 #include <QScrollBar>
 #include <QVBoxLayout>
+
+#include "app/workbench/widgets/page_parts.h"
 
 namespace colibri::ui {
 namespace {
@@ -177,20 +178,12 @@ ChatList::ChatList(ChatStore* store, QWidget* parent)
     auto* column = new QVBoxLayout(this);
     column->setContentsMargins(0, 0, 0, 0);
     column->setSpacing(0);
-    auto* head = new QWidget;
-    head->setFixedHeight(32);
-    auto* line = new QHBoxLayout(head);
-    line->setContentsMargins(12, 0, 6, 1);
-    line->setSpacing(6);
-    auto* title = new QLabel("Chats");
-    title->setFont(type::bodyBold());
+    auto* head = new PanelHead("Chats");
     auto* save = new IconButton("save", "Export this chat");
     auto* add = new IconButton("plus", "New chat");
     add->describe("New chat", "Ctrl+N");
-    line->addWidget(title);
-    line->addStretch();
-    line->addWidget(save);
-    line->addWidget(add);
+    head->addWidget(save);
+    head->addWidget(add);
     column->addWidget(head);
     auto* box = new QWidget;
     auto* inset = new QHBoxLayout(box);
@@ -255,7 +248,6 @@ void ChatList::refresh() {
 void ChatList::paintEvent(QPaintEvent*) {
     QPainter p(this);
     p.fillRect(rect(), tone(Tone::Bg1));
-    p.fillRect(QRectF(0, 31, width(), 1), tone(Tone::Line1));
 }
 
 }  // namespace colibri::ui

@@ -58,25 +58,17 @@ void DockSection::paintEvent(QPaintEvent*) {
 
 // ---- DockPanel
 
-class DockPanel::Head : public QWidget {
+class DockPanel::Head : public PanelHead {
 public:
-    Head(const QString& icon, const QString& title) : m_icon(icon), m_title(title) {
-        setFixedHeight(kDockHead);
-    }
+    Head(const QString& icon, const QString& title) : PanelHead(title) { setIcon(icon); }
     TagLook tag;
 
 protected:
-    void paintEvent(QPaintEvent*) override {
+    void paintEvent(QPaintEvent* event) override {
+        PanelHead::paintEvent(event);
         QPainter p(this);
-        p.fillRect(QRectF(0, kDockHead - 1, width(), 1), tone(Tone::Line1));
-        paintIcon(p, m_icon, QRectF(kDockPad, 7, 16, 16), tone(Tone::Text1));
-        drawText(p, QRectF(kDockPad + 22, 0, width() / 2.0, 30), Qt::AlignVCenter, m_title,
-                 type::bodyBold(), tone(Tone::Text1));
         if (!tag.text.isEmpty()) drawTag(p, width() - kDockPad - tagWidth(tag), 15, tag);
     }
-
-private:
-    QString m_icon, m_title;
 };
 
 DockPanel::DockPanel(const QString& icon, const QString& title, QWidget* parent)

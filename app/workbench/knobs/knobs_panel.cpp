@@ -136,30 +136,15 @@ KnobsPanel::KnobsPanel(QWidget* parent)
 }
 
 QWidget* KnobsPanel::buildHead() {
-    auto* head = new QWidget;
-    head->setFixedHeight(32);
-    auto* line = new QHBoxLayout(head);
-    line->setContentsMargins(12, 0, 6, 1);
-    line->setSpacing(6);
-    class Title : public QWidget {
-    public:
-        Title() { setFixedSize(120, 30); }
-        void paintEvent(QPaintEvent*) override {
-            QPainter p(this);
-            paintIcon(p, "knob", QRectF(0, 7, 16, 16), tone(Tone::Text1));
-            drawText(p, QRectF(22, 0, 98, 30), Qt::AlignVCenter, "Knobs", type::bodyBold(),
-                     tone(Tone::Text1));
-        }
-    };
-    line->addWidget(new Title);
-    line->addStretch();
+    auto* head = new PanelHead("Knobs");
+    head->setIcon("knob");
     m_undo = new IconButton("undo", "Undo knob change");
     m_undo->describe("Undo knob change", "Ctrl+Z");
     m_redo = new IconButton("redo", "Redo knob change");
     m_redo->describe("Redo knob change", "Ctrl+Shift+Z");
     m_reset = new IconButton("reset", "Reset all knobs to their defaults");
     m_more = new IconButton("more", "Config files and profiles");
-    for (IconButton* button : {m_undo, m_redo, m_reset, m_more}) line->addWidget(button);
+    for (IconButton* button : {m_undo, m_redo, m_reset, m_more}) head->addWidget(button);
     connect(m_undo, &QAbstractButton::clicked, this, &KnobsPanel::undo);
     connect(m_redo, &QAbstractButton::clicked, this, &KnobsPanel::redo);
     connect(m_reset, &QAbstractButton::clicked, this, &KnobsPanel::resetAll);
@@ -458,7 +443,6 @@ void KnobsPanel::showMenu() {
 void KnobsPanel::paintEvent(QPaintEvent*) {
     QPainter p(this);
     p.fillRect(rect(), tone(Tone::Bg1));
-    if (m_head->isVisible()) p.fillRect(QRectF(0, 31, width(), 1), tone(Tone::Line1));
 }
 
 }  // namespace colibri::ui

@@ -130,23 +130,9 @@ FactsPage::FactsPage(QWidget* parent) : QWidget(parent) {
     auto* page = new QVBoxLayout(this);
     page->setContentsMargins(0, 0, 0, 0);
     page->setSpacing(0);
-    auto* head = new QWidget;
-    head->setFixedHeight(56);
-    m_buttons = new QHBoxLayout(head);
-    m_buttons->setContentsMargins(16, 0, 16, 1);
-    m_buttons->setSpacing(12);
-    auto* back = new IconButton("left", "Back", 28);
-    m_buttons->addWidget(back);
-    auto* names = new QVBoxLayout;
-    names->setSpacing(0);
-    names->addStretch(1);
-    m_title = new TextLine("", type::section(), Tone::Text1, 20);
-    m_subtitle = new TextLine("", type::dense(), Tone::Text3, 16);
-    names->addWidget(m_title);
-    names->addWidget(m_subtitle);
-    names->addStretch(1);
-    m_buttons->addLayout(names, 1);
-    page->addWidget(head);
+    m_head = new PageHead;
+    m_head->row()->setStretch(1, 1);  // the buttons stand at the right
+    page->addWidget(m_head);
 
     auto* scroll = new QScrollArea;
     scroll->setWidgetResizable(true);
@@ -171,12 +157,11 @@ FactsPage::FactsPage(QWidget* parent) : QWidget(parent) {
     m_command = new CommandLine;
     row->addWidget(m_command);
     page->addWidget(foot);
-    connect(back, &QAbstractButton::clicked, this, &FactsPage::back);
+    connect(m_head, &PageHead::back, this, &FactsPage::back);
 }
 
 void FactsPage::setHead(const QString& title, const QString& subtitle) {
-    m_title->setText(title);
-    m_subtitle->setText(subtitle);
+    m_head->setTitle(title, subtitle);
 }
 
 void FactsPage::setCommand(const QString& command) {
@@ -185,7 +170,7 @@ void FactsPage::setCommand(const QString& command) {
 
 Button* FactsPage::addButton(const QString& text, Button::Kind kind) {
     auto* button = new Button(text, kind, Button::Size::Dense);
-    m_buttons->addWidget(button);
+    m_head->row()->addWidget(button);
     return button;
 }
 
@@ -233,11 +218,12 @@ void FactsPage::resizeEvent(QResizeEvent* event) {
 void FactsPage::paintEvent(QPaintEvent*) {
     QPainter p(this);
     p.fillRect(rect(), tone(Tone::Bg1));
-    p.fillRect(0, 55, width(), 1, tone(Tone::Line1));
+    p.fillRect(0, PageHead::kHeight - 1, width(), 1, tone(Tone::Line1));
     p.fillRect(0, height() - 64, width(), 1, tone(Tone::Line1));
     const QPoint second(m_columns[1]->geometry().x() - 1, 0);
     const int x = m_row->parentWidget()->mapTo(this, second).x();
-    if (m_wide) p.fillRect(x, 56, 1, height() - 120, tone(Tone::Line1));
+    if (m_wide)
+        p.fillRect(x, PageHead::kHeight, 1, height() - PageHead::kHeight - 64, tone(Tone::Line1));
 }
 
 void FactsPage::keyPressEvent(QKeyEvent* event) {

@@ -16,7 +16,7 @@ class QVBoxLayout;
 namespace colibri::ui {
 
 class CommandLine;
-class TextLine;
+class PageHead;
 
 class FactsPage : public QWidget {
     Q_OBJECT
@@ -42,8 +42,8 @@ protected:
 private:
     void arrange();
 
-    TextLine *m_title, *m_subtitle;
-    QHBoxLayout *m_buttons, *m_row;
+    PageHead* m_head;
+    QHBoxLayout* m_row;
     QVBoxLayout* m_columns[2];  // of the row; the second while it is wide
     QVector<MachineSection> m_sections;
     bool m_wide = false;

@@ -13,14 +13,16 @@
 namespace colibri::ui {
 namespace {
 
-constexpr int kStackJobBelow = 1000, kPageHead = 56;
+constexpr int kStackJobBelow = 1000;
 
 }  // namespace
 
 JobPage::JobPage(const QString& action, QWidget* parent) : QWidget(parent) {
     setFocusPolicy(Qt::ClickFocus);              // no stop of Tab: there is nothing to see on it
     auto* page = plainColumn(this);
-    page->addWidget(buildHead());
+    m_head = new PageHead;
+    connect(m_head, &PageHead::back, this, &JobPage::back);
+    page->addWidget(m_head);
     m_strip = new MessageStrip;
     page->addWidget(m_strip);
     auto* body = new QWidget;
@@ -34,27 +36,6 @@ JobPage::JobPage(const QString& action, QWidget* parent) : QWidget(parent) {
     m_scroll->setWidget(body);
     page->addWidget(m_scroll, 1);
     page->addWidget(buildFoot(action));
-}
-
-QWidget* JobPage::buildHead() {
-    auto* head = new QWidget;
-    head->setFixedHeight(kPageHead);
-    m_headRow = new QHBoxLayout(head);
-    m_headRow->setContentsMargins(16, 0, 16, 1);
-    m_headRow->setSpacing(12);
-    m_back = new IconButton("left", "Back", 28);
-    m_headRow->addWidget(m_back);
-    auto* names = new QVBoxLayout;
-    names->setSpacing(0);
-    names->addStretch(1);
-    m_title = new TextLine("", type::section(), Tone::Text1, 20);
-    m_subtitle = new TextLine("", type::dense(), Tone::Text3, 16);
-    names->addWidget(m_title);
-    names->addWidget(m_subtitle);
-    names->addStretch(1);
-    m_headRow->addLayout(names);
-    connect(m_back, &QAbstractButton::clicked, this, &JobPage::back);
-    return head;
 }
 
 QWidget* JobPage::buildFoot(const QString& action) {
@@ -87,12 +68,15 @@ QWidget* JobPage::buildFoot(const QString& action) {
 }
 
 void JobPage::setTitle(const QString& title, const QString& subtitle) {
-    m_title->setText(title);
-    m_subtitle->setText(subtitle);
+    m_head->setTitle(title, subtitle);
+}
+
+QHBoxLayout* JobPage::headRow() const {
+    return m_head->row();
 }
 
 QString JobPage::title() const {
-    return m_title->text();
+    return m_head->title();
 }
 
 void JobPage::setColumns(QWidget* left, QWidget* right) {
@@ -143,7 +127,7 @@ void JobPage::cancel() {
 }
 
 void JobPage::refreshState() {
-    m_back->setEnabled(!busy());
+    m_head->setBackEnabled(!busy());
 }
 
 // ---- events
@@ -170,7 +154,7 @@ void JobPage::paintEvent(QPaintEvent*) {
     QPainter p(this);
     p.fillRect(rect(), tone(Tone::Bg1));
     const QColor line = tone(Tone::Line1);
-    p.fillRect(0, kPageHead - 1, width(), 1, line);
+    p.fillRect(0, PageHead::kHeight - 1, width(), 1, line);
     const QWidget* foot = m_commandRow->isVisible() ? m_commandRow : m_progressRow;
     p.fillRect(0, foot->mapTo(this, QPoint(0, 0)).y(), width(), 1, line);
     if (!stacked()) p.fillRect(m_left->width(), m_scroll->y(), 1, m_scroll->height(), line);

@@ -19,10 +19,9 @@ namespace colibri::ui {
 
 class Button;
 class CommandLine;
-class IconButton;
 class MessageStrip;
+class PageHead;
 class ProgressPanel;
-class TextLine;
 
 class JobPage : public QWidget {
     Q_OBJECT
@@ -44,7 +43,7 @@ protected:
     explicit JobPage(const QString& action, QWidget* parent);
     void setTitle(const QString& title, const QString& subtitle);
     QString title() const;
-    QHBoxLayout* headRow() const { return m_headRow; }  // the title's; more goes to its right
+    QHBoxLayout* headRow() const;  // the title's; more goes to its right
     void setColumns(QWidget* left, QWidget* right);
     // Width of the left column where the columns stand side by side.
     virtual int leftWidth() const { return 424; }
@@ -65,13 +64,10 @@ protected:
     void keyPressEvent(QKeyEvent*) override;
 
 private:
-    QWidget* buildHead();
     QWidget* buildFoot(const QString& action);
 
     QPointer<Job> m_job;
-    TextLine *m_title, *m_subtitle;
-    IconButton* m_back;
-    QHBoxLayout* m_headRow;
+    PageHead* m_head;
     MessageStrip* m_strip;
     QScrollArea* m_scroll;
     QBoxLayout* m_columns;

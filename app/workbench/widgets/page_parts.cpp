@@ -12,6 +12,7 @@
 #include <QTimer>
 #include <QToolTip>
 #include <QUrl>
+#include <QVBoxLayout>
 #include <algorithm>
 #include <cmath>
 
@@ -95,6 +96,17 @@ void PanelHead::setCaption(const QString& caption) {
     update();
 }
 
+void PanelHead::setIcon(const QString& icon) {
+    m_icon = icon;
+    update();
+}
+
+void PanelHead::setLineBelow(bool on) {
+    m_lineBelow = on;
+    m_row->setContentsMargins(0, m_lineAbove ? 1 : 0, 6, on ? 1 : 0);
+    update();
+}
+
 void PanelHead::addWidget(QWidget* widget) {
     m_row->addWidget(widget);
 }
@@ -102,15 +114,51 @@ void PanelHead::addWidget(QWidget* widget) {
 void PanelHead::paintEvent(QPaintEvent*) {
     QPainter p(this);
     if (m_lineAbove) p.fillRect(0, 0, width(), 1, tone(Tone::Line1));
-    p.fillRect(0, height() - 1, width(), 1, tone(Tone::Line1));
+    if (m_lineBelow) p.fillRect(0, height() - 1, width(), 1, tone(Tone::Line1));
     int right = width() - 6;
     for (int i = 0; i < m_row->count(); ++i) {
         const QWidget* widget = m_row->itemAt(i)->widget();
         if (widget && widget->isVisible()) right = std::min(right, widget->x() - 8);
     }
-    drawSpans(p, QRectF(12, m_lineAbove, right - 12, 31 - m_lineAbove),
+    int left = 12;
+    if (!m_icon.isEmpty()) {
+        paintIcon(p, m_icon, QRectF(left, 7, 16, 16), tone(Tone::Text1));
+        left += 22;
+    }
+    drawSpans(p, QRectF(left, m_lineAbove, right - left, height() - m_lineBelow - m_lineAbove),
               {{m_title, Tone::Text1, type::bodyBold()}, {m_caption, Tone::Text3, type::dense()}},
               6);
+}
+
+// ---- PageHead
+
+PageHead::PageHead(QWidget* parent)
+    : QWidget(parent),
+      m_title(new TextLine("", type::section(), Tone::Text1, 20)),
+      m_subtitle(new TextLine("", type::dense(), Tone::Text3, 16)),
+      m_back(new IconButton("left", "Back", 28)),
+      m_row(new QHBoxLayout(this)) {
+    setFixedHeight(kHeight);
+    m_row->setContentsMargins(16, 0, 16, 1);
+    m_row->setSpacing(12);
+    m_row->addWidget(m_back);
+    auto* names = new QVBoxLayout;
+    names->setSpacing(0);
+    names->addStretch(1);
+    names->addWidget(m_title);
+    names->addWidget(m_subtitle);
+    names->addStretch(1);
+    m_row->addLayout(names);
+    connect(m_back, &QAbstractButton::clicked, this, &PageHead::back);
+}
+
+void PageHead::setTitle(const QString& title, const QString& subtitle) {
+    m_title->setText(title);
+    m_subtitle->setText(subtitle);
+}
+
+void PageHead::setBackEnabled(bool on) {
+    m_back->setEnabled(on);
 }
 
 // ---- FactList

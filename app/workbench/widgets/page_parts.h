@@ -38,7 +38,8 @@ private:
     double m_gap = 0;
 };
 
-// Head of a section, 32 high: title, caption, hairline below (and above), widgets at the right.
+// Head of a panel or a section, 32 high: icon, title, caption, hairline below (and above), widgets
+// at the right.
 class PanelHead : public QWidget {
     Q_OBJECT
 
@@ -47,14 +48,38 @@ public:
               QWidget* parent = nullptr);
     void setTitle(const QString& title);
     void setCaption(const QString& caption);
+    void setIcon(const QString& icon);  // before the title
+    void setLineBelow(bool on);         // a popover's head has none
     void addWidget(QWidget* widget);
 
 protected:
     void paintEvent(QPaintEvent*) override;
 
 private:
-    QString m_title, m_caption;
-    bool m_lineAbove;
+    QString m_title, m_caption, m_icon;
+    bool m_lineAbove, m_lineBelow = true;
+    QHBoxLayout* m_row;
+};
+
+// Head of a page, 56 high: the way back, title and subtitle, widgets at the right. The page draws
+// the hairline below.
+class PageHead : public QWidget {
+    Q_OBJECT
+
+public:
+    static constexpr int kHeight = 56;
+    explicit PageHead(QWidget* parent = nullptr);
+    void setTitle(const QString& title, const QString& subtitle);
+    QString title() const { return m_title->text(); }
+    void setBackEnabled(bool on);
+    QHBoxLayout* row() const { return m_row; }
+
+signals:
+    void back();
+
+private:
+    TextLine *m_title, *m_subtitle;
+    IconButton* m_back;
     QHBoxLayout* m_row;
 };
 
