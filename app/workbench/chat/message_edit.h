@@ -14,7 +14,6 @@ public:
     explicit MessageEdit(QWidget* parent = nullptr);
     void setHint(const QString& text);
     QString hint() const { return m_hint; }
-    bool composing() const { return m_composing; }   // an input method's text is not confirmed yet
 
 signals:
     void submitted();                                // Enter
@@ -30,7 +29,7 @@ protected:
 
 private:
     QString m_hint;
-    bool m_composing = false;
+    bool m_composing = false;  // an input method's text is not confirmed yet
 };
 
 }  // namespace colibri::ui

@@ -29,7 +29,6 @@ public:
                   Render render);
     void refresh();  // the preview, now
     QPlainTextEdit* editor() const { return m_editor; }
-    Select* beginWith() const { return m_begin; }
     QString preview() const;
     QString note() const;
     Button* useButton() const { return m_use; }

@@ -42,7 +42,6 @@ public:
     SliderRow* maxTokens() const { return m_maxTokens; }
     QCheckBox* ignoreEos() const { return m_ignoreEos; }
     Button* startButton() const { return m_start; }
-    Button* exportButton() const { return m_export; }
     DataTable* latencies() const { return m_latencies; } // TTFT, ITL, request
     DataTable* totals() const { return m_totals; }
     QString note() const;

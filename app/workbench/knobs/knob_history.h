@@ -30,7 +30,6 @@ public:
     bool canUndo() const { return m_at > 0; }
     bool canRedo() const { return m_at < m_steps.size(); }
     const KnobStep* next() const { return canUndo() ? &m_steps[m_at - 1] : nullptr; }
-    const KnobStep* nextRedo() const { return canRedo() ? &m_steps[m_at] : nullptr; }
     KnobStep undo();  // REQUIRES: canUndo()
     KnobStep redo();  // REQUIRES: canRedo()
     void clear();

@@ -45,7 +45,6 @@ public:
     void setFacts(const MachineFacts& facts, const Calibration& rates);
     void setMeasuring(const QString& stage);     // "" = not measuring
     int heightFor(int width) const;
-    LinkButton* measureLink() const { return m_measure; }
 
 signals:
     void measureRequested();

@@ -106,10 +106,4 @@ QString metricHelp(SeriesId id, const QString& more) {
     return explained(QString(row.label) + ", " + row.unit, what, row.source);
 }
 
-const PlotSpec* findPlot(const QString& key) {
-    for (const PlotSpec& spec : plotSpecs())
-        if (spec.key == key) return &spec;
-    return nullptr;
-}
-
 }  // namespace colibri::ui

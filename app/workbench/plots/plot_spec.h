@@ -50,6 +50,5 @@ struct PlotSpec {
 QString metricHelp(SeriesId id, const QString& more = {});
 
 const std::vector<PlotSpec>& plotSpecs();
-const PlotSpec* findPlot(const QString& key);
 
 }  // namespace colibri::ui

@@ -86,10 +86,6 @@ constexpr Ramp kSequentialDark = {0xff1b273e, 0xff233f5b, 0xff255877, 0xff21758f
                                   0xff35b1a3, 0xff6dcca0, 0xffb0e09d, 0xffecf2a8};
 constexpr Ramp kSequentialLight = {0xfff0f6d0, 0xffbee3b9, 0xff81cfb3, 0xff4bb6b2, 0xff2699ac,
                                    0xff197ba3, 0xff1c5e8d, 0xff1b4374, 0xff182a5a};
-constexpr Ramp kDivergingDark = {0xff90c6fe, 0xff6d9ed0, 0xff587898, 0xff435363, 0xff32302e,
-                                 0xff604d3f, 0xff916b50, 0xffc58c60, 0xfffbad70};
-constexpr Ramp kDivergingLight = {0xff03599a, 0xff467eb6, 0xff7ea4cb, 0xffb5cae0, 0xfff2efed,
-                                  0xffdbc2b0, 0xffc29574, 0xffa86935, 0xff824400};
 
 // sRGB interpolation between the nine stops.
 QColor rampColor(const Ramp& ramp, double v) {
@@ -171,10 +167,6 @@ QColor Theme::color(Tone t) const {
 
 QColor Theme::sequential(double v) const {
     return rampColor(m_dark ? kSequentialDark : kSequentialLight, v);
-}
-
-QColor Theme::diverging(double v) const {
-    return rampColor(m_dark ? kDivergingDark : kDivergingLight, v);
 }
 
 bool Theme::eventFilter(QObject* object, QEvent* event) {

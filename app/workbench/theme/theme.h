@@ -33,8 +33,7 @@ public:
     void setHighContrast(bool on);
 
     QColor color(Tone tone) const;
-    QColor sequential(double v) const;   // v in 0..1, low to high
-    QColor diverging(double v) const;    // 0.5 = no change
+    QColor sequential(double v) const;  // v in 0..1, low to high
 
 signals:
     void changed();

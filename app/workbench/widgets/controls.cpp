@@ -31,8 +31,10 @@ Button::Button(const QString& text, Kind kind, Size size, QWidget* parent)
 
 void Button::setIconName(const QString& name) { m_icon = name; updateGeometry(); update(); }
 void Button::setKey(const QString& key) { m_key = key; updateGeometry(); update(); }
-void Button::setPadding(int px) { m_padding = px; updateGeometry(); }
-void Button::setKind(Kind kind) { m_kind = kind; update(); }
+void Button::setPadding(int px) {
+    m_padding = px;
+    updateGeometry();
+}
 void Button::setRound(bool on) { m_round = on; update(); }
 
 QFont Button::textFont() const {

@@ -26,7 +26,6 @@ public:
     void setIconName(const QString& name);
     void setKey(const QString& key);            // keyboard plate at the right
     void setPadding(int px);
-    void setKind(Kind kind);
     void setRound(bool on);                     // pill
     QSize sizeHint() const override;
     QSize minimumSizeHint() const override { return sizeHint(); }

@@ -37,7 +37,6 @@ public:
                    int64_t free, const QString& allName);
     QSize sizeHint() const override { return {400, 112}; }
     // Bytes at the right end of the axis; the limit may lie beyond it.
-    double axisEnd() const { return m_axisEnd; }
 
 protected:
     void paintEvent(QPaintEvent*) override;

@@ -220,12 +220,6 @@ void MainWindow::addPage(PageEntry page) {
     m_pages.push_back(std::move(page));
 }
 
-bool MainWindow::hasPage(const QString& key) const {
-    for (const PageEntry& page : m_pages)
-        if (page.key == key) return true;
-    return false;
-}
-
 void MainWindow::showPage(const QString& key) {
     for (const PageEntry& page : m_pages) {
         if (page.key != key) continue;

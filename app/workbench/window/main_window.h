@@ -44,7 +44,6 @@ public:
     void addPage(PageEntry page);
     void showPage(const QString& key);
     QString currentPage() const { return m_current; }
-    bool hasPage(const QString& key) const;
 
     Commands* commands() { return m_commands; }
     MessageCenter* messages() { return m_messages; }
