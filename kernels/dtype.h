@@ -30,7 +30,9 @@ constexpr int kDTypeCount = 12;
 constexpr int kBlock = 32;
 
 // The quantised types are ggml's: whole blocks of columns of a row share scales.
-constexpr bool isQuantised(DType type) { return type >= DType::Q8_0; }
+constexpr bool isQuantised(DType type) {
+    return type >= DType::Q8_0;
+}
 
 // Whether this program can encode the type; the others can only be read from GGUF files.
 constexpr bool hasEncoder(DType type) {
@@ -44,9 +46,9 @@ struct FileBlock {
 };
 FileBlock fileBlock(DType type);
 
-std::string_view dtypeName(DType type);                       // "f32", "q8_0", ...
-std::optional<DType> dtypeFromName(std::string_view name);    // exact, lower case
-std::string encodableNames();                                 // "f32, f16, ... or mxfp4"
+std::string_view dtypeName(DType type);                     // "f32", "q8_0", ...
+std::optional<DType> dtypeFromName(std::string_view name);  // exact, lower case
+std::string encodableNames();                               // "f32, f16, ... or mxfp4"
 double bitsPerWeight(DType type);  // of the packed layout: 32, 16, 16, 8.5, 4.5, ...
 
 }  // namespace colibri

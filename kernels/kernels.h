@@ -26,8 +26,8 @@ std::string_view isaName(Isa isa);  // "scalar", "AVX2", "AVX-512" ("AVX-512 VNN
 
 // One block of an activation row quantised for the integer dot products of the quantised types.
 struct Q8Block {
-    float scale;       // max |x| / 127
-    int16_t sums[2];   // of the first and the second 16 q, for offsets and minima of weights
+    float scale;      // max |x| / 127
+    int16_t sums[2];  // of the first and the second 16 q, for offsets and minima of weights
     int8_t q[kBlock];
     int32_t sum() const { return sums[0] + sums[1]; }
 };
@@ -61,17 +61,17 @@ constexpr int64_t kvRowsBytes(KvType type, int64_t dim) {
 }
 
 struct AttentionArgs {
-    const float* q;               // (heads of this KV group, headDim), already roped
-    int heads;                    // query heads that share this KV head
+    const float* q;  // (heads of this KV group, headDim), already roped
+    int heads;       // query heads that share this KV head
     int headDim;
-    int latentDim;                // 0: V is in the pages; else values are the first latentDim of K
-    const void* const* pages;     // pages[i] covers positions [32 i, 32 i + 31]
-    KvType kvType;                // of the pages
-    int64_t begin, end;           // visible positions [begin, end)
-    float scale;                  // usually 1/sqrt(headDim)
-    const float* sinks;           // (heads) extra logits, or nullptr
-    float* scratch;               // heads * (end - begin) floats
-    float* out;                   // (heads, valueDim())
+    int latentDim;             // 0: V is in the pages; else values are the first latentDim of K
+    const void* const* pages;  // pages[i] covers positions [32 i, 32 i + 31]
+    KvType kvType;             // of the pages
+    int64_t begin, end;        // visible positions [begin, end)
+    float scale;               // usually 1/sqrt(headDim)
+    const float* sinks;        // (heads) extra logits, or nullptr
+    float* scratch;            // heads * (end - begin) floats
+    float* out;                // (heads, valueDim())
 
     int valueDim() const { return latentDim > 0 ? latentDim : headDim; }
 };
@@ -148,9 +148,10 @@ void quantiseKv(const float* x, int64_t dim, int8_t* codes, float* scales);
 
 // Scalar conversions used by converters and tests.
 float f16ToF32(uint16_t h);
-uint16_t f32ToF16(float f);          // round to nearest even, overflow to infinity
+uint16_t f32ToF16(float f);  // round to nearest even, overflow to infinity
 float bf16ToF32(uint16_t h);
-// Round to nearest even; a NaN stays one. Always inlined: files for several instruction sets use it.
+// Round to nearest even; a NaN stays one. Always inlined: files for several instruction sets use
+// it.
 [[gnu::always_inline]] inline uint16_t f32ToBf16(float f) {
     const uint32_t bits = std::bit_cast<uint32_t>(f);
     const bool nan = (bits & 0x7fffffffu) > 0x7f800000u;

@@ -43,8 +43,12 @@ namespace colibri {
 
 constexpr int64_t kPanel = 16;
 
-constexpr int64_t panelCount(int64_t rows) { return (rows + kPanel - 1) / kPanel; }
-constexpr int64_t paddedCols(int64_t cols) { return (cols + kBlock - 1) / kBlock * kBlock; }
+constexpr int64_t panelCount(int64_t rows) {
+    return (rows + kPanel - 1) / kPanel;
+}
+constexpr int64_t paddedCols(int64_t cols) {
+    return (cols + kBlock - 1) / kBlock * kBlock;
+}
 
 // Bytes of one panel, and of the whole packed matrix (a multiple of 16 bytes).
 int64_t panelBytes(DType type, int64_t cols);

@@ -24,7 +24,7 @@ namespace colibri::cli {
 namespace {
 constexpr size_t kInputLimit = 256 << 20;  // as readTextFile
 constexpr std::chrono::seconds kWorthALine{1};
-}
+}  // namespace
 
 void messageLines(std::string_view text) {
     std::fprintf(stderr, "%s\n", printableLines(text).c_str());

@@ -52,7 +52,7 @@ class ProgressLine {
 public:
     ~ProgressLine() { finish(); }
     void show(const Progress& progress);
-    void finish();  // ends the line
+    void finish();                        // ends the line
     void note(const std::string& text) {  // a line that stays
         finish();
         message(text);

@@ -170,8 +170,9 @@ Json routerJson(const Engine& engine) {
 
 std::string routerLine(const Engine& engine) {
     const RouterStats s = engine.routerStats();
-    const bool used = engine.knobState(KnobId::RouterMode).effective == int64_t(RouterMode::Table) ||
-                      engine.knobState(KnobId::PrefetchSource).requested == int64_t(PrefetchSource::RouterTable);
+    const bool used =
+        engine.knobState(KnobId::RouterMode).effective == int64_t(RouterMode::Table) ||
+        engine.knobState(KnobId::PrefetchSource).requested == int64_t(PrefetchSource::RouterTable);
     if (!s.table || !used) return {};
     const KnobRow& row = knobRow(KnobId::RouterMode);
     return "router table: " + formatPercent(s.agreement()) + " of " +

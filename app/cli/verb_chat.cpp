@@ -304,7 +304,7 @@ private:
     Json m_turns = Json::array();  // for --json
     bool m_failed = false;         // a turn
     LostRecording m_lost;
-    double m_toldTo = 0;           // effects of changes up to here are told; seconds
+    double m_toldTo = 0;  // effects of changes up to here are told; seconds
 };
 
 int run(const ChatArgs& args) {

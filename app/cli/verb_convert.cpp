@@ -28,7 +28,8 @@ int run(const ConvertArgs& args) {
     }
     for (const std::string& entry : args.types) {
         const size_t equals = entry.find('=');
-        const auto type = dtypeFromName(equals == std::string::npos ? "" : entry.substr(equals + 1));
+        const auto type =
+            dtypeFromName(equals == std::string::npos ? "" : entry.substr(equals + 1));
         if (!type || equals == 0) {
             return fail({Code::InvalidArgument, "--type: \"" + entry + "\" is not PART=TYPE",
                          "For example head=f16; TYPE is " + encodableNames()});

@@ -133,9 +133,9 @@ std::string statsLine(const RequestResult& r) {
            formatSig(r.gapsMs.empty() ? nan : r.decodeTokS) + " tok/s  hit rate " +
            formatPercent(e.lookups ? double(e.hits) / double(e.lookups) : nan) + "  read " +
            formatGiB(double(e.bytesLoaded)) + "  stall " + formatMs(double(e.stallNs) * 1e-6) +
-           (r.preemptions ? "  preempted " + formatCount(r.preemptions) + " times, " +
-                                formatMs(r.preemptedMs)
-                          : "");
+           (r.preemptions
+                ? "  preempted " + formatCount(r.preemptions) + " times, " + formatMs(r.preemptedMs)
+                : "");
 }
 
 void SamplingArgs::addTo(CLI::App& verb, bool ofChat) {

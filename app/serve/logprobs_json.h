@@ -9,8 +9,8 @@
 #include <span>
 #include <vector>
 
-#include "engine/unicode/utf8_assembler.h"
 #include "engine/runtime/engine.h"
+#include "engine/unicode/utf8_assembler.h"
 
 namespace colibri::serve {
 

@@ -15,8 +15,9 @@ constexpr double kItlBounds[] = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
 
 std::string number(double value) {
     std::array<char, 32> text;
-    const char* end = std::to_chars(text.data(), text.data() + text.size(), value,
-                                    std::chars_format::general, 9).ptr;
+    const char* end =
+        std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::general, 9)
+            .ptr;
     return std::string(text.data(), size_t(end - text.data()));
 }
 

@@ -33,7 +33,7 @@ public:
     File& operator=(File&& other) noexcept;
     ~File();
 
-    enum class Mode { Read, ReadDirect, Create };   // Create: new file, truncated, read and write
+    enum class Mode { Read, ReadDirect, Create };  // Create: new file, truncated, read and write
     // ReadDirect falls back to a buffered descriptor if the file system refuses O_DIRECT;
     // see direct().
     static Result<File> open(const std::filesystem::path& path, Mode mode);

@@ -33,7 +33,9 @@ std::string scaled(double v, double base, const char* const* units, int count) {
 
 }  // namespace
 
-std::string formatCount(int64_t n) { return withCommas(std::to_string(n)); }
+std::string formatCount(int64_t n) {
+    return withCommas(std::to_string(n));
+}
 
 std::string formatFixed(double v, int decimals) {
     if (!std::isfinite(v)) return "n/a";
@@ -42,8 +44,9 @@ std::string formatFixed(double v, int decimals) {
     decimals = std::clamp(decimals, 0, 100);
     const double scale = std::pow(10.0, decimals);
     if (std::abs(v) < 0.5 / scale) v = 0;  // no "-0.0"
-    const char* end = std::to_chars(text.data(), text.data() + text.size(), v,
-                                    std::chars_format::fixed, decimals).ptr;
+    const char* end =
+        std::to_chars(text.data(), text.data() + text.size(), v, std::chars_format::fixed, decimals)
+            .ptr;
     return withCommas(std::string(text.data(), size_t(end - text.data())));
 }
 

@@ -18,9 +18,7 @@ public:
     Hasher() : m_state(XXH3_createState(), &XXH3_freeState) { XXH3_64bits_reset(m_state.get()); }
 
     void reset() { XXH3_64bits_reset(m_state.get()); }
-    void update(const void* data, size_t bytes) {
-        XXH3_64bits_update(m_state.get(), data, bytes);
-    }
+    void update(const void* data, size_t bytes) { XXH3_64bits_update(m_state.get(), data, bytes); }
     uint64_t digest() const { return XXH3_64bits_digest(m_state.get()); }
 
 private:

@@ -9,12 +9,12 @@
 
 namespace colibri {
 
-int logicalCpus();              // that this process may run on (affinity mask)
-int physicalCores();            // among those
+int logicalCpus();    // that this process may run on (affinity mask)
+int physicalCores();  // among those
 int numaNodes();
-std::string processorName();    // "AMD EPYC"
-int64_t memoryTotal();          // bytes, the smaller of the machine's and the cgroup's limit
-int64_t memoryFreeNow();        // bytes available without swapping; 0: unknown
+std::string processorName();  // "AMD EPYC"
+int64_t memoryTotal();        // bytes, the smaller of the machine's and the cgroup's limit
+int64_t memoryFreeNow();      // bytes available without swapping; 0: unknown
 // Memory of one NUMA node, in bytes; -1: unknown.
 struct NodeMemory {
     int64_t total = -1;
@@ -22,8 +22,8 @@ struct NodeMemory {
 };
 NodeMemory nodeMemory(int node);
 std::vector<int> nodeProcessors(int node);  // in order; empty: no such node
-int64_t processRss();           // bytes
-int64_t processPeakRss();       // bytes
+int64_t processRss();                       // bytes
+int64_t processPeakRss();                   // bytes
 // The folder for data that can be recreated at any time: XDG_CACHE_HOME/colibri or
 // ~/.cache/colibri. The function does not create it; empty if the user has no home folder.
 std::filesystem::path cacheDirectory();

@@ -10,9 +10,9 @@
 namespace colibri {
 
 struct Progress {
-    std::string stage;       // "Dense weights", "Experts, layer 12 of 24"
-    uint64_t done = 0;       // in `unit`
-    uint64_t total = 0;      // 0: unknown
+    std::string stage;   // "Dense weights", "Experts, layer 12 of 24"
+    uint64_t done = 0;   // in `unit`
+    uint64_t total = 0;  // 0: unknown
     const char* unit = "bytes";
 };
 

@@ -22,7 +22,7 @@ public:
     }
 
 private:
-    const ProgressFn& m_fn;              // borrowed; outlives the gate
+    const ProgressFn& m_fn;  // borrowed; outlives the gate
     std::chrono::steady_clock::time_point m_last{};
 };
 

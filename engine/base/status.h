@@ -73,7 +73,7 @@ private:
 }  // namespace colibri
 
 // Returns from the function with the status if it is an error.
-#define COLIBRI_TRY(expr)                                    \
-    do {                                                     \
+#define COLIBRI_TRY(expr)                                       \
+    do {                                                        \
         if (::colibri::Status s_ = (expr); !s_.ok()) return s_; \
     } while (0)

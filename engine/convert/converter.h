@@ -19,14 +19,14 @@ namespace colibri {
 enum class ConvertLayout { Container, Flat };  // Flat: engine/convert/flat/flat.h
 
 struct ConvertOptions {
-    std::filesystem::path source;        // HF folder, .safetensors file, or .gguf file
-    std::filesystem::path target;        // must not exist (or be an interrupted conversion of this)
+    std::filesystem::path source;  // HF folder, .safetensors file, or .gguf file
+    std::filesystem::path target;  // must not exist (or be an interrupted conversion of this)
     // Type of the matrices, one with an encoder (hasEncoder); routers, norms and biases stay f32.
     // None: each matrix keeps the source's type. With q4_0 and mxfp4, embedding and head use q8_0.
     std::optional<DType> dtype;
     std::string name;                                 // display name; empty: from the source
     ConvertLayout layout = ConvertLayout::Container;  // Flat: types f16 and bf16 only
-    bool routerTable = false;            // also compute router_table.bin; Flat always has one
+    bool routerTable = false;  // also compute router_table.bin; Flat always has one
     // Overrides `dtype` for single matrices: by the last part of their name in the container
     // ("embed", "head", "q", "down", ...), for experts "w1", "w3", "w2". Not for the flat layout.
     std::map<std::string, DType> types;

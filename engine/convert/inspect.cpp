@@ -7,11 +7,11 @@
 #include "engine/base/file.h"
 #include "engine/base/printable.h"
 #include "engine/base/readable.h"
-#include "engine/convert/source/foreign.h"
 #include "engine/convert/gguf/gguf_source.h"
 #include "engine/convert/hf/hf_source.h"
-#include "engine/convert/source/locate.h"
 #include "engine/convert/open_source.h"
+#include "engine/convert/source/foreign.h"
+#include "engine/convert/source/locate.h"
 #include "engine/convert/source/source_texts.h"
 #include "engine/model/layout.h"
 #include "engine/text/chat_template.h"
@@ -150,8 +150,8 @@ ContainerInfo containerOf(const OpenedSource& source, const Plan& plan) {
     for (const ExpertsPart& p : plan.layers) info.expertLayers.push_back(p.layout);
     info.denseBytes = plan.denseBytes;
     info.expertBytes = plan.expertBytes;
-    info.source = source.kind + ", " + std::string(dtypeName(plan.sourceType)) + ": " +
-                  source.config.name;
+    info.source =
+        source.kind + ", " + std::string(dtypeName(plan.sourceType)) + ": " + source.config.name;
     info.fingerprint = source.fingerprint;
     info.settleExpertType();
     for (auto& [name, content] : source.extraFiles) {
@@ -199,6 +199,8 @@ Result<ContainerInfo> plannedContainer(const fs::path& path, std::optional<DType
     return containerOf(*source, *plan);
 }
 
-int64_t containerBytes(const ContainerInfo& info) { return info.denseBytes + info.expertBytes; }
+int64_t containerBytes(const ContainerInfo& info) {
+    return info.denseBytes + info.expertBytes;
+}
 
 }  // namespace colibri

@@ -23,16 +23,16 @@ std::optional<SourceKind> sourceKindOf(const std::filesystem::path& path);
 struct SourceInfo {
     SourceKind kind = SourceKind::HuggingFace;
     std::filesystem::path path;
-    std::string format;                  // "Hugging Face safetensors", "GGUF 3"
+    std::string format;  // "Hugging Face safetensors", "GGUF 3"
     ModelConfig config;
-    int64_t tensors = 0;                 // used by the model
+    int64_t tensors = 0;  // used by the model
     int64_t files = 0;
-    int64_t bytes = 0;                   // of all weight files
-    DType dtype = DType::F32;            // predominant
+    int64_t bytes = 0;         // of all weight files
+    DType dtype = DType::F32;  // predominant
     bool hasTokenizer = false, hasTemplate = false;
     std::string tokenizerProblem, templateProblem;  // "": present and usable
     std::string fingerprint;
-    std::vector<std::string> notes;      // what was chosen or left out, and what the model lacks
+    std::vector<std::string> notes;         // what was chosen or left out, and what the model lacks
     std::map<int32_t, std::string> tokens;  // as of TextProblems
     ContainerInfo planned;                  // the result of plannedContainer in the source's types
 };

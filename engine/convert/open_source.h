@@ -5,8 +5,8 @@
 #include <filesystem>
 
 #include "engine/base/status.h"
-#include "engine/convert/pipeline/output.h"
 #include "engine/convert/converter.h"
+#include "engine/convert/pipeline/output.h"
 #include "engine/convert/pipeline/plan.h"
 
 namespace colibri {

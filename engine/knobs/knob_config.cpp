@@ -22,7 +22,8 @@ Status badConfig(const std::string& what, const std::string& hint = {}) {
 
 Result<nlohmann::json> parseConfig(std::string_view text) {
     if (text.size() > kMostConfig) {
-        return badConfig(std::to_string(text.size()) + " bytes are too many for a knob configuration");
+        return badConfig(std::to_string(text.size()) +
+                         " bytes are too many for a knob configuration");
     }
     JsonFault fault;
     std::optional<nlohmann::json> config = readJson(text, kConfigJson, fault);

@@ -15,7 +15,7 @@
 namespace colibri {
 
 enum class KnobId : uint8_t {
-    ExpertCacheSize,   // experts per MoE layer (times MoE layers = slots; scope is global)
+    ExpertCacheSize,  // experts per MoE layer (times MoE layers = slots; scope is global)
     CachePolicy,
     PrefetchSource,
     PrefetchDepth,
@@ -40,21 +40,21 @@ constexpr int kKnobCount = int(KnobId::Count);
 // Every value is an int64: a number in the knob's unit, or the index of a choice.
 struct KnobRow {
     KnobId id;
-    const char* name;          // "expert_cache_size"; the option is --expert-cache-size
-    const char* label;         // "Cache size"
-    const char* group;         // "Expert cache", "Prefetch", "Batching", "Compute", "Reads", "At load"
-    const char* unit;          // "experts / layer"; "" for choices
-    int64_t min, max;          // numbers; narrowed by KnobLimits at run time
+    const char* name;   // "expert_cache_size"; the option is --expert-cache-size
+    const char* label;  // "Cache size"
+    const char* group;  // "Expert cache", "Prefetch", "Batching", "Compute", "Reads", "At load"
+    const char* unit;   // "experts / layer"; "" for choices
+    int64_t min, max;   // numbers; narrowed by KnobLimits at run time
     int64_t step;
-    int64_t defaultValue;      // -1: derived from model and machine (KnobLimits)
+    int64_t defaultValue;                  // -1: derived from model and machine (KnobLimits)
     std::span<const char* const> choices;  // empty: a number
-    bool live;                 // false: takes effect at the next load
-    const char* help;          // one paragraph, plain text
+    bool live;                             // false: takes effect at the next load
+    const char* help;                      // one paragraph, plain text
 };
 
-std::span<const KnobRow> knobTable();                      // in the order of KnobId
+std::span<const KnobRow> knobTable();  // in the order of KnobId
 const KnobRow& knobRow(KnobId id);
-const KnobRow* findKnob(std::string_view name);            // "expert_cache_size" or with dashes
+const KnobRow* findKnob(std::string_view name);  // "expert_cache_size" or with dashes
 // The label, with its group if the label alone is unclear: "Cache size", "Prefetch depth".
 std::string knobTitle(const KnobRow& row);
 
@@ -75,7 +75,7 @@ struct KnobState {
 
 // "12", "lru", "25" -> value; the error names the knob, the range and the unit.
 Result<int64_t> parseKnobValue(const KnobRow& row, std::string_view text, const KnobLimits& limits);
-std::string knobValueText(const KnobRow& row, int64_t value);      // "12" or "lru"
+std::string knobValueText(const KnobRow& row, int64_t value);  // "12" or "lru"
 
 // The choices of the table, in its order. Those of KnobId::KvDtype are KvType (kernels/kernels.h).
 enum class CachePolicyKind : int64_t { Lru, Slru, Lfru };

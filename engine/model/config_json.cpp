@@ -18,9 +18,10 @@ constexpr int64_t kAny = int64_t(1) << 40;  // ranges proper are checkConfig's
 template <typename T>
 using Names = std::vector<std::pair<T, const char*>>;
 
-const Names<QkNorm> kQkNorms = {
-    {QkNorm::None, "none"}, {QkNorm::PerHead, "per_head"}, {QkNorm::FullWidth, "full_width"},
-    {QkNorm::L2, "l2"}};
+const Names<QkNorm> kQkNorms = {{QkNorm::None, "none"},
+                                {QkNorm::PerHead, "per_head"},
+                                {QkNorm::FullWidth, "full_width"},
+                                {QkNorm::L2, "l2"}};
 const Names<NormKind> kNorms = {{NormKind::Rms, "rms"}, {NormKind::Layer, "layer"}};
 const Names<Activation> kActivations = {{Activation::Silu, "silu"},
                                         {Activation::ClampedSwiglu, "clamped_swiglu"}};

@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/model/config.h"
 #include "engine/base/json_fields.h"
+#include "engine/model/config.h"
 
 namespace colibri {
 

@@ -5,19 +5,19 @@
 #include <system_error>
 
 #include "engine/base/file.h"
-#include "engine/base/printable.h"
-#include "engine/base/readable.h"
 #include "engine/base/hasher.h"
+#include "engine/base/printable.h"
+#include "engine/base/progress_gate.h"
+#include "engine/base/readable.h"
 #include "engine/model/layout.h"
 #include "engine/model/model_json.h"
-#include "engine/base/progress_gate.h"
 #include "kernels/packed.h"
 
 namespace colibri {
 
 namespace {
 
-constexpr int64_t kChunkBytes = 4 << 20;     // one read; also how often cancel is looked at
+constexpr int64_t kChunkBytes = 4 << 20;  // one read; also how often cancel is looked at
 constexpr int64_t kModelJsonLimit = 256 << 20;
 constexpr size_t kListedFaults = 20;
 
@@ -102,8 +102,8 @@ int64_t ContainerInfo::expertRecordBytes() const {
 }
 
 int64_t ContainerInfo::parameterCount() const {
-    int64_t count = config.moeLayerCount() * config.numExperts * 3 * config.hiddenSize *
-                    config.expertSize;
+    int64_t count =
+        config.moeLayerCount() * config.numExperts * 3 * config.hiddenSize * config.expertSize;
     for (const TensorInfo& t : tensors) count += t.rows * t.cols;
     return count;
 }
@@ -214,10 +214,9 @@ Status verifyContainer(const ContainerInfo& info, const ProgressFn& progress,
         Result<File> file = File::open(info.dir / e.file, File::Mode::Read);
         if (!file) return file.status();
         for (size_t expert = 0; expert < e.hashes.size(); ++expert) {
-            COLIBRI_TRY(verifier.range(*file, int64_t(expert) * e.recordBytes, e.recordBytes,
-                                       e.hashes[expert],
-                                       "layer " + std::to_string(e.layer) + ", expert " +
-                                           std::to_string(expert)));
+            COLIBRI_TRY(verifier.range(
+                *file, int64_t(expert) * e.recordBytes, e.recordBytes, e.hashes[expert],
+                "layer " + std::to_string(e.layer) + ", expert " + std::to_string(expert)));
         }
     }
     return verifier.result(info.dir);

@@ -43,14 +43,14 @@ constexpr int64_t kRecordAlign = 4096;
 struct TensorInfo {
     std::string name;
     DType dtype = DType::F32;
-    bool packed = false;                 // packed panels, or plain row-major f32
-    int64_t rows = 0, cols = 0;          // vectors: rows = 1
-    std::string file;                    // relative to the folder
+    bool packed = false;         // packed panels, or plain row-major f32
+    int64_t rows = 0, cols = 0;  // vectors: rows = 1
+    std::string file;            // relative to the folder
     int64_t offset = 0, bytes = 0;
-    uint64_t hash = 0;                   // xxh3-64 of the bytes
+    uint64_t hash = 0;  // xxh3-64 of the bytes
 };
 
-struct ExpertTypes {                     // of the three matrices of a record
+struct ExpertTypes {  // of the three matrices of a record
     DType w1 = DType::Q8_0, w3 = DType::Q8_0, w2 = DType::Q8_0;
 
     static ExpertTypes all(DType type) { return {type, type, type}; }
@@ -60,12 +60,12 @@ struct ExpertTypes {                     // of the three matrices of a record
 // The experts of one layer, all with the same shape and types. The inputs of w1 and w3 have the
 // same form: both or neither are quantised.
 struct ExpertLayer {
-    int64_t layer = 0;                   // model layer index
-    std::string file;                    // "experts/layer_003.bin"
+    int64_t layer = 0;  // model layer index
+    std::string file;   // "experts/layer_003.bin"
     ExpertTypes types;
-    int64_t recordBytes = 0;             // multiple of kRecordAlign
+    int64_t recordBytes = 0;                           // multiple of kRecordAlign
     int64_t w1Offset = 0, w3Offset = 0, w2Offset = 0;  // inside a record
-    std::vector<uint64_t> hashes;        // (E) xxh3-64 of each record
+    std::vector<uint64_t> hashes;                      // (E) xxh3-64 of each record
 };
 
 // The content of model.json, checked (files present, sizes correct, tensor table complete for the
@@ -74,19 +74,19 @@ struct ContainerInfo {
     std::filesystem::path dir;
     ModelConfig config;
     std::vector<TensorInfo> tensors;
-    std::vector<ExpertLayer> expertLayers;   // one per MoE layer, in order
-    DType expertType = DType::F32;           // the type of most bytes of the experts
-    std::string source;                      // path it was converted from
-    std::string fingerprint;             // hex xxh3-128 of source headers: identity of the model
-    int64_t denseBytes = 0;              // dense.bin
-    int64_t expertBytes = 0;             // all expert files
+    std::vector<ExpertLayer> expertLayers;  // one per MoE layer, in order
+    DType expertType = DType::F32;          // the type of most bytes of the experts
+    std::string source;                     // path it was converted from
+    std::string fingerprint;                // hex xxh3-128 of source headers: identity of the model
+    int64_t denseBytes = 0;                 // dense.bin
+    int64_t expertBytes = 0;                // all expert files
     bool hasTokenizer = false, hasTemplate = false;
 
     const TensorInfo* find(const std::string& name) const;
-    int64_t expertRecordBytes() const;   // of one expert (largest layer)
-    int64_t parameterCount() const;      // all weights
+    int64_t expertRecordBytes() const;     // of one expert (largest layer)
+    int64_t parameterCount() const;        // all weights
     int64_t activeParameterCount() const;  // dense weights and k experts per MoE layer
-    void settleExpertType();             // from the tables
+    void settleExpertType();               // from the tables
     // All types of the matrices, the one with the most bytes first: "q4_k, q6_k".
     std::string denseTypeNames() const;
     std::string expertTypeNames() const;
@@ -97,7 +97,7 @@ private:
     TypeBytes expertTypeBytes() const;
 };
 
-std::string tensorName(int64_t layer, const char* part);   // (3, "q") -> "3.q"
+std::string tensorName(int64_t layer, const char* part);  // (3, "q") -> "3.q"
 
 // Opens and checks a container folder. Errors: BadInput with file and reason, Unsupported for a
 // newer schema or an unknown weight type.
@@ -130,8 +130,8 @@ struct MemoryEstimate {
     int64_t dense = 0, expertCache = 0, kvCache = 0, buffers = 0, recording = 0;
     int64_t total() const { return dense + expertCache + kvCache + buffers + recording; }
 };
-struct LoadShape {                       // the settings that the estimate depends on
-    int64_t cacheSize = 0;               // experts per MoE layer
+struct LoadShape {          // the settings that the estimate depends on
+    int64_t cacheSize = 0;  // experts per MoE layer
     int64_t contextLength = 0;
     KvType kvType = KvType::F16;
     int64_t prefillChunk = 512;

@@ -9,9 +9,9 @@
 
 #include "engine/base/file.h"
 #include "engine/base/format.h"
+#include "engine/base/progress_gate.h"
 #include "engine/model/container.h"
 #include "engine/model/layout.h"
-#include "engine/base/progress_gate.h"
 
 namespace colibri {
 
@@ -82,6 +82,8 @@ const float* DenseWeights::floats(const std::string& name) const {
     return reinterpret_cast<const float*>(data(name));
 }
 
-int64_t DenseWeights::bytes() const { return m_impl->bytes; }
+int64_t DenseWeights::bytes() const {
+    return m_impl->bytes;
+}
 
 }  // namespace colibri

@@ -58,8 +58,9 @@ int64_t bufferBytes(const ContainerInfo& info, const LoadShape& shape) {
     perRow += inputRowBytes(dense, std::max(inner, qWidth)) + inputRowBytes(dense, inner);
     perRow += (k + 1) * inputRowBytes(in, hidden) + k * inputRowBytes(down, c.expertSize);
     int64_t bytes = rows * perRow + kLogitRows * c.vocabSize * int64_t(sizeof(float));
-    const int64_t seen = c.slidingWindow > 0 && c.windowLayer.empty() ? std::min(c.slidingWindow, shape.contextLength)
-                                             : shape.contextLength;
+    const int64_t seen = c.slidingWindow > 0 && c.windowLayer.empty()
+                             ? std::min(c.slidingWindow, shape.contextLength)
+                             : shape.contextLength;
     bytes += std::max<int64_t>(shape.threads, 1) * (c.numHeads / c.cachedHeads()) *
              std::max<int64_t>(seen, 1) * int64_t(sizeof(float));
     return bytes;

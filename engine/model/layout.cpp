@@ -48,15 +48,17 @@ Status checkRanges(const ModelConfig& c) {
     };
     for (const Range& r : ranges) {
         if (r.value < r.low || r.value > r.high) {
-            return outOfRange(r.key, std::to_string(r.value),
-                              "a value between " + std::to_string(r.low) + " and " +
-                                  std::to_string(r.high));
+            return outOfRange(
+                r.key, std::to_string(r.value),
+                "a value between " + std::to_string(r.low) + " and " + std::to_string(r.high));
         }
     }
     return {};
 }
 
-bool positive(double v) { return std::isfinite(v) && v > 0; }
+bool positive(double v) {
+    return std::isfinite(v) && v > 0;
+}
 
 Status checkRope(const ModelConfig& c) {
     const RopeSpec& rope = c.rope;
@@ -95,9 +97,9 @@ Status checkRope(const ModelConfig& c) {
 
 Status checkAttention(const ModelConfig& c) {
     if (c.numHeads % c.numKvHeads != 0) {
-        return outOfRange("num_attention_heads", std::to_string(c.numHeads),
-                          "a multiple of num_key_value_heads (" + std::to_string(c.numKvHeads) +
-                              ")");
+        return outOfRange(
+            "num_attention_heads", std::to_string(c.numHeads),
+            "a multiple of num_key_value_heads (" + std::to_string(c.numKvHeads) + ")");
     }
     if (c.numHeads * std::max(c.headDim, c.mla.kvRank) > int64_t(1) << 24) {
         return Status(Code::BadInput, "num_attention_heads x head_dim is larger than 16777216");
@@ -121,10 +123,9 @@ Status checkAttention(const ModelConfig& c) {
     }
     // The matrices that lead into and out of the latent are cut by head, between panels.
     if (c.mla.kvRank % kPanel != 0 || c.mla.valueDim % kPanel != 0) {
-        return Status(Code::Unsupported,
-                      "kv_lora_rank " + std::to_string(c.mla.kvRank) + " and v_head_dim " +
-                          std::to_string(c.mla.valueDim) + " must be multiples of " +
-                          std::to_string(kPanel));
+        return Status(Code::Unsupported, "kv_lora_rank " + std::to_string(c.mla.kvRank) +
+                                             " and v_head_dim " + std::to_string(c.mla.valueDim) +
+                                             " must be multiples of " + std::to_string(kPanel));
     }
     return {};
 }
@@ -186,8 +187,8 @@ Status checkConfig(const ModelConfig& c) {
                 3.0 * double(c.denseSize) + 3.0 * double(c.sharedSize));
     weights += double(c.numLayers) * double(c.numHeads) * double(c.mla.kvRank) *
                double(c.mla.nopeDim + c.mla.valueDim);
-    double perExpert = 3.0 * double(paddedCols(c.hiddenSize)) *
-                       double(alignUp(c.expertSize, kBlock));
+    double perExpert =
+        3.0 * double(paddedCols(c.hiddenSize)) * double(alignUp(c.expertSize, kBlock));
     weights += double(c.moeLayerCount()) * double(c.numExperts) * (perExpert + 4096);
     if (weights > std::ldexp(1.0, 50)) {
         return Status(Code::BadInput, "the sizes give more than 10^15 weights");
@@ -355,7 +356,7 @@ int64_t placeDense(std::vector<TensorInfo>& tensors) {
         t.bytes = tensorBytes({t.name, t.rows, t.cols, t.packed, false}, t.dtype);
         end = t.offset + t.bytes;
     }
-    return alignUp(end, kRecordAlign);   // whole pages, so that the file can be read directly
+    return alignUp(end, kRecordAlign);  // whole pages, so that the file can be read directly
 }
 
 }  // namespace colibri

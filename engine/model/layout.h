@@ -16,7 +16,7 @@ namespace colibri {
 struct TensorSpec {
     std::string name;
     int64_t rows = 0, cols = 0;
-    bool matrix = false;                 // packed in any weight type; else plain f32
+    bool matrix = false;  // packed in any weight type; else plain f32
     bool optional = false;
 };
 
@@ -34,7 +34,7 @@ ExpertLayer expertLayout(const ModelConfig& config, int64_t layer, ExpertTypes t
 // Whether rows of `cols` values can have a type: types without an encoder need whole blocks.
 bool fitsBlocks(DType type, int64_t cols);
 
-std::string expertFileName(int64_t layer);   // "experts/layer_003.bin"
+std::string expertFileName(int64_t layer);  // "experts/layer_003.bin"
 constexpr const char* kDenseFile = "dense.bin";
 constexpr const char* kModelFile = "model.json";
 

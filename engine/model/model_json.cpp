@@ -6,9 +6,9 @@
 #include <unordered_map>
 #include <utility>
 
+#include "engine/base/json_fields.h"
 #include "engine/base/printable.h"
 #include "engine/model/config_json.h"
-#include "engine/base/json_fields.h"
 #include "engine/model/layout.h"
 
 namespace colibri {

@@ -10,8 +10,7 @@ namespace {
 
 // Dimension that turns `rotations` times in the original context.
 double yarnDimension(const RopeSpec& rope, double rotations) {
-    return rope.rotaryDim *
-           std::log(double(rope.originalPositions) / (rotations * 2 * M_PI)) /
+    return rope.rotaryDim * std::log(double(rope.originalPositions) / (rotations * 2 * M_PI)) /
            (2 * std::log(rope.theta));
 }
 
@@ -53,8 +52,7 @@ void stretchLlama3(const RopeSpec& rope, std::vector<float>& frequencies) {
 std::vector<float> ropeFrequencies(const RopeSpec& rope) {
     std::vector<float> out;
     for (int i = 0; i < rope.rotaryDim; i += 2) {
-        out.push_back(1.0f /
-                      float(std::pow(rope.theta, double(float(i) / float(rope.rotaryDim)))));
+        out.push_back(1.0f / float(std::pow(rope.theta, double(float(i) / float(rope.rotaryDim)))));
     }
     if (rope.type == "linear") {
         for (float& f : out) f /= float(rope.factor);

@@ -21,9 +21,9 @@
 
 #include "engine/base/buffer.h"
 #include "engine/base/file.h"
+#include "engine/base/hasher.h"
 #include "engine/base/status.h"
 #include "engine/model/config.h"
-#include "engine/base/hasher.h"
 #include "kernels/kernels.h"
 
 namespace colibri {

@@ -6,8 +6,7 @@
 
 namespace colibri {
 
-AttentionStage::AttentionStage(const ModelConfig& config, const Compute& compute,
-                               const KvShape& kv)
+AttentionStage::AttentionStage(const ModelConfig& config, const Compute& compute, const KvShape& kv)
     : m_config(config),
       m_compute(compute),
       m_kv(kv),
@@ -82,8 +81,7 @@ const std::byte* AttentionStage::normedFor(const Matrix& m, int64_t rows) {
     return in;
 }
 
-void AttentionStage::project(const LayerWeights& w, int64_t layer,
-                             std::span<const BatchRow> rows) {
+void AttentionStage::project(const LayerWeights& w, int64_t layer, std::span<const BatchRow> rows) {
     const auto n = int64_t(rows.size());
     const MatmulJob jobs[3] = {{&w.q, normedFor(w.q, n), n, m_q.as<float>(n * w.q.rows)},
                                {&w.k, normedFor(w.k, n), n, m_k.as<float>(n * w.k.rows)},

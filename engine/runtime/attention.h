@@ -23,8 +23,7 @@ public:
     // Once per forward pass: the rotation of every row's position.
     void beginStep(std::span<const BatchRow> rows);
     // residual (rows, H) += scale * attention(norm(residual)); K and V go into the cache.
-    void run(const LayerWeights& w, int64_t layer, std::span<const BatchRow> rows,
-             float* residual);
+    void run(const LayerWeights& w, int64_t layer, std::span<const BatchRow> rows, float* residual);
 
     const KvShape& kvShape() const { return m_kv; }
     int64_t scratchBytes() const;
@@ -66,11 +65,11 @@ private:
     ScratchBuffer m_rope;               // (rows, rotaryDim) cos, sin pairs
     ScratchBuffer m_normed;             // (rows, H)
     ScratchBuffer m_prepared, m_quantised;
-    ScratchBuffer m_q, m_k, m_v;        // (rows, heads * queryDim), (rows, KV heads * d) twice
-    ScratchBuffer m_latent;             // of queries: (rows, qRank), then (rows, heads * headDim)
-    ScratchBuffer m_mixed;              // (rows, heads * valueDim) output of attention
-    ScratchBuffer m_values;             // (rows, heads * MLA's valueDim)
-    ScratchBuffer m_out;                // (rows, H)
+    ScratchBuffer m_q, m_k, m_v;  // (rows, heads * queryDim), (rows, KV heads * d) twice
+    ScratchBuffer m_latent;       // of queries: (rows, qRank), then (rows, heads * headDim)
+    ScratchBuffer m_mixed;        // (rows, heads * valueDim) output of attention
+    ScratchBuffer m_values;       // (rows, heads * MLA's valueDim)
+    ScratchBuffer m_out;          // (rows, H)
 };
 
 }  // namespace colibri

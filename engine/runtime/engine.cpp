@@ -112,10 +112,9 @@ void Engine::Impl::startThreads() {
     }
     note(startWork->note());
     note(store->warning());
-    scheduler = std::make_unique<Scheduler>(Scheduler::Setup{&info, tokenizer.get(), store.get(),
-                                                             forward.get(), ring, contextLength,
-                                                             [this] { applyKnobs(); },
-                                                             [this] { writePrefetchChange(); }, kernels});
+    scheduler = std::make_unique<Scheduler>(
+        Scheduler::Setup{&info, tokenizer.get(), store.get(), forward.get(), ring, contextLength,
+                         [this] { applyKnobs(); }, [this] { writePrefetchChange(); }, kernels});
     scheduler->runAlone([this] {
         for (const KnobId id : {KnobId::PrefillChunk, KnobId::BatchTimeout, KnobId::MaxBatch}) {
             applyBatching(id, knobs->state(id));

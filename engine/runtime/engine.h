@@ -119,9 +119,9 @@ public:
     KnobState prefetchThreadCore(int thread) const;
 
     StoreStats storeStats() const;
-    std::string storeWarning() const;     // ExpertStore::warning(), e.g. a cache that is too small
-    Calibration calibration() const;      // the measured rates of this machine
-    std::string readPath() const;  // how experts are read and why (ExpertStore::readPath)
+    std::string storeWarning() const;  // ExpertStore::warning(), e.g. a cache that is too small
+    Calibration calibration() const;   // the measured rates of this machine
+    std::string readPath() const;      // how experts are read and why (ExpertStore::readPath)
     RouterStats routerStats() const;
     void residency(std::vector<Residency>& out) const;
     EngineMemory memory() const;

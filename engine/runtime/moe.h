@@ -132,7 +132,7 @@ private:
     int64_t m_quietSteps = 0;  // consecutive steps without a read
     int64_t m_window = 1;
     std::atomic<uint64_t> m_compared{0}, m_agreed{0};
-    uint64_t m_freshStallNs = 0;  // of the store, before this step
+    uint64_t m_freshStallNs = 0;                             // of the store, before this step
     uint64_t m_stallNs = 0;                                  // this step
     uint64_t m_routerNs = 0, m_waitNs = 0, m_computeNs = 0;  // this layer
 };

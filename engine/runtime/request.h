@@ -57,10 +57,10 @@ struct GeneratedToken {
     uint64_t request;
     uint32_t index;
     int32_t id;
-    std::string text;  // the UTF-8 text that this token completes
-    uint64_t timeNs;   // monotonic, when sampled
-    uint64_t gapNs;    // ITL; 0 for the first token
-    uint64_t stallNs;  // time of its step in which compute waited for experts
+    std::string text;      // the UTF-8 text that this token completes
+    uint64_t timeNs;       // monotonic, when sampled
+    uint64_t gapNs;        // ITL; 0 for the first token
+    uint64_t stallNs;      // time of its step in which compute waited for experts
     uint64_t preemptedNs;  // part of the gap spent preempted; 0: not preempted
     uint32_t lookups, hits;
     // The longest wait of the token: MoE layer's model index, expert and time (0: none).
@@ -83,9 +83,9 @@ struct RequestResult {
     uint32_t preemptions = 0, recomputedTokens = 0;
     double preemptedMs = 0;
     double queueMs = 0, ttftMs = 0, promptTokS = 0, decodeTokS = 0;
-    std::vector<double> gapsMs;  // every inter-token gap
+    std::vector<double> gapsMs;                  // every inter-token gap
     std::vector<std::vector<Logprob>> logprobs;  // (tokens), as in GeneratedToken, if requested
-    StoreStats experts;          // difference over the request
+    StoreStats experts;                          // difference over the request
 };
 
 // Called on the scheduler thread; must not block. onToken returning false cancels the request.

@@ -37,7 +37,9 @@ private:
         int32_t id;
     };
 
-    bool counts() const { return m_sampling.presencePenalty != 0 || m_sampling.frequencyPenalty != 0; }
+    bool counts() const {
+        return m_sampling.presencePenalty != 0 || m_sampling.frequencyPenalty != 0;
+    }
     void addTo(int32_t id, float bias);
     void penalise();
     std::optional<int32_t> greedy() const;

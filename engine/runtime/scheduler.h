@@ -38,8 +38,8 @@
 #include <vector>
 
 #include "engine/runtime/batch_stats.h"
-#include "engine/runtime/request.h"
 #include "engine/runtime/forward.h"
+#include "engine/runtime/request.h"
 #include "engine/runtime/sampler.h"
 #include "engine/runtime/text_stream.h"
 

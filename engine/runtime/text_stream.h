@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/unicode/utf8_assembler.h"
 #include "engine/text/tokenizer.h"
+#include "engine/unicode/utf8_assembler.h"
 
 namespace colibri {
 

@@ -54,7 +54,7 @@ struct LayerWeights {
     const float* selectBias = nullptr;  // (E) of the choice only
     // (E, I), (E, I) and (E, H); all or none
     const float *expertGateBias = nullptr, *expertUpBias = nullptr, *expertDownBias = nullptr;
-    int64_t moeIndex = -1;              // -1: dense FFN
+    int64_t moeIndex = -1;  // -1: dense FFN
     const ExpertLayer* experts = nullptr;
 };
 
@@ -71,7 +71,7 @@ public:
     const Norm& norm() const { return m_norm; }
     const Matrix& head() const { return m_head; }
     const float* headBias() const { return m_headBias; }  // (vocab) or nullptr
-    void embed(int32_t token, float* out) const;  // (H)
+    void embed(int32_t token, float* out) const;          // (H)
 
     int64_t routerBytes() const { return m_routers.bytes(); }  // of the packed copies
     // Bytes of weights one decoded token streams from memory: attention, norms, routers, chosen

@@ -57,9 +57,9 @@
 #include "engine/store/prefetch_judge.h"
 #include "engine/store/prefetcher.h"
 #include "engine/store/slot_table.h"
+#include "engine/store/store_conditions.h"
 #include "engine/store/store_options.h"
 #include "engine/store/store_parts.h"
-#include "engine/store/store_conditions.h"
 #include "engine/store/store_stats.h"
 #include "engine/telemetry/telemetry.h"
 

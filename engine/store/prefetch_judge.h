@@ -61,7 +61,7 @@ private:
 
     std::array<PrefetchCounts, kPrefetchSources> m_counts;
     int64_t m_open = 0;
-    BusyTime m_disk;                     // prefetches are being read from the disk
+    BusyTime m_disk;  // prefetches are being read from the disk
     // Demand reads without a concurrent prefetch, and their mean time.
     int64_t m_alone = 0, m_aloneNs = 0;
 

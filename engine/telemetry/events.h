@@ -27,23 +27,23 @@ enum class EventType : uint8_t {
 
 enum class LoadReason : uint8_t { Demand, Prefetch, WarmStart };
 enum class StopReason : uint8_t { Eos, MaxTokens, StopString, Cancelled, ContextFull, Error };
-const char* stopReasonName(StopReason reason);   // "eos", "length", "stop", "cancelled", ...
+const char* stopReasonName(StopReason reason);  // "eos", "length", "stop", "cancelled", ...
 
-constexpr int kEventExperts = 16;   // experts per LayerStep event; a larger k takes several events
+constexpr int kEventExperts = 16;  // experts per LayerStep event; a larger k takes several events
 
-struct RequestEvent {        // all Request* types
+struct RequestEvent {  // all Request* types
     uint64_t request;
     uint32_t promptTokens;
-    uint32_t cachedTokens;   // prompt tokens found in the KV cache so far (prefix reuse)
-    uint32_t generated;      // so far
-    StopReason stop;         // RequestDone
-    uint32_t preemptions;    // so far
-    uint32_t recomputed;     // tokens recomputed after preemptions, so far
-    uint64_t preemptedNs;    // RequestDone: sum over its tokens
+    uint32_t cachedTokens;  // prompt tokens found in the KV cache so far (prefix reuse)
+    uint32_t generated;     // so far
+    StopReason stop;        // RequestDone
+    uint32_t preemptions;   // so far
+    uint32_t recomputed;    // tokens recomputed after preemptions, so far
+    uint64_t preemptedNs;   // RequestDone: sum over its tokens
 };
-struct TokenEvent {          // one generated token, after sampling
+struct TokenEvent {  // one generated token, after sampling
     uint64_t request;
-    uint32_t index;          // 0-based among the generated tokens
+    uint32_t index;  // 0-based among the generated tokens
     int32_t token;
     uint64_t stepNs;         // forward and sampling of its step
     uint64_t gapNs;          // since the previous token of the request (ITL); 0 for the first
@@ -58,45 +58,56 @@ struct TokenEvent {          // one generated token, after sampling
 // the same counts as the store's.
 struct LayerStepEvent {
     uint64_t request;
-    uint32_t position;       // of the row in its sequence
+    uint32_t position;  // of the row in its sequence
     uint16_t layer;
-    uint8_t count;           // number of experts
-    uint8_t lead;            // 1: first row of the batch, carries the times; else times are 0
-    uint16_t rows;           // rows of the batch that share the times
-    uint16_t firstBits;      // bit i: this row is the step's first to use expert i: one lookup
-    uint16_t hitBits;        // bit i: expert i was resident at the step's first touch
-    uint16_t prefetchBits;   // bit i: expert i was resident because of a prefetch
-    uint8_t prefill;         // 1: a prompt row
+    uint8_t count;          // number of experts
+    uint8_t lead;           // 1: first row of the batch, carries the times; else times are 0
+    uint16_t rows;          // rows of the batch that share the times
+    uint16_t firstBits;     // bit i: this row is the step's first to use expert i: one lookup
+    uint16_t hitBits;       // bit i: expert i was resident at the step's first touch
+    uint16_t prefetchBits;  // bit i: expert i was resident because of a prefetch
+    uint8_t prefill;        // 1: a prompt row
     uint32_t routerNs, waitNs, computeNs;
     uint16_t experts[kEventExperts];
 };
-struct ExpertLoadEvent {     // a finished read
+struct ExpertLoadEvent {  // a finished read
     uint16_t layer, expert;
     LoadReason reason;
     uint8_t failed;
     uint8_t fresh;  // read into untouched memory: readNs includes its allocation
     uint32_t bytes;
-    uint64_t queueNs;        // request to start of the read
-    uint64_t readNs;         // the read itself, link pacing included
-    uint64_t needNs;         // from need to usable; 0 for a prefetch that was in time
+    uint64_t queueNs;  // request to start of the read
+    uint64_t readNs;   // the read itself, link pacing included
+    uint64_t needNs;   // from need to usable; 0 for a prefetch that was in time
 };
-struct EvictionEvent { uint16_t layer, expert; uint64_t residentNs; uint32_t uses; };
+struct EvictionEvent {
+    uint16_t layer, expert;
+    uint64_t residentNs;
+    uint32_t uses;
+};
 struct BatchEvent {
     uint16_t rows, requests, prefillRows;
     uint32_t queued;  // waiting requests, including preempted ones
     // KV blocks: held by running requests, kept for reuse, and the maximum.
     uint32_t kvHeld, kvKept, kvBlocks;
 };
-struct KnobEvent { uint8_t knob; int64_t requested, effective; char reason[80]; };
-struct NoteEvent { char text[104]; };
-struct PrefetchEvent {       // counts since the previous one
-    uint32_t issued, useful, late, wasted; uint8_t source;
+struct KnobEvent {
+    uint8_t knob;
+    int64_t requested, effective;
+    char reason[80];
+};
+struct NoteEvent {
+    char text[104];
+};
+struct PrefetchEvent {  // counts since the previous one
+    uint32_t issued, useful, late, wasted;
+    uint8_t source;
 };
 
 struct Event {
     uint64_t timeNs;
     EventType type;
-    uint8_t thread;          // small id of the writing thread's ring
+    uint8_t thread;     // small id of the writing thread's ring
     uint32_t sequence;  // per ring, to detect gaps
     union {
         RequestEvent request;

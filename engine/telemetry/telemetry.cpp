@@ -10,12 +10,18 @@ namespace colibri {
 
 const char* stopReasonName(StopReason reason) {
     switch (reason) {
-        case StopReason::Eos: return "eos";
-        case StopReason::MaxTokens: return "length";
-        case StopReason::StopString: return "stop";
-        case StopReason::Cancelled: return "cancelled";
-        case StopReason::ContextFull: return "context";
-        case StopReason::Error: return "error";
+        case StopReason::Eos:
+            return "eos";
+        case StopReason::MaxTokens:
+            return "length";
+        case StopReason::StopString:
+            return "stop";
+        case StopReason::Cancelled:
+            return "cancelled";
+        case StopReason::ContextFull:
+            return "context";
+        case StopReason::Error:
+            return "error";
     }
     return "error";
 }

@@ -34,11 +34,11 @@ public:
 private:
     std::string m_threadName;
     uint8_t m_id;
-    const std::atomic<bool>* m_enabled;            // of the Telemetry that owns the ring
+    const std::atomic<bool>* m_enabled;  // of the Telemetry that owns the ring
     std::vector<Event> m_slots;
-    uint32_t m_sequence = 0;                       // producer
-    alignas(64) std::atomic<uint64_t> m_head{0};   // next write
-    alignas(64) std::atomic<uint64_t> m_tail{0};   // next read
+    uint32_t m_sequence = 0;                      // producer
+    alignas(64) std::atomic<uint64_t> m_head{0};  // next write
+    alignas(64) std::atomic<uint64_t> m_tail{0};  // next read
     std::atomic<uint64_t> m_dropped{0};
 };
 
@@ -56,7 +56,7 @@ public:
     bool enabled() const { return m_enabled.load(std::memory_order_relaxed); }
 
 private:
-    mutable std::mutex m_mutex;                    // guards m_rings (the vector, not the rings)
+    mutable std::mutex m_mutex;  // guards m_rings (the vector, not the rings)
     std::vector<std::unique_ptr<EventRing>> m_rings;
     std::atomic<bool> m_enabled{true};
 };

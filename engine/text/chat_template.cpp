@@ -136,7 +136,7 @@ Result<std::unique_ptr<ChatTemplate>> ChatTemplate::parse(std::string_view sourc
                                                           const std::string& name) {
     auto impl = std::make_unique<Impl>();
     impl->name = name;
-    const NeutralLocale neutral;   // numbers as templates write them
+    const NeutralLocale neutral;  // numbers as templates write them
     try {
         impl->tree = parseTemplate(text::toValidUtf8(source));
     } catch (const SyntaxError& error) {

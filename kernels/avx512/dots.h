@@ -20,7 +20,9 @@ struct Dots512 {
 #endif
     using Ints = __m512i;
 
-    static __m512 toFloat(Ints d) { return _mm512_cvtepi32_ps(d); }
+    static __m512 toFloat(Ints d) {
+        return _mm512_cvtepi32_ps(d);
+    }
     static Ints all(int32_t v) {
         return _mm512_set1_epi32(v);
     }

@@ -113,8 +113,7 @@ float dot(const float* a, const float* b, int64_t n) {
 
 }  // namespace
 
-void tableLookup(const uint16_t* table, int64_t k, const int32_t* tokens, int64_t n,
-                 int32_t* out) {
+void tableLookup(const uint16_t* table, int64_t k, const int32_t* tokens, int64_t n, int32_t* out) {
     for (int64_t r = 0; r < n; ++r) {
         const uint16_t* entry = table + int64_t(tokens[r]) * k;
         for (int64_t i = 0; i < k; ++i) out[r * k + i] = entry[i];

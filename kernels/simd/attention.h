@@ -164,8 +164,7 @@ struct Attention {
         F acc[H][C];
         for (int h = 0; h < H; ++h) {
             for (int c = 0; c < C; ++c) {
-                acc[h][c] =
-                    V::loadPart(out + h * width + c * kWidth, c + 1 < C ? kWidth : tail);
+                acc[h][c] = V::loadPart(out + h * width + c * kWidth, c + 1 < C ? kWidth : tail);
             }
         }
         for (int64_t t = 0; t < span.count; ++t) {
@@ -183,8 +182,7 @@ struct Attention {
         }
         for (int h = 0; h < H; ++h) {
             for (int c = 0; c < C; ++c) {
-                V::storePart(out + h * width + c * kWidth, acc[h][c],
-                             c + 1 < C ? kWidth : tail);
+                V::storePart(out + h * width + c * kWidth, acc[h][c], c + 1 < C ? kWidth : tail);
             }
         }
     }

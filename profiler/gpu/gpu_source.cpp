@@ -101,6 +101,8 @@ private:
 
 }  // namespace
 
-std::unique_ptr<GpuSource> GpuSource::probe() { return Nvml::open(); }
+std::unique_ptr<GpuSource> GpuSource::probe() {
+    return Nvml::open();
+}
 
 }  // namespace colibri

@@ -24,8 +24,9 @@ Json milliseconds(const Histogram& h) {
 std::string field(double value) {
     if (!std::isfinite(value)) return {};
     std::array<char, 400> text;
-    const char* end = std::to_chars(text.data(), text.data() + text.size(), value,
-                                    std::chars_format::fixed, 6).ptr;
+    const char* end =
+        std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed, 6)
+            .ptr;
     return std::string(text.data(), size_t(end - text.data()));
 }
 

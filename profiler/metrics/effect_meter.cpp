@@ -212,8 +212,8 @@ void EffectMeter::estimate(int requests, const DecodeSteps& sideAfter) {
     const double reach = (e.high - e.low) / 2;
     // A short stretch of text can look more uniform than the text is: neither its misses nor its
     // blocks show what comes later, so a narrow interval is not trusted before kFewest steps.
-    const bool narrow = reach < std::max(kNarrow, kNarrowShare * std::abs(e.change)) &&
-                        m_progress.after >= kFewest;
+    const bool narrow =
+        reach < std::max(kNarrow, kNarrowShare * std::abs(e.change)) && m_progress.after >= kFewest;
     m_progress.final = narrow || m_progress.after >= kMost;
 }
 

@@ -30,11 +30,15 @@ uint64_t lowOf(size_t bin) {
     return (kHalf + bin % kHalf) << (shift + kUnitShift);
 }
 
-uint64_t highOf(size_t bin) { return lowOf(bin + 1); }
+uint64_t highOf(size_t bin) {
+    return lowOf(bin + 1);
+}
 
 }  // namespace
 
-Histogram::Histogram() { clear(); }
+Histogram::Histogram() {
+    clear();
+}
 
 void Histogram::clear() {
     m_bins.clear();
@@ -74,7 +78,8 @@ void Histogram::remove(uint64_t ns) {
     // outermost bins that are left.
     if (ns == m_min || ns == m_max) {
         const auto first = std::find_if(m_bins.begin(), m_bins.end(), [](auto n) { return n > 0; });
-        const auto last = std::find_if(m_bins.rbegin(), m_bins.rend(), [](auto n) { return n > 0; });
+        const auto last =
+            std::find_if(m_bins.rbegin(), m_bins.rend(), [](auto n) { return n > 0; });
         if (ns == m_min) m_min = std::max(m_min, lowOf(size_t(first - m_bins.begin())));
         if (ns == m_max) m_max = std::min(m_max, highOf(size_t(m_bins.rend() - last) - 1));
     }
@@ -95,9 +100,15 @@ double Histogram::quantile(double q) const {
     return double(m_max);
 }
 
-double Histogram::mean() const { return m_count ? m_sum / double(m_count) : kNaN; }
-double Histogram::min() const { return m_count ? double(m_min) : kNaN; }
-double Histogram::max() const { return m_count ? double(m_max) : kNaN; }
+double Histogram::mean() const {
+    return m_count ? m_sum / double(m_count) : kNaN;
+}
+double Histogram::min() const {
+    return m_count ? double(m_min) : kNaN;
+}
+double Histogram::max() const {
+    return m_count ? double(m_max) : kNaN;
+}
 
 std::vector<Histogram::Bin> Histogram::bins() const {
     std::vector<Bin> bins;

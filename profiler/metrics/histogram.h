@@ -11,8 +11,8 @@ namespace colibri {
 class Histogram {
 public:
     Histogram();
-    void add(uint64_t ns, uint64_t count = 1);     // over 100 s counts as 100 s in quantiles
-    void remove(uint64_t ns);                      // REQUIRES: the value was added before
+    void add(uint64_t ns, uint64_t count = 1);  // over 100 s counts as 100 s in quantiles
+    void remove(uint64_t ns);                   // REQUIRES: the value was added before
     void merge(const Histogram& other);
     void clear();
     uint64_t count() const { return m_count; }
@@ -23,11 +23,14 @@ public:
     double min() const;  // NaN if empty
     double max() const;
 
-    struct Bin { double lowNs, highNs; uint64_t count; };
+    struct Bin {
+        double lowNs, highNs;
+        uint64_t count;
+    };
     std::vector<Bin> bins() const;  // non-empty bins in ascending order
 
 private:
-    std::vector<uint32_t> m_bins;                  // grows to the largest value's bin
+    std::vector<uint32_t> m_bins;  // grows to the largest value's bin
     uint64_t m_count;
     double m_sum;
     uint64_t m_min, m_max;

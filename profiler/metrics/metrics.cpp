@@ -13,10 +13,10 @@ namespace {
 
 constexpr double kNoValue = std::numeric_limits<double>::quiet_NaN();
 constexpr double kBucketSeconds = 0.05;
-constexpr size_t kRawValues = 1 << 18;   // newest raw gaps and loads kept for pooled percentiles
-constexpr double kLongestHole = 1;       // seconds between ticks
-constexpr double kHeatHalfLife = 5;      // seconds
-constexpr float kLeastHeat = 1e-6f;      // of one use; what is below has cooled down
+constexpr size_t kRawValues = 1 << 18;  // newest raw gaps and loads kept for pooled percentiles
+constexpr double kLongestHole = 1;      // seconds between ticks
+constexpr double kHeatHalfLife = 5;     // seconds
+constexpr float kLeastHeat = 1e-6f;     // of one use; what is below has cooled down
 
 Histogram between(const std::deque<std::pair<double, uint64_t>>& values, double t0, double t1) {
     Histogram histogram;
@@ -95,10 +95,8 @@ void Metrics::add(const Event& event, double t) {
             m_changes.add(event.knob, t);
             break;
         case EventType::Note:
-            m_markers.add({.t = t,
-                           .label = event.note.text,
-                           .kind = Marker::Kind::Note,
-                           .automatic = true});
+            m_markers.add(
+                {.t = t, .label = event.note.text, .kind = Marker::Kind::Note, .automatic = true});
             break;
         case EventType::BatchFormed:
             m_changes.addStep(event.batch.requests);
@@ -128,9 +126,9 @@ void Metrics::addRequest(const Event& event, double t) {
         m_waiting = std::max(0, m_waiting - 1);
         ++m_active;
         m_markers.add({.t = t,
-                   .label = "turn " + std::to_string(++m_turns),
-                   .kind = Marker::Kind::TurnStart,
-                   .request = request.request});
+                       .label = "turn " + std::to_string(++m_turns),
+                       .kind = Marker::Kind::TurnStart,
+                       .request = request.request});
     } else if (event.type == EventType::RequestFirstToken) {
         m_prompts.add(t, {double(request.promptTokens), double(request.cachedTokens), 0, 0});
     } else if (event.type == EventType::RequestPreempted) {
@@ -140,20 +138,20 @@ void Metrics::addRequest(const Event& event, double t) {
         m_waiting = std::max(0, m_waiting - 1);
         ++m_active;
     } else if (event.type == EventType::RequestDone) {
-        const auto started = std::find_if(m_markers.all().rbegin(), m_markers.all().rend(), [&](auto& m) {
-            return m.kind == Marker::Kind::TurnStart && m.request == request.request;
-        });
-        if (started == m_markers.all().rend()) {  // never admitted: cancelled or refused in the queue
+        const auto started =
+            std::find_if(m_markers.all().rbegin(), m_markers.all().rend(), [&](auto& m) {
+                return m.kind == Marker::Kind::TurnStart && m.request == request.request;
+            });
+        if (started ==
+            m_markers.all().rend()) {  // never admitted: cancelled or refused in the queue
             m_waiting = std::max(0, m_waiting - 1);
             return;
         }
         if (m_figuresAt < started->t) keepFigures(t);  // it began and ended between two ticks
         m_active = std::max(0, m_active - 1);
         const std::string label = started->label;
-        m_markers.add({.t = t,
-                   .label = label,
-                   .kind = Marker::Kind::TurnEnd,
-                   .request = request.request});
+        m_markers.add(
+            {.t = t, .label = label, .kind = Marker::Kind::TurnEnd, .request = request.request});
         if (request.stop == StopReason::Error) {
             m_markers.add({.t = t, .label = label + " failed", .kind = Marker::Kind::Error});
         }
@@ -161,8 +159,7 @@ void Metrics::addRequest(const Event& event, double t) {
 }
 
 void Metrics::addToken(const TokenEvent& token, double t) {
-    m_decode.add(t, {1, double(token.stepNs), double(token.stallNs),
-                     double(token.memoryStallNs)});
+    m_decode.add(t, {1, double(token.stepNs), double(token.stallNs), double(token.memoryStallNs)});
     if (token.gapNs == 0) return;  // the first token of a request has no gap before it
     m_pauses.add(t, {double(token.gapNs), double(token.preemptedNs), 0, 0});
     m_itl.add(t, token.gapNs);
@@ -265,7 +262,8 @@ void Metrics::tick(double now, double memoryBytes, double smPercent, const std::
 
     if (m_active > 0 || m_turns == 0) keepFigures(now);
     m_changes.tick(now);
-    if (m_active + m_waiting > 0) m_lastActivity = now;
+    if (m_active + m_waiting > 0)
+        m_lastActivity = now;
     else if (!m_markers.all().empty())
         m_lastActivity = std::max(m_lastActivity, m_markers.all().back().t);
     const float decay = float(std::exp2(-(now - m_heatTime) / kHeatHalfLife));
@@ -323,7 +321,11 @@ Figures Metrics::figuresNow() const {
     return figures;
 }
 
-Histogram Metrics::itlBetween(double t0, double t1) const { return between(m_rawItl, t0, t1); }
-Histogram Metrics::loadsBetween(double t0, double t1) const { return between(m_rawLoads, t0, t1); }
+Histogram Metrics::itlBetween(double t0, double t1) const {
+    return between(m_rawItl, t0, t1);
+}
+Histogram Metrics::loadsBetween(double t0, double t1) const {
+    return between(m_rawLoads, t0, t1);
+}
 
 }  // namespace colibri

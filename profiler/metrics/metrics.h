@@ -20,9 +20,9 @@
 
 namespace colibri {
 
-constexpr double kWindowSeconds = 10;      // hit rate, loads, ITL, stall
-constexpr double kRateWindowSeconds = 2;   // tok/s, batches, prefetch
-constexpr double kReadWindowSeconds = 1;   // read rate
+constexpr double kWindowSeconds = 10;        // hit rate, loads, ITL, stall
+constexpr double kRateWindowSeconds = 2;     // tok/s, batches, prefetch
+constexpr double kReadWindowSeconds = 1;     // read rate
 constexpr double kPromptWindowSeconds = 60;  // prompt reuse
 
 // Values with their times, and the histogram of those inside the window.
@@ -42,7 +42,7 @@ class WindowedSums {
 public:
     static constexpr int kFields = 4;
     using Fields = std::array<double, kFields>;
-    void add(double t, const Fields& fields);   // merged into buckets of 50 ms
+    void add(double t, const Fields& fields);  // merged into buckets of 50 ms
     void expire(double before);
     const Fields& sums() const { return m_sums; }
     bool empty() const { return m_buckets.empty(); }
@@ -89,18 +89,18 @@ private:
     void keepFigures(double t);
 
     int64_t m_experts;
-    std::vector<int> m_moeOfLayer;         // model layer -> MoE index, -1: dense
+    std::vector<int> m_moeOfLayer;  // model layer -> MoE index, -1: dense
     std::array<Series, kSeriesCount> m_series;
     Series m_itlCount;
     WindowedValues m_itl, m_loads;
-    WindowedSums m_lookups;                // lookups, hits, prefetch hits
-    WindowedSums m_decode;                 // tokens, step ns, stall ns, stall ns for new memory
-    WindowedSums m_reads;                  // bytes
-    WindowedSums m_tokens;                 // tokens and gaps, short window
-    WindowedSums m_batches;                // steps, requests in them
-    WindowedSums m_pauses;                 // gap ns, preempted ns
-    WindowedSums m_prompts;                // prompt tokens of admitted requests, reused ones
-    double m_kvHeld = 0, m_kvKept = 0;     // %, as of the newest step
+    WindowedSums m_lookups;             // lookups, hits, prefetch hits
+    WindowedSums m_decode;              // tokens, step ns, stall ns, stall ns for new memory
+    WindowedSums m_reads;               // bytes
+    WindowedSums m_tokens;              // tokens and gaps, short window
+    WindowedSums m_batches;             // steps, requests in them
+    WindowedSums m_pauses;              // gap ns, preempted ns
+    WindowedSums m_prompts;             // prompt tokens of admitted requests, reused ones
+    double m_kvHeld = 0, m_kvKept = 0;  // %, as of the newest step
     std::array<WindowedSums, kPrefetchSources> m_prefetch;  // issued, useful, late, wasted
     std::deque<std::pair<double, uint64_t>> m_rawItl, m_rawLoads;
     MarkerList m_markers;
@@ -110,10 +110,10 @@ private:
     double m_lastTick = 0;
     Figures m_figures;  // of the last moment at which a request ran
     double m_figuresAt = 0;
-    double m_lastActivity = 0;             // a request ran or waited, or a marker was set
+    double m_lastActivity = 0;  // a request ran or waited, or a marker was set
     int m_turns = 0;
-    int m_active = 0;                      // requests admitted and not done
-    int m_waiting = 0;                     // requests arrived and not admitted
+    int m_active = 0;   // requests admitted and not done
+    int m_waiting = 0;  // requests arrived and not admitted
 };
 
 }  // namespace colibri

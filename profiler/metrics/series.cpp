@@ -24,7 +24,8 @@ void Series::thin(size_t level) {
         std::array<Point, 3> kept;
         size_t count = 0;
         const auto byValue = [](const Point& a, const Point& b) { return a.y < b.y; };
-        const auto firstGap = std::find_if(from.begin(), end, [](auto& p) { return std::isnan(p.y); });
+        const auto firstGap =
+            std::find_if(from.begin(), end, [](auto& p) { return std::isnan(p.y); });
         std::array<Point, 4> values;
         const auto valuesEnd = std::copy_if(from.begin(), end, values.begin(),
                                             [](auto& p) { return !std::isnan(p.y); });

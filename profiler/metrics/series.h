@@ -23,10 +23,12 @@ public:
     // t must not decrease. y = NaN marks a gap; repeated gaps are stored once.
     void add(double t, double y);
     void setUnavailable(std::string reason) { m_unavailable = std::move(reason); }
-    SeriesData data() const;             // all levels, oldest first
+    SeriesData data() const;  // all levels, oldest first
 
 private:
-    struct Point { double t, y; };
+    struct Point {
+        double t, y;
+    };
     void thin(size_t level);
 
     size_t m_pointsPerLevel;

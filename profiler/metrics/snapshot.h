@@ -24,15 +24,15 @@ struct SeriesData {
 
 struct Marker {
     double t = 0;
-    std::string label;        // "cache 8 -> 12", "turn 2"
+    std::string label;  // "cache 8 -> 12", "turn 2"
     enum class Kind : uint8_t { Knob, TurnStart, TurnEnd, Note, Error } kind = Kind::Note;
     KnobId knob = KnobId::Count;
-    int64_t from = 0, to = 0; // effective values
-    int64_t undoTo = 0;       // the requested value before the change
+    int64_t from = 0, to = 0;  // effective values
+    int64_t undoTo = 0;        // the requested value before the change
     // A change or note by the engine itself, such as a prefetch back-off. It is not measured and
     // ends no measurement; `reason` says why it happened.
     bool automatic = false;
-    uint64_t request = 0;     // turns
+    uint64_t request = 0;  // turns
     // Measured effect on decode tok/s of a knob change: relative change and its 95 % interval, from
     // tokens on both sides at the same number of requests in a step (see EffectMeter). Steps of one
     // drag, and steps of one knob within a second, are one change.
@@ -49,35 +49,35 @@ struct Marker {
 // no request runs they are those of the end of the last request.
 struct Figures {
     double decodeTokS, itlP50Ms, itlP99Ms;
-    double allTokS;                                    // tok/s of all requests together
-    double hitRate, prefetchHitRate;                   // %
+    double allTokS;                   // tok/s of all requests together
+    double hitRate, prefetchHitRate;  // %
     double loadP50Ms, loadP99Ms, readBytesPerS;
-    double stallShare;                                 // %
-    double recordingCost;                              // CPU time of recording, 0..1 of all cores
-    uint64_t itlCount;                                 // n in the window
+    double stallShare;     // %
+    double recordingCost;  // CPU time of recording, 0..1 of all cores
+    uint64_t itlCount;     // n in the window
 };
 
 struct Snapshot {
     uint64_t generation = 0;
-    double now = 0;                                    // seconds since the session began
-    int running = 0, turns = 0;                        // requests running now, and started so far
-    double figuresAt = 0;                              // the time of `figures`
-    double lastActivity = 0;  // last time a request ran or waited, or a marker was set
+    double now = 0;              // seconds since the session began
+    int running = 0, turns = 0;  // requests running now, and started so far
+    double figuresAt = 0;        // the time of `figures`
+    double lastActivity = 0;     // last time a request ran or waited, or a marker was set
     std::array<SeriesData, kSeriesCount> series;
-    SeriesData itlCount;  // number of values of ITL P50 and P99, at each time
-    std::vector<Marker> markers;                       // by time
+    SeriesData itlCount;          // number of values of ITL P50 and P99, at each time
+    std::vector<Marker> markers;  // by time
     Figures figures{};
-    double readNowBytesPerS = 0;                       // including reads that belong to no request
-    StoreStats store;                                  // since load
+    double readNowBytesPerS = 0;  // including reads that belong to no request
+    StoreStats store;             // since load
     // Read at most four times a second: NUMA states ask the kernel.
     std::array<KnobState, kKnobCount> knobs;
-    double knobsAt = 0;                                // a change asked for later is not in `knobs`
-    std::vector<Residency> residency;                  // (MoE layers * E)
-    std::vector<float> heat;                           // (MoE layers * E) recent use, 0..1
+    double knobsAt = 0;                // a change asked for later is not in `knobs`
+    std::vector<Residency> residency;  // (MoE layers * E)
+    std::vector<float> heat;           // (MoE layers * E) recent use, 0..1
     uint64_t eventsDropped = 0, eventsRecorded = 0;
-    std::string sessionFile;                           // "" = not recording
+    std::string sessionFile;  // "" = not recording
     int64_t sessionBytes = 0;
-    std::string sessionError;                          // e.g. disk full: recording stopped
+    std::string sessionError;  // e.g. disk full: recording stopped
 
     const KnobState& knob(KnobId id) const { return knobs[size_t(id)]; }
 };

@@ -24,9 +24,9 @@ namespace {
 
 // With nothing happening for a while, snapshots and samples come slowly: they say the same.
 constexpr double kIdleSeconds = 0.25, kQuietSeconds = 2;
-constexpr double kCommitSeconds = 0.4;   // a killed process loses at most this and one drain
-constexpr double kSampleSeconds = 0.1;   // series points in the session file
-constexpr double kKnobSeconds = 0.25;    // knob states
+constexpr double kCommitSeconds = 0.4;  // a killed process loses at most this and one drain
+constexpr double kSampleSeconds = 0.1;  // series points in the session file
+constexpr double kKnobSeconds = 0.25;   // knob states
 
 uint64_t threadCpuNs() {
     timespec now;
@@ -46,14 +46,14 @@ struct Recorder::Impl {
     std::unique_ptr<GpuSource> gpu = GpuSource::probe();
 
     std::mutex work;
-    std::unique_ptr<SessionWriter> writer;   // null: not recording
+    std::unique_ptr<SessionWriter> writer;  // null: not recording
     Status fileStatus;
     std::vector<Event> events;
     uint64_t recorded = 0, generation = 0;
     double lastCommit = 0, lastSample = 0;
     std::array<KnobState, kKnobCount> knobs;
     double knobsAt = 0;
-    uint64_t cpuNs = 0;                      // of the recorder's thread, all it costs
+    uint64_t cpuNs = 0;  // of the recorder's thread, all it costs
 
     mutable std::mutex data;
     Metrics metrics;
@@ -135,7 +135,8 @@ struct Recorder::Impl {
         snapshot->figures.recordingCost =
             now > 0 ? double(cpuNs) / 1e9 / now / std::max(1, logicalCpus()) : NAN;
         if (writer) {
-            if (Status status = record(*snapshot, newNotes, decided, held, now, last); !status.ok()) {
+            if (Status status = record(*snapshot, newNotes, decided, held, now, last);
+                !status.ok()) {
                 fileStatus = status;
                 writer.reset();
             }
@@ -198,7 +199,8 @@ struct Recorder::Impl {
         const std::chrono::duration<double> busy(1 / options.rate);
         const auto idle = std::max(busy, std::chrono::duration<double>(kIdleSeconds));
         double quietFor = 0;
-        while (!wake.wait_for(lock, quietFor < kQuietSeconds ? busy : idle, [this] { return stopping; })) {
+        while (!wake.wait_for(lock, quietFor < kQuietSeconds ? busy : idle,
+                              [this] { return stopping; })) {
             lock.unlock();
             {
                 std::lock_guard guard(work);
@@ -317,6 +319,8 @@ Status Recorder::flush() {
     return m_impl->fileStatus;
 }
 
-double Recorder::sessionTime(uint64_t monotonicNs) const { return m_impl->seconds(monotonicNs); }
+double Recorder::sessionTime(uint64_t monotonicNs) const {
+    return m_impl->seconds(monotonicNs);
+}
 
 }  // namespace colibri

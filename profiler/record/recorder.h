@@ -18,8 +18,8 @@
 namespace colibri {
 
 struct RecorderOptions {
-    std::filesystem::path sessionFile;   // empty: no file
-    double rate = 30;                    // drains per second
+    std::filesystem::path sessionFile;  // empty: no file
+    double rate = 30;                   // drains per second
 };
 
 // The source of a recorder; all functions can be called from the recorder's thread.
@@ -28,8 +28,8 @@ struct RecorderSource {
     std::function<StoreStats()> stats;
     std::function<void(std::vector<Residency>&)> residency;
     std::function<KnobState(KnobId)> knobState;
-    std::vector<int64_t> moeLayers;      // model indices of the MoE layers
-    int64_t experts = 0;                 // per layer
+    std::vector<int64_t> moeLayers;                         // model indices of the MoE layers
+    int64_t experts = 0;                                    // per layer
     std::vector<std::pair<std::string, std::string>> meta;  // model, machine, ... for the file
 };
 RecorderSource recorderSource(Engine& engine);
@@ -42,10 +42,10 @@ public:
     static Result<std::unique_ptr<Recorder>> start(RecorderSource source,
                                                    const RecorderOptions& options);
     static Result<std::unique_ptr<Recorder>> start(Engine& engine, const RecorderOptions& options);
-    ~Recorder();                         // finish()
+    ~Recorder();  // finish()
 
-    std::shared_ptr<const Snapshot> snapshot() const;    // any thread, never waits for the disk
-    void note(const std::string& text);                  // a user's marker
+    std::shared_ptr<const Snapshot> snapshot() const;  // any thread, never waits for the disk
+    void note(const std::string& text);                // a user's marker
     // A knob is being dragged: its steps until release() are one change (see Metrics).
     void hold(KnobId knob);
     void release(KnobId knob, int64_t requested);
@@ -57,7 +57,7 @@ public:
     // Ends the recording: drains once more and closes the file. The measurements remain available.
     // Returns the file's error if any: then the session is incomplete.
     Status finish();
-    double sessionTime(uint64_t monotonicNs) const;      // seconds since the session began
+    double sessionTime(uint64_t monotonicNs) const;  // seconds since the session began
 
 private:
     Recorder();

@@ -13,12 +13,12 @@ namespace colibri {
 
 struct SessionSummary {
     std::filesystem::path path;
-    std::map<std::string, std::string> meta;   // schema, started, ended, model, ...
-    bool endedCleanly = false;                 // false: killed, or still being written
-    double lastTime = 0;                       // seconds of the last record
+    std::map<std::string, std::string> meta;  // schema, started, ended, model, ...
+    bool endedCleanly = false;                // false: killed, or still being written
+    double lastTime = 0;                      // seconds of the last record
     int64_t requests = 0, tokens = 0, loads = 0;
-    int64_t lookups = 0, hits = 0;             // over all layer steps
-    int64_t bytes = 0;                         // of the file
+    int64_t lookups = 0, hits = 0;  // over all layer steps
+    int64_t bytes = 0;              // of the file
 };
 
 // Changes nothing. Also reads the WAL of a killed process, from a copy if the folder is read-only.

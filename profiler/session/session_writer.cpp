@@ -43,9 +43,12 @@ CREATE TABLE marks(t REAL, kind TEXT, label TEXT);
 
 const char* reasonName(LoadReason reason) {
     switch (reason) {
-        case LoadReason::Demand: return "demand";
-        case LoadReason::Prefetch: return "prefetch";
-        case LoadReason::WarmStart: return "warm_start";
+        case LoadReason::Demand:
+            return "demand";
+        case LoadReason::Prefetch:
+            return "prefetch";
+        case LoadReason::WarmStart:
+            return "warm_start";
     }
     return "demand";
 }
@@ -105,10 +108,11 @@ struct SessionWriter::Impl {
         };
         COLIBRI_TRY(prepare(meta, "INSERT OR REPLACE INTO meta VALUES(?,?)"));
         COLIBRI_TRY(prepare(knob, "INSERT INTO knobs VALUES(?,?,?,?,?)"));
-        COLIBRI_TRY(prepare(arrived, "INSERT OR IGNORE INTO requests(id, arrived, prompt_tokens) "
-                                     "VALUES(?,?,?)"));
-        COLIBRI_TRY(prepare(admitted,
-                            "UPDATE requests SET admitted=?, cached_tokens=? WHERE id=?"));
+        COLIBRI_TRY(prepare(arrived,
+                            "INSERT OR IGNORE INTO requests(id, arrived, prompt_tokens) "
+                            "VALUES(?,?,?)"));
+        COLIBRI_TRY(
+            prepare(admitted, "UPDATE requests SET admitted=?, cached_tokens=? WHERE id=?"));
         COLIBRI_TRY(prepare(firstToken, "UPDATE requests SET first_token=? WHERE id=?"));
         COLIBRI_TRY(prepare(preempted, "UPDATE requests SET preemptions=? WHERE id=?"));
         // What is cached can grow after the admission; it stays unknown for one never admitted.
@@ -131,10 +135,18 @@ struct SessionWriter::Impl {
         if (!pending.open) return {};
         pending.open = false;
         const LayerStepEvent& lead = pending.lead;
-        return layerStep.bind(pending.t).bind(int64_t(lead.layer)).bind(int64_t(lead.rows))
-            .bind(int64_t(lead.prefill)).bind(int64_t(lead.routerNs)).bind(int64_t(lead.waitNs))
-            .bind(int64_t(lead.computeNs)).bind(pending.lookups).bind(pending.hits)
-            .bind(pending.prefetched).bindBlob(pending.routing).run();
+        return layerStep.bind(pending.t)
+            .bind(int64_t(lead.layer))
+            .bind(int64_t(lead.rows))
+            .bind(int64_t(lead.prefill))
+            .bind(int64_t(lead.routerNs))
+            .bind(int64_t(lead.waitNs))
+            .bind(int64_t(lead.computeNs))
+            .bind(pending.lookups)
+            .bind(pending.hits)
+            .bind(pending.prefetched)
+            .bindBlob(pending.routing)
+            .run();
     }
 
     // Routing blob, little endian, one entry per row event: u64 request, u32 position, u8 count,
@@ -180,11 +192,15 @@ struct SessionWriter::Impl {
             case EventType::RequestResumed:
                 return {};
             default:
-                return done.bind(t).bind(int64_t(request.generated))
+                return done.bind(t)
+                    .bind(int64_t(request.generated))
                     .bind(std::string_view(stopReasonName(request.stop)))
-                    .bind(int64_t(request.cachedTokens)).bind(int64_t(request.preemptions))
-                    .bind(int64_t(request.recomputed)).bind(int64_t(request.preemptedNs))
-                    .bind(id).run();
+                    .bind(int64_t(request.cachedTokens))
+                    .bind(int64_t(request.preemptions))
+                    .bind(int64_t(request.recomputed))
+                    .bind(int64_t(request.preemptedNs))
+                    .bind(id)
+                    .run();
         }
     }
 
@@ -210,9 +226,12 @@ struct SessionWriter::Impl {
         if (event.knob >= kKnobCount) return {};
         const KnobRow& row = knobRow(KnobId(event.knob));
         const size_t length = strnlen(event.reason, sizeof event.reason);
-        return knob.bind(t).bind(std::string_view(row.name))
-            .bind(knobValueText(row, event.requested)).bind(knobValueText(row, event.effective))
-            .bind(std::string_view(event.reason, length)).run();
+        return knob.bind(t)
+            .bind(std::string_view(row.name))
+            .bind(knobValueText(row, event.requested))
+            .bind(knobValueText(row, event.effective))
+            .bind(std::string_view(event.reason, length))
+            .run();
     }
 };
 
@@ -307,26 +326,39 @@ Status SessionWriter::Impl::write(const Event& event, double t) {
             return addRequest(event, t);
         case EventType::Token: {
             const TokenEvent& e = event.token;
-            return token.bind(t).bind(int64_t(e.request)).bind(int64_t(e.index))
-                .bind(int64_t(e.token)).bind(int64_t(e.stepNs)).bind(int64_t(e.gapNs))
-                .bind(int64_t(e.stallNs)).bind(int64_t(e.lookups))
-                .bind(int64_t(e.hits)).bind(int64_t(e.preemptedNs))
-                .bind(int64_t(e.memoryStallNs)).run();
+            return token.bind(t)
+                .bind(int64_t(e.request))
+                .bind(int64_t(e.index))
+                .bind(int64_t(e.token))
+                .bind(int64_t(e.stepNs))
+                .bind(int64_t(e.gapNs))
+                .bind(int64_t(e.stallNs))
+                .bind(int64_t(e.lookups))
+                .bind(int64_t(e.hits))
+                .bind(int64_t(e.preemptedNs))
+                .bind(int64_t(e.memoryStallNs))
+                .run();
         }
         case EventType::LayerStep:
             return addLayerStep(event.layerStep, t);
         case EventType::ExpertLoad: {
             const ExpertLoadEvent& e = event.load;
-            return load.bind(t).bind(int64_t(e.layer)).bind(int64_t(e.expert))
-                .bind(std::string_view(reasonName(e.reason))).bind(int64_t(e.bytes))
-                .bind(int64_t(e.queueNs)).bind(int64_t(e.readNs)).bind(int64_t(e.needNs))
-                .bind(int64_t(e.failed)).run();
+            return load.bind(t)
+                .bind(int64_t(e.layer))
+                .bind(int64_t(e.expert))
+                .bind(std::string_view(reasonName(e.reason)))
+                .bind(int64_t(e.bytes))
+                .bind(int64_t(e.queueNs))
+                .bind(int64_t(e.readNs))
+                .bind(int64_t(e.needNs))
+                .bind(int64_t(e.failed))
+                .run();
         }
         case EventType::KnobChanged:
             return addKnob(event.knob, t);
         case EventType::Note:
-            return addMark(t, "note", {event.note.text,
-                                       strnlen(event.note.text, sizeof event.note.text)});
+            return addMark(t, "note",
+                           {event.note.text, strnlen(event.note.text, sizeof event.note.text)});
         case EventType::Eviction:
         case EventType::BatchFormed:
         case EventType::PrefetchOutcome:
@@ -355,7 +387,9 @@ Status SessionWriter::Impl::addSamples(const Snapshot& snapshot, double t) {
     return {};
 }
 
-Status SessionWriter::commit() { return m_impl->noted(m_impl->commit()); }
+Status SessionWriter::commit() {
+    return m_impl->noted(m_impl->commit());
+}
 
 int64_t SessionWriter::fileBytes() const {
     return sessionBytes(m_impl->path);

@@ -33,11 +33,11 @@ public:
 
     Status write(const Event& event, double t);
     Status mark(double t, const std::string& kind, const std::string& label);
-    Status sample(const Snapshot& snapshot, double t);   // the newest value of every series
+    Status sample(const Snapshot& snapshot, double t);  // the newest value of every series
     Status commit();
     // Commits, records a clean end and merges the WAL into the file. No writes may follow.
     Status finish();
-    int64_t fileBytes() const;                           // database and WAL together
+    int64_t fileBytes() const;  // database and WAL together
 
 private:
     SessionWriter();

@@ -65,8 +65,8 @@ public:
         m_db = db;
         m_path = path;
         sqlite3_stmt* statement = nullptr;
-        const int result = sqlite3_prepare_v3(db, sql.c_str(), -1, SQLITE_PREPARE_PERSISTENT,
-                                              &statement, nullptr);
+        const int result =
+            sqlite3_prepare_v3(db, sql.c_str(), -1, SQLITE_PREPARE_PERSISTENT, &statement, nullptr);
         m_statement.reset(statement);
         return result == SQLITE_OK ? Status() : sqliteError(db, result, path);
     }
@@ -74,7 +74,7 @@ public:
         sqlite3_bind_int64(m_statement.get(), ++m_position, value);
         return *this;
     }
-    SqliteStatement& bind(double value) {   // NaN becomes NULL
+    SqliteStatement& bind(double value) {  // NaN becomes NULL
         sqlite3_bind_double(m_statement.get(), ++m_position, value);
         return *this;
     }

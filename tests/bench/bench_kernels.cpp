@@ -66,7 +66,8 @@ double secondsOf(Body body) {
 #ifdef COLIBRI_X86_KERNELS
 __attribute__((target_clones("default", "avx2", "avx512f")))
 #endif
-uint64_t readAll(const std::byte* data, int64_t bytes) {
+uint64_t
+readAll(const std::byte* data, int64_t bytes) {
     const auto* words = reinterpret_cast<const uint64_t*>(data);
     uint64_t total = 0;
     for (int64_t i = 0; i < bytes / 8; ++i) total += words[i];

@@ -393,8 +393,7 @@ private:
                         }
                         // Half a step, and for q4_0, whose ends may lie inside, a quarter.
                         // mxfp4's largest value may lie a quarter below, its steps are a sixth.
-                        const float step = type == DType::Q8_0   ? largest / 127 / 2
-                                                                 : largest / 4;
+                        const float step = type == DType::Q8_0 ? largest / 127 / 2 : largest / 4;
                         const float scaleRounding = largest * 0x1p-11f;  // the scale is an f16
                         QVERIFY(std::fabs(to - from) <= step * 1.001f + scaleRounding);
                     }

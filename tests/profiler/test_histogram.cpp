@@ -12,16 +12,14 @@ using namespace colibri;
 class TestHistogram : public QObject {
     Q_OBJECT
 
-    static double nearestRank(std::vector<uint64_t> values, double q)
-    {
+    static double nearestRank(std::vector<uint64_t> values, double q) {
         std::sort(values.begin(), values.end());
         const size_t rank = size_t(std::max(1.0, std::ceil(q * double(values.size()))));
         return double(values[rank - 1]);
     }
 
 private slots:
-    void quantilesHoldThreeDigits()
-    {
+    void quantilesHoldThreeDigits() {
         std::mt19937_64 random(1);
         std::lognormal_distribution<double> ns(std::log(5e6), 2);
         std::vector<uint64_t> values;
@@ -38,21 +36,18 @@ private slots:
         QCOMPARE(histogram.min(), double(*std::min_element(values.begin(), values.end())));
         QCOMPARE(histogram.max(), double(*std::max_element(values.begin(), values.end())));
     }
-    void aSingleValueIsExact()
-    {
+    void aSingleValueIsExact() {
         Histogram histogram;
         histogram.add(1234567);
         for (double q : {0.0, 0.5, 0.99, 1.0}) QCOMPARE(histogram.quantile(q), 1234567.0);
         QCOMPARE(histogram.mean(), 1234567.0);
     }
-    void emptyIsNotZero()
-    {
+    void emptyIsNotZero() {
         Histogram histogram;
         QVERIFY(std::isnan(histogram.quantile(0.5)) && std::isnan(histogram.mean()) &&
                 std::isnan(histogram.min()) && std::isnan(histogram.max()));
     }
-    void mergingEqualsAddingAll()
-    {
+    void mergingEqualsAddingAll() {
         std::mt19937_64 random(2);
         Histogram a, b, all;
         for (int i = 0; i < 5000; ++i) {
@@ -66,8 +61,7 @@ private slots:
         QCOMPARE(a.min(), all.min());
         QCOMPARE(a.max(), all.max());
     }
-    void aSlidingWindowKeepsItsQuantiles()
-    {
+    void aSlidingWindowKeepsItsQuantiles() {
         std::mt19937_64 random(3);
         std::vector<uint64_t> values;
         Histogram window;
@@ -86,8 +80,7 @@ private slots:
         QCOMPARE(window.count(), 0);
         QVERIFY(std::isnan(window.max()));
     }
-    void binsAreTheWholeRange()
-    {
+    void binsAreTheWholeRange() {
         Histogram histogram;
         for (uint64_t ns = 100; ns < 200'000'000'000; ns += ns / 7 + 1) histogram.add(ns);
         uint64_t count = 0;

@@ -14,23 +14,25 @@ using namespace colibri;
 class TestKnobChanges : public QObject {
     Q_OBJECT
 private slots:
-    void aKnobChangeGetsAMarkerAndItsMeasuredEffect()
-    {
+    void aKnobChangeGetsAMarkerAndItsMeasuredEffect() {
         Metrics metrics(1, 4, {0});
         double t = 0;
         metrics.add(knobEvent(KnobId::ExpertCacheSize, 8), t);
         Snapshot snapshot;
         metrics.fill(snapshot);
         QVERIFY(snapshot.markers.empty());  // the value at load is not a change
-        for (int i = 0; i < 100; ++i) metrics.add(tokenEvent(20'000'000 + i % 5 * 100'000), t += 0.02);
+        for (int i = 0; i < 100; ++i)
+            metrics.add(tokenEvent(20'000'000 + i % 5 * 100'000), t += 0.02);
         metrics.add(knobEvent(KnobId::ExpertCacheSize, 12), t);
-        for (int i = 0; i < 20; ++i) metrics.add(tokenEvent(10'000'000 + i % 5 * 100'000), t += 0.01);
+        for (int i = 0; i < 20; ++i)
+            metrics.add(tokenEvent(10'000'000 + i % 5 * 100'000), t += 0.01);
         metrics.fill(snapshot);
         QCOMPARE(snapshot.markers.size(), 1);
         QVERIFY(snapshot.markers[0].effect == Marker::Effect::Measuring);
         QCOMPARE(snapshot.markers[0].from, 8);
         QCOMPARE(snapshot.markers[0].to, 12);
-        for (int i = 0; i < 80; ++i) metrics.add(tokenEvent(10'000'000 + i % 5 * 100'000), t += 0.01);
+        for (int i = 0; i < 80; ++i)
+            metrics.add(tokenEvent(10'000'000 + i % 5 * 100'000), t += 0.01);
         metrics.fill(snapshot);
         const Marker& marker = snapshot.markers[0];
         QVERIFY(marker.effect == Marker::Effect::Known);
@@ -39,22 +41,21 @@ private slots:
         QVERIFY(marker.low > 0.9);
     }
     // One change from 8 to 16, however many steps the slider made of it and whatever came between.
-    void aDragIsOneChangeMeasuredFromItsEnd()
-    {
+    void aDragIsOneChangeMeasuredFromItsEnd() {
         Metrics metrics(1, 4, {0});
         double t = 0;
         metrics.add(knobEvent(KnobId::ExpertCacheSize, 8), t);
         for (int i = 0; i < 100; ++i) metrics.add(tokenEvent(20'000'000), t += 0.02);
         metrics.hold(KnobId::ExpertCacheSize);
         for (int value = 9; value <= 15; ++value) {
-            metrics.add(knobEvent(KnobId::ExpertCacheSize, value), t += 2);   // a slow hand
+            metrics.add(knobEvent(KnobId::ExpertCacheSize, value), t += 2);  // a slow hand
             metrics.add(tokenEvent(15'000'000), t);
         }
         Snapshot snapshot;
         metrics.fill(snapshot);
-        QVERIFY(snapshot.markers.empty());   // set on release
+        QVERIFY(snapshot.markers.empty());  // set on release
         metrics.release(KnobId::ExpertCacheSize, 16);
-        metrics.add(knobEvent(KnobId::ExpertCacheSize, 16), t += 3);          // applied later
+        metrics.add(knobEvent(KnobId::ExpertCacheSize, 16), t += 3);  // applied later
         metrics.fill(snapshot);
         QCOMPARE(snapshot.markers.size(), 1);
         QCOMPARE(snapshot.markers[0].from, 8);
@@ -72,7 +73,8 @@ private slots:
         for (int i = 0; i < 130; ++i) metrics.add(tokenEvent(10'000'000), t += 0.01);
         const auto decided = metrics.takeDecided();
         QCOMPARE(decided.size(), 1);
-        QCOMPARE(QString::fromStdString(effectText(decided[0])), QString("2.00 × tok/s (95 %: 1.98..2.02), from 92 tokens before, 192 after, at "
+        QCOMPARE(QString::fromStdString(effectText(decided[0])),
+                 QString("2.00 × tok/s (95 %: 1.98..2.02), from 92 tokens before, 192 after, at "
                          "1 request at a time"));
         QCOMPARE(metrics.takeDecided().size(), 0);
         // So is the next drag, and what comes after it.
@@ -88,8 +90,7 @@ private slots:
         metrics.fill(snapshot);
         QCOMPARE(snapshot.markers.size(), 3);
     }
-    void quickStepsAreOneChangeAndPuttingBackIsNone()
-    {
+    void quickStepsAreOneChangeAndPuttingBackIsNone() {
         Metrics metrics(1, 4, {0});
         metrics.add(knobEvent(KnobId::ExpertCacheSize, 8), 0);
         metrics.add(knobEvent(KnobId::ExpertCacheSize, 9), 10);
@@ -104,8 +105,7 @@ private slots:
         metrics.tick(20, 0, NAN, "none");
         QCOMPARE(metrics.takeDecided().size(), 0);
     }
-    void aChangeThatCannotBeMeasuredSaysWhy()
-    {
+    void aChangeThatCannotBeMeasuredSaysWhy() {
         Metrics metrics(1, 4, {0});
         double t = 0;
         metrics.add(knobEvent(KnobId::LinkLimit, 25), t);
@@ -120,7 +120,7 @@ private slots:
         for (int i = 0; i < 40; ++i) metrics.add(tokenEvent(20'000'000), t += 0.02);
         metrics.add(knobEvent(KnobId::LinkLimit, 50), t += 2);
         for (int i = 0; i < 28; ++i) metrics.add(tokenEvent(20'000'000), t += 0.02);
-        metrics.add(knobEvent(KnobId::CachePolicy, 1), t += 2);   // cuts the measurement short
+        metrics.add(knobEvent(KnobId::CachePolicy, 1), t += 2);  // cuts the measurement short
         for (int i = 0; i < 40; ++i) metrics.add(tokenEvent(20'000'000), t += 0.02);
         metrics.add(knobEvent(KnobId::LinkLimit, 60), t += 2);
         for (int i = 0; i < 18; ++i) metrics.add(tokenEvent(20'000'000), t += 0.02);
@@ -132,11 +132,11 @@ private slots:
         decided.erase(decided.begin() + 2);
         QCOMPARE(QString::fromStdString(effectText(decided[1])),
                  QString("not measured: another knob was changed after 20 of 64 tokens"));
-        QCOMPARE(QString::fromStdString(decided[2].reason), QString("the session ended after 10 of 64 tokens"));
+        QCOMPARE(QString::fromStdString(decided[2].reason),
+                 QString("the session ended after 10 of 64 tokens"));
     }
     // Four users beside the chat make each of its tokens slower: that is no effect of a knob.
-    void onlyTokensAtTheSameLoadAreCompared()
-    {
+    void onlyTokensAtTheSameLoadAreCompared() {
         const auto run = [](int before, int after, int back) {
             Metrics metrics(1, 4, {0});
             double t = 0;
@@ -154,13 +154,15 @@ private slots:
             metrics.finish();
             return metrics.takeDecided();
         };
-        QCOMPARE(QString::fromStdString(effectText(run(1, 4, 0)[0])), QString("not measured: load changed (1 request before, 4 after)"));
-        QCOMPARE(QString::fromStdString(effectText(run(4, 1, 0)[0])), QString("not measured: load changed (4 requests before, 1 after)"));
-        QCOMPARE(QString::fromStdString(effectText(run(2, 2, 0)[0])), QString("0.0 % tok/s (95 %: −0.8..+0.8), from 72 tokens before, 128 after, at "
+        QCOMPARE(QString::fromStdString(effectText(run(1, 4, 0)[0])),
+                 QString("not measured: load changed (1 request before, 4 after)"));
+        QCOMPARE(QString::fromStdString(effectText(run(4, 1, 0)[0])),
+                 QString("not measured: load changed (4 requests before, 1 after)"));
+        QCOMPARE(QString::fromStdString(effectText(run(2, 2, 0)[0])),
+                 QString("0.0 % tok/s (95 %: −0.8..+0.8), from 72 tokens before, 128 after, at "
                          "2 requests at a time"));
     }
-    void aLoadThatComesAndGoesIsLeftOut()
-    {
+    void aLoadThatComesAndGoesIsLeftOut() {
         Metrics metrics(1, 4, {0});
         double t = 0;
         const auto tokens = [&](int count, int requests, uint64_t gapNs) {
@@ -187,13 +189,14 @@ private slots:
         for (int requests = 1; requests <= 4; ++requests) tokens(10, requests, 10'000'000);
         metrics.add(knobEvent(KnobId::ExpertCacheSize, 12), t += 2);
         metrics.fill(snapshot);
-        QCOMPARE(QString::fromStdString(snapshot.markers.back().reason).left(12), QString("load changed"));
+        QCOMPARE(QString::fromStdString(snapshot.markers.back().reason).left(12),
+                 QString("load changed"));
     }
-    void whatTheEngineDoesByItselfIsNoChangeOfTheUser()
-    {
+    void whatTheEngineDoesByItselfIsNoChangeOfTheUser() {
         Metrics metrics(1, 4, {0});
         double t = 0;
-        const auto source = [](PrefetchSource requested, PrefetchSource effective, const char* why) {
+        const auto source = [](PrefetchSource requested, PrefetchSource effective,
+                               const char* why) {
             Event event = knobEvent(KnobId::PrefetchSource, int64_t(requested));
             event.knob.effective = int64_t(effective);
             std::strcpy(event.knob.reason, why);
@@ -210,7 +213,7 @@ private slots:
         tokens(20, 20'000'000);
         metrics.add(knobEvent(KnobId::ExpertCacheSize, 12), t);
         tokens(30, 10'000'000);
-        metrics.add(source(next, next, ""), t);          // tries again, and backs off once more
+        metrics.add(source(next, next, ""), t);  // tries again, and backs off once more
         metrics.add(source(next, off, "backed off"), t);
         tokens(180, 10'000'000);
         Snapshot snapshot;
@@ -224,15 +227,16 @@ private slots:
         QCOMPARE(snapshot.markers[1].change, 1.0);
         QCOMPARE(metrics.takeDecided().size(), size_t(1));
         // The user's own change while it backs off is undone to what had been asked for.
-        metrics.add(source(PrefetchSource::PreviousToken, PrefetchSource::PreviousToken, ""), t += 2);
+        metrics.add(source(PrefetchSource::PreviousToken, PrefetchSource::PreviousToken, ""),
+                    t += 2);
         metrics.fill(snapshot);
         QVERIFY(!snapshot.markers.back().automatic);
         QCOMPARE(snapshot.markers.back().undoTo, int64_t(next));
-        QCOMPARE(snapshot.markers.back().label, "Prefetch source next_router \u2192 previous_token");
+        QCOMPARE(snapshot.markers.back().label,
+                 "Prefetch source next_router \u2192 previous_token");
     }
     // The cache fills for 40 tokens after it grew: they are neither before nor after.
-    void tokensWhileTheCacheSettlesAreLeftOut()
-    {
+    void tokensWhileTheCacheSettlesAreLeftOut() {
         Metrics metrics(2, 64, {0, 1});
         double t = 0;
         int next = 0;
@@ -253,10 +257,10 @@ private slots:
             }
         };
         metrics.add(knobEvent(KnobId::ExpertCacheSize, 8), t);
-        token(150, false);                  // an LRU cache of 16 never holds the next of 100
+        token(150, false);  // an LRU cache of 16 never holds the next of 100
         metrics.add(knobEvent(KnobId::ExpertCacheSize, 64), t);
         Snapshot snapshot;
-        token(40, false);                   // it would hold them, but must read each once
+        token(40, false);  // it would hold them, but must read each once
         metrics.fill(snapshot);
         QVERIFY(snapshot.markers[0].effect == Marker::Effect::Measuring);
         QVERIFY(snapshot.markers[0].settling);
@@ -271,8 +275,7 @@ private slots:
     }
     // At a session's start experts are read for the first time all along; a small cache is full,
     // and settled, long before each was used once.
-    void firstUsesDoNotKeepAFullCacheFromSettling()
-    {
+    void firstUsesDoNotKeepAFullCacheFromSettling() {
         Metrics metrics(1, 256, {0});
         double t = 0;
         metrics.add(knobEvent(KnobId::ExpertCacheSize, 4), t);
@@ -294,8 +297,7 @@ private slots:
                  snapshot.markers[0].reason.c_str());
     }
     // A reply that asks for more experts is slower, with no knob to blame.
-    void textThatAsksForMoreExpertsIsNoEffect()
-    {
+    void textThatAsksForMoreExpertsIsNoEffect() {
         Metrics metrics(1, 64, {0});
         double t = 0;
         int next = 0;
@@ -315,16 +317,15 @@ private slots:
         };
         metrics.add(knobEvent(KnobId::ExpertCacheSize, 16), t);
         metrics.add(knobEvent(KnobId::IoDepth, 8), t);
-        token(300, 3);                      // 16 ms a token
+        token(300, 3);  // 16 ms a token
         metrics.add(knobEvent(KnobId::IoDepth, 16), t += 2);
-        token(300, 7);                      // 24 ms a token
+        token(300, 7);  // 24 ms a token
         const auto decided = metrics.takeDecided();
         QCOMPARE(decided.size(), size_t(1));
         QVERIFY2(decided[0].low < 0 && decided[0].high > 0, effectText(decided[0]).c_str());
     }
     // A pause in which other requests had the KV cache is not the knob's.
-    void gapsOfPreemptedRequestsAreLeftOut()
-    {
+    void gapsOfPreemptedRequestsAreLeftOut() {
         Metrics metrics(1, 4, {0});
         double t = 0;
         metrics.add(knobEvent(KnobId::IoDepth, 8), t);
@@ -340,8 +341,7 @@ private slots:
         QVERIFY2(std::abs(decided[0].change) < 1e-9, effectText(decided[0]).c_str());
     }
     // The first estimate stands and grows narrower while tokens come; the file gets the last one.
-    void anEstimateIsRefinedUntilMoreTokensWouldNotHelp()
-    {
+    void anEstimateIsRefinedUntilMoreTokensWouldNotHelp() {
         Metrics metrics(1, 4, {0});
         double t = 0;
         std::mt19937 random(5);
@@ -360,9 +360,10 @@ private slots:
         QVERIFY(snapshot.markers[0].refining);
         QVERIFY(metrics.takeDecided().empty());
         const double width = snapshot.markers[0].high - snapshot.markers[0].low;
-        QVERIFY(snapshot.markers[0].validity.starts_with("292 tokens before, 64 after, at 1 request"));
+        QVERIFY(
+            snapshot.markers[0].validity.starts_with("292 tokens before, 64 after, at 1 request"));
         tokens(200, 18);
-        metrics.add(knobEvent(KnobId::IoDepth, 4), t += 2);    // what came so far is kept
+        metrics.add(knobEvent(KnobId::IoDepth, 4), t += 2);  // what came so far is kept
         const auto decided = metrics.takeDecided();
         QCOMPARE(decided.size(), size_t(1));
         QVERIFY(decided[0].effect == Marker::Effect::Known);

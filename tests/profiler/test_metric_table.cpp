@@ -40,7 +40,8 @@ private slots:
     // The number of values that a P99 needs was written down five times.
     void theGuideNamesTheThresholdOfAP99() {
         const QString text = textOf("user-guide.md");
-        const QString words = QString("P99 is grey while there are fewer than %1 gaps").arg(kEnoughForP99);
+        const QString words =
+            QString("P99 is grey while there are fewer than %1 gaps").arg(kEnoughForP99);
         QVERIFY2(text.contains(words), qPrintable("not in user-guide.md: " + words));
     }
 };

@@ -11,8 +11,7 @@ using namespace colibri;
 
 namespace {
 
-double last(const Snapshot& snapshot, SeriesId id)
-{
+double last(const Snapshot& snapshot, SeriesId id) {
     const auto& y = snapshot.series[size_t(id)].y;
     return y.empty() ? std::nan("") : y.back();
 }
@@ -22,8 +21,7 @@ double last(const Snapshot& snapshot, SeriesId id)
 class TestMetrics : public QObject {
     Q_OBJECT
 private slots:
-    void hitRateCountsFirstTouchesOnly()
-    {
+    void hitRateCountsFirstTouchesOnly() {
         Metrics metrics(2, 8, {0, 2});
         metrics.add(requestEvent(EventType::RequestArrived, 1), 0);
         metrics.add(requestEvent(EventType::RequestAdmitted, 1), 0);
@@ -31,7 +29,7 @@ private slots:
         step.type = EventType::LayerStep;
         step.layerStep.layer = 2;
         step.layerStep.count = 4;
-        step.layerStep.firstBits = 0b0111;   // the fourth was touched by an earlier row
+        step.layerStep.firstBits = 0b0111;  // the fourth was touched by an earlier row
         step.layerStep.hitBits = 0b1101;
         step.layerStep.prefetchBits = 0b0100;
         for (int i = 0; i < 4; ++i) step.layerStep.experts[i] = uint16_t(i);
@@ -51,8 +49,7 @@ private slots:
         metrics.fill(snapshot);
         QVERIFY(std::isnan(snapshot.figures.hitRate));
     }
-    void idleIsAGapNotAStaleValue()
-    {
+    void idleIsAGapNotAStaleValue() {
         Metrics metrics(1, 4, {0});
         metrics.add(requestEvent(EventType::RequestArrived, 1), 0);
         metrics.add(requestEvent(EventType::RequestAdmitted, 1), 0);
@@ -71,8 +68,7 @@ private slots:
         QCOMPARE(snapshot.markers[1].label, "turn 1");
     }
     // A card over a plot and the last figure in its legend are one figure.
-    void theFiguresAreThoseOfTheLastPoint()
-    {
+    void theFiguresAreThoseOfTheLastPoint() {
         Metrics metrics(1, 4, {0});
         metrics.add(requestEvent(EventType::RequestArrived, 1), 0);
         metrics.add(requestEvent(EventType::RequestAdmitted, 1), 0);
@@ -81,7 +77,7 @@ private slots:
         metrics.add(tokenEvent(90'000'000), 0.72);
         metrics.add(requestEvent(EventType::RequestDone, 1), 0.72);
         Snapshot snapshot;
-        for (const double t : {0.75, 5.0, 10.5}) {     // some of the gaps have left the window
+        for (const double t : {0.75, 5.0, 10.5}) {  // some of the gaps have left the window
             metrics.tick(t, 0, NAN, "none");
             metrics.fill(snapshot);
             QCOMPARE(snapshot.figures.itlCount, uint64_t(30));
@@ -90,8 +86,7 @@ private slots:
         }
     }
     // A result is read after the reply has ended: it stays until the next one.
-    void theFiguresOfTheLastReplyAreNotForgotten()
-    {
+    void theFiguresOfTheLastReplyAreNotForgotten() {
         Metrics metrics(1, 4, {0});
         Snapshot snapshot;
         metrics.tick(0.1, 0, NAN, "none");
@@ -115,7 +110,7 @@ private slots:
             QCOMPARE(snapshot.turns, 1);
             QCOMPARE(snapshot.figuresAt, 1.6);
             QCOMPARE(std::round(snapshot.figures.decodeTokS), 50.0);
-            QCOMPARE(snapshot.figures.allTokS, 15.0);       // 30 tokens in a window of 2 s
+            QCOMPARE(snapshot.figures.allTokS, 15.0);  // 30 tokens in a window of 2 s
             QCOMPARE(snapshot.figures.itlCount, uint64_t(30));
             QCOMPARE(snapshot.figures.readBytesPerS, 5e6);
             QCOMPARE(snapshot.lastActivity, 1.62);
@@ -131,8 +126,7 @@ private slots:
         QCOMPARE(snapshot.figures.itlCount, uint64_t(3));
     }
     // Hours after the last token nothing is hot, whatever was the hottest.
-    void expertsCoolDownWhenNobodyUsesThem()
-    {
+    void expertsCoolDownWhenNobodyUsesThem() {
         Metrics metrics(1, 8, {0});
         Event step{};
         step.type = EventType::LayerStep;
@@ -154,8 +148,7 @@ private slots:
         for (const float heat : snapshot.heat) QCOMPARE(heat, 0.0f);
     }
     // The process was stopped, or the machine slept.
-    void aHoleInTheTicksIsAGap()
-    {
+    void aHoleInTheTicksIsAGap() {
         Metrics metrics(1, 4, {0});
         for (const double t : {0.5, 0.6, 9.0, 9.1}) metrics.tick(t, 1 << 30, NAN, "none");
         Snapshot snapshot;
@@ -165,8 +158,7 @@ private slots:
         QVERIFY(std::isnan(memory.y[2]) && memory.t[2] < 9);
         QCOMPARE(memory.y[3], 1.0);
     }
-    void batchesAndQueue()
-    {
+    void batchesAndQueue() {
         Metrics metrics(1, 4, {0});
         const auto step = [&](double t, int requests) {
             Event event{};
@@ -188,8 +180,8 @@ private slots:
         step(0.4, 4);
         metrics.tick(0.5, 0, NAN, "none");
         metrics.fill(snapshot);
-        QCOMPARE(last(snapshot, SeriesId::MeanBatch), 2.0);     // of three steps
-        step(2.3, 3);                                           // the two of one have left
+        QCOMPARE(last(snapshot, SeriesId::MeanBatch), 2.0);  // of three steps
+        step(2.3, 3);                                        // the two of one have left
         metrics.tick(2.35, 0, NAN, "none");
         metrics.fill(snapshot);
         QCOMPARE(last(snapshot, SeriesId::MeanBatch), 3.5);
@@ -201,8 +193,7 @@ private slots:
     }
     // What a request lost to a preemption is not a wait for experts, and while it is out of the
     // batch it waits.
-    void preemptionsAndReuseAreTold()
-    {
+    void preemptionsAndReuseAreTold() {
         Metrics metrics(1, 8, {0});
         Snapshot snapshot;
         Event request = requestEvent(EventType::RequestArrived, 1);
@@ -239,8 +230,7 @@ private slots:
         QCOMPARE(last(snapshot, SeriesId::StallShare), 25.0);
         QCOMPARE(last(snapshot, SeriesId::MemoryStallShare), 10.0);
     }
-    void prefetchRatesAreThoseOfTheSourceInForce()
-    {
+    void prefetchRatesAreThoseOfTheSourceInForce() {
         Metrics metrics(1, 4, {0});
         const auto outcome = [&](double t, PrefetchSource source, uint32_t issued, uint32_t useful,
                                  uint32_t late, uint32_t wasted) {
@@ -258,18 +248,19 @@ private slots:
             Snapshot snapshot;
             metrics.tick(now, 0, NAN, "none");
             metrics.fill(snapshot);
-            return std::array{last(snapshot, SeriesId::PrefetchIssued), last(snapshot, SeriesId::PrefetchUseful),
-                              last(snapshot, SeriesId::PrefetchLate), last(snapshot, SeriesId::PrefetchWasted)};
+            return std::array{
+                last(snapshot, SeriesId::PrefetchIssued), last(snapshot, SeriesId::PrefetchUseful),
+                last(snapshot, SeriesId::PrefetchLate), last(snapshot, SeriesId::PrefetchWasted)};
         };
         const auto next = PrefetchSource::NextRouter, before = PrefetchSource::PreviousToken;
         metrics.add(requestEvent(EventType::RequestArrived, 1), 0);
         metrics.add(requestEvent(EventType::RequestAdmitted, 1), 0);
-        QVERIFY(std::isnan(rates(0.01)[0]));                    // no source known
+        QVERIFY(std::isnan(rates(0.01)[0]));  // no source known
         metrics.add(source(next, next), 0.02);
         outcome(0.1, next, 20, 12, 4, 2);
-        outcome(0.2, before, 100, 0, 0, 100);                   // begun by another source
+        outcome(0.2, before, 100, 0, 0, 100);  // begun by another source
         QCOMPARE(rates(0.3), (std::array{10.0, 6.0, 2.0, 1.0}));
-        metrics.add(source(next, PrefetchSource::Off), 0.4);    // backs off: nothing is read
+        metrics.add(source(next, PrefetchSource::Off), 0.4);  // backs off: nothing is read
         QCOMPARE(rates(0.5), (std::array{10.0, 6.0, 2.0, 1.0}));
         QCOMPARE(rates(2.5), (std::array{0.0, 0.0, 0.0, 0.0}));
         metrics.add(source(before, before), 2.6);
@@ -278,11 +269,11 @@ private slots:
         metrics.add(source(PrefetchSource::Off, PrefetchSource::Off), 2.9);
         QVERIFY(std::isnan(rates(3.0)[0]));
     }
-    void percentilesPoolRawGaps()
-    {
+    void percentilesPoolRawGaps() {
         Metrics metrics(1, 4, {0});
-        for (int i = 0; i < 200; ++i) metrics.add(tokenEvent(i == 7 ? 90'000'000 : 10'000'000), i * 0.01);
-        metrics.add(tokenEvent(0), 2.5);   // a first token has no gap
+        for (int i = 0; i < 200; ++i)
+            metrics.add(tokenEvent(i == 7 ? 90'000'000 : 10'000'000), i * 0.01);
+        metrics.add(tokenEvent(0), 2.5);  // a first token has no gap
         metrics.tick(2.6, 0, NAN, "none");
         Snapshot snapshot;
         metrics.fill(snapshot);

@@ -11,8 +11,7 @@ using namespace colibri;
 class TestSeries : public QObject {
     Q_OBJECT
 private slots:
-    void memoryStaysFlatAndPeaksSurvive()
-    {
+    void memoryStaysFlatAndPeaksSurvive() {
         Series series(256);
         // One hour at 30 Hz, one spike.
         for (int i = 0; i < 108000; ++i) series.add(i / 30.0, i == 20000 ? 99.0 : std::sin(i));
@@ -27,17 +26,16 @@ private slots:
         QCOMPARE(t[t.size() - 256], (107999 - 255) / 30.0);
         QCOMPARE(t.back(), 107999 / 30.0);
     }
-    void gapsStayGaps()
-    {
+    void gapsStayGaps() {
         Series series(16);
         for (int i = 0; i < 1000; ++i) series.add(i, i >= 300 && i < 600 ? std::nan("") : 1.0);
         const auto [t, y, unavailable] = series.data();
         bool gap = false;
-        for (size_t i = 0; i < y.size(); ++i) gap = gap || (std::isnan(y[i]) && t[i] >= 290 && t[i] < 600);
+        for (size_t i = 0; i < y.size(); ++i)
+            gap = gap || (std::isnan(y[i]) && t[i] >= 290 && t[i] < 600);
         QVERIFY(gap);
     }
-    void repeatedGapsAreOne()
-    {
+    void repeatedGapsAreOne() {
         Series series(64);
         series.add(0, std::nan(""));
         QCOMPARE(series.data().t.size(), 0);

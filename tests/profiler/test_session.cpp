@@ -25,8 +25,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-RecorderSource emptySource(Telemetry* telemetry)
-{
+RecorderSource emptySource(Telemetry* telemetry) {
     RecorderSource source;
     source.telemetry = telemetry;
     source.stats = [] { return StoreStats(); };
@@ -40,8 +39,7 @@ RecorderSource emptySource(Telemetry* telemetry)
     return source;
 }
 
-Event layerStep(bool lead, uint16_t first, uint16_t hits)
-{
+Event layerStep(bool lead, uint16_t first, uint16_t hits) {
     Event event{};
     event.type = EventType::LayerStep;
     event.layerStep.lead = lead;
@@ -52,8 +50,7 @@ Event layerStep(bool lead, uint16_t first, uint16_t hits)
     return event;
 }
 
-Event token(uint32_t index)
-{
+Event token(uint32_t index) {
     Event event{};
     event.type = EventType::Token;
     event.token.request = 1;
@@ -63,8 +60,7 @@ Event token(uint32_t index)
 }
 
 // Writes tokens until the file may not grow any more; what flush said then.
-Status fillTheDisk(EventRing* ring, Recorder& recorder)
-{
+Status fillTheDisk(EventRing* ring, Recorder& recorder) {
     rlimit before{};
     getrlimit(RLIMIT_FSIZE, &before);
     std::signal(SIGXFSZ, SIG_IGN);
@@ -80,8 +76,7 @@ Status fillTheDisk(EventRing* ring, Recorder& recorder)
 }
 
 // By the file's header.
-bool isInWalMode(const fs::path& path)
-{
+bool isInWalMode(const fs::path& path) {
     QFile file(QString::fromStdString(path.string()));
     if (!file.open(QIODevice::ReadOnly)) return false;
     const QByteArray header = file.read(20);
@@ -95,8 +90,7 @@ struct Read {
 
 // Copies a session into a folder in which nothing may be written and reads it there, by a user who
 // is not root.
-Read readWhereNothingCanBeWritten(const std::vector<fs::path>& files, bool recover = false)
-{
+Read readWhereNothingCanBeWritten(const std::vector<fs::path>& files, bool recover = false) {
     QTemporaryDir dir;
     const fs::path folder = dir.path().toStdString();
     for (const fs::path& file : files) {
@@ -134,8 +128,7 @@ class TestSession : public QObject {
     fs::path file(const char* name) { return fs::path(m_dir.path().toStdString()) / name; }
 
 private slots:
-    void everyEventIsInTheFile()
-    {
+    void everyEventIsInTheFile() {
         Telemetry telemetry;
         EventRing* ring = telemetry.addRing("engine");
         const fs::path path = file("whole.colibri-session");
@@ -169,7 +162,7 @@ private slots:
         const auto details = readSessionDetails(path);
         QVERIFY2(details.ok(), details.status().text().c_str());
         QCOMPARE(details->stops.size(), size_t(1));
-        QCOMPARE(details->stops.at(""), 1);                 // not ended
+        QCOMPARE(details->stops.at(""), 1);  // not ended
         QCOMPARE(details->itl.count(), uint64_t(summary->tokens));
         QCOMPARE(details->marks.size(), size_t(1));
         QCOMPARE(details->marks[0].label, std::string("here"));
@@ -179,8 +172,7 @@ private slots:
         QCOMPARE(summary->hits, 20);
         QCOMPARE(summary->meta.at("model"), "tiny");
     }
-    void preemptionsAndReuseAreInTheFile()
-    {
+    void preemptionsAndReuseAreInTheFile() {
         const fs::path path = file("preempted.colibri-session");
         {
             auto writer = SessionWriter::create(path, {});
@@ -207,18 +199,21 @@ private slots:
         QCOMPARE(sqlite3_open(path.c_str(), &handle), SQLITE_OK);
         SqliteDb db(handle);
         SqliteStatement query;
-        QVERIFY(query.prepare(handle, "SELECT admitted, cached_tokens, preemptions, recomputed_tokens, "
-                                      "r.preempted_ns, t.preempted_ns, t.memory_stall_ns "
-                                      "FROM requests r "
-                                      "JOIN tokens t ON t.request = r.id", "").ok());
+        QVERIFY(query
+                    .prepare(handle,
+                             "SELECT admitted, cached_tokens, preemptions, recomputed_tokens, "
+                             "r.preempted_ns, t.preempted_ns, t.memory_stall_ns "
+                             "FROM requests r "
+                             "JOIN tokens t ON t.request = r.id",
+                             "")
+                    .ok());
         QVERIFY(*query.step());
         QCOMPARE(query.real(0), 1.0);
         const int64_t want[] = {64, 1, 40, 4'000'000, 4'000'000, 2'000'000};
         for (int i = 0; i < 6; ++i) QCOMPARE(query.integer(i + 1), want[i]);
     }
     // Six steps of a slider are one change: one row, where it ended.
-    void aDragIsOneRowOfKnobs()
-    {
+    void aDragIsOneRowOfKnobs() {
         Telemetry telemetry;
         EventRing* ring = telemetry.addRing("engine");
         const fs::path path = file("drag.colibri-session");
@@ -243,35 +238,37 @@ private slots:
             QVERIFY((*recorder)->flush().ok());
             set(16);
             (*recorder)->hold(KnobId::ExpertCacheSize);
-            set(18);                       // the session ends in the middle of a drag
+            set(18);  // the session ends in the middle of a drag
         }
         sqlite3* db = nullptr;
         QCOMPARE(sqlite3_open(path.c_str(), &db), SQLITE_OK);
         std::vector<std::string> values;
-        sqlite3_exec(db, "SELECT requested FROM knobs WHERE name='expert_cache_size' ORDER BY t",
-                     [](void* out, int, char** row, char**) {
-                         static_cast<std::vector<std::string>*>(out)->push_back(row[0]);
-                         return 0;
-                     }, &values, nullptr);
+        sqlite3_exec(
+            db, "SELECT requested FROM knobs WHERE name='expert_cache_size' ORDER BY t",
+            [](void* out, int, char** row, char**) {
+                static_cast<std::vector<std::string>*>(out)->push_back(row[0]);
+                return 0;
+            },
+            &values, nullptr);
         sqlite3_close(db);
         values.erase(std::unique(values.begin(), values.end()), values.end());
-        if (values.size() == 4) values.erase(values.begin() + 2);   // 16, where it was drained in time
+        if (values.size() == 4)
+            values.erase(values.begin() + 2);  // 16, where it was drained in time
         QCOMPARE(values, (std::vector<std::string>{"8", "14", "18"}));
     }
-    void sessionsAreNeverOverwritten()
-    {
+    void sessionsAreNeverOverwritten() {
         const fs::path path = file("twice.colibri-session");
         QVERIFY(SessionWriter::create(path, {}).ok());
         QCOMPARE(SessionWriter::create(path, {}).status().code(), Code::InvalidArgument);
         QVERIFY(readSessionSummary(path).ok());
     }
     // SQLite has names of its own for databases that are no files.
-    void anySessionNameIsAFile()
-    {
+    void anySessionNameIsAFile() {
         const QString before = QDir::currentPath();
         QVERIFY(QDir::setCurrent(m_dir.path()));
         std::vector<std::string> faults;
-        for (const char* name : {":memory:", "file:x?mode=memory", "file:y", "file::memory:", "-s", "a?b#c%41"}) {
+        for (const char* name :
+             {":memory:", "file:x?mode=memory", "file:y", "file::memory:", "-s", "a?b#c%41"}) {
             const auto writer = SessionWriter::create(name, {{"model", "tiny"}});
             if (!writer || !fs::exists(name)) faults.push_back(name);
         }
@@ -283,14 +280,12 @@ private slots:
         QVERIFY2(faults.empty(), faults.empty() ? "" : faults[0].c_str());
     }
 
-    void unwritableFoldersAreNamed()
-    {
+    void unwritableFoldersAreNamed() {
         const auto writer = SessionWriter::create("/proc/none/x.colibri-session", {});
         QVERIFY(!writer.ok());
         QVERIFY(writer.status().text().find("/proc/none") != std::string::npos);
     }
-    void aKilledProcessLosesAtMostASecond()
-    {
+    void aKilledProcessLosesAtMostASecond() {
         const fs::path path = file("killed.colibri-session");
         const pid_t child = fork();
         if (child == 0) {
@@ -298,7 +293,7 @@ private slots:
             EventRing* ring = telemetry.addRing("engine");
             auto recorder = Recorder::start(emptySource(&telemetry), {.sessionFile = path});
             if (!recorder.ok()) _exit(1);
-            for (uint32_t i = 0;; ++i) {   // the time is in the token's index: 5 ms each
+            for (uint32_t i = 0;; ++i) {  // the time is in the token's index: 5 ms each
                 ring->write(token(i));
                 usleep(5000);
             }
@@ -340,8 +335,7 @@ private slots:
         for (int i = 0; i < 50; ++i) (void)(*recorder)->flush();
         QVERIFY(reads <= 2 + int((*recorder)->snapshot()->now * 4));
     }
-    void aSessionAndItsCompanionsGoTogether()
-    {
+    void aSessionAndItsCompanionsGoTogether() {
         QTemporaryDir folder;
         const fs::path path = folder.filePath("a.colibri").toStdString();
         QCOMPARE(sessionBytes(path), int64_t(0));
@@ -361,8 +355,7 @@ private slots:
         for (const fs::path& file : files) QVERIFY(!fs::exists(file));
         QVERIFY(fs::exists(other));
     }
-    void aFullDiskStopsTheFileNotThePlots()
-    {
+    void aFullDiskStopsTheFileNotThePlots() {
         Telemetry telemetry;
         EventRing* ring = telemetry.addRing("engine");
         const fs::path path = file("full.colibri-session");
@@ -379,8 +372,7 @@ private slots:
         QVERIFY(!std::isnan(snapshot->figures.itlP50Ms));
     }
     // What was recorded until then stays readable, but nobody takes it for the whole session.
-    void aSessionThatMetAFullDiskIsNotMarkedAsEnded()
-    {
+    void aSessionThatMetAFullDiskIsNotMarkedAsEnded() {
         Telemetry telemetry;
         EventRing* ring = telemetry.addRing("engine");
         const fs::path path = file("torn.colibri-session");
@@ -396,8 +388,7 @@ private slots:
         QVERIFY2(summary.ok(), summary.status().text().c_str());
         QVERIFY(!summary->endedCleanly);
     }
-    void aFinishedSessionIsOneOrdinaryFile()
-    {
+    void aFinishedSessionIsOneOrdinaryFile() {
         const fs::path path = file("ordinary.colibri-session");
         {
             Telemetry telemetry;
@@ -413,19 +404,18 @@ private slots:
         QVERIFY(summary.ended && summary.tokens == 1);
     }
     // As versions before this one left them.
-    void aFinishedSessionInWalModeOpensInAReadOnlyFolder()
-    {
+    void aFinishedSessionInWalModeOpensInAReadOnlyFolder() {
         const fs::path path = file("wal.colibri-session");
         QVERIFY(SessionWriter::create(path, {{"model", "tiny"}}).ok());
         sqlite3* handle = nullptr;
         QCOMPARE(sqlite3_open(path.c_str(), &handle), SQLITE_OK);
-        QCOMPARE(sqlite3_exec(handle, "PRAGMA journal_mode=WAL", nullptr, nullptr, nullptr), SQLITE_OK);
+        QCOMPARE(sqlite3_exec(handle, "PRAGMA journal_mode=WAL", nullptr, nullptr, nullptr),
+                 SQLITE_OK);
         sqlite3_close(handle);
         QVERIFY(isInWalMode(path));
         QVERIFY(readWhereNothingCanBeWritten({path}).ended);
     }
-    void aKilledSessionOpensInAReadOnlyFolder()
-    {
+    void aKilledSessionOpensInAReadOnlyFolder() {
         const fs::path path = file("crashed.colibri-session");
         const pid_t child = fork();
         if (child == 0) {
@@ -445,16 +435,14 @@ private slots:
         QVERIFY(recoverSession(path).ok());
         QVERIFY(!isInWalMode(path));
     }
-    void brokenFilesAreRefused_data()
-    {
+    void brokenFilesAreRefused_data() {
         QTest::addColumn<QByteArray>("content");
         QTest::newRow("empty") << QByteArray();
         QTest::newRow("text") << QByteArray("this is not a database, only a line of text\n");
         QTest::newRow("header only") << QByteArray("SQLite format 3\0", 16);
         QTest::newRow("noise") << QByteArray(8192, '\x5a');
     }
-    void brokenFilesAreRefused()
-    {
+    void brokenFilesAreRefused() {
         QFETCH(QByteArray, content);
         const fs::path path = file("broken.colibri-session");
         QFile out(QString::fromStdString(path.string()));
@@ -465,16 +453,14 @@ private slots:
         QVERIFY(summary.status().code() == Code::BadInput);
         QVERIFY(summary.status().text().find("broken.colibri-session") != std::string::npos);
     }
-    void newerSchemasAreNamed()
-    {
+    void newerSchemasAreNamed() {
         const fs::path path = file("newer.colibri-session");
         QVERIFY(SessionWriter::create(path, {{"schema", "7"}}).ok());
         const auto summary = readSessionSummary(path);
         QVERIFY(summary.status().code() == Code::Unsupported);
         QVERIFY(summary.status().message().find("7") != std::string::npos);
     }
-    void theDocumentedQueriesRun()
-    {
+    void theDocumentedQueriesRun() {
         const fs::path path = file("documented.colibri-session");
         QVERIFY(SessionWriter::create(path, {}).ok());
         QFile help(COLIBRI_SOURCE_DIR "/resources/help/session-file.md");
@@ -485,7 +471,8 @@ private slots:
         SqliteDb db(handle);
         // Every table of the schema is described, and every example is valid SQL.
         SqliteStatement tables;
-        QVERIFY(tables.prepare(handle, "SELECT name FROM sqlite_master WHERE type='table'", "").ok());
+        QVERIFY(
+            tables.prepare(handle, "SELECT name FROM sqlite_master WHERE type='table'", "").ok());
         int described = 0;
         while (*tables.step()) {
             QVERIFY2(text.contains("| `" + QString::fromStdString(tables.text(0)) + "`"),
@@ -494,7 +481,8 @@ private slots:
         }
         QCOMPARE(described, 9);
         int examples = 0;
-        QRegularExpression block("```sql\n(.*?)```", QRegularExpression::DotMatchesEverythingOption);
+        QRegularExpression block("```sql\n(.*?)```",
+                                 QRegularExpression::DotMatchesEverythingOption);
         for (auto it = block.globalMatch(text); it.hasNext(); ++examples) {
             SqliteStatement query;
             const Status status = query.prepare(handle, it.next().captured(1).toStdString(), "");

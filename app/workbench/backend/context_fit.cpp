@@ -8,7 +8,9 @@ namespace {
 
 using Messages = nlohmann::ordered_json;
 
-bool hasRole(const Messages& message, const char* role) { return message.value("role", std::string()) == role; }
+bool hasRole(const Messages& message, const char* role) {
+    return message.value("role", std::string()) == role;
+}
 
 // Where each turn begins: a message of the user and what follows it.
 std::vector<size_t> turnsOf(const Messages& messages) {
@@ -28,7 +30,8 @@ Messages without(const Messages& messages, size_t from, size_t to) {
 
 }  // namespace
 
-Result<FittedChat> fitChat(const Messages& messages, Overflow overflow, size_t room, const EncodeChat& encode) {
+Result<FittedChat> fitChat(const Messages& messages, Overflow overflow, size_t room,
+                           const EncodeChat& encode) {
     auto whole = encode(messages);
     if (!whole) return whole.status();
     FittedChat best{std::move(*whole), 0};
@@ -40,7 +43,7 @@ Result<FittedChat> fitChat(const Messages& messages, Overflow overflow, size_t r
         const size_t first = middle ? 1 : 0;
         return without(messages, turns[first], turns[first + n]);
     };
-    size_t low = 1, high = turns.size() - 1;      // the fewest that are enough
+    size_t low = 1, high = turns.size() - 1;  // the fewest that are enough
     while (true) {
         const size_t n = low + (high - low) / 2;
         const Messages kept = cut(n);
@@ -48,8 +51,10 @@ Result<FittedChat> fitChat(const Messages& messages, Overflow overflow, size_t r
         if (!prompt) return prompt.status();
         const bool fits = prompt->size() <= room;
         if (fits || n == high) best = {std::move(*prompt), int(messages.size() - kept.size())};
-        if (fits) high = n;
-        else low = n + 1;
+        if (fits)
+            high = n;
+        else
+            low = n + 1;
         if (low >= high && (fits || low > high)) return best;
     }
 }

@@ -18,14 +18,15 @@ enum class Overflow {
 
 struct FittedChat {
     std::vector<int32_t> prompt;
-    int leftOut = 0;             // messages
+    int leftOut = 0;  // messages
 };
 
-using EncodeChat = std::function<Result<std::vector<int32_t>>(const nlohmann::ordered_json& messages)>;
+using EncodeChat =
+    std::function<Result<std::vector<int32_t>>(const nlohmann::ordered_json& messages)>;
 
-// The prompt of as many of `messages` as fit `room` tokens. System messages and the last turn always
-// stay; where they do not fit either, the prompt is longer than `room`. `encode` is called about
-// log2(turns) times. Errors: those of `encode`.
+// The prompt of as many of `messages` as fit `room` tokens. System messages and the last turn
+// always stay; where they do not fit either, the prompt is longer than `room`. `encode` is called
+// about log2(turns) times. Errors: those of `encode`.
 Result<FittedChat> fitChat(const nlohmann::ordered_json& messages, Overflow overflow, size_t room,
                            const EncodeChat& encode);
 

@@ -16,8 +16,8 @@ namespace colibri::ui {
 namespace {
 
 constexpr qint64 kMemoryEveryMs = 500;
-constexpr int kLongestEndMs = 20000, kEndStepMs = 2;   // a cancelled reply ends within one token
-constexpr qsizetype kCountedChars = 64 << 10;  // tokenising more would be felt while typing
+constexpr int kLongestEndMs = 20000, kEndStepMs = 2;  // a cancelled reply ends within one token
+constexpr qsizetype kCountedChars = 64 << 10;         // tokenising more would be felt while typing
 
 QString dataFolder(const QString& given) {
     const QString dir =
@@ -67,8 +67,8 @@ struct EngineHost::Loaded {
     std::unique_ptr<Engine> engine;
     std::unique_ptr<Recorder> recorder;
     RunTally tally;
-    Status notRecorded;              // why there is no session file
-    std::vector<std::weak_ptr<ChatRun>> runs;   // GUI thread: replies that may still run
+    Status notRecorded;                        // why there is no session file
+    std::vector<std::weak_ptr<ChatRun>> runs;  // GUI thread: replies that may still run
 
     ~Loaded() {
         endReplies();
@@ -84,7 +84,8 @@ private:
         for (const auto& weak : runs) {
             if (const auto run = weak.lock()) run->cancel(*engine);
         }
-        for (int waited = 0; engine->activeRequests() > 0 && waited < kLongestEndMs; waited += kEndStepMs)
+        for (int waited = 0; engine->activeRequests() > 0 && waited < kLongestEndMs;
+             waited += kEndStepMs)
             std::this_thread::sleep_for(std::chrono::milliseconds(kEndStepMs));
     }
 };

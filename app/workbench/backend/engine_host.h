@@ -10,12 +10,12 @@
 #include <memory>
 #include <optional>
 
-#include "app/workbench/platform/gui_queue.h"
-#include "app/workbench/platform/job.h"
 #include "app/workbench/backend/measurements.h"
 #include "app/workbench/backend/recent_list.h"
 #include "app/workbench/backend/session_folder.h"
 #include "app/workbench/backend/session_source.h"
+#include "app/workbench/platform/gui_queue.h"
+#include "app/workbench/platform/job.h"
 #include "app/workbench/platform/worker.h"
 
 namespace colibri::ui {
@@ -26,7 +26,7 @@ class EngineHost final : public SessionSource {
 public:
     // `dataDir`: where sessions, the recent list and measurements are kept; "" = the user's.
     explicit EngineHost(const QString& dataDir = {}, QObject* parent = nullptr);
-    ~EngineHost() override;              // closes the model; sessions end cleanly
+    ~EngineHost() override;  // closes the model; sessions end cleanly
 
     // ---- loading
     // Closes what runs, then reads the model. Ends in stateChanged() with Ready or NoModel; after
@@ -34,7 +34,7 @@ public:
     void load(const std::filesystem::path& model, const KnobValues& knobs);
     // The next load records to this file instead of a new one in the sessions folder; "" undoes it.
     void setSessionFile(const QString& path);
-    void cancelLoad();                   // NoModel within a second
+    void cancelLoad();  // NoModel within a second
     void close();
     // Progress of the load that runs; nullptr when none does.
     const JobProgress* loadProgress() const { return m_load ? &m_load->progress() : nullptr; }
@@ -44,7 +44,7 @@ public:
     const ContainerInfo* container() const;
     std::optional<EngineMemory> engineMemory() const;
     KnobValues requestedKnobs() const { return m_knobs; }
-    QString sessionPath() const;         // "" when nothing is recorded
+    QString sessionPath() const;  // "" when nothing is recorded
 
     // ---- SessionSource
     State state() const override { return m_state; }
@@ -74,11 +74,11 @@ public:
     Measurements& measurements() { return m_measurements; }
 
 signals:
-    void loadProgressed();               // at most 30 times a second
+    void loadProgressed();  // at most 30 times a second
     void loadFailed(const colibri::Status& status);
-    void recordingFailed(const colibri::Status& status);   // the model runs, unrecorded
-    void notSaved(const colibri::Status& status);   // the recent list or the measurements
-    void notRead(const colibri::Status& status);    // of these two, what was damaged
+    void recordingFailed(const colibri::Status& status);  // the model runs, unrecorded
+    void notSaved(const colibri::Status& status);         // the recent list or the measurements
+    void notRead(const colibri::Status& status);          // of these two, what was damaged
 
 private:
     struct Loaded;
@@ -94,13 +94,13 @@ private:
     RecentList m_recent;
     Measurements m_measurements;
     QString m_sessionFile;
-    KnobValues m_knobs;                  // as requested
-    std::shared_ptr<Loaded> m_loaded;    // null unless Ready
+    KnobValues m_knobs;                // as requested
+    std::shared_ptr<Loaded> m_loaded;  // null unless Ready
     Job* m_load = nullptr;
-    mutable MemoryNow m_memory;          // read at most twice a second
+    mutable MemoryNow m_memory;  // read at most twice a second
     mutable QElapsedTimer m_memoryAge;
-    GuiQueue m_gui;                      // what the worker has to say
-    Worker m_worker;                     // last: its tasks end before the rest goes
+    GuiQueue m_gui;   // what the worker has to say
+    Worker m_worker;  // last: its tasks end before the rest goes
 };
 
 // What this process can use at most without swapping, less a reserve for the rest of the system.

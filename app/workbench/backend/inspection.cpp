@@ -116,7 +116,8 @@ Result<Inspection> inspectPath(const fs::path& given, const CancelFlag* cancel) 
         return result;
     }
     // A model.json or config.json chosen in a file dialog, or dropped, means its folder.
-    if (given.filename() == "model.json" || given.filename() == "config.json") result.path = given.parent_path();
+    if (given.filename() == "model.json" || given.filename() == "config.json")
+        result.path = given.parent_path();
     const auto kind = sourceKindOf(result.path);
     if (!kind) return notASource(result.path);
     if (*kind == SourceKind::Container) return inspectContainer(result.path, cancel);

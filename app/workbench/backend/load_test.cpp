@@ -204,7 +204,8 @@ JobProgress LoadTest::progress() const {
     shown.total = uint64_t(m_plan.load.requests);
     // Over the whole run: requests end in clumps, and a short window would jump with them.
     shown.secondsLeft = shown.done > 0 && shown.total >= shown.done
-                            ? now().seconds / double(shown.done) * double(shown.total - shown.done) : NAN;
+                            ? now().seconds / double(shown.done) * double(shown.total - shown.done)
+                            : NAN;
     if (m_plan.load.requests == 0) {
         shown.unit = "s";
         shown.total = uint64_t(std::ceil(m_plan.load.durationS));
@@ -215,7 +216,8 @@ JobProgress LoadTest::progress() const {
 }
 
 std::function<Status(const QString& path)> LoadTest::saver() const {
-    return [report = *m_report, model = m_model, load = m_plan.load, setup = m_setup](const QString& path) {
+    return [report = *m_report, model = m_model, load = m_plan.load,
+            setup = m_setup](const QString& path) {
         if (path.endsWith(".csv", Qt::CaseInsensitive))
             return saveFile(path, QByteArray::fromStdString(loadCsv(report)));
         nlohmann::ordered_json json = {{"target", model.toStdString()}};

@@ -13,9 +13,7 @@
 #include "profiler/gpu/gpu_source.h"
 
 namespace colibri::ui {
-namespace {
-
-}  // namespace
+namespace {}  // namespace
 
 QString rateText(double bytesPerSecond) {
     return str(formatRate(bytesPerSecond));
@@ -64,9 +62,10 @@ QVector<MachineSection> machineSections(const MachineFacts& facts, const Calibra
         facts.memoryFree > 0
             ? MachineFact{"Free now", str(formatGiB(double(facts.memoryFree)))}
             : MachineFact{"Free now", "n/a: unknown", "Not reported by the system.", true});
-    memory.facts.push_back(rates.memoryBytesPerSecond > 0
-                               ? MachineFact{"Read with all cores", rateText(rates.memoryBytesPerSecond)}
-                               : notMeasured("Read with all cores"));
+    memory.facts.push_back(
+        rates.memoryBytesPerSecond > 0
+            ? MachineFact{"Read with all cores", rateText(rates.memoryBytesPerSecond)}
+            : notMeasured("Read with all cores"));
     sections << memory;
 
     MachineSection disk{"Disk", {}};

@@ -16,7 +16,7 @@ struct MachineFacts {
     int64_t memoryTotal = 0, memoryFree = 0;
 };
 
-MachineFacts gatherMachineFacts();               // loads and probes the GPU's driver: for a job
+MachineFacts gatherMachineFacts();  // loads and probes the GPU's driver: for a job
 
 // Facts by section, as the diagnose page and its text show them. `advice`: what to do about it.
 struct MachineFact {

@@ -37,7 +37,7 @@ private:
 
     QString m_file;
     Status m_damage;
-    std::map<std::string, ModelRun> m_runs;    // by the model's fingerprint
+    std::map<std::string, ModelRun> m_runs;  // by the model's fingerprint
 };
 
 }  // namespace colibri::ui

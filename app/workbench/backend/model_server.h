@@ -11,17 +11,17 @@
 #include <map>
 #include <vector>
 
-#include "app/workbench/platform/job.h"
 #include "app/workbench/backend/session_source.h"
+#include "app/workbench/platform/job.h"
 
 namespace colibri::ui {
 
 struct ServeOptions {
     QString host = "127.0.0.1";
-    int port = 8080;                     // 0: any that is free
-    QString apiKey;                      // needed where other machines reach the host
-    QStringList corsOrigins;             // web pages that may use it beside those of this machine
-    QStringList allowedHosts;            // names by which clients may address it beside localhost
+    int port = 8080;           // 0: any that is free
+    QString apiKey;            // needed where other machines reach the host
+    QStringList corsOrigins;   // web pages that may use it beside those of this machine
+    QStringList allowedHosts;  // names by which clients may address it beside localhost
 
     // Whether keys, origins and names are sound. Errors: InvalidArgument, as of the server.
     Status check() const;
@@ -29,11 +29,11 @@ struct ServeOptions {
 
 // What the server has done since it was started.
 struct ServeFigures {
-    uint64_t inFlight = 0;               // requests that the engine has and that have not ended
+    uint64_t inFlight = 0;  // requests that the engine has and that have not ended
     int connections = 0;
-    uint64_t answered = 0;               // responses of HTTP status 2xx
-    std::map<int, uint64_t> refused;     // the others, by status
-    uint64_t cancelled = 0;              // the client went away, or the server ended
+    uint64_t answered = 0;                        // responses of HTTP status 2xx
+    std::map<int, uint64_t> refused;              // the others, by status
+    uint64_t cancelled = 0;                       // the client went away, or the server ended
     uint64_t promptTokens = 0, cachedTokens = 0;  // the second: found in the KV cache
     uint64_t tokens = 0;
     double ttftP50Ms = NAN, itlP50Ms = NAN;
@@ -55,18 +55,18 @@ public:
 
     // `source` must outlive this.
     explicit ModelServer(SessionSource* source, QObject* parent = nullptr);
-    ~ModelServer() override;             // stops and waits for that
+    ~ModelServer() override;  // stops and waits for that
 
     // REQUIRES: Off, and a source with an engine. Ends in changed() with On, or Off and error().
     void start(const ServeOptions& options);
-    void stop();                         // tells the clients; Off well within a second
+    void stop();  // tells the clients; Off well within a second
     State state() const { return m_state; }
-    bool local() const;                  // what it listens on is reached from this machine only
-    const Status& error() const { return m_error; }   // why it is off, when nobody stopped it
-    QString address() const { return m_address; }     // "http://127.0.0.1:8080/v1"; "" unless On
+    bool local() const;  // what it listens on is reached from this machine only
+    const Status& error() const { return m_error; }  // why it is off, when nobody stopped it
+    QString address() const { return m_address; }    // "http://127.0.0.1:8080/v1"; "" unless On
     int port() const { return m_port; }
-    ServeFigures figures() const;        // the last ones when it is off
-    void watch();                        // notices a server that ended by itself; now and then
+    ServeFigures figures() const;  // the last ones when it is off
+    void watch();                  // notices a server that ended by itself; now and then
 
 signals:
     void changed();
@@ -80,7 +80,7 @@ private:
 
     SessionSource* m_source;
     State m_state = State::Off;
-    bool m_stopWanted = false;           // while Starting
+    bool m_stopWanted = false;  // while Starting
     ServeOptions m_options;
     Status m_error;
     QString m_address;

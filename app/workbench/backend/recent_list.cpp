@@ -51,7 +51,8 @@ void RecentList::read() {
         read.name = QString::fromStdString(entry.text("name", ""));
         read.what = QString::fromStdString(entry.text("what", ""));
         read.bytes = entry.integer("bytes", 0, INT64_MAX, 0);
-        read.used = QDateTime::fromString(QString::fromStdString(entry.text("used", "")), Qt::ISODate);
+        read.used =
+            QDateTime::fromString(QString::fromStdString(entry.text("used", "")), Qt::ISODate);
         if (!entry.status().ok()) {
             if (m_damage.ok()) m_damage = entry.status();
         } else if (!read.path.isEmpty()) {
@@ -105,15 +106,17 @@ void RecentList::checkFiles() {
     QStringList paths;
     for (const RecentEntry& entry : m_entries) paths.push_back(entry.path);
     const auto missing = std::make_shared<QSet<QString>>();
-    const auto bytes = std::make_shared<QHash<QString, qint64>>();   // of session files
+    const auto bytes = std::make_shared<QHash<QString, qint64>>();  // of session files
     m_check = new Job(
         [paths, missing, bytes](const ProgressFn&, const CancelFlag* cancel) {
             for (const QString& path : paths) {
                 if (cancel->load()) return Status(Code::Cancelled, "cancelled");
                 const QString probe = QFileInfo(path).isDir() ? path + "/model.json" : path;
                 const QFileInfo info(probe);
-                if (!info.exists()) missing->insert(path);
-                else if (probe == path) bytes->insert(path, sessionBytes(path.toStdString()));
+                if (!info.exists())
+                    missing->insert(path);
+                else if (probe == path)
+                    bytes->insert(path, sessionBytes(path.toStdString()));
             }
             return Status();
         },

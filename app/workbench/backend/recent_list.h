@@ -15,10 +15,10 @@ class Job;
 
 struct RecentEntry {
     enum class Kind { Model, Session } kind = Kind::Model;
-    QString path, name, what;        // what: "q8_0, 24 x 64 experts", "session, 12:38"
+    QString path, name, what;  // what: "q8_0, 24 x 64 experts", "session, 12:38"
     qint64 bytes = 0;
     QDateTime used;
-    bool missing = false;            // not stored: looked up when shown
+    bool missing = false;  // not stored: looked up when shown
 };
 
 // GUI thread. Disk is touched off it, except for writing the small file itself.
@@ -30,14 +30,14 @@ public:
     const QVector<RecentEntry>& entries() const { return m_entries; }
     // What was wrong with the file, and is left out: all of it, or single entries.
     const Status& damage() const { return m_damage; }
-    void add(RecentEntry entry);     // moves to the top when known already
+    void add(RecentEntry entry);  // moves to the top when known already
     void remove(const QString& path);
-    void restore(const RecentEntry& entry);   // undo of remove
-    void checkFiles();               // which are missing, how large sessions are; on another thread
+    void restore(const RecentEntry& entry);  // undo of remove
+    void checkFiles();  // which are missing, how large sessions are; on another thread
 
 signals:
     void changed();
-    void failed(const colibri::Status& status);   // the list could not be written
+    void failed(const colibri::Status& status);  // the list could not be written
 
 private:
     void read();
@@ -49,6 +49,6 @@ private:
     Job* m_check = nullptr;
 };
 
-QString usedText(const QDateTime& used, const QDateTime& now);   // "10:41", "yesterday", "9 Apr"
+QString usedText(const QDateTime& used, const QDateTime& now);  // "10:41", "yesterday", "9 Apr"
 
 }  // namespace colibri::ui

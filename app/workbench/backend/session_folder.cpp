@@ -13,7 +13,7 @@
 namespace colibri::ui {
 namespace {
 
-constexpr int kLookedAt = 10;    // newest sessions: older ones were offered before
+constexpr int kLookedAt = 10;  // newest sessions: older ones were offered before
 
 QString discardedDir(const QString& path) {
     return QFileInfo(path).path() + "/discarded";
@@ -60,7 +60,7 @@ std::optional<SessionSummary> SessionFolder::interrupted() const {
     for (const QFileInfo& file : files.mid(0, kLookedAt)) {
         QLockFile lock(file.filePath() + ".lock");
         lock.setStaleLockTime(0);
-        if (!lock.tryLock(0)) continue;         // a window is recording it
+        if (!lock.tryLock(0)) continue;  // a window is recording it
         auto summary = readSessionSummary(file.filePath().toStdString());
         if (summary && !summary->endedCleanly) return std::move(*summary);
     }

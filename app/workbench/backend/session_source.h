@@ -19,26 +19,26 @@
 namespace colibri::ui {
 
 struct ModelFacts {
-    QString name;                 // "Wren-14B-A1.3B"
-    QString weights;              // of the experts: "q4_0"
+    QString name;     // "Wren-14B-A1.3B"
+    QString weights;  // of the experts: "q4_0"
     QString folder;
-    QString device;               // "AVX2"
-    QString chatProblem;          // why it cannot chat; "" when it can
-    bool continues = false;       // a base model: no chat, but it continues a text
+    QString device;          // "AVX2"
+    QString chatProblem;     // why it cannot chat; "" when it can
+    bool continues = false;  // a base model: no chat, but it continues a text
     int64_t contextLength = 0;
     int64_t experts = 0, moeLayers = 0, topK = 0;
     bool isDense() const { return moeLayers == 0; }  // a model without experts
-    int64_t expertBytes = 0;      // of one expert
-    std::vector<NamedTemplate> templates;  // its chat templates, the one in force first
-    std::vector<int> layerIndex;  // model layer of each MoE layer
-    Sampling sampling = chatSampling({});   // the model's defaults
-    bool recommendsSampling = false;        // its generation_config says some of them
+    int64_t expertBytes = 0;                         // of one expert
+    std::vector<NamedTemplate> templates;            // its chat templates, the one in force first
+    std::vector<int> layerIndex;                     // model layer of each MoE layer
+    Sampling sampling = chatSampling({});            // the model's defaults
+    bool recommendsSampling = false;                 // its generation_config says some of them
 };
 
 struct MemoryNow {
-    int64_t used = 0;             // this process
-    int64_t limit = 0;            // what it could use without swapping; 0 = unknown
-    int64_t free = 0;             // of the machine, now; 0 = unknown
+    int64_t used = 0;   // this process
+    int64_t limit = 0;  // what it could use without swapping; 0 = unknown
+    int64_t free = 0;   // of the machine, now; 0 = unknown
 };
 
 class SessionSource : public QObject {
@@ -48,7 +48,7 @@ public:
     enum class State { NoModel, Loading, Ready };
 
     virtual State state() const = 0;
-    virtual const ModelFacts* model() const = 0;              // nullptr unless Ready
+    virtual const ModelFacts* model() const = 0;                   // nullptr unless Ready
     virtual std::shared_ptr<const Snapshot> snapshot() const = 0;  // nullptr unless Ready
     virtual double sessionTime(uint64_t monotonicNs) const = 0;
     virtual int activeRequests() const = 0;
@@ -60,12 +60,12 @@ public:
     virtual void setKnob(KnobId id, int64_t value, bool final = true) = 0;
     // Why a value in range cannot work here, "" when it can.
     virtual std::string knobProblem(KnobId id, int64_t value) const = 0;
-    virtual Calibration calibration() const = 0;              // what the machine could do
+    virtual Calibration calibration() const = 0;  // what the machine could do
 
     // Pooled raw values whose time lies in [t0, t1].
     virtual Histogram itlBetween(double t0, double t1) const = 0;
     virtual Histogram loadsBetween(double t0, double t1) const = 0;
-    virtual void note(const QString& text) = 0;               // a marker of the user
+    virtual void note(const QString& text) = 0;  // a marker of the user
 
     // The engine, to be driven by others than the chat; it stays until the last of them lets go of
     // it. nullptr: no model, or a source without an engine.
@@ -73,7 +73,7 @@ public:
 
     virtual std::shared_ptr<ChatRun> startChat(ChatRequest request) = 0;
     virtual void cancelChat(const std::shared_ptr<ChatRun>& run) = 0;
-    virtual int countTokens(const QString& text) const = 0;   // -1: unknown
+    virtual int countTokens(const QString& text) const = 0;  // -1: unknown
     // What the model reads of a chat, as its template renders it. Errors: no model, no template.
     virtual Result<std::string> renderChat(const nlohmann::ordered_json& messages,
                                            const ChatOptions& options) const = 0;

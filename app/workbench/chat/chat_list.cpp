@@ -102,18 +102,28 @@ void ChatRows::mousePressEvent(QMouseEvent* event) {
 void ChatRows::keyPressEvent(QKeyEvent* event) {
     if (m_rows.isEmpty()) return QAbstractScrollArea::keyPressEvent(event);
     switch (event->key()) {
-        case Qt::Key_Down: m_focus = std::min(m_focus + 1, int(m_rows.size()) - 1); break;
+        case Qt::Key_Down:
+            m_focus = std::min(m_focus + 1, int(m_rows.size()) - 1);
+            break;
         case Qt::Key_Up:
             if (m_focus == 0) return emit leftAtTop();
             --m_focus;
             break;
-        case Qt::Key_Return: case Qt::Key_Enter: openMarked(); return;
-        case Qt::Key_F2: emit renameWanted(m_rows[m_focus].id); return;
-        case Qt::Key_Delete: emit deleteWanted(m_rows[m_focus].id); return;
+        case Qt::Key_Return:
+        case Qt::Key_Enter:
+            openMarked();
+            return;
+        case Qt::Key_F2:
+            emit renameWanted(m_rows[m_focus].id);
+            return;
+        case Qt::Key_Delete:
+            emit deleteWanted(m_rows[m_focus].id);
+            return;
         case Qt::Key_Menu:
             menuFor(m_focus, viewport()->mapToGlobal(QPoint(20, m_focus * kChatRow)));
             return;
-        default: return QAbstractScrollArea::keyPressEvent(event);
+        default:
+            return QAbstractScrollArea::keyPressEvent(event);
     }
     verticalScrollBar()->setValue(std::clamp(verticalScrollBar()->value(),
                                              (m_focus + 1) * kChatRow - viewport()->height(),
@@ -164,10 +174,13 @@ void ChatRows::paintEvent(QPaintEvent*) {
         const double right = textWidth(font, when) + (replying ? 12 : 0);
         drawElided(p, QRectF(12, y + 26, width - 24 - right - 8, 14), Qt::AlignVCenter, facts,
                    type::caption(), tone(Tone::Text3));
-        drawText(p, QRectF(12, y + 26, width - 24, 14), Qt::AlignVCenter | Qt::AlignRight, when, font,
-                 tone(replying ? Tone::Accent : Tone::Text3));
-        if (replying) fillBox(p, QRectF(width - 12 - right, y + 30, 6, 6), tone(Tone::Accent), Qt::transparent, 3);
-        if ((hasFocus() || m_marked) && i == m_focus) focusRing(p, QRectF(1, y, width - 2, kChatRow), 4);
+        drawText(p, QRectF(12, y + 26, width - 24, 14), Qt::AlignVCenter | Qt::AlignRight, when,
+                 font, tone(replying ? Tone::Accent : Tone::Text3));
+        if (replying)
+            fillBox(p, QRectF(width - 12 - right, y + 30, 6, 6), tone(Tone::Accent),
+                    Qt::transparent, 3);
+        if ((hasFocus() || m_marked) && i == m_focus)
+            focusRing(p, QRectF(1, y, width - 2, kChatRow), 4);
     }
 }
 

@@ -4,8 +4,8 @@
 #pragma once
 
 #include <QAbstractScrollArea>
-#include <QSet>
 #include <QLineEdit>
+#include <QSet>
 #include <QWidget>
 
 #include "app/workbench/chat/chat_store.h"
@@ -21,16 +21,16 @@ public:
     void setRows(const QVector<ChatSummary>& rows, const QString& current);
     const QVector<ChatSummary>& rows() const { return m_rows; }
     int contentHeight() const;
-    void setReplying(const QSet<QString>& ids);   // with a reply on its way
-    void setMarked(bool on);                      // the row that Enter opens is framed
-    void openMarked();                            // that row
-    void restart();                               // the first row is marked
+    void setReplying(const QSet<QString>& ids);  // with a reply on its way
+    void setMarked(bool on);                     // the row that Enter opens is framed
+    void openMarked();                           // that row
+    void restart();                              // the first row is marked
 
 signals:
     void openWanted(const QString& id);
     void exportWanted(const QString& id);
     void duplicateWanted(const QString& id);
-    void leftAtTop();                             // Up in the first row
+    void leftAtTop();  // Up in the first row
     void renameWanted(const QString& id);
     void deleteWanted(const QString& id);
 
@@ -64,14 +64,14 @@ public:
     ChatList(ChatStore* store, QWidget* parent = nullptr);
     void setCurrent(const QString& id);
     void setReplying(const QSet<QString>& ids) { m_rows->setReplying(ids); }
-    void beginSearch();                           // all chats, with the focus in the field
+    void beginSearch();  // all chats, with the focus in the field
     QLineEdit* search() const { return m_search; }
     ChatRows* rows() const { return m_rows; }
 
 signals:
     void openWanted(const QString& id);
     void newWanted();
-    void exportWanted();                          // the chat that is shown
+    void exportWanted();  // the chat that is shown
     void exportChatWanted(const QString& id);
     void duplicateWanted(const QString& id);
     void renameWanted(const QString& id);

@@ -22,7 +22,7 @@
 namespace colibri::ui {
 namespace {
 
-constexpr int kCountDraftMs = 60;        // after the last key: a long draft is not counted at each
+constexpr int kCountDraftMs = 60;  // after the last key: a long draft is not counted at each
 
 // Only what a browser or mail program opens: a reply must not start anything else.
 void openLink(const QString& address) {
@@ -99,8 +99,9 @@ void ChatPanel::connectParts() {
         m_composer->setText(draft);
     });
     connect(m_composer, &Composer::pageWanted, this, [this](int direction) {
-        m_view->verticalScrollBar()->triggerAction(direction < 0 ? QAbstractSlider::SliderPageStepSub
-                                                                 : QAbstractSlider::SliderPageStepAdd);
+        m_view->verticalScrollBar()->triggerAction(direction < 0
+                                                       ? QAbstractSlider::SliderPageStepSub
+                                                       : QAbstractSlider::SliderPageStepAdd);
     });
     connect(m_composer, &Composer::samplingWanted, this, &ChatPanel::openSampling);
     connect(m_sampling, &SamplingPanel::changed, this, [this] {
@@ -150,7 +151,7 @@ void ChatPanel::connectFind() {
                             const QString* text, int step) {
         if (text) {
             *count = m_view->find(*text);
-            *at = std::max(0, *count - 1);        // the newest match first
+            *at = std::max(0, *count - 1);  // the newest match first
         } else if (*count > 0) {
             *at = (*at + step + *count) % *count;
         }
@@ -165,7 +166,9 @@ void ChatPanel::connectFind() {
     });
 }
 
-QWidget* ChatPanel::listButton() const { return m_head->listButton(); }
+QWidget* ChatPanel::listButton() const {
+    return m_head->listButton();
+}
 
 void ChatPanel::setSource(SessionSource* source) {
     m_source = source && source->model() ? source : nullptr;
@@ -226,21 +229,27 @@ void ChatPanel::setWindowClass(WindowClass windowClass) {
     m_view->setCompact(small);
     m_view->setPadding(small ? 12 : large ? 24 : 16, small ? 8 : large ? 16 : 12);
     QLayout* inset = m_composer->parentWidget()->layout();
-    if (small) inset->setContentsMargins(8, 0, 8, 8);
-    else if (large) inset->setContentsMargins(16, 8, 16, 16);
-    else inset->setContentsMargins(12, 8, 12, 12);
+    if (small)
+        inset->setContentsMargins(8, 0, 8, 8);
+    else if (large)
+        inset->setContentsMargins(16, 8, 16, 16);
+    else
+        inset->setContentsMargins(12, 8, 12, 12);
 }
 
-bool ChatPanel::reusable() const { return m_chat.isEmpty() && m_chat.system.isEmpty(); }
+bool ChatPanel::reusable() const {
+    return m_chat.isEmpty() && m_chat.system.isEmpty();
+}
 
 void ChatPanel::openConversation(Conversation conversation) {
     park();
     m_chat = std::move(conversation);
-    const bool own = std::any_of(m_chat.turns.begin(), m_chat.turns.end(), [](const Turn& t) { return t.live; });
+    const bool own =
+        std::any_of(m_chat.turns.begin(), m_chat.turns.end(), [](const Turn& t) { return t.live; });
     if (!own) m_chat.setLive(m_session);
     const auto known = std::find_if(m_background.begin(), m_background.end(),
                                     [&](const Background& b) { return b.chat.id == m_chat.id; });
-    if (known != m_background.end()) {   // its reply goes on before one's eyes again
+    if (known != m_background.end()) {  // its reply goes on before one's eyes again
         m_chat = std::move(known->chat);
         m_reply = std::move(known->reply);
         m_background.erase(known);
@@ -254,7 +263,7 @@ void ChatPanel::openConversation(Conversation conversation) {
     m_view->scrollToBottom();
     refreshHead();
     refreshMeter();
-    if (m_find->isVisible()) m_find->open();      // counts in what is shown now
+    if (m_find->isVisible()) m_find->open();  // counts in what is shown now
     emit currentChanged(m_chat.id);
     emit generatingChanged(m_reply.has_value());
     emit repliesChanged(replying());
@@ -265,7 +274,8 @@ void ChatPanel::openById(const QString& id) {
     for (const Background& other : m_background)
         if (other.chat.id == id) return openConversation(Conversation(other.chat));
     m_store->load(id, [this, id](std::optional<Conversation> conversation) {
-        if (conversation) openConversation(std::move(*conversation));
+        if (conversation)
+            openConversation(std::move(*conversation));
         else
             emit failed("The chat could not be opened", id + ".json is missing or cannot be read");
     });
@@ -290,7 +300,9 @@ void ChatPanel::switchBranch(int turn, int step) {
     save();
 }
 
-void ChatPanel::rename(const QString& title) { rename(m_chat.id, title); }
+void ChatPanel::rename(const QString& title) {
+    rename(m_chat.id, title);
+}
 
 void ChatPanel::rename(const QString& id, const QString& title) {
     for (Background& other : m_background) {
@@ -320,9 +332,13 @@ void ChatPanel::deleteChat(QString id) {
     emit deleted(title);
 }
 
-void ChatPanel::refreshHead() { m_head->setTitle(m_chat.title.isEmpty() ? "New chat" : m_chat.title); }
+void ChatPanel::refreshHead() {
+    m_head->setTitle(m_chat.title.isEmpty() ? "New chat" : m_chat.title);
+}
 
-void ChatPanel::openFind() { m_find->open(); }
+void ChatPanel::openFind() {
+    m_find->open();
+}
 
 void ChatPanel::editSystemPrompt() {
     m_view->systemFold()->setOpen(true);
@@ -330,20 +346,25 @@ void ChatPanel::editSystemPrompt() {
 }
 
 void ChatPanel::openSampling() {
-    if (m_sampling->isOpen()) m_sampling->closePopover();
-    else m_sampling->openAt(m_windowClass == WindowClass::Small ? static_cast<QWidget*>(m_composer)
-                                                        : m_composer->samplingButton(), true, false);
+    if (m_sampling->isOpen())
+        m_sampling->closePopover();
+    else
+        m_sampling->openAt(m_windowClass == WindowClass::Small ? static_cast<QWidget*>(m_composer)
+                                                               : m_composer->samplingButton(),
+                           true, false);
 }
 
 void ChatPanel::showMenu(QWidget* anchor) {
     QMenu menu;
     menu.addAction("Rename...", this, &ChatPanel::renameWanted);
-    menu.addAction("Duplicate", this, [this] { duplicate(m_chat.id); })->setEnabled(!m_chat.isEmpty());
+    menu.addAction("Duplicate", this, [this] { duplicate(m_chat.id); })
+        ->setEnabled(!m_chat.isEmpty());
     menu.addAction("System prompt", this, &ChatPanel::editSystemPrompt);
     menu.addAction("Sampling", this, &ChatPanel::openSampling);
     menu.addAction("Chat template...", this, &ChatPanel::editTemplate)
         ->setEnabled(m_source != nullptr);
-    menu.addAction("Show the prompt", this, &ChatPanel::showPrompt)->setEnabled(m_source != nullptr);
+    menu.addAction("Show the prompt", this, &ChatPanel::showPrompt)
+        ->setEnabled(m_source != nullptr);
     menu.addSeparator();
     menu.addAction("Export...", this, &ChatPanel::exportWanted);
     menu.addAction("Import...", this, &ChatPanel::importWanted);
@@ -352,15 +373,21 @@ void ChatPanel::showMenu(QWidget* anchor) {
     menu.exec(anchor->mapToGlobal(QPoint(0, anchor->height())));
 }
 
-void ChatPanel::resizeEvent(QResizeEvent*) { refreshPill(); }
+void ChatPanel::resizeEvent(QResizeEvent*) {
+    refreshPill();
+}
 
 // What is open over the chat goes first; then a reply is stopped.
 void ChatPanel::keyPressEvent(QKeyEvent* event) {
     if (event->key() != Qt::Key_Escape) return QWidget::keyPressEvent(event);
-    if (m_sampling->isOpen()) m_sampling->closePopover();
-    else if (m_find->isVisible()) m_find->close();
-    else if (m_reply) stop();
-    else QWidget::keyPressEvent(event);
+    if (m_sampling->isOpen())
+        m_sampling->closePopover();
+    else if (m_find->isVisible())
+        m_find->close();
+    else if (m_reply)
+        stop();
+    else
+        QWidget::keyPressEvent(event);
 }
 
 void ChatPanel::paintEvent(QPaintEvent*) {

@@ -34,7 +34,6 @@ class ChatPanel : public QWidget {
     Q_OBJECT
 
 public:
-
     ChatPanel(ChatStore* store, ViewState* view, QWidget* window, QWidget* parent = nullptr);
     ~ChatPanel() override;
     void setSource(SessionSource* source);
@@ -44,29 +43,29 @@ public:
     const Conversation& conversation() const { return m_chat; }
     void openConversation(Conversation conversation);
     void openById(const QString& id);
-    bool generating() const { return m_reply.has_value(); }   // in the chat that is shown
+    bool generating() const { return m_reply.has_value(); }  // in the chat that is shown
     bool busy() const { return m_reply || !m_background.empty(); }
-    QSet<QString> replying() const;               // ids of all chats with a reply on its way
-    void endReplies();                            // before the window goes: keeps what came, saved
-    bool reusable() const;                        // an empty new chat is shown already
+    QSet<QString> replying() const;  // ids of all chats with a reply on its way
+    void endReplies();               // before the window goes: keeps what came, saved
+    bool reusable() const;           // an empty new chat is shown already
 
     void newChat();
     void send(const QString& text);
     void stop();
-    void regenerate(int turn = -1);               // -1: the last reply
-    void continueReply(int turn);                 // goes on where it ended
+    void regenerate(int turn = -1);  // -1: the last reply
+    void continueReply(int turn);    // goes on where it ended
     void editLast();
     void rename(const QString& title);
     void rename(const QString& id, const QString& title);
     void deleteCurrent();
     void deleteChat(QString id);
-    void duplicate(const QString& id);            // a copy of a chat, which is then shown
-    void exportChat(const QString& id);           // shows it, and exportWanted() follows
+    void duplicate(const QString& id);   // a copy of a chat, which is then shown
+    void exportChat(const QString& id);  // shows it, and exportWanted() follows
     void openFind();
     void editSystemPrompt();
     void openSampling();
-    QString commandOptions() const;               // sampling and system prompt, for colibri chat
-    bool exportTo(const QString& path, QString* error) const;   // .md or .json
+    QString commandOptions() const;  // sampling and system prompt, for colibri chat
+    bool exportTo(const QString& path, QString* error) const;  // .md or .json
     bool importFrom(const QString& path, QString* error);
     // What the model would read now, with the draft; the reason where that is not known.
     QString renderedPrompt() const;
@@ -87,8 +86,8 @@ public:
     QWidget* listButton() const;
 
 signals:
-    void currentChanged(const QString& id);       // another conversation, or a new title
-    void repliesChanged(const QSet<QString>& ids);    // chats with a reply on its way
+    void currentChanged(const QString& id);         // another conversation, or a new title
+    void repliesChanged(const QSet<QString>& ids);  // chats with a reply on its way
     void generatingChanged(bool on);
     void listWanted(QWidget* anchor);
     void renameWanted();
@@ -105,7 +104,7 @@ protected:
     void keyPressEvent(QKeyEvent*) override;
 
 private:
-    struct Background {                           // a chat that is not shown
+    struct Background {  // a chat that is not shown
         Conversation chat;
         Reply reply;
     };
@@ -125,13 +124,13 @@ private:
     void applyEdited(const QString& text);
     void tickBackground(const Snapshot* snapshot);
     void finish(bool failed);
-    void park();                                  // the reply of this chat goes on unseen
+    void park();  // the reply of this chat goes on unseen
     void dropReply(const QString& id);
     void save();
     void switchBranch(int turn, int step);
     void refreshHead();
-    void refreshMeter();                          // the chat changed
-    void countDraft();                            // the draft changed
+    void refreshMeter();  // the chat changed
+    void countDraft();    // the draft changed
     void showContext();
     void refreshSlow();
     void beginSession(const QString& model);
@@ -159,15 +158,15 @@ private:
     std::shared_ptr<const ChatTemplate> m_template;  // nullptr: the model's own
     Button* m_pill;
     WindowClass m_windowClass = WindowClass::Normal;
-    QString m_modelName;                          // of the last model that was loaded
+    QString m_modelName;  // of the last model that was loaded
 
-    QString m_session;                            // of the model that is loaded; marks live turns
+    QString m_session;  // of the model that is loaded; marks live turns
 
-    std::optional<Reply> m_reply;                 // on its way into m_chat
+    std::optional<Reply> m_reply;  // on its way into m_chat
     std::vector<Background> m_background;
     int m_seenTokens = 0;
-    int m_used = 0, m_draft = 0;                  // tokens of the context: the chat, the draft
-    bool m_draftLonger = false;                   // only its beginning is counted
+    int m_used = 0, m_draft = 0;  // tokens of the context: the chat, the draft
+    bool m_draftLonger = false;   // only its beginning is counted
     QTimer m_draftTimer;
 };
 

@@ -5,15 +5,16 @@
 
 #include "app/workbench/chat/chat_panel.h"
 #include "app/workbench/chat/prompt_sheet.h"
-#include "app/workbench/widgets/page_parts.h"
 #include "app/workbench/platform/save_file.h"
 #include "app/workbench/platform/text.h"
+#include "app/workbench/widgets/page_parts.h"
 
 namespace colibri::ui {
 
 QString ChatPanel::commandOptions() const {
     const QString system = m_chat.system.trimmed();
-    return m_settings.options() + (system.isEmpty() ? QString() : " --system " + shellQuoted(m_chat.system));
+    return m_settings.options() +
+           (system.isEmpty() ? QString() : " --system " + shellQuoted(m_chat.system));
 }
 
 bool ChatPanel::exportTo(const QString& path, QString* error) const {
@@ -47,7 +48,9 @@ void ChatPanel::showPrompt() {
                        text);
 }
 
-bool ChatPanel::promptShown() const { return m_prompt->isOpen(); }
+bool ChatPanel::promptShown() const {
+    return m_prompt->isOpen();
+}
 
 void ChatPanel::exportChat(const QString& id) {
     if (id == m_chat.id) return emit exportWanted();
@@ -74,7 +77,8 @@ void ChatPanel::duplicate(const QString& id) {
         return copy(std::move(own));
     }
     m_store->load(id, [this, id, copy](std::optional<Conversation> conversation) {
-        if (conversation) copy(std::move(*conversation));
+        if (conversation)
+            copy(std::move(*conversation));
         else
             emit failed("The chat could not be duplicated",
                         id + ".json is missing or cannot be read");
@@ -96,7 +100,7 @@ bool ChatPanel::importFrom(const QString& path, QString* error) {
                      : QString("it is not a chat from this program (schema 1)");
         return false;
     }
-    conversation->id = Conversation::create().id;   // never over an existing one
+    conversation->id = Conversation::create().id;  // never over an existing one
     openConversation(std::move(*conversation));
     save();
     return true;

@@ -20,8 +20,8 @@ Turn ChatPanel::newTurn(Turn::Role role) const {
 void ChatPanel::send(const QString& text) {
     if (!m_source || m_reply || text.trimmed().isEmpty()) return;
     if (m_composer->text().trimmed() == text) {
-        countDraft();                             // the last keys too
-        if (!m_composer->sendButton()->isEnabled()) return;   // it says why
+        countDraft();                                        // the last keys too
+        if (!m_composer->sendButton()->isEnabled()) return;  // it says why
         m_composer->clear();
         countDraft();
     }
@@ -40,7 +40,8 @@ nlohmann::ordered_json ChatPanel::messagesUpTo(int userTurn) const {
         const bool user = turn.role == Turn::Role::User;
         QString text = turn.text;
         if (!user) text = text.mid(splitReply(turn).answerFrom);  // reasoning is not repeated
-        messages.push_back({{"role", user ? "user" : "assistant"}, {"content", text.toStdString()}});
+        messages.push_back(
+            {{"role", user ? "user" : "assistant"}, {"content", text.toStdString()}});
         if (index == userTurn) break;
     }
     return messages;
@@ -68,7 +69,7 @@ void ChatPanel::start(int index, int userTurn, const std::string& soFar) {
     Turn& turn = m_chat.turns[index];
     const int branch = std::max(0, int(m_chat.turns[userTurn].children.indexOf(index)));
     Sampling sampling = m_settings.drawn();
-    sampling.seed += uint64_t(branch);            // another branch is another draw
+    sampling.seed += uint64_t(branch);  // another branch is another draw
     turn.figures.drawn = sampling.temperature > 0 ? QString("seed %1").arg(sampling.seed)
                                                   : QString("greedy sampling, no seed");
     ChatSettings used = m_settings;
@@ -135,11 +136,12 @@ void ChatPanel::tick(const std::shared_ptr<const Snapshot>& snapshot) {
     const Turn& turn = m_chat.turns[m_reply->turn()];
     const bool prompt = turn.tokens.isEmpty();
     if (!prompt && !step.grew) return;
-    const QString progress = step.promptTotal > 0 ? QString("Reading the prompt, %1 of %2 tokens")
-                                                        .arg(count(step.promptDone), count(step.promptTotal))
-                                                  : QString();
-    m_view->update(m_chat, m_reply->turn(), prompt ? ModelTurn::State::Prompt : ModelTurn::State::Generating,
-                   progress);
+    const QString progress = step.promptTotal > 0
+                                 ? QString("Reading the prompt, %1 of %2 tokens")
+                                       .arg(count(step.promptDone), count(step.promptTotal))
+                                 : QString();
+    m_view->update(m_chat, m_reply->turn(),
+                   prompt ? ModelTurn::State::Prompt : ModelTurn::State::Generating, progress);
     refreshMeter();
     refreshPill();
 }
@@ -216,6 +218,8 @@ void ChatPanel::endReplies() {
     m_background.clear();
 }
 
-void ChatPanel::save() { m_store->save(m_chat); }
+void ChatPanel::save() {
+    m_store->save(m_chat);
+}
 
 }  // namespace colibri::ui

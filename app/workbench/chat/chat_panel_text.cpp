@@ -12,9 +12,11 @@
 namespace colibri::ui {
 namespace {
 
-constexpr qsizetype kCountedDraft = 60'000;      // characters; all of a longer one is not counted
+constexpr qsizetype kCountedDraft = 60'000;  // characters; all of a longer one is not counted
 
-QString formatted(double v, int decimals) { return str(formatFixed(v, decimals)); }
+QString formatted(double v, int decimals) {
+    return str(formatFixed(v, decimals));
+}
 
 }  // namespace
 
@@ -38,7 +40,8 @@ void ChatPanel::refreshMeter() {
             since += turn.text + "\n";
         }
     }
-    if (m_source && !m_reply && !since.isEmpty()) m_used += std::max(0, m_source->countTokens(since));
+    if (m_source && !m_reply && !since.isEmpty())
+        m_used += std::max(0, m_source->countTokens(since));
     showContext();
 }
 
@@ -56,17 +59,24 @@ void ChatPanel::showContext() {
     const int limit = m_source ? int(m_source->model()->contextLength) : 0;
     const int draft = std::max(0, m_draft);
     m_composer->setContext(m_used + draft, draft, limit);
-    const int system = m_source && !m_chat.system.isEmpty() ? std::max(0, m_source->countTokens(m_chat.system)) : 0;
+    const int system = m_source && !m_chat.system.isEmpty()
+                           ? std::max(0, m_source->countTokens(m_chat.system))
+                           : 0;
     const QString of = " of " + count(limit) + ".";
     if (limit <= 0 || draft == 0) {
         m_composer->setNotice({}, false);
     } else if (draft + system >= limit) {
         m_composer->setNotice(QString("This message alone needs %1%2 tokens")
-                                  .arg(m_draftLonger ? "more than " : "", count(draft)) + of +
-                                  " Shorten it, or load the model with a larger context length.", true);
+                                      .arg(m_draftLonger ? "more than " : "", count(draft)) +
+                                  of +
+                                  " Shorten it, or load the model with a larger context length.",
+                              true);
     } else if (m_used + draft < limit) {
-        m_composer->setNotice(m_draftLonger ? QString("Only the first %1 tokens of this message are counted.")
-                                                  .arg(count(draft)) : QString(), false);
+        m_composer->setNotice(
+            m_draftLonger
+                ? QString("Only the first %1 tokens of this message are counted.").arg(count(draft))
+                : QString(),
+            false);
     } else if (m_settings.overflow == Overflow::Stop) {
         m_composer->setNotice(
             QString("With this message the chat needs %1 tokens").arg(count(m_used + draft)) + of +
@@ -94,10 +104,12 @@ void ChatPanel::refreshPill() {
     const int below = m_reply ? tokens - m_seenTokens : 0;
     // It stands beside the text, in the readout line or the composer's foot, and covers nothing.
     const bool small = m_windowClass == WindowClass::Small;
-    m_pill->setText(below > 0 && !small ? QString("Newest, %1 tokens below").arg(count(below)) : QString("Newest"));
+    m_pill->setText(below > 0 && !small ? QString("Newest, %1 tokens below").arg(count(below))
+                                        : QString("Newest"));
     const QSize size = m_pill->sizeHint();
     if (small) {
-        m_pill->setGeometry(QRect(m_composer->mapTo(this, QPoint(9, m_composer->height() - 31)), size));
+        m_pill->setGeometry(
+            QRect(m_composer->mapTo(this, QPoint(9, m_composer->height() - 31)), size));
     } else {
         m_pill->setGeometry(QRect(QPoint(width() - 8 - size.width(), m_readout->y() + 3), size));
         m_readout->setInset(size.width() + 8);
@@ -107,7 +119,7 @@ void ChatPanel::refreshPill() {
 }
 
 void ChatPanel::hover(int turn, int token) {
-    if (token < 0) {                     // its line stays readable, its place in the plots goes
+    if (token < 0) {  // its line stays readable, its place in the plots goes
         m_viewState->setCursor(std::numeric_limits<double>::quiet_NaN());
         return;
     }
@@ -130,7 +142,8 @@ void ChatPanel::hover(int turn, int token) {
         // Other layers waited too: all of it together.
         if (mark.stallMs > mark.waitMs)
             content.reason << Span{", all layers ", Tone::Text2, type::dense()}
-                           << Span{formatted(mark.stallMs, 1) + " ms", Tone::Text2, type::monoSmall()};
+                           << Span{formatted(mark.stallMs, 1) + " ms", Tone::Text2,
+                                   type::monoSmall()};
     } else {
         content.reason = {{"no wait for an expert", Tone::Text2, type::dense()}};
     }

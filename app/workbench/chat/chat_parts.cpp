@@ -83,7 +83,9 @@ void ChatHead::setCompact(bool on) {
     m_title->update();
 }
 
-void ChatHead::resizeEvent(QResizeEvent*) { m_title->setMaximumWidth(std::max(80, width() - 150)); }
+void ChatHead::resizeEvent(QResizeEvent*) {
+    m_title->setMaximumWidth(std::max(80, width() - 150));
+}
 
 void ChatHead::paintEvent(QPaintEvent*) {
     QPainter p(this);
@@ -130,7 +132,8 @@ void FindBar::close() {
 
 void FindBar::setCount(int at, int count) {
     m_count = m_input->text().isEmpty() ? QString()
-              : count == 0 ? QString("no match") : QString("%1 of %2").arg(at + 1).arg(count);
+              : count == 0              ? QString("no match")
+                                        : QString("%1 of %2").arg(at + 1).arg(count);
     update();
 }
 
@@ -206,7 +209,8 @@ void Readout::paintEvent(QPaintEvent*) {
     }
     // The reason comes first where there is little room: the token's text is cut, the SLO left out.
     const double right = (m_show->isVisibleTo(this) ? m_show->x() : width() - m_inset) - 8;
-    const QVector<Span> gap{{m_content.gap, m_content.slow ? Tone::Error : Tone::Text1, type::monoSmall()}};
+    const QVector<Span> gap{
+        {m_content.gap, m_content.slow ? Tone::Error : Tone::Text1, type::monoSmall()}};
     const QVector<Span> slo{{m_content.slo, Tone::Text3, type::dense()}};
     const double rest = right - 16 - 8 - spansWidth(gap) - 8 - spansWidth(m_content.reason);
     const double token = std::ceil(textWidth(type::monoSmall(), m_content.token)) + 6;

@@ -17,7 +17,9 @@ public:
     void setTitle(const QString& title);
     void setCompact(bool on);
     QWidget* titleButton() const { return m_title; }
-    QWidget* listButton() const { return m_list->isVisible() ? static_cast<QWidget*>(m_list) : m_title; }
+    QWidget* listButton() const {
+        return m_list->isVisible() ? static_cast<QWidget*>(m_list) : m_title;
+    }
     QWidget* moreButton() const { return m_more; }
 
 signals:
@@ -71,13 +73,13 @@ public:
         QString token, gap, slo;
         QVector<Span> reason;
         bool slow = false;
-        bool inPlots = true;     // its moment is one of the session that is plotted
+        bool inPlots = true;  // its moment is one of the session that is plotted
         double t = 0;
     };
     void setContent(const Content& content);
     const Content& content() const { return m_content; }
-    void setInset(int right);                     // what covers its right end
-    void setSloMs(double ms);                     // the limit of the underlined tokens
+    void setInset(int right);  // what covers its right end
+    void setSloMs(double ms);  // the limit of the underlined tokens
 
 signals:
     void showWanted(double t);

@@ -81,13 +81,16 @@ QString ChatStore::defaultFolder() {
     return QStandardPaths::writableLocation(QStandardPaths::AppDataLocation) + "/chats";
 }
 
-QString ChatStore::pathOf(const QString& id) const { return m_folder + "/" + safeId(id) + ".json"; }
+QString ChatStore::pathOf(const QString& id) const {
+    return m_folder + "/" + safeId(id) + ".json";
+}
 
 ChatSummary ChatStore::summarize(const Conversation& c) {
     QString model;
     for (const int index : c.path())
         if (!c.turns[index].model.isEmpty()) model = c.turns[index].model;
-    return {c.id, c.title, c.turnCount(), model, c.changed, c.plainText().left(kSearchText).toLower()};
+    return {c.id,  c.title,   c.turnCount(),
+            model, c.changed, c.plainText().left(kSearchText).toLower()};
 }
 
 void ChatStore::list() {
@@ -118,20 +121,22 @@ void ChatStore::note(const Conversation& conversation) {
 
 // By when they changed: one that comes back from the bin comes back to its place.
 void ChatStore::sort() {
-    std::stable_sort(m_summaries.begin(), m_summaries.end(),
-                     [](const ChatSummary& a, const ChatSummary& b) { return a.changed > b.changed; });
+    std::stable_sort(
+        m_summaries.begin(), m_summaries.end(),
+        [](const ChatSummary& a, const ChatSummary& b) { return a.changed > b.changed; });
 }
 
 void ChatStore::save(const Conversation& conversation) {
     if (conversation.isEmpty()) return;
     note(conversation);
-    m_worker.post([this, folder = m_folder, path = pathOf(conversation.id),
-                   copy = conversation]() mutable {
-        QDir().mkpath(folder);
-        report(writeFile(path, copy));
-        // The copy shares its data: it goes where the original may be changed in place afterwards.
-        m_gui.post([copy = std::move(copy)] {});
-    });
+    m_worker.post(
+        [this, folder = m_folder, path = pathOf(conversation.id), copy = conversation]() mutable {
+            QDir().mkpath(folder);
+            report(writeFile(path, copy));
+            // The copy shares its data: it goes where the original may be changed in place
+            // afterwards.
+            m_gui.post([copy = std::move(copy)] {});
+        });
 }
 
 void ChatStore::saveReply(const Conversation& conversation, int turn) {
@@ -167,7 +172,7 @@ void ChatStore::remove(const QString& id) {
 }
 
 bool ChatStore::restore() {
-    if (m_removing) return m_restoreWanted = true;   // its content is still being read
+    if (m_removing) return m_restoreWanted = true;  // its content is still being read
     if (!m_removed) return false;
     save(*m_removed);
     m_removed.reset();

@@ -19,9 +19,9 @@ namespace colibri::ui {
 struct ChatSummary {
     QString id, title;
     int turns = 0;
-    QString model;               // that gave the last reply
+    QString model;  // that gave the last reply
     QDateTime changed;
-    QString text;                // lower case, for search; bounded
+    QString text;  // lower case, for search; bounded
 };
 
 class ChatStore : public QObject {
@@ -29,23 +29,23 @@ class ChatStore : public QObject {
 
 public:
     explicit ChatStore(const QString& folder, QObject* parent = nullptr);
-    ~ChatStore() override;       // writes what is queued
+    ~ChatStore() override;  // writes what is queued
 
     static QString defaultFolder();
-    void list();                 // reads the folder; listed() follows
-    const QVector<ChatSummary>& summaries() const { return m_summaries; }   // newest first
+    void list();  // reads the folder; listed() follows
+    const QVector<ChatSummary>& summaries() const { return m_summaries; }  // newest first
     void save(const Conversation& conversation);
     // A turn that grows in a conversation which was saved with it; the list stays as it is.
     void saveReply(const Conversation& conversation, int turn);
     void load(const QString& id, std::function<void(std::optional<Conversation>)> done);
     void remove(const QString& id);
-    bool restore();              // the last removed one; false: none
+    bool restore();  // the last removed one; false: none
     void rename(const QString& id, const QString& title);
-    void flush();                // waits until everything queued is on disk
+    void flush();  // waits until everything queued is on disk
 
 signals:
     void listed();
-    void failed(const QString& reason);   // of a save: path and why
+    void failed(const QString& reason);  // of a save: path and why
 
 private:
     QString pathOf(const QString& id) const;
@@ -57,9 +57,9 @@ private:
     QString m_folder;
     QVector<ChatSummary> m_summaries;
     std::optional<Conversation> m_removed;
-    bool m_removing = false, m_restoreWanted = false;   // undo may come before m_removed is read
-    GuiQueue m_gui;                                     // what the worker found
-    Worker m_worker;                                    // last: its tasks end before the rest goes
+    bool m_removing = false, m_restoreWanted = false;  // undo may come before m_removed is read
+    GuiQueue m_gui;                                    // what the worker found
+    Worker m_worker;                                   // last: its tasks end before the rest goes
 };
 
 }  // namespace colibri::ui

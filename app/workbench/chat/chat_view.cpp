@@ -30,7 +30,9 @@ void focusAction(const TurnWidget* turn, const QString& name) {
 }  // namespace
 
 ChatView::ChatView(QWidget* parent)
-    : QScrollArea(parent), m_content(new QWidget), m_system(new SystemFold(m_content)),
+    : QScrollArea(parent),
+      m_content(new QWidget),
+      m_system(new SystemFold(m_content)),
       m_emptyAction(new Button("", Button::Kind::Default, Button::Size::Normal, viewport())) {
     setWidget(m_content);
     setWidgetResizable(false);
@@ -113,7 +115,7 @@ void ChatView::show(const Conversation& conversation, int running) {
            m_turns[same]->turnIndex() == path[qsizetype(same)])
         ++same;
     QWidget* const focus = window()->focusWidget();
-    QString action;                               // of a turn that is made anew: it keeps the focus
+    QString action;  // of a turn that is made anew: it keeps the focus
     for (size_t i = same; i < m_turns.size(); ++i) {
         if (m_turns[i]->isAncestorOf(focus) && qobject_cast<IconButton*>(focus))
             action = focus->accessibleName();
@@ -147,14 +149,19 @@ void ChatView::update(const Conversation& conversation, int turn, ModelTurn::Sta
 }
 
 TurnWidget* ChatView::widgetOf(int turn) const {
-    const auto at = std::find_if(m_turns.rbegin(), m_turns.rend(),
-                                 [turn](TurnWidget* widget) { return widget->turnIndex() == turn; });
+    const auto at = std::find_if(m_turns.rbegin(), m_turns.rend(), [turn](TurnWidget* widget) {
+        return widget->turnIndex() == turn;
+    });
     return at == m_turns.rend() ? nullptr : *at;
 }
 
-ModelTurn* ChatView::modelTurn(int turn) const { return qobject_cast<ModelTurn*>(widgetOf(turn)); }
+ModelTurn* ChatView::modelTurn(int turn) const {
+    return qobject_cast<ModelTurn*>(widgetOf(turn));
+}
 
-UserTurn* ChatView::userTurn(int turn) const { return qobject_cast<UserTurn*>(widgetOf(turn)); }
+UserTurn* ChatView::userTurn(int turn) const {
+    return qobject_cast<UserTurn*>(widgetOf(turn));
+}
 
 int ChatView::placeOf(int turn) const {
     const TurnWidget* widget = widgetOf(turn);
@@ -169,7 +176,9 @@ void ChatView::restorePlace(int turn, int place) {
     m_following = atBottom();
 }
 
-int ChatView::textWidth() const { return std::max(120, std::min(kTextWidth, width() - 2 * m_left)); }
+int ChatView::textWidth() const {
+    return std::max(120, std::min(kTextWidth, width() - 2 * m_left));
+}
 
 // While a reply grows nothing before it moves, once the chat is longer than the window.
 bool ChatView::layoutLast() {
@@ -217,8 +226,10 @@ void ChatView::layoutTurns() {
         const bool user = qobject_cast<UserTurn*>(widget) != nullptr;
         top += height + (widget == m_system ? 10 : user ? kUserGap : kModelGap);
     }
-    if (stick) verticalScrollBar()->setValue(verticalScrollBar()->maximum());
-    else verticalScrollBar()->setValue(scroll);
+    if (stick)
+        verticalScrollBar()->setValue(verticalScrollBar()->maximum());
+    else
+        verticalScrollBar()->setValue(scroll);
     m_laying = false;
     placeEmptyAction();
 }
@@ -253,7 +264,8 @@ void ChatView::showMatch(int index) {
             continue;
         }
         flow->setFindCurrent(index);
-        if (auto* user = qobject_cast<UserTurn*>(m_turns[i]); user && user->folded()) user->setOpen(true);
+        if (auto* user = qobject_cast<UserTurn*>(m_turns[i]); user && user->folded())
+            user->setOpen(true);
         const QPoint at = flow->mapTo(m_content, flow->findRect(index).center());
         index = -1;
         m_following = false;
@@ -264,8 +276,8 @@ void ChatView::showMatch(int index) {
 void ChatView::placeEmptyAction() {
     m_emptyAction->setVisible(m_turns.empty() && !m_emptyAction->text().isEmpty());
     const QSize size = m_emptyAction->sizeHint();
-    m_emptyAction->setGeometry((viewport()->width() - size.width()) / 2, viewport()->height() / 2 + 40,
-                               size.width(), size.height());
+    m_emptyAction->setGeometry((viewport()->width() - size.width()) / 2,
+                               viewport()->height() / 2 + 40, size.width(), size.height());
 }
 
 void ChatView::setEmptyText(const QString& title, const QString& line, const QString& action) {
@@ -358,8 +370,10 @@ void SystemFold::mousePressEvent(QMouseEvent* event) {
 }
 
 void SystemFold::keyPressEvent(QKeyEvent* event) {
-    if (event->key() == Qt::Key_Space || event->key() == Qt::Key_Return) setOpen(!m_open);
-    else QWidget::keyPressEvent(event);
+    if (event->key() == Qt::Key_Space || event->key() == Qt::Key_Return)
+        setOpen(!m_open);
+    else
+        QWidget::keyPressEvent(event);
 }
 
 bool SystemFold::eventFilter(QObject* object, QEvent* event) {

@@ -20,8 +20,8 @@ public:
 
     void setCompact(bool on);
     void setPadding(int left, int top);
-    void setSloMs(double ms);                     // tokens with a longer gap are underlined
-    void reset();                                 // forgets what is shown; show() makes it anew
+    void setSloMs(double ms);  // tokens with a longer gap are underlined
+    void reset();              // forgets what is shown; show() makes it anew
     // Rebuilds the turns of the active branch. `running` is drawn as generating.
     void show(const Conversation& conversation, int running);
     // The running turn grew.
@@ -36,7 +36,7 @@ public:
     int placeOf(int turn) const;
     void restorePlace(int turn, int place);
     void scrollToBottom();
-    int find(const QString& needle);     // number of matches
+    int find(const QString& needle);  // number of matches
     void showMatch(int index);
     // `action`: the label of a button under it; "" none.
     void setEmptyText(const QString& title, const QString& line, const QString& action = {});
@@ -61,7 +61,7 @@ protected:
 
 private:
     void layoutTurns();
-    bool layoutLast();                            // false: others move too
+    bool layoutLast();  // false: others move too
     int textWidth() const;
     TurnWidget* widgetOf(int turn) const;
     TurnWidget* make(const Conversation& conversation, int index, bool running);
@@ -69,11 +69,11 @@ private:
     QWidget* m_content;
     SystemFold* m_system;
     std::vector<TurnWidget*> m_turns;
-    std::vector<int> m_matches;          // per turn widget
+    std::vector<int> m_matches;  // per turn widget
     bool m_compact = false, m_following = true, m_laying = false;
     int m_left = 16, m_top = 12;
     double m_sloMs = 40;
-    QString m_shownId;                            // of the conversation shown
+    QString m_shownId;  // of the conversation shown
     void placeEmptyAction();
 
     QString m_emptyTitle, m_emptyLine;
@@ -87,7 +87,7 @@ class SystemFold : public QWidget {
 public:
     explicit SystemFold(QWidget* parent);
     void setText(const QString& text);
-    void setTokens(int tokens);          // -1: unknown
+    void setTokens(int tokens);  // -1: unknown
     void setOpen(bool on);
     bool isOpen() const { return m_open; }
     int layoutFor(int width);

@@ -60,7 +60,9 @@ void ContextMeter::paintEvent(QPaintEvent*) {
 // ---- Composer
 
 Composer::Composer(QWidget* parent)
-    : QWidget(parent), m_edit(new MessageEdit(this)), m_notice(new Note(this)),
+    : QWidget(parent),
+      m_edit(new MessageEdit(this)),
+      m_notice(new Note(this)),
       m_action(new LinkButton("", type::caption(), this)),
       m_sampling(new Button("", Button::Kind::Quiet, Button::Size::Dense, this)),
       m_send(new Button("Send", Button::Kind::Primary, Button::Size::Dense, this)),
@@ -128,7 +130,9 @@ void Composer::setContext(int used, int draft, int limit) {
     place();
 }
 
-QString Composer::notice() const { return m_notice->isVisibleTo(this) ? m_notice->text() : QString(); }
+QString Composer::notice() const {
+    return m_notice->isVisibleTo(this) ? m_notice->text() : QString();
+}
 
 void Composer::setNotice(const QString& text, bool stops, const QString& action) {
     const Tone ink = stops ? Tone::Error : Tone::Warn;
@@ -155,7 +159,8 @@ void Composer::setText(const QString& text) {
 
 void Composer::refresh() {
     m_edit->setHint(!m_reason.isEmpty() ? m_reason
-                    : m_compact ? QString("Message (Enter to send)") : "Message " + m_model);
+                    : m_compact         ? QString("Message (Enter to send)")
+                                        : "Message " + m_model);
     m_sampling->setVisible(!m_compact);
     m_send->setVisible(!m_generating);
     m_stop->setVisible(m_generating);
@@ -188,8 +193,10 @@ void Composer::place() {
     const int notice = noticeHeight();
     m_edit->setGeometry(13, 10, width() - 26, height() - kFoot - 10 - notice);
     const int link = m_action->isVisibleTo(this) ? m_action->sizeHint().width() : 0;
-    m_notice->setGeometry(13, height() - kFoot - notice, width() - 26 - (link ? link + 8 : 0), notice - 2);
-    m_action->setGeometry(width() - 13 - link, height() - kFoot - notice - 2, link, m_action->sizeHint().height());
+    m_notice->setGeometry(13, height() - kFoot - notice, width() - 26 - (link ? link + 8 : 0),
+                          notice - 2);
+    m_action->setGeometry(width() - 13 - link, height() - kFoot - notice - 2, link,
+                          m_action->sizeHint().height());
     const int y = height() - kFoot + 1;
     Button* action = m_generating ? m_stop : m_send;
     const int w = action->sizeHint().width();
@@ -205,7 +212,9 @@ void Composer::resizeEvent(QResizeEvent*) {
     place();
 }
 
-void Composer::mousePressEvent(QMouseEvent*) { m_edit->setFocus(); }
+void Composer::mousePressEvent(QMouseEvent*) {
+    m_edit->setFocus();
+}
 
 void Composer::send() {
     const QString text = m_edit->toPlainText().trimmed();
@@ -220,7 +229,8 @@ bool Composer::eventFilter(QObject* object, QEvent* event) {
         event->ignore();
         return true;
     }
-    if (object == m_edit && (event->type() == QEvent::FocusIn || event->type() == QEvent::FocusOut)) update();
+    if (object == m_edit && (event->type() == QEvent::FocusIn || event->type() == QEvent::FocusOut))
+        update();
     return QWidget::eventFilter(object, event);
 }
 

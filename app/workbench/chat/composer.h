@@ -40,12 +40,12 @@ public:
     // Can a message be sent; `reason`: why not, or what will be done with it.
     void setAvailable(bool on, const QString& reason);
     void setSummary(const QString& text);
-    void setContext(int used, int draft, int limit);   // of the model's context, in tokens
+    void setContext(int used, int draft, int limit);  // of the model's context, in tokens
     // A line over the foot, "" = none; `stops`: as long as it stands nothing is sent. `action`: the
     // text of its link, "" = none.
     void setNotice(const QString& text, bool stops, const QString& action = {});
     QString notice() const;
-    void setEscapeStops(bool on);                 // the key that stops is Esc here, else Ctrl+.
+    void setEscapeStops(bool on);  // the key that stops is Esc here, else Ctrl+.
     QString text() const { return m_edit->toPlainText(); }
     void setText(const QString& text);
     void clear() { m_edit->clear(); }
@@ -61,8 +61,8 @@ signals:
     void stopWanted();
     void samplingWanted();
     void noticeAction();
-    void drafted();                               // the text changed
-    void pageWanted(int direction);               // scroll the conversation
+    void drafted();                  // the text changed
+    void pageWanted(int direction);  // scroll the conversation
 
 protected:
     void paintEvent(QPaintEvent*) override;

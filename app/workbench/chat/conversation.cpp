@@ -81,7 +81,8 @@ std::optional<Turn> turnFromJson(const QJsonObject& json, int count) {
         if (index < 0 || index >= count) return std::nullopt;
         turn.children << index;
     }
-    if (turn.active < 0 || turn.active > std::max<qsizetype>(0, turn.children.size() - 1)) turn.active = 0;
+    if (turn.active < 0 || turn.active > std::max<qsizetype>(0, turn.children.size() - 1))
+        turn.active = 0;
     const QJsonObject f = json["figures"].toObject();
     turn.figures.tokS = jsonNumber(f["tok_s"]);
     turn.figures.ttftMs = jsonNumber(f["ttft_ms"]);
@@ -96,7 +97,8 @@ std::optional<Turn> turnFromJson(const QJsonObject& json, int count) {
     turn.figures.limit = f["limit"].toInt();
     turn.figures.leftOut = f["left_out"].toInt();
     turn.figures.stop = f["stop"].toString();
-    if (turn.role == Turn::Role::Model && turn.figures.stop.isEmpty()) turn.figures.stop = kInterrupted;
+    if (turn.role == Turn::Role::Model && turn.figures.stop.isEmpty())
+        turn.figures.stop = kInterrupted;
     turn.figures.sampling = f["sampling"].toString();
     turn.figures.drawn = f["drawn"].toString();
     int last = 0;
@@ -117,14 +119,17 @@ std::optional<Turn> turnFromJson(const QJsonObject& json, int count) {
     return turn;
 }
 
-// "*2026-11-30 21:09, 34.2 tok/s, TTFT 402 ms, 212 tokens, hit 67.5 %, stop eos; temp 0.7, seed 42*"
+// "*2026-11-30 21:09, 34.2 tok/s, TTFT 402 ms, 212 tokens, hit 67.5 %, stop eos; temp 0.7, seed
+// 42*"
 QString figuresLine(const Turn& turn) {
     const TurnFigures& f = turn.figures;
-    const auto add = [](QStringList* parts, const QString& before, double v, int decimals, const QString& after) {
+    const auto add = [](QStringList* parts, const QString& before, double v, int decimals,
+                        const QString& after) {
         if (std::isfinite(v)) *parts << before + str(formatFixed(v, decimals)) + after;
     };
     QStringList parts;
-    if (turn.wallMs > 0) parts << QDateTime::fromMSecsSinceEpoch(turn.wallMs).toString("yyyy-MM-dd HH:mm");
+    if (turn.wallMs > 0)
+        parts << QDateTime::fromMSecsSinceEpoch(turn.wallMs).toString("yyyy-MM-dd HH:mm");
     add(&parts, "", f.tokS, 1, " tok/s");
     add(&parts, "TTFT ", f.ttftMs, 0, " ms");
     if (f.promptTokens > 0) {
@@ -182,8 +187,10 @@ QVector<int> Conversation::siblings(int index) const {
 void Conversation::activate(int index) {
     const int parent = turns[index].parent;
     const int at = int(siblings(index).indexOf(index));
-    if (parent < 0) m_activeRoot = at;
-    else turns[parent].active = at;
+    if (parent < 0)
+        m_activeRoot = at;
+    else
+        turns[parent].active = at;
 }
 
 int Conversation::turnCount() const {
@@ -227,8 +234,10 @@ QString Conversation::markdown() const {
 QString Conversation::fileName() const {
     QString name;
     for (const QChar c : title.toLower())
-        if (c.isLetterOrNumber()) name += c;
-        else if (!name.isEmpty() && !name.endsWith('-')) name += '-';
+        if (c.isLetterOrNumber())
+            name += c;
+        else if (!name.isEmpty() && !name.endsWith('-'))
+            name += '-';
     name.truncate(48);
     while (name.endsWith('-')) name.chop(1);
     return name.isEmpty() ? QString("chat") : name;
@@ -286,7 +295,8 @@ std::optional<Conversation> Conversation::fromJson(const QJsonObject& json) {
         c.m_roots << root;
     }
     c.m_activeRoot = json["active_root"].toInt();
-    if (c.m_activeRoot < 0 || c.m_activeRoot >= std::max<qsizetype>(1, c.m_roots.size())) c.m_activeRoot = 0;
+    if (c.m_activeRoot < 0 || c.m_activeRoot >= std::max<qsizetype>(1, c.m_roots.size()))
+        c.m_activeRoot = 0;
     if (c.id.isEmpty() || (c.m_roots.isEmpty() && !c.turns.isEmpty())) return std::nullopt;
     return c;
 }

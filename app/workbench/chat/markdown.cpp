@@ -12,16 +12,16 @@ namespace {
 
 using Kind = MarkdownBlock::Kind;
 
-constexpr int kDeepest = 12;             // lists and quotes in one another; more is shown as text
+constexpr int kDeepest = 12;  // lists and quotes in one another; more is shown as text
 
 struct Line {
-    int begin, end;                      // in the source, without the newline and outer marks
+    int begin, end;  // in the source, without the newline and outer marks
 };
 using Lines = std::vector<Line>;
 
 // The mark of a list item: "- ", "2. ", with its task box.
 struct ItemMark {
-    int indent = 0, text = 0;            // where the mark and what follows it begin in the line
+    int indent = 0, text = 0;  // where the mark and what follows it begin in the line
     QString marker;
 };
 
@@ -55,7 +55,8 @@ std::optional<Fence> fenceOf(QStringView line) {
 bool closes(const Fence& fence, QStringView line) {
     const int indent = indentOf(line);
     const int count = runOf(line, indent, fence.mark);
-    return indent < fence.indent + 4 && count >= fence.count && line.mid(indent + count).trimmed().isEmpty();
+    return indent < fence.indent + 4 && count >= fence.count &&
+           line.mid(indent + count).trimmed().isEmpty();
 }
 
 std::optional<ItemMark> itemOf(QStringView line) {
@@ -63,7 +64,8 @@ std::optional<ItemMark> itemOf(QStringView line) {
     int at = indent;
     while (at < line.size() && at < indent + 3 && line[at] >= '0' && line[at] <= '9') ++at;
     const bool number = at > indent;
-    if (at >= line.size() || !QStringView(number ? u".)" : u"-*+•").contains(line[at])) return std::nullopt;
+    if (at >= line.size() || !QStringView(number ? u".)" : u"-*+•").contains(line[at]))
+        return std::nullopt;
     const int mark = ++at;
     at += indentOf(line.mid(at));
     if (at == mark) return std::nullopt;
@@ -76,7 +78,7 @@ std::optional<ItemMark> itemOf(QStringView line) {
     return item;
 }
 
-int headingLevel(QStringView line) {     // 0: none
+int headingLevel(QStringView line) {  // 0: none
     const int indent = indentOf(line);
     const int level = indent > 3 ? 0 : runOf(line, indent, '#');
     const qsizetype after = indent + level;
@@ -86,7 +88,8 @@ int headingLevel(QStringView line) {     // 0: none
 bool isRule(QStringView line) {
     line = line.trimmed();
     if (line.size() < 3 || !QStringView(u"-*_").contains(line[0])) return false;
-    return std::all_of(line.begin(), line.end(), [c = line[0]](QChar x) { return x == c || x == ' '; }) &&
+    return std::all_of(line.begin(), line.end(),
+                       [c = line[0]](QChar x) { return x == c || x == ' '; }) &&
            line.count(line[0]) >= 3;
 }
 
@@ -108,7 +111,8 @@ bool isTableRule(QStringView line) {
         cell = cell.trimmed();
         if (cell.startsWith(':')) cell = cell.mid(1);
         if (cell.endsWith(':')) cell.chop(1);
-        if (cell.size() < 2 || std::any_of(cell.begin(), cell.end(), [](QChar c) { return c != '-'; }))
+        if (cell.size() < 2 ||
+            std::any_of(cell.begin(), cell.end(), [](QChar c) { return c != '-'; }))
             return false;
     }
     return true;
@@ -169,7 +173,8 @@ public:
             } else if (isRule(line)) {
                 add(Kind::Rule).end = m_lines[m_at].end;
                 ++m_at;
-            } else if (line.contains('|') && m_at + 1 < m_lines.size() && isTableRule(text(m_at + 1))) {
+            } else if (line.contains('|') && m_at + 1 < m_lines.size() &&
+                       isTableRule(text(m_at + 1))) {
                 table();
             } else if (const int level = headingLevel(line)) {
                 heading(level);
@@ -185,7 +190,8 @@ public:
 
 private:
     QStringView text(size_t line) const {
-        return QStringView(m_source).mid(m_lines[line].begin, m_lines[line].end - m_lines[line].begin);
+        return QStringView(m_source).mid(m_lines[line].begin,
+                                         m_lines[line].end - m_lines[line].begin);
     }
     bool blank(size_t line) const { return text(line).trimmed().isEmpty(); }
     bool growing(size_t line) const { return m_streaming && m_lines[line].end == m_source.size(); }
@@ -223,7 +229,8 @@ private:
             }
             // The first marks of a fence on its way are no code.
             const QStringView line = text(m_at).trimmed();
-            if (growing(m_at) && !line.isEmpty() && runOf(line, 0, fence.mark) == line.size()) continue;
+            if (growing(m_at) && !line.isEmpty() && runOf(line, 0, fence.mark) == line.size())
+                continue;
             appendLine(&block, std::exchange(first, false), fence.indent);
         }
     }
@@ -263,7 +270,8 @@ private:
         }
         findFigures(&block);
         for (size_t c = 0; c < std::min(rule.size(), block.rightAligned.size()); ++c)
-            if (rule[c].end > rule[c].begin && m_source[rule[c].end - 1] == ':' && m_source[rule[c].begin] != ':')
+            if (rule[c].end > rule[c].begin && m_source[rule[c].end - 1] == ':' &&
+                m_source[rule[c].begin] != ':')
                 block.rightAligned[c] = 1;
     }
 
@@ -273,7 +281,7 @@ private:
         const Line& line = m_lines[m_at];
         const int marks = indentOf(text(m_at)) + level;
         const int begin = line.begin + marks + indentOf(text(m_at).mid(marks));
-        int end = line.end;              // "## Head ##"
+        int end = line.end;  // "## Head ##"
         while (end > begin && (m_source[end - 1] == '#' || m_source[end - 1].isSpace())) --end;
         if (end < line.end && end > begin && !m_source[end].isSpace()) end = line.end;
         parseInline(m_source, begin, end, TextStyle::Strong, growing(m_at), &block.text);
@@ -294,7 +302,8 @@ private:
                 block.text.append(flows ? QString(" ") : QString(QChar::LineSeparator),
                                   m_lines[m_at - 1].end, 0);
             }
-            const bool more = m_at + 1 < m_lines.size() && !blank(m_at + 1) && !startsBlock(text(m_at + 1));
+            const bool more =
+                m_at + 1 < m_lines.size() && !blank(m_at + 1) && !startsBlock(text(m_at + 1));
             int end = m_lines[m_at].end;
             while (more && end > begin && m_source[end - 1].isSpace()) --end;
             parseInline(m_source, begin, end, 0, growing(m_at), &block.text);
@@ -319,10 +328,11 @@ private:
             if (isQuote(text(m_at))) {
                 line.begin += indentOf(text(m_at)) + 1;
                 if (line.begin < line.end && m_source[line.begin] == ' ') ++line.begin;
-                const QStringView rest = QStringView(m_source).mid(line.begin, line.end - line.begin);
+                const QStringView rest =
+                    QStringView(m_source).mid(line.begin, line.end - line.begin);
                 open = !rest.trimmed().isEmpty() && !fenceOf(rest);
             } else if (!open || blank(m_at) || startsBlock(text(m_at))) {
-                break;                   // else: a paragraph of the quote goes on without its mark
+                break;  // else: a paragraph of the quote goes on without its mark
             }
             lines.push_back(line);
         }
@@ -334,8 +344,8 @@ private:
         const int root = m_lines[m_at].begin;
         Lines lines{{root + item.text, m_lines[m_at].end}};
         std::optional<Fence> fence = fenceOf(text(m_at).mid(item.text));
-        size_t last = m_at;              // that is the item's
-        bool open = !fence;              // a paragraph that may go on without indent
+        size_t last = m_at;  // that is the item's
+        bool open = !fence;  // a paragraph that may go on without indent
         for (size_t i = m_at + 1; i < m_lines.size(); ++i) {
             const QStringView line = text(i);
             const int indent = indentOf(line);
@@ -347,8 +357,10 @@ private:
             }
             const bool under = indent >= std::min(item.text, item.indent + 2);
             if (!under && !fence && (!open || startsBlock(line))) break;
-            if (fence && closes(*fence, line)) fence.reset();
-            else if (!fence) fence = fenceOf(line);
+            if (fence && closes(*fence, line))
+                fence.reset();
+            else if (!fence)
+                fence = fenceOf(line);
             open = !fence;
             lines.push_back(rest);
             last = i;
@@ -356,9 +368,10 @@ private:
         lines.resize(last - m_at + 1);
         const size_t at = m_out->size();
         inner(std::move(lines), root, m_depth + 1, m_quote);
-        const bool words = m_out->size() > at && (*m_out)[at].depth == m_depth + 1 &&
-                           ((*m_out)[at].kind == Kind::Paragraph || (*m_out)[at].kind == Kind::Quote);
-        if (!words) {                    // code or another list stands in it at once
+        const bool words =
+            m_out->size() > at && (*m_out)[at].depth == m_depth + 1 &&
+            ((*m_out)[at].kind == Kind::Paragraph || (*m_out)[at].kind == Kind::Quote);
+        if (!words) {  // code or another list stands in it at once
             MarkdownBlock& empty = add(Kind::Item);
             empty.depth = m_depth + 1;
             std::rotate(m_out->begin() + std::ptrdiff_t(at), m_out->end() - 1, m_out->end());

@@ -8,9 +8,9 @@
 namespace colibri::ui {
 namespace {
 
-// Looks for a place in a stretch, from places that go forward only. It remembers what it found last,
-// so that all looks together walk over the stretch once. `search` gives the first such place at or
-// behind its argument, or -1.
+// Looks for a place in a stretch, from places that go forward only. It remembers what it found
+// last, so that all looks together walk over the stretch once. `search` gives the first such place
+// at or behind its argument, or -1.
 class Finder {
 public:
     using Search = std::function<int(int)>;
@@ -30,10 +30,17 @@ private:
 
 class InlineParser {
 public:
-    InlineParser(const QString& source, int begin, int end, int base, QString target, bool streaming,
-                 MarkedText* out)
-        : m_source(source), m_begin(begin), m_end(end), m_base(base), m_target(std::move(target)),
-          m_streaming(streaming), m_out(out), m_at(begin), m_plain(begin) {}
+    InlineParser(const QString& source, int begin, int end, int base, QString target,
+                 bool streaming, MarkedText* out)
+        : m_source(source),
+          m_begin(begin),
+          m_end(end),
+          m_base(base),
+          m_target(std::move(target)),
+          m_streaming(streaming),
+          m_out(out),
+          m_at(begin),
+          m_plain(begin) {}
 
     void run() {
         while (m_at < m_end)
@@ -44,15 +51,26 @@ public:
 private:
     bool mark(QChar c) {
         switch (c.unicode()) {
-            case '`': return code();
-            case '*': case '_': return doubled(m_at, c) ? strong(c) : emphasis(c);
-            case '~': return doubled(m_at, c) && struck();
-            case '[': case '!': return link();
-            case '$': return dollars();
-            case '\\': return escape();
-            case '<': return angle();
-            case 'h': return address(m_at);
-            default: return false;
+            case '`':
+                return code();
+            case '*':
+            case '_':
+                return doubled(m_at, c) ? strong(c) : emphasis(c);
+            case '~':
+                return doubled(m_at, c) && struck();
+            case '[':
+            case '!':
+                return link();
+            case '$':
+                return dollars();
+            case '\\':
+                return escape();
+            case '<':
+                return angle();
+            case 'h':
+                return address(m_at);
+            default:
+                return false;
         }
     }
 
@@ -61,7 +79,9 @@ private:
     bool is(int at, QChar c) const { return at >= m_begin && at < m_end && m_source[at] == c; }
     bool doubled(int at, QChar c) const { return is(at, c) && is(at + 1, c); }
     bool space(int at) const { return at < m_begin || at >= m_end || m_source[at].isSpace(); }
-    bool word(int at) const { return at >= m_begin && at < m_end && m_source[at].isLetterOrNumber(); }
+    bool word(int at) const {
+        return at >= m_begin && at < m_end && m_source[at].isLetterOrNumber();
+    }
     bool escaped(int at) const { return is(at - 1, '\\'); }
     QStringView view(int from, int to) const { return QStringView(m_source).mid(from, to - from); }
 
@@ -93,12 +113,14 @@ private:
     // ---- output
 
     void flush(int to) {
-        if (to > m_plain) m_out->append(m_source.mid(m_plain, to - m_plain), m_plain, m_base, m_target);
+        if (to > m_plain)
+            m_out->append(m_source.mid(m_plain, to - m_plain), m_plain, m_base, m_target);
     }
     // What stands between marks, and where to go on behind them.
     bool marked(int from, int to, int after, int flag, bool open, const QString& target = {}) {
         flush(m_at);
-        InlineParser(m_source, from, to, m_base | flag, target.isEmpty() ? m_target : target, open, m_out)
+        InlineParser(m_source, from, to, m_base | flag, target.isEmpty() ? m_target : target, open,
+                     m_out)
             .run();
         m_at = m_plain = std::min(m_end, after);
         return true;
@@ -128,7 +150,7 @@ private:
         }
         const QVector<int>& runs = m_ticks[count];
         const auto close = std::lower_bound(runs.begin(), runs.end(), from);
-        if (close == runs.end()) {       // all of them are text
+        if (close == runs.end()) {  // all of them are text
             m_at = from;
             return true;
         }
@@ -153,7 +175,8 @@ private:
     bool emphasis(QChar c) {
         if (space(m_at + 1) || (c == '_' && word(m_at - 1))) return false;
         const int close = (c == '*' ? m_star : m_bar).next(m_at + 1);
-        return close > m_at + 1 && marked(m_at + 1, close, close + 1, TextStyle::Emphasis, m_streaming);
+        return close > m_at + 1 &&
+               marked(m_at + 1, close, close + 1, TextStyle::Emphasis, m_streaming);
     }
 
     bool struck() {
@@ -212,7 +235,8 @@ private:
         if (!startsAddress(m_at + 1)) return false;
         const int close = m_angles.next(m_at + 1);
         if (close < 0 || addressEnd(m_at + 1) < close) return false;
-        return verbatim(m_at + 1, close, close + 1, TextStyle::Link, m_source.mid(m_at + 1, close - m_at - 1));
+        return verbatim(m_at + 1, close, close + 1, TextStyle::Link,
+                        m_source.mid(m_at + 1, close - m_at - 1));
     }
 
     bool startsAddress(int at) const {
@@ -220,7 +244,9 @@ private:
         return rest.startsWith(u"https://") || rest.startsWith(u"http://");
     }
     int addressEnd(int at) const {
-        while (at < m_end && !m_source[at].isSpace() && !QStringView(u"<>\"`|").contains(m_source[at])) ++at;
+        while (at < m_end && !m_source[at].isSpace() &&
+               !QStringView(u"<>\"`|").contains(m_source[at]))
+            ++at;
         return at;
     }
 
@@ -232,8 +258,10 @@ private:
         auto open = all.count('('), closed = all.count(')');
         for (; end > from; --end) {
             const QChar last = m_source[end - 1];
-            if (last == ')' && closed > open) --closed;
-            else if (!QStringView(u".,:;!?'*_~]").contains(last)) break;
+            if (last == ')' && closed > open)
+                --closed;
+            else if (!QStringView(u".,:;!?'*_~]").contains(last))
+                break;
         }
         if (view(from, end).endsWith(u"://")) return false;
         return verbatim(from, end, end, TextStyle::Link, m_source.mid(from, end - from));
@@ -255,13 +283,13 @@ private:
     bool m_streaming;
     MarkedText* m_out;
     int m_at, m_plain;
-    QHash<int, QVector<int>> m_ticks;    // runs of backticks by their length
+    QHash<int, QVector<int>> m_ticks;  // runs of backticks by their length
 
     Finder m_stars = pair(u"**"), m_bars = pair(u"__"), m_tildes = pair(u"~~");
     Finder m_star = single('*'), m_bar = single('_');
-    Finder m_opens = text(u"["), m_middles = text(u"]("), m_closes = text(u")"), m_dollar = text(u"$"),
-           m_dollars = text(u"$$"), m_formulas = text(u"\\)"), m_squares = text(u"\\]"),
-           m_angles = text(u">");
+    Finder m_opens = text(u"["), m_middles = text(u"]("), m_closes = text(u")"),
+           m_dollar = text(u"$"), m_dollars = text(u"$$"), m_formulas = text(u"\\)"),
+           m_squares = text(u"\\]"), m_angles = text(u">");
 };
 
 }  // namespace
@@ -273,7 +301,8 @@ void MarkedText::append(const QString& piece, int from, int flags, const QString
     for (int k = 0; k <= piece.size(); ++k) source << from + k;
 }
 
-void parseInline(const QString& source, int begin, int end, int base, bool streaming, MarkedText* out) {
+void parseInline(const QString& source, int begin, int end, int base, bool streaming,
+                 MarkedText* out) {
     InlineParser(source, begin, end, base, {}, streaming, out).run();
 }
 

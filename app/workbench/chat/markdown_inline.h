@@ -9,6 +9,7 @@ namespace colibri::ui {
 // Appends source[begin, end), a part of one line, with its marks taken out. `base`: flags of all of
 // it. `streaming`: a bold stretch that has not ended yet reaches to `end`. Takes time linear in the
 // length, whatever the text.
-void parseInline(const QString& source, int begin, int end, int base, bool streaming, MarkedText* out);
+void parseInline(const QString& source, int begin, int end, int base, bool streaming,
+                 MarkedText* out);
 
 }  // namespace colibri::ui

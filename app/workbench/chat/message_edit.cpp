@@ -74,6 +74,8 @@ bool MessageEdit::canInsertFromMimeData(const QMimeData* source) const {
     return !source->hasUrls() && QPlainTextEdit::canInsertFromMimeData(source);
 }
 
-void MessageEdit::insertFromMimeData(const QMimeData* source) { insertPlainText(source->text()); }
+void MessageEdit::insertFromMimeData(const QMimeData* source) {
+    insertPlainText(source->text());
+}
 
 }  // namespace colibri::ui

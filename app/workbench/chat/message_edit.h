@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The field a message is written or edited in: Enter sends, Shift+Enter breaks the line, pasted text
-// keeps no formats. Enter that confirms an input method's candidate belongs to the input method.
+// The field a message is written or edited in: Enter sends, Shift+Enter breaks the line, pasted
+// text keeps no formats. Enter that confirms an input method's candidate belongs to the input
+// method.
 #pragma once
 
 #include <QPlainTextEdit>
@@ -16,8 +17,8 @@ public:
     QString hint() const { return m_hint; }
 
 signals:
-    void submitted();                                // Enter
-    void pageWanted(int direction);                  // PageUp, PageDown
+    void submitted();                // Enter
+    void pageWanted(int direction);  // PageUp, PageDown
 
 protected:
     void keyPressEvent(QKeyEvent*) override;

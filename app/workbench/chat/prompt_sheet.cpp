@@ -30,7 +30,8 @@ PromptSheet::PromptSheet(QWidget* window)
     column->setContentsMargins(1, 1, 1, 1);
     column->addLayout(head);
     column->addWidget(m_text, 1);
-    connect(copy, &QAbstractButton::clicked, this, [this] { QGuiApplication::clipboard()->setText(text()); });
+    connect(copy, &QAbstractButton::clicked, this,
+            [this] { QGuiApplication::clipboard()->setText(text()); });
     connect(close, &QAbstractButton::clicked, this, &Overlay::closePanel);
 }
 
@@ -41,14 +42,19 @@ void PromptSheet::openText(const QString& title, const QString& text) {
     openPanel();
 }
 
-QString PromptSheet::text() const { return m_text->toPlainText(); }
+QString PromptSheet::text() const {
+    return m_text->toPlainText();
+}
 
 QRect PromptSheet::panelRect() const {
     const QWidget* window = parentWidget();
-    const int width = std::min(760, window->width() - 32), height = std::min(640, window->height() - 120);
+    const int width = std::min(760, window->width() - 32),
+              height = std::min(640, window->height() - 120);
     return {(window->width() - width) / 2, (window->height() - height) / 2, width, height};
 }
 
-void PromptSheet::opened() { m_text->setFocus(); }
+void PromptSheet::opened() {
+    m_text->setFocus();
+}
 
 }  // namespace colibri::ui

@@ -17,20 +17,25 @@ QString contextFullText(const SessionSource& source, int64_t needed) {
     const auto tokens = [](int64_t n) { return count(n) + " tokens"; };
     const int64_t length = source.model() ? source.model()->contextLength : 0;
     const int64_t most = source.knobLimits(KnobId::ContextLength).max;
-    const QString text = needed > length
-                             ? "This chat fills the context: it needs " + tokens(needed) + " of " + count(length)
-                             : "This chat fills the context of " + tokens(length);
+    const QString text = needed > length ? "This chat fills the context: it needs " +
+                                               tokens(needed) + " of " + count(length)
+                                         : "This chat fills the context of " + tokens(length);
     return most > length ? text + "; the model can hold " + tokens(most) +
                                ". Load it with a larger context length, or start a new chat."
                          : text + ", the model's maximum. Start a new chat.";
 }
 
 Reply::Reply(std::shared_ptr<ChatRun> run, int turn, const Turn& before, uint64_t bytesRead)
-    : m_run(std::move(run)), m_turn(turn), m_textBefore(before.text),
-      m_tokensBefore(int(before.tokens.size())), m_startNs(monotonicNs()), m_bytesAtStart(bytesRead),
+    : m_run(std::move(run)),
+      m_turn(turn),
+      m_textBefore(before.text),
+      m_tokensBefore(int(before.tokens.size())),
+      m_startNs(monotonicNs()),
+      m_bytesAtStart(bytesRead),
       m_bytesBefore(std::isfinite(before.figures.bytesRead) ? before.figures.bytesRead : 0) {}
 
-Reply::Step Reply::advance(Conversation* chat, const SessionSource* source, const Snapshot* snapshot) {
+Reply::Step Reply::advance(Conversation* chat, const SessionSource* source,
+                           const Snapshot* snapshot) {
     const ChatRun::Update update = m_run->take();
     Turn* turn = &chat->turns[m_turn];
     if (update.promptTotal > 0) m_promptTotal = update.promptTotal;
@@ -88,7 +93,8 @@ void Reply::end(Turn* turn, const RequestResult& result, const SessionSource* so
     if (!failed) {
         // A stop string is cut from the text; tokens that lie behind its end go with it.
         const QString text = m_textBefore + QString::fromStdString(result.text);
-        if (text.size() > m_textBefore.size() && text.size() <= turn->text.size()) turn->text = text;
+        if (text.size() > m_textBefore.size() && text.size() <= turn->text.size())
+            turn->text = text;
         for (TokenMark& mark : turn->tokens) mark.end = std::min(mark.end, int(turn->text.size()));
         f.tokens = m_tokensBefore + int(result.tokens.size());
         if (!goesOn) {
@@ -105,9 +111,12 @@ void Reply::end(Turn* turn, const RequestResult& result, const SessionSource* so
         turn->error = QString::fromStdString(result.status.text());
     }
     const bool full = result.stop == StopReason::ContextFull;
-    if (full) turn->error = source ? contextFullText(*source, m_promptTotal) : QString("The context is full.");
+    if (full)
+        turn->error =
+            source ? contextFullText(*source, m_promptTotal) : QString("The context is full.");
     f.stop = failed && result.stop != StopReason::Cancelled && !full
-                 ? QString("error") : QString(stopReasonName(result.stop));
+                 ? QString("error")
+                 : QString(stopReasonName(result.stop));
     if (source) f.to = source->sessionTime(monotonicNs());
 }
 

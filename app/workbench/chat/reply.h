@@ -5,8 +5,8 @@
 
 #include <QElapsedTimer>
 
-#include "app/workbench/chat/conversation.h"
 #include "app/workbench/backend/session_source.h"
+#include "app/workbench/chat/conversation.h"
 
 namespace colibri::ui {
 
@@ -14,7 +14,7 @@ class Reply {
 public:
     struct Step {
         bool grew = false, ended = false;
-        bool failed = false;                      // ended, and not because it was stopped
+        bool failed = false;  // ended, and not because it was stopped
         uint32_t promptDone = 0, promptTotal = 0;
     };
 
@@ -31,7 +31,8 @@ public:
     bool saveDue();
 
 private:
-    void add(Turn* turn, const ChatRun::Update& update, const SessionSource* source, const Snapshot* snapshot);
+    void add(Turn* turn, const ChatRun::Update& update, const SessionSource* source,
+             const Snapshot* snapshot);
     void end(Turn* turn, const RequestResult& result, const SessionSource* source);
 
     std::shared_ptr<ChatRun> m_run;

@@ -10,9 +10,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "app/workbench/widgets/page_parts.h"
 #include "app/workbench/platform/settings.h"
 #include "app/workbench/widgets/controls.h"
+#include "app/workbench/widgets/page_parts.h"
 #include "engine/text/chat_template.h"
 #include "engine/text/template_args.h"
 
@@ -21,11 +21,17 @@ namespace {
 
 constexpr int kSeeds = 1'000'000, kMostTokens = 8192;
 
-QString trimmed(double v) { return QString::number(v, 'g', 3); }
+QString trimmed(double v) {
+    return QString::number(v, 'g', 3);
+}
 
 // "\n" typed as two characters stands for a line break in a stop string.
-QString escaped(QString text) { return text.replace('\n', "\\n"); }
-QString unescaped(QString text) { return text.replace("\\n", "\n"); }
+QString escaped(QString text) {
+    return text.replace('\n', "\\n");
+}
+QString unescaped(QString text) {
+    return text.replace("\\n", "\n");
+}
 
 }  // namespace
 
@@ -73,13 +79,15 @@ ChatSettings ChatSettings::load(const ChatSettings& defaults) {
     s.sampling.topK = store.value("top_k", s.sampling.topK).toInt();
     s.sampling.topP = store.value("top_p", s.sampling.topP).toFloat();
     s.sampling.minP = store.value("min_p", s.sampling.minP).toFloat();
-    s.sampling.repetitionPenalty = store.value("repetition", s.sampling.repetitionPenalty).toFloat();
+    s.sampling.repetitionPenalty =
+        store.value("repetition", s.sampling.repetitionPenalty).toFloat();
     s.sampling.seed = store.value("seed", qulonglong(s.sampling.seed)).toULongLong();
     s.maxTokens = store.value("max_tokens", s.maxTokens).toInt();
     s.stops = store.value("stops", s.stops).toStringList();
     s.templateArgs = store.value("template_args", s.templateArgs).toStringList();
     s.randomSeed = store.value("random_seed", s.randomSeed).toBool();
-    s.overflow = Overflow(std::clamp(store.value("overflow", int(s.overflow)).toInt(), 0, int(Overflow::CutMiddle)));
+    s.overflow = Overflow(
+        std::clamp(store.value("overflow", int(s.overflow)).toInt(), 0, int(Overflow::CutMiddle)));
     store.endGroup();
     return s;
 }
@@ -315,7 +323,8 @@ void SamplingPanel::setSettings(const ChatSettings& settings, const ChatSettings
     const auto withDefault = [](SliderRow* row, int64_t value, int scale, int decimals) {
         SliderRange range = row->slider()->range();
         range.defaultValue = value;
-        range.defaultText = scale == 1 ? QString() : QString::number(double(value) / scale, 'f', decimals);
+        range.defaultText =
+            scale == 1 ? QString() : QString::number(double(value) / scale, 'f', decimals);
         row->setRange(range);
     };
     const Sampling& d = defaults.sampling;
@@ -339,7 +348,8 @@ void SamplingPanel::show(const ChatSettings& settings) {
     m_minP->setValue(std::lround(s.minP * 100));
     m_penalty->setValue(std::lround(s.repetitionPenalty * 100));
     m_seed->setValue(int64_t(s.seed));
-    m_maxTokens->setValue(std::min<int64_t>(settings.maxTokens, m_maxTokens->slider()->range().max));
+    m_maxTokens->setValue(
+        std::min<int64_t>(settings.maxTokens, m_maxTokens->slider()->range().max));
     m_random->setChecked(settings.randomSeed);
     m_seed->setAvailable(!settings.randomSeed);
     m_overflow->setCurrent(int(settings.overflow));
@@ -385,7 +395,8 @@ void SamplingPanel::readTemplateArgs() {
     if (status.ok()) status = checkTemplateArgs(variables);
     m_templateNote->setVisible(!status.ok());
     if (!status.ok()) {
-        m_templateNote->setNote(QString::fromStdString(status.text()), "error", Tone::Error, Tone::Text1);
+        m_templateNote->setNote(QString::fromStdString(status.text()), "error", Tone::Error,
+                                Tone::Text1);
         return;
     }
     m_settings.templateArgs = args;

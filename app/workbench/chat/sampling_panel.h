@@ -4,10 +4,10 @@
 
 #include <QStringList>
 
-#include "app/workbench/chat/sampling_presets.h"
 #include "app/workbench/backend/session_source.h"
-#include "app/workbench/widgets/slider_row.h"
+#include "app/workbench/chat/sampling_presets.h"
 #include "app/workbench/widgets/overlay.h"
+#include "app/workbench/widgets/slider_row.h"
 
 class QCheckBox;
 class QVBoxLayout;
@@ -26,14 +26,14 @@ struct ChatSettings {
     Overflow overflow = Overflow::Stop;  // a chat that is longer than the context
     QStringList templateArgs;            // each "name=JSON", sound
 
-    Sampling drawn() const;              // with the seed of the next reply
-    QString summary() const;             // "temp 0.7, top-p 0.95, seed 42"
+    Sampling drawn() const;   // with the seed of the next reply
+    QString summary() const;  // "temp 0.7, top-p 0.95, seed 42"
     // The same for colibri chat: "--temperature 0.7 --top-p 0.95 --seed 42 --max-tokens 512".
     QString options() const;
     // What the user has set; all else is as the model in use has it, and follows the next model.
     static ChatSettings load(const ChatSettings& defaults);
     void store(const ChatSettings& defaults) const;
-    nlohmann::ordered_json templateVariables() const;   // null: none
+    nlohmann::ordered_json templateVariables() const;  // null: none
 };
 
 class SamplingPanel : public Popover {
@@ -41,7 +41,7 @@ class SamplingPanel : public Popover {
 
 public:
     explicit SamplingPanel(QWidget* window);
-    void setContextLength(int64_t tokens);   // 0 = no model
+    void setContextLength(int64_t tokens);  // 0 = no model
     void setRecommended(
         const std::optional<Sampling>& sampling);  // by the model; before setSettings
     void setSettings(const ChatSettings& settings, const ChatSettings& defaults);
@@ -91,7 +91,7 @@ private:
     Segment* m_overflow;
     Select* m_template;
     QLineEdit *m_stops, *m_templateArgs;
-    Note* m_templateNote;                // what is wrong with the arguments
+    Note* m_templateNote;  // what is wrong with the arguments
     bool m_showing = false;
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// TextFlow: what it shows, positions, selection. See also text_flow_layout.cpp and text_flow_paint.cpp.
+// TextFlow: what it shows, positions, selection. See also text_flow_layout.cpp and
+// text_flow_paint.cpp.
 #include "app/workbench/chat/text_flow.h"
 
 #include <QClipboard>
@@ -72,7 +73,8 @@ void TextFlow::setText(const QString& text, int from, bool streaming) {
     for (MarkdownBlock& block : blocks) {
         m_blocks.push_back({});
         m_blocks.back().block = std::move(block);
-        if (m_blocks.size() - keep <= scrolls.size()) m_blocks.back().scroll = scrolls[m_blocks.size() - keep - 1];
+        if (m_blocks.size() - keep <= scrolls.size())
+            m_blocks.back().scroll = scrolls[m_blocks.size() - keep - 1];
         layoutBlock(&m_blocks.back(), m_width > 0 ? m_width : 400);
     }
     place(keep);
@@ -178,9 +180,9 @@ int TextFlow::tokenAt(const QPoint& at) const {
             const auto rects = rectsOf(laid, piece->start + c, piece->start + c + 1);
             if (rects.empty() || !rects[0].adjusted(0, -2, 0, 2).contains(at)) continue;
             const int offset = source[c];
-            const auto it = std::upper_bound(
-                m_tokens->begin(), m_tokens->end(), offset,
-                [](int value, const TokenMark& mark) { return value < mark.end; });
+            const auto it =
+                std::upper_bound(m_tokens->begin(), m_tokens->end(), offset,
+                                 [](int value, const TokenMark& mark) { return value < mark.end; });
             return it == m_tokens->end() ? -1 : int(it - m_tokens->begin());
         }
     }
@@ -230,7 +232,9 @@ void TextFlow::setHoveredToken(int token) {
 
 // ---- Selection and finding
 
-QString TextFlow::visibleText() const { return textBetween(0, std::numeric_limits<int>::max()); }
+QString TextFlow::visibleText() const {
+    return textBetween(0, std::numeric_limits<int>::max());
+}
 
 QString TextFlow::selectedText() const {
     return hasSelection() ? textBetween(std::min(m_anchor, m_cursor), std::max(m_anchor, m_cursor))
@@ -243,14 +247,16 @@ QString TextFlow::textBetween(int begin, int end) const {
     const Laid* before = nullptr;
     for (const Laid& laid : m_blocks) {
         if (laid.start >= end && before) break;
-        if (laid.start + laid.length < begin || (laid.start + laid.length == begin && laid.length)) continue;
+        if (laid.start + laid.length < begin || (laid.start + laid.length == begin && laid.length))
+            continue;
         if (before) out += '\n';
         before = &laid;
         if (laid.block.kind == MarkdownBlock::Kind::Item && begin <= laid.start)
             out += QString(2 * std::max(0, laid.block.depth - 1), ' ') + laid.block.marker + " ";
         int row = -1;
         for (const Piece& piece : laid.pieces) {
-            const int from = std::max(begin, piece.start), to = std::min(end, piece.start + piece.length);
+            const int from = std::max(begin, piece.start),
+                      to = std::min(end, piece.start + piece.length);
             if (from > to) continue;
             if (row >= 0) out += piece.row == row ? '\t' : '\n';
             row = piece.row;
@@ -307,13 +313,11 @@ QRect TextFlow::findRect(int index) const {
 
 void TextFlow::contextMenuEvent(QContextMenuEvent* event) {
     QMenu menu;
-    QAction* copy = menu.addAction("Copy", this, [this] {
-        QGuiApplication::clipboard()->setText(selectedText());
-    });
+    QAction* copy = menu.addAction(
+        "Copy", this, [this] { QGuiApplication::clipboard()->setText(selectedText()); });
     copy->setEnabled(hasSelection());
-    menu.addAction("Copy all", this, [this] {
-        QGuiApplication::clipboard()->setText(visibleText());
-    });
+    menu.addAction("Copy all", this,
+                   [this] { QGuiApplication::clipboard()->setText(visibleText()); });
     menu.addAction("Select all", this, &TextFlow::selectAll);
     if (const QString link = linkAt(event->pos()); !link.isEmpty()) {
         menu.addSeparator();

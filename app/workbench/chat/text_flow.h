@@ -24,12 +24,12 @@ public:
     // `text` from `from` on is shown; tokens refer to offsets in the whole text. Cheap when the
     // text only grew.
     void setText(const QString& text, int from, bool streaming);
-    void setPlain(bool on) { m_plain = on; }      // user turns: line breaks, no markdown
+    void setPlain(bool on) { m_plain = on; }  // user turns: line breaks, no markdown
     void setTokens(const QVector<TokenMark>* tokens) { m_tokens = tokens; }
-    void setSlowMs(double ms);                    // tokens with a longer gap are underlined
+    void setSlowMs(double ms);  // tokens with a longer gap are underlined
     void setLook(double lineHeight, bool muted);
     void setCaret(bool on);
-    int layoutFor(int width);                     // returns the height
+    int layoutFor(int width);  // returns the height
 
     QString selectedText() const;
     bool hasSelection() const { return m_anchor != m_cursor; }
@@ -41,15 +41,15 @@ public:
     void setFindCurrent(int index);
     QRect findRect(int index) const;
 
-    int tokenAt(const QPoint& at) const;          // -1: none
+    int tokenAt(const QPoint& at) const;  // -1: none
     int hoveredToken() const { return m_hovered; }
     void setHoveredToken(int token);
     QRect tokenRect(int token) const;
-    QString linkAt(const QPoint& at) const;       // its address; "" = no link there
-    QRect cellRect(int row, int column) const;    // of the first table's text, for tests
+    QString linkAt(const QPoint& at) const;     // its address; "" = no link there
+    QRect cellRect(int row, int column) const;  // of the first table's text, for tests
 
 signals:
-    void tokenHovered(int token);                 // -1: left
+    void tokenHovered(int token);  // -1: left
     void codeCopied();
     void linkWanted(const QString& address);
 
@@ -70,27 +70,28 @@ private:
     // A stretch of text laid out by itself: that of a block, or of a table's cell.
     struct Piece {
         std::shared_ptr<QTextLayout> layout;
-        int row = -1, column = -1;                // of a table; -1: the block's own text
-        double x = 0, y = 0;                      // in the block
-        int start = 0, length = 0;                // in the flow's characters
+        int row = -1, column = -1;  // of a table; -1: the block's own text
+        double x = 0, y = 0;        // in the block
+        int start = 0, length = 0;  // in the flow's characters
     };
-    struct Laid {                                 // a block with its layout
+    struct Laid {  // a block with its layout
         MarkdownBlock block;
         std::vector<Piece> pieces;
-        std::vector<double> columns, rows;        // table: edges from the block's corner
+        std::vector<double> columns, rows;  // table: edges from the block's corner
         double top = 0, height = 0, left = 0;
-        double scroll = 0, contentWidth = 0;      // code and wide tables scroll sideways
-        int start = 0, length = 0;                // in the flow's characters
+        double scroll = 0, contentWidth = 0;  // code and wide tables scroll sideways
+        int start = 0, length = 0;            // in the flow's characters
         const MarkedText& text(const Piece& piece) const;
         bool scrolls() const;
     };
 
     void layoutBlock(Laid* laid, int width);
     void layoutTable(Laid* laid, int width);
-    std::shared_ptr<QTextLayout> layoutCell(const Laid& laid, const Piece& piece, double width) const;
+    std::shared_ptr<QTextLayout> layoutCell(const Laid& laid, const Piece& piece,
+                                            double width) const;
     std::vector<double> columnWidths(const Laid& laid, double room) const;
     QFont cellFont(const Laid& laid, const Piece& piece) const;
-    double room(const Laid& laid) const;          // that its scrolled content is seen in
+    double room(const Laid& laid) const;  // that its scrolled content is seen in
     double gapBefore(size_t index) const;
     QVector<QTextLayout::FormatRange> formats(const MarkedText& text, bool strong) const;
     QVector<QTextLayout::FormatRange> blockFormats(
@@ -99,12 +100,13 @@ private:
     void applyColors();
 
     QString textBetween(int begin, int end) const;
-    int positionAt(const QPointF& at) const;      // in the flow's characters
+    int positionAt(const QPointF& at) const;  // in the flow's characters
     const Piece* pieceAt(const Laid& laid, const QPointF& at) const;
     const Laid* blockOf(int position) const;
     // Rectangles of the flow's characters [begin, end) in a block.
     std::vector<QRectF> rectsOf(const Laid& laid, int begin, int end) const;
-    std::pair<int, int> charsOfSource(const Laid& laid, const Piece& piece, int begin, int end) const;
+    std::pair<int, int> charsOfSource(const Laid& laid, const Piece& piece, int begin,
+                                      int end) const;
     std::vector<QRectF> tokenRects(const Laid& laid, int token) const;
     void paintBlock(QPainter& p, const Laid& laid);
     void paintPieces(QPainter& p, const Laid& laid, Tone ink);
@@ -124,12 +126,12 @@ private:
     int m_width = 0;
     double m_lineHeight = 21, m_slowMs = 0;
     bool m_streaming = false, m_caret = false, m_plain = false, m_muted = false;
-    int m_anchor = 0, m_cursor = 0;               // selection, in the flow's characters
+    int m_anchor = 0, m_cursor = 0;  // selection, in the flow's characters
     bool m_selecting = false;
     QPoint m_pressed;
     int m_hovered = -1, m_hoverCode = -1;
     QString m_needle;
-    std::vector<int> m_found;                     // positions of matches
+    std::vector<int> m_found;  // positions of matches
     int m_findCurrent = -1;
 };
 

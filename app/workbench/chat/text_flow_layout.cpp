@@ -45,7 +45,9 @@ const MarkedText& TextFlow::Laid::text(const Piece& piece) const {
     return piece.row < 0 ? block.text : block.rows[size_t(piece.row)][size_t(piece.column)];
 }
 
-bool TextFlow::Laid::scrolls() const { return block.kind == Kind::Code || block.kind == Kind::Table; }
+bool TextFlow::Laid::scrolls() const {
+    return block.kind == Kind::Code || block.kind == Kind::Table;
+}
 
 double TextFlow::room(const Laid& laid) const {
     return m_width - laid.left - (laid.block.kind == Kind::Code ? flow::kCodePad : 0);
@@ -125,11 +127,14 @@ void TextFlow::layoutBlock(Laid* laid, int width) {
     option.setWrapMode(code ? QTextOption::ManualWrap : QTextOption::WrapAtWordBoundaryOrAnywhere);
     option.setTabStopDistance(4 * textWidth(font, " "));
     piece.layout->setTextOption(option);
-    const double lines = layOutLines(piece.layout.get(), code ? kNoWrap : std::max(40.0, width - laid->left),
-                                     lineHeight, &laid->contentWidth);
+    const double lines =
+        layOutLines(piece.layout.get(), code ? kNoWrap : std::max(40.0, width - laid->left),
+                    lineHeight, &laid->contentWidth);
     laid->height = lines + piece.y + (code ? 8 + 1 : 0);
     laid->pieces.push_back(std::move(piece));
-    if (code) laid->scroll = std::clamp(laid->scroll, 0.0, std::max(0.0, laid->contentWidth - room(*laid)));
+    if (code)
+        laid->scroll =
+            std::clamp(laid->scroll, 0.0, std::max(0.0, laid->contentWidth - room(*laid)));
 }
 
 // ---- Tables
@@ -140,7 +145,8 @@ QFont TextFlow::cellFont(const Laid& laid, const Piece& piece) const {
     return piece.row == 0 ? uiFont(11, QFont::Medium) : figures ? type::mono() : type::dense();
 }
 
-std::shared_ptr<QTextLayout> TextFlow::layoutCell(const Laid& laid, const Piece& piece, double width) const {
+std::shared_ptr<QTextLayout> TextFlow::layoutCell(const Laid& laid, const Piece& piece,
+                                                  double width) const {
     const MarkedText& text = laid.text(piece);
     const auto& right = laid.block.rightAligned;
     auto layout = std::make_shared<QTextLayout>(text.text, cellFont(laid, piece));
@@ -190,7 +196,8 @@ std::vector<double> TextFlow::columnWidths(const Laid& laid, double room) const 
     std::vector<double> widths = least;
     // A long text is not made a column of single words: it may take what scrolling gives.
     if (needed >= room) {
-        for (size_t c = 0; c < columns; ++c) widths[c] = std::min(want[c], std::max(least[c], kLongWord));
+        for (size_t c = 0; c < columns; ++c)
+            widths[c] = std::min(want[c], std::max(least[c], kLongWord));
         return widths;
     }
     const double share = (room - needed) / (wanted - needed);
@@ -220,7 +227,7 @@ void TextFlow::layoutTable(Laid* laid, int width) {
     laid->height = laid->rows.back() + 1;
     laid->contentWidth = laid->columns.back();
     const double hidden = std::max(0.0, laid->contentWidth - (width - laid->left));
-    if (hidden > 0) laid->height += 8;            // for the bar that says so
+    if (hidden > 0) laid->height += 8;  // for the bar that says so
     laid->scroll = std::clamp(laid->scroll, 0.0, hidden);
 }
 

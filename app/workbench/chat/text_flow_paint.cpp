@@ -3,8 +3,8 @@
 #include <QApplication>
 #include <QClipboard>
 #include <QMouseEvent>
-#include <QPainter>
 #include <QPaintEvent>
+#include <QPainter>
 #include <algorithm>
 #include <cmath>
 
@@ -21,7 +21,8 @@ void TextFlow::paintMarks(QPainter& p, const Laid& laid) {
             p.fillRect(rect.adjusted(0, -1, 0, 1), color);
     };
     if (hasSelection())
-        fill(std::min(m_anchor, m_cursor), std::max(m_anchor, m_cursor), withAlpha(tone(Tone::Accent), 0.30));
+        fill(std::min(m_anchor, m_cursor), std::max(m_anchor, m_cursor),
+             withAlpha(tone(Tone::Accent), 0.30));
     for (size_t i = 0; i < m_found.size(); ++i) {
         if (m_found[i] < laid.start || m_found[i] >= laid.start + laid.length) continue;
         fill(m_found[i], m_found[i] + int(m_needle.size()),
@@ -29,9 +30,9 @@ void TextFlow::paintMarks(QPainter& p, const Laid& laid) {
     }
     if (!m_tokens || m_tokens->isEmpty()) return;
     // Only the tokens whose text stands in this block.
-    const auto first = std::upper_bound(
-        m_tokens->begin(), m_tokens->end(), laid.block.begin,
-        [](int value, const TokenMark& mark) { return value < mark.end; });
+    const auto first =
+        std::upper_bound(m_tokens->begin(), m_tokens->end(), laid.block.begin,
+                         [](int value, const TokenMark& mark) { return value < mark.end; });
     for (auto it = first; it != m_tokens->end(); ++it) {
         const int index = int(it - m_tokens->begin());
         if (index > 0 && (*m_tokens)[index - 1].end >= laid.block.end) break;
@@ -64,16 +65,17 @@ void TextFlow::paintScroll(QPainter& p, const Laid& laid) {
     const double seen = room(laid);
     if (laid.contentWidth <= seen) return;
     const double x = laid.left + laid.scroll / laid.contentWidth * seen;
-    fillBox(p, QRectF(x, laid.top + laid.height - 5, seen * seen / laid.contentWidth, 3), tone(Tone::Line2),
-            Qt::transparent, 1.5);
+    fillBox(p, QRectF(x, laid.top + laid.height - 5, seen * seen / laid.contentWidth, 3),
+            tone(Tone::Line2), Qt::transparent, 1.5);
 }
 
 void TextFlow::paintCode(QPainter& p, const Laid& laid) {
     const double x = laid.left - flow::kCodePad;
-    fillBox(p, QRectF(x, laid.top, m_width - x, laid.height), tone(Tone::Plot), tone(Tone::Line1), 4);
+    fillBox(p, QRectF(x, laid.top, m_width - x, laid.height), tone(Tone::Plot), tone(Tone::Line1),
+            4);
     const QString language = laid.block.marker.isEmpty() ? "code" : laid.block.marker;
-    drawElided(p, QRectF(laid.left, laid.top + 1, m_width - laid.left - 39, 23), Qt::AlignVCenter, language,
-               type::caption(), tone(Tone::Text3));
+    drawElided(p, QRectF(laid.left, laid.top + 1, m_width - laid.left - 39, 23), Qt::AlignVCenter,
+               language, type::caption(), tone(Tone::Text3));
     const int index = int(&laid - m_blocks.data());
     paintIcon(p, "copy", QRectF(m_width - 22, laid.top + 7, 12, 12),
               tone(index == m_hoverCode ? Tone::Text1 : Tone::Text2));
@@ -102,9 +104,11 @@ void TextFlow::paintQuote(QPainter& p, size_t index) {
     const Laid& laid = m_blocks[index];
     for (int i = 0; i < laid.block.quote; ++i) {
         double top = laid.top;
-        if (index > 0 && m_blocks[index - 1].block.quote > i && m_blocks[index - 1].block.root == laid.block.root)
+        if (index > 0 && m_blocks[index - 1].block.quote > i &&
+            m_blocks[index - 1].block.root == laid.block.root)
             top = m_blocks[index - 1].top + m_blocks[index - 1].height;
-        p.fillRect(QRectF(i * flow::kQuoteIndent, top, 1, laid.top + laid.height - top), tone(Tone::Line2));
+        p.fillRect(QRectF(i * flow::kQuoteIndent, top, 1, laid.top + laid.height - top),
+                   tone(Tone::Line2));
     }
 }
 
@@ -137,10 +141,15 @@ void TextFlow::paintBlock(QPainter& p, const Laid& laid) {
         case Kind::Rule:
             p.fillRect(QRectF(laid.left, laid.top + 4, m_width - laid.left, 1), tone(Tone::Line1));
             return;
-        case Kind::Code: return paintCode(p, laid);
-        case Kind::Table: return paintTable(p, laid);
-        case Kind::Item: paintMarker(p, laid); break;
-        default: break;
+        case Kind::Code:
+            return paintCode(p, laid);
+        case Kind::Table:
+            return paintTable(p, laid);
+        case Kind::Item:
+            paintMarker(p, laid);
+            break;
+        default:
+            break;
     }
     paintPieces(p, laid, m_muted || laid.block.quote > 0 ? Tone::Text2 : Tone::Text1);
 }
@@ -170,7 +179,8 @@ void TextFlow::paintEvent(QPaintEvent* event) {
 void TextFlow::mousePressEvent(QMouseEvent* event) {
     if (event->button() != Qt::LeftButton) return;
     for (const Laid& laid : m_blocks) {
-        if (laid.block.kind == MarkdownBlock::Kind::Code && copyRect(laid).contains(event->position())) {
+        if (laid.block.kind == MarkdownBlock::Kind::Code &&
+            copyRect(laid).contains(event->position())) {
             QApplication::clipboard()->setText(laid.block.text.text);
             emit codeCopied();
             return;
@@ -207,7 +217,8 @@ void TextFlow::mouseMoveEvent(QMouseEvent* event) {
 void TextFlow::mouseReleaseEvent(QMouseEvent* event) {
     const bool clicked = m_selecting && !hasSelection() && event->position().toPoint() == m_pressed;
     m_selecting = false;
-    if (const QString link = clicked ? linkAt(m_pressed) : QString(); !link.isEmpty()) emit linkWanted(link);
+    if (const QString link = clicked ? linkAt(m_pressed) : QString(); !link.isEmpty())
+        emit linkWanted(link);
 }
 
 void TextFlow::mouseDoubleClickEvent(QMouseEvent* event) {
@@ -227,11 +238,12 @@ void TextFlow::mouseDoubleClickEvent(QMouseEvent* event) {
 
 void TextFlow::wheelEvent(QWheelEvent* event) {
     const QPoint delta = event->angleDelta();
-    const bool sideways = std::abs(delta.x()) > std::abs(delta.y()) ||
-                          (event->modifiers() & Qt::ShiftModifier);
+    const bool sideways =
+        std::abs(delta.x()) > std::abs(delta.y()) || (event->modifiers() & Qt::ShiftModifier);
     for (Laid& laid : m_blocks) {
         if (!sideways || !laid.scrolls()) continue;
-        if (event->position().y() < laid.top || event->position().y() > laid.top + laid.height) continue;
+        if (event->position().y() < laid.top || event->position().y() > laid.top + laid.height)
+            continue;
         const double most = std::max(0.0, laid.contentWidth - room(laid));
         const int d = delta.x() ? delta.x() : delta.y();
         laid.scroll = std::clamp(laid.scroll - d / 2.0, 0.0, most);
@@ -250,14 +262,16 @@ void TextFlow::keyPressEvent(QKeyEvent* event) {
     } else if (m_tokens && !m_tokens->isEmpty() &&
                (event->key() == Qt::Key_Left || event->key() == Qt::Key_Right)) {
         const int step = event->key() == Qt::Key_Left ? -1 : 1;
-        setHoveredToken(std::clamp(m_hovered < 0 ? 0 : m_hovered + step, 0,
-                                   int(m_tokens->size()) - 1));
+        setHoveredToken(
+            std::clamp(m_hovered < 0 ? 0 : m_hovered + step, 0, int(m_tokens->size()) - 1));
     } else {
         QWidget::keyPressEvent(event);
     }
 }
 
-void TextFlow::leaveEvent(QEvent*) { setHoveredToken(-1); }
+void TextFlow::leaveEvent(QEvent*) {
+    setHoveredToken(-1);
+}
 
 void TextFlow::focusOutEvent(QFocusEvent* event) {
     QWidget::focusOutEvent(event);

@@ -9,19 +9,21 @@
 #include <algorithm>
 #include <cmath>
 
-#include "app/workbench/plots/plot_data.h"
 #include "app/workbench/backend/recent_list.h"
 #include "app/workbench/platform/text.h"
+#include "app/workbench/plots/plot_data.h"
 #include "engine/telemetry/events.h"
 
 namespace colibri::ui {
 namespace {
 
 constexpr int kFold = 26;
-constexpr int kLongMessage = 300, kFoldedMessage = 160;   // heights of a user's text
-constexpr int kNote = 24;                // a line on what was left out
+constexpr int kLongMessage = 300, kFoldedMessage = 160;  // heights of a user's text
+constexpr int kNote = 24;                                // a line on what was left out
 
-QString text(double v, int decimals) { return QString::fromStdString(formatFixed(v, decimals)); }
+QString text(double v, int decimals) {
+    return QString::fromStdString(formatFixed(v, decimals));
+}
 
 // Session time where the plots have it, else the time of day.
 QString timeText(const Turn& turn) {
@@ -31,14 +33,18 @@ QString timeText(const Turn& turn) {
 }
 
 // Three significant digits; "n/a" as formatSig gives it.
-QString sig(double v) { return QString::fromStdString(formatSig(v, 3)); }
+QString sig(double v) {
+    return QString::fromStdString(formatSig(v, 3));
+}
 
 }  // namespace
 
 // ---- TurnWidget
 
 TurnWidget::TurnWidget(int index, QWidget* parent)
-    : QWidget(parent), m_index(index), m_left(smallButton("left", "Earlier branch")),
+    : QWidget(parent),
+      m_index(index),
+      m_left(smallButton("left", "Earlier branch")),
       m_right(smallButton("right", "Later branch")) {
     connect(m_left, &QAbstractButton::clicked, this, [this] { emit branchWanted(m_index, -1); });
     connect(m_right, &QAbstractButton::clicked, this, [this] { emit branchWanted(m_index, 1); });
@@ -64,7 +70,8 @@ void TurnWidget::showBranches(bool on) {
 
 void TurnWidget::paintBranch(QPainter& p, int top) const {
     if (!m_left->isVisibleTo(this)) return;
-    drawText(p, QRectF(m_left->geometry().right(), top, m_right->x() - m_left->geometry().right(), 16),
+    drawText(p,
+             QRectF(m_left->geometry().right(), top, m_right->x() - m_left->geometry().right(), 16),
              Qt::AlignCenter, QString("%1/%2").arg(m_branch + 1).arg(m_branches), type::monoSmall(),
              tone(Tone::Text3));
 }
@@ -83,7 +90,7 @@ bool TurnWidget::actionsShown() const {
 
 IconButton* TurnWidget::smallButton(const QString& icon, const QString& name) {
     auto* button = new IconButton(icon, name, 24, this);
-    button->setFocusPolicy(Qt::TabFocus);        // a click leaves the caret where one writes
+    button->setFocusPolicy(Qt::TabFocus);  // a click leaves the caret where one writes
     if (icon == "left" || icon == "right") {
         button->setIconSize(12);
         button->setHitWidth(18);
@@ -94,9 +101,13 @@ IconButton* TurnWidget::smallButton(const QString& icon, const QString& name) {
 // ---- UserTurn
 
 UserTurn::UserTurn(int index, const Turn& turn, QWidget* parent)
-    : TurnWidget(index, parent), m_text(turn.text), m_time(timeText(turn)),
-      m_flow(new TextFlow(this)), m_edit(smallButton("edit", "Edit message")),
-      m_copy(smallButton("copy", "Copy message")), m_fold(new LinkButton("", type::dense(), this)) {
+    : TurnWidget(index, parent),
+      m_text(turn.text),
+      m_time(timeText(turn)),
+      m_flow(new TextFlow(this)),
+      m_edit(smallButton("edit", "Edit message")),
+      m_copy(smallButton("copy", "Copy message")),
+      m_fold(new LinkButton("", type::dense(), this)) {
     // As it was typed; but code that is marked as such is shown as code.
     static const QRegularExpression fence("(^|\\n) *(```|~~~)");
     m_flow->setPlain(!turn.text.contains(fence));
@@ -153,8 +164,9 @@ int UserTurn::layoutFor(int width) {
     m_fold->setVisible(m_foldable && !m_editor);
     if (m_fold->isVisibleTo(this)) {
         const int lines = int(m_text.count('\n')) + 1;
-        m_fold->setText(m_open ? QString("Show less") : lines > 1 ? "Show all " + count(lines) + " lines"
-                                                                  : QString("Show all"));
+        m_fold->setText(m_open      ? QString("Show less")
+                        : lines > 1 ? "Show all " + count(lines) + " lines"
+                                    : QString("Show all"));
         m_fold->resize(m_fold->sizeHint());
         m_fold->move(kPad, top + height + 4);
         height += 4 + m_fold->height();
@@ -165,7 +177,8 @@ int UserTurn::layoutFor(int width) {
 void UserTurn::paintEvent(QPaintEvent*) {
     QPainter p(this);
     fillBox(p, rect(), tone(Tone::Bg2), tone(Tone::Line1), 6);
-    drawText(p, QRectF(13, 9, 60, 16), Qt::AlignVCenter, "You", type::denseBold(), tone(Tone::Text1));
+    drawText(p, QRectF(13, 9, 60, 16), Qt::AlignVCenter, "You", type::denseBold(),
+             tone(Tone::Text1));
     drawText(p, QRectF(13 + textWidth(type::denseBold(), "You") + 8, 9, 80, 16), Qt::AlignVCenter,
              m_time, type::monoSmall(), tone(Tone::Text3));
     paintBranch(p, 9);
@@ -208,8 +221,10 @@ void UserTurn::endEdit(bool send) {
 }
 
 void UserTurn::keyPressEvent(QKeyEvent* event) {
-    if (m_editor && event->key() == Qt::Key_Escape) endEdit(false);
-    else QWidget::keyPressEvent(event);
+    if (m_editor && event->key() == Qt::Key_Escape)
+        endEdit(false);
+    else
+        QWidget::keyPressEvent(event);
 }
 
 // ---- TurnStrip
@@ -236,16 +251,21 @@ void TurnStrip::setFigures(const TurnFigures& figures, bool compact, bool runnin
     update();
 }
 
-void TurnStrip::resizeEvent(QResizeEvent*) { m_jump->move(width() - 24, 10); }
+void TurnStrip::resizeEvent(QResizeEvent*) {
+    m_jump->move(width() - 24, 10);
+}
 
 void TurnStrip::paintEvent(QPaintEvent*) {
     QPainter p(this);
     p.fillRect(QRectF(0, 0, width(), 1), tone(Tone::Line1));
     const TurnFigures& f = m_figures;
-    struct Column { QString name, value, unit; double share; };
+    struct Column {
+        QString name, value, unit;
+        double share;
+    };
     const QString tokens = count(f.tokens);
-    const QString bytes = std::isfinite(f.bytesRead)
-                              ? QString::fromStdString(formatGiB(f.bytesRead)) : "n/a";
+    const QString bytes =
+        std::isfinite(f.bytesRead) ? QString::fromStdString(formatGiB(f.bytesRead)) : "n/a";
     const QString stop = f.stop.isEmpty() ? QString("…") : f.stop;
     const auto known = [this](const QString& value) {
         return m_running && value == "n/a" ? QString("…") : value;
@@ -285,9 +305,14 @@ void TurnStrip::paintEvent(QPaintEvent*) {
 // ---- ModelTurn
 
 ModelTurn::ModelTurn(int index, const Turn& turn, QWidget* parent)
-    : TurnWidget(index, parent), m_turn(turn), m_time(timeText(turn)),
-      m_flow(new TextFlow(this)), m_reasoning(new TextFlow(this)), m_strip(new TurnStrip(this)),
-      m_again(smallButton("reset", "Regenerate")), m_copy(smallButton("copy", "Copy reply")),
+    : TurnWidget(index, parent),
+      m_turn(turn),
+      m_time(timeText(turn)),
+      m_flow(new TextFlow(this)),
+      m_reasoning(new TextFlow(this)),
+      m_strip(new TurnStrip(this)),
+      m_again(smallButton("reset", "Regenerate")),
+      m_copy(smallButton("copy", "Copy reply")),
       m_retry(new LinkButton("Try again", type::dense(), this)) {
     m_flow->setFocusPolicy(Qt::StrongFocus);
     m_reasoning->setLook(20, true);
@@ -295,9 +320,12 @@ ModelTurn::ModelTurn(int index, const Turn& turn, QWidget* parent)
     m_retry->hide();
     connect(m_again, &QAbstractButton::clicked, this, [this] { emit regenerateWanted(m_index); });
     connect(m_retry, &QAbstractButton::clicked, this, [this] {
-        if (contextFull()) emit newChatWanted();
-        else if (cutOff() && !m_turn.text.isEmpty()) emit continueWanted(m_index);
-        else emit regenerateWanted(m_index);
+        if (contextFull())
+            emit newChatWanted();
+        else if (cutOff() && !m_turn.text.isEmpty())
+            emit continueWanted(m_index);
+        else
+            emit regenerateWanted(m_index);
     });
     connect(m_copy, &QAbstractButton::clicked, this, [this] {
         QApplication::clipboard()->setText(m_turn.text.mid(m_parts.answerFrom));
@@ -326,8 +354,9 @@ void ModelTurn::refresh(const Turn& turn, State state, const QString& progress) 
     m_flow->setCaret(state == State::Generating && !m_parts.open);
     m_reasoning->setCaret(state == State::Generating && m_parts.open && m_reasoningOpen);
     m_strip->setFigures(m_turn.figures, m_compact, running, m_turn.live);
-    m_retry->setText(contextFull() ? "New chat" : cutOff() && !m_turn.text.isEmpty() ? "Continue"
-                                                                                     : "Try again");
+    m_retry->setText(contextFull()                        ? "New chat"
+                     : cutOff() && !m_turn.text.isEmpty() ? "Continue"
+                                                          : "Try again");
     m_retry->resize(m_retry->sizeHint());
     if (!running) setAccessibleName(m_turn.model + ": " + m_turn.text.mid(m_parts.answerFrom));
     markSlow();
@@ -360,14 +389,18 @@ bool ModelTurn::contextFull() const {
 
 bool ModelTurn::cutOff() const {
     const QString& stop = m_turn.figures.stop;
-    return m_turn.error.isEmpty() && (stop == "cancelled" || stop == "length" || stop == kInterrupted);
+    return m_turn.error.isEmpty() &&
+           (stop == "cancelled" || stop == "length" || stop == kInterrupted);
 }
 
 QVector<Span> ModelTurn::endText() const {
     const TurnFigures& f = m_turn.figures;
     const auto words = [](const QString& text) { return Span{text, Tone::Text3, type::dense()}; };
-    const auto tokens = [](int n) { return Span{count(n) + (n == 1 ? " token" : " tokens"), Tone::Text3, type::monoSmall()}; };
-    if (f.stop == "length" && f.limit > 0) return {words("Stopped at the limit of "), tokens(f.limit)};
+    const auto tokens = [](int n) {
+        return Span{count(n) + (n == 1 ? " token" : " tokens"), Tone::Text3, type::monoSmall()};
+    };
+    if (f.stop == "length" && f.limit > 0)
+        return {words("Stopped at the limit of "), tokens(f.limit)};
     if (f.stop == "length") return {words("Stopped at the limit, after "), tokens(f.tokens)};
     if (f.stop == kInterrupted) return {words("Interrupted after "), tokens(f.tokens)};
     return {words("Stopped by you after "), tokens(f.tokens)};
@@ -375,8 +408,9 @@ QVector<Span> ModelTurn::endText() const {
 
 void ModelTurn::setReasoningOpen(bool on) {
     m_reasoningOpen = on;
-    if (on) m_reasoning->setText(m_turn.text.left(m_parts.reasoningTo), m_parts.reasoningFrom,
-                                 m_state != State::Done);
+    if (on)
+        m_reasoning->setText(m_turn.text.left(m_parts.reasoningTo), m_parts.reasoningFrom,
+                             m_state != State::Done);
     emit heightChanged();
 }
 
@@ -390,7 +424,9 @@ void ModelTurn::updateActions() {
     update();
 }
 
-QRectF ModelTurn::foldRect() const { return QRectF(0, m_foldTop, width(), kFold); }
+QRectF ModelTurn::foldRect() const {
+    return QRectF(0, m_foldTop, width(), kFold);
+}
 
 int ModelTurn::layoutFor(int width) {
     m_copy->move(width - 20, -4);
@@ -417,8 +453,9 @@ int ModelTurn::layoutFor(int width) {
     if (stopped || (m_state == State::Prompt && !m_progress.isEmpty())) {
         m_stopTop = y + (height ? 6 : 0);
         const int lines = m_turn.error.isEmpty()
-                              ? 16 : int(drawWrapped(nullptr, {}, width - 18 - 70, m_turn.error,
-                                                     type::dense(), 16, {}));
+                              ? 16
+                              : int(drawWrapped(nullptr, {}, width - 18 - 70, m_turn.error,
+                                                type::dense(), 16, {}));
         m_retry->move(width - m_retry->sizeHint().width(), m_stopTop - 4);
         y = m_stopTop + lines;
     }
@@ -441,7 +478,8 @@ void ModelTurn::paintEvent(QPaintEvent*) {
     QPainter p(this);
     const QString name = m_turn.model.isEmpty() ? QString("Model") : m_turn.model;
     const double w = std::min(textWidth(type::denseBold(), name), width() - 190.0);
-    drawElided(p, QRectF(0, 0, w, 16), Qt::AlignVCenter, name, type::denseBold(), tone(Tone::Text1));
+    drawElided(p, QRectF(0, 0, w, 16), Qt::AlignVCenter, name, type::denseBold(),
+               tone(Tone::Text1));
     drawText(p, QRectF(w + 8, 0, 80, 16), Qt::AlignVCenter, m_time, type::monoSmall(),
              tone(Tone::Text3));
     if (m_state != State::Done)
@@ -482,8 +520,8 @@ void ModelTurn::paintEvent(QPaintEvent*) {
                  tone(Tone::Text3));
     } else if (!m_turn.error.isEmpty()) {
         paintIcon(p, "error", QRectF(0, m_stopTop + 2, 12, 12), tone(Tone::Error));
-        drawWrapped(&p, {18.0, double(m_stopTop)}, width() - 18 - 70, m_turn.error, type::dense(), 16,
-                    tone(Tone::Error));
+        drawWrapped(&p, {18.0, double(m_stopTop)}, width() - 18 - 70, m_turn.error, type::dense(),
+                    16, tone(Tone::Error));
     } else {
         paintIcon(p, "stop", QRectF(0, m_stopTop + 2, 12, 12), tone(Tone::Text3));
         drawSpans(p, QRectF(18, m_stopTop, width() - 18, 16), endText());

@@ -18,11 +18,13 @@ class TurnWidget : public QWidget {
 public:
     TurnWidget(int index, QWidget* parent);
     int turnIndex() const { return m_index; }
-    virtual int layoutFor(int width) = 0;         // places the children; returns the height
+    virtual int layoutFor(int width) = 0;  // places the children; returns the height
     virtual TextFlow* flow() const = 0;
-    void setCompact(bool on) { m_compact = on; }  // narrow window: fewer figures, no actions at rest
-    void setBranches(int at, int count);          // "2/2"
-    void setLast(bool on);                        // its actions are always there
+    void setCompact(bool on) {
+        m_compact = on;
+    }                                     // narrow window: fewer figures, no actions at rest
+    void setBranches(int at, int count);  // "2/2"
+    void setLast(bool on);                // its actions are always there
 
 signals:
     void heightChanged();
@@ -34,15 +36,15 @@ protected:
     void leaveEvent(QEvent*) override { updateActions(); }
     virtual void updateActions() = 0;
     bool actionsShown() const;
-    void placeBranches(int right, int top);       // the arrows end at `right`
+    void placeBranches(int right, int top);  // the arrows end at `right`
     void showBranches(bool on);
-    void paintBranch(QPainter& p, int top) const; // "1/2" between them
+    void paintBranch(QPainter& p, int top) const;  // "1/2" between them
     IconButton* smallButton(const QString& icon, const QString& name);
 
     int m_index;
     int m_branch = 0, m_branches = 1;
     bool m_compact = false, m_last = false;
-    IconButton *m_left, *m_right;                 // between branches
+    IconButton *m_left, *m_right;  // between branches
 };
 
 // The user's card. A long message shows its first lines until it is opened.
@@ -119,8 +121,8 @@ public:
 
 signals:
     void regenerateWanted(int turn);
-    void continueWanted(int turn);                // it was cut off
-    void newChatWanted();                         // the context is full
+    void continueWanted(int turn);  // it was cut off
+    void newChatWanted();           // the context is full
     void jumpWanted(int turn);
     void tokenHovered(int turn, int token);
 
@@ -132,11 +134,11 @@ protected:
 private:
     QRectF foldRect() const;
     bool contextFull() const;
-    bool cutOff() const;                          // it can go on
-    QVector<Span> endText() const;                // why it ended, where that is not its own end
+    bool cutOff() const;            // it can go on
+    QVector<Span> endText() const;  // why it ended, where that is not its own end
     void markSlow();
 
-    Turn m_turn;                 // shares its text and tokens with the conversation
+    Turn m_turn;  // shares its text and tokens with the conversation
     State m_state = State::Done;
     QString m_progress, m_time;
     ReplyParts m_parts;

@@ -5,8 +5,8 @@
 #include <QLabel>
 #include <QStackedWidget>
 
-#include "app/workbench/widgets/page_parts.h"
 #include "app/workbench/widgets/controls.h"
+#include "app/workbench/widgets/page_parts.h"
 
 namespace colibri::ui {
 namespace {

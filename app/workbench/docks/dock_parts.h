@@ -43,8 +43,8 @@ class DockPanel : public QWidget {
 
 public:
     DockPanel(const QString& icon, const QString& title, QWidget* parent = nullptr);
-    void setHeadVisible(bool on);        // a narrow window names the dock in its tab
-    void setTag(const TagLook& tag);     // at the right of the head; no text: none
+    void setHeadVisible(bool on);     // a narrow window names the dock in its tab
+    void setTag(const TagLook& tag);  // at the right of the head; no text: none
 
 protected:
     DockSection* addSection(const QString& title);

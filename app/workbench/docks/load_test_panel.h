@@ -4,8 +4,8 @@
 
 #include <QLineEdit>
 
-#include "app/workbench/docks/dock_parts.h"
 #include "app/workbench/backend/load_test.h"
+#include "app/workbench/docks/dock_parts.h"
 
 class QCheckBox;
 
@@ -25,24 +25,24 @@ class LoadTestPanel : public DockPanel {
 public:
     // Both must outlive this.
     LoadTestPanel(SessionSource* source, LoadTest* test, QWidget* parent = nullptr);
-    void tick();                         // live figures; a few times a second while shown
+    void tick();  // live figures; a few times a second while shown
     void startTest();
-    LoadPlan plan() const;               // as the controls say
-    void exportReport();                 // asks for a file
+    LoadPlan plan() const;  // as the controls say
+    void exportReport();    // asks for a file
     void exportTo(const QString& path);
 
-    Segment* promptsFrom() const { return m_from; }      // shipped, file
+    Segment* promptsFrom() const { return m_from; }  // shipped, file
     QLineEdit* promptsFile() const { return m_file; }
-    Segment* loop() const { return m_loop; }             // closed, open
+    Segment* loop() const { return m_loop; }  // closed, open
     SliderRow* users() const { return m_users; }
-    SliderRow* rate() const { return m_rate; }           // tenths of requests / s
-    Segment* until() const { return m_until; }           // requests, seconds
+    SliderRow* rate() const { return m_rate; }  // tenths of requests / s
+    Segment* until() const { return m_until; }  // requests, seconds
     SliderRow* requests() const { return m_requests; }
     SliderRow* seconds() const { return m_seconds; }
     SliderRow* maxTokens() const { return m_maxTokens; }
     QCheckBox* ignoreEos() const { return m_ignoreEos; }
     Button* startButton() const { return m_start; }
-    DataTable* latencies() const { return m_latencies; } // TTFT, ITL, request
+    DataTable* latencies() const { return m_latencies; }  // TTFT, ITL, request
     DataTable* totals() const { return m_totals; }
     QString note() const;
 

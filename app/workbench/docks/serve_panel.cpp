@@ -4,11 +4,11 @@
 #include <QIntValidator>
 #include <QRegularExpression>
 
-#include "app/workbench/widgets/data_table.h"
-#include "app/workbench/widgets/page_parts.h"
 #include "app/workbench/platform/settings.h"
 #include "app/workbench/platform/text.h"
 #include "app/workbench/widgets/controls.h"
+#include "app/workbench/widgets/data_table.h"
+#include "app/workbench/widgets/page_parts.h"
 #include "app/workbench/widgets/slider_row.h"
 #include "engine/base/format.h"
 

@@ -5,8 +5,8 @@
 
 #include <QLineEdit>
 
-#include "app/workbench/docks/dock_parts.h"
 #include "app/workbench/backend/model_server.h"
+#include "app/workbench/docks/dock_parts.h"
 
 namespace colibri::ui {
 
@@ -22,9 +22,9 @@ class ServePanel : public DockPanel {
 public:
     // Both must outlive this.
     ServePanel(SessionSource* source, ModelServer* server, QWidget* parent = nullptr);
-    void tick();                         // figures; a few times a second while shown
-    void setOn(bool on);                 // as the switch does
-    ServeOptions options() const;        // as the fields say
+    void tick();                   // figures; a few times a second while shown
+    void setOn(bool on);           // as the switch does
+    ServeOptions options() const;  // as the fields say
 
     Segment* switcher() const { return m_switch; }
     QLineEdit* host() const { return m_host; }
@@ -35,7 +35,7 @@ public:
     QString note() const;
     DataTable* figures() const { return m_figures; }
     DataTable* log() const { return m_log; }  // requests that have ended, the newest first
-    QString example() const;             // the curl line
+    QString example() const;                  // the curl line
     void copyAddress() const;
 
 private:

@@ -15,16 +15,19 @@ namespace {
 constexpr int kListHead = 28, kRowHeight = 45, kLine = 14;
 
 Span titleOf(const Marker& marker) {
-    return {QString::fromStdString(knobTitle(knobRow(marker.knob))) + " ", Tone::Text1, type::dense()};
+    return {QString::fromStdString(knobTitle(knobRow(marker.knob))) + " ", Tone::Text1,
+            type::dense()};
 }
 // In a short panel the knobs need the room more.
 constexpr int kShortPanel = 480;
 
 Span changeOf(const Marker& marker) {
-    return {QString::fromStdString(knobChangeText(marker.knob, marker.from, marker.to)), Tone::Text1,
-            type::mono()};
+    return {QString::fromStdString(knobChangeText(marker.knob, marker.from, marker.to)),
+            Tone::Text1, type::mono()};
 }
-QString reasonOf(const Marker& marker) { return "not measured: " + effectLook(marker).interval; }
+QString reasonOf(const Marker& marker) {
+    return "not measured: " + effectLook(marker).interval;
+}
 
 bool same(const Marker& a, const Marker& b) {
     return a.t == b.t && a.knob == b.knob && a.from == b.from && a.to == b.to;
@@ -49,12 +52,14 @@ void ChangesList::setSnapshot(const Snapshot* snapshot) {
         m_idle = snapshot->running == 0;
         for (size_t i = snapshot->markers.size(); i-- > 0 && newest.size() < m_most;) {
             const Marker& marker = snapshot->markers[i];
-            if (marker.kind == Marker::Kind::Knob && marker.knob != KnobId::Count && !marker.automatic)
+            if (marker.kind == Marker::Kind::Knob && marker.knob != KnobId::Count &&
+                !marker.automatic)
                 newest.push_back(marker);
         }
     }
     bool changed = newest.size() != m_rows.size();
-    for (size_t i = 0; !changed && i < newest.size(); ++i) changed = !same(newest[i], m_rows[i].marker);
+    for (size_t i = 0; !changed && i < newest.size(); ++i)
+        changed = !same(newest[i], m_rows[i].marker);
     if (changed) {
         for (Row& row : m_rows) {
             row.undo->hide();
@@ -63,7 +68,8 @@ void ChangesList::setSnapshot(const Snapshot* snapshot) {
         m_rows.clear();
         for (const Marker& marker : newest) {
             auto* undo = new Button("Undo", Button::Kind::Quiet, Button::Size::Dense, this);
-            undo->setAccessibleName("Undo " + QString::fromStdString(knobTitle(knobRow(marker.knob))));
+            undo->setAccessibleName("Undo " +
+                                    QString::fromStdString(knobTitle(knobRow(marker.knob))));
             connect(undo, &QAbstractButton::clicked, this,
                     [this, marker] { emit undoWanted(marker.knob, marker.undoTo); });
             undo->show();
@@ -83,7 +89,7 @@ void ChangesList::setSnapshot(const Snapshot* snapshot) {
     }
     m_paintedIdle = m_idle;
     if (!changed) return;
-    place();                             // a reason may take more lines
+    place();  // a reason may take more lines
     update();
 }
 
@@ -99,8 +105,11 @@ int ChangesList::rowTop(size_t row) const {
     for (size_t i = 0; i < row; ++i) {
         const Marker& marker = m_rows[i].marker;
         const bool reason = marker.effect == Marker::Effect::NotMeasured;
-        y += kRowHeight + ownLine(marker) + (reason ? int(drawWrapped(nullptr, {}, width() - 58 - 12, reasonOf(marker),
-                                                    type::caption(), kLine, {})) - kLine : 0);
+        y += kRowHeight + ownLine(marker) +
+             (reason ? int(drawWrapped(nullptr, {}, width() - 58 - 12, reasonOf(marker),
+                                       type::caption(), kLine, {})) -
+                           kLine
+                     : 0);
     }
     return y;
 }
@@ -119,7 +128,9 @@ void ChangesList::place() {
     }
 }
 
-void ChangesList::resizeEvent(QResizeEvent*) { place(); }
+void ChangesList::resizeEvent(QResizeEvent*) {
+    place();
+}
 
 void ChangesList::paintEvent(QPaintEvent*) {
     QPainter p(this);
@@ -148,8 +159,8 @@ void ChangesList::paintEvent(QPaintEvent*) {
         }
         const EffectLook look = effectLook(marker);
         if (marker.effect == Marker::Effect::NotMeasured) {
-            drawWrapped(&p, {58, top + 23}, width() - 58 - 12, reasonOf(marker), type::caption(), kLine,
-                        tone(Tone::Text3));
+            drawWrapped(&p, {58, top + 23}, width() - 58 - 12, reasonOf(marker), type::caption(),
+                        kLine, tone(Tone::Text3));
             continue;
         }
         QVector<Span> effect;

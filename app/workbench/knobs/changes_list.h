@@ -32,8 +32,8 @@ private:
         Marker marker;
         Button* undo = nullptr;
     };
-    int ownLine(const Marker& marker) const;   // px more, where the change takes a line
-    int rowTop(size_t row) const;       // of m_rows.size(): the height of all
+    int ownLine(const Marker& marker) const;  // px more, where the change takes a line
+    int rowTop(size_t row) const;             // of m_rows.size(): the height of all
     void place();
 
     std::vector<Row> m_rows;

@@ -13,8 +13,8 @@
 namespace colibri::ui {
 namespace {
 
-constexpr int kPaceMs = 100;             // live changes while dragging
-constexpr int64_t kWideSpan = 1000;      // beyond this a linear track is too coarse
+constexpr int kPaceMs = 100;         // live changes while dragging
+constexpr int64_t kWideSpan = 1000;  // beyond this a linear track is too coarse
 
 }  // namespace
 
@@ -135,7 +135,9 @@ QString KnobControl::problemText() const {
     return lines.join(' ');
 }
 
-QString KnobControl::note() const { return m_slider ? m_slider->noteText() : m_note->text(); }
+QString KnobControl::note() const {
+    return m_slider ? m_slider->noteText() : m_note->text();
+}
 
 void KnobControl::edited(int64_t value, bool final) {
     if (final) {
@@ -212,7 +214,7 @@ int64_t KnobControl::shownValue() const {
 }
 
 void KnobControl::focusControl() {
-    QWidget* target = m_slider ? static_cast<QWidget*>(m_slider->field())
+    QWidget* target = m_slider    ? static_cast<QWidget*>(m_slider->field())
                       : m_segment ? static_cast<QWidget*>(m_segment)
                                   : static_cast<QWidget*>(m_select);
     target->setFocus(Qt::ShortcutFocusReason);

@@ -29,7 +29,7 @@ public:
     void setProblems(const QStringList& problems);
     void setState(const KnobState& state);
     void setEarlier(const QVector<int64_t>& values, const QStringList& texts);
-    void setHint(const QString& hint);            // cost or effect, below the slider
+    void setHint(const QString& hint);  // cost or effect, below the slider
     int64_t shownValue() const;
     SliderRow* sliderRow() const { return m_slider; }
     Segment* segment() const { return m_segment; }
@@ -60,7 +60,7 @@ private:
     QStringList m_problems;
     bool m_reservesNote = false;
     QTimer m_pace;
-    std::optional<int64_t> m_waiting;             // value to apply when the pace allows
+    std::optional<int64_t> m_waiting;  // value to apply when the pace allows
 };
 
 }  // namespace colibri::ui

@@ -173,8 +173,10 @@ QWidget* KnobsPanel::buildProfileRow() {
         if (i > 0) applyProfile(m_profile->itemText(i));
     });
     connect(m_save, &QAbstractButton::clicked, this, [this] {
-        if (m_profiles.current().isEmpty()) emit saveProfileWanted();
-        else saveProfile(m_profiles.current());
+        if (m_profiles.current().isEmpty())
+            emit saveProfileWanted();
+        else
+            saveProfile(m_profiles.current());
     });
     return row;
 }
@@ -226,7 +228,9 @@ KnobControl* KnobsPanel::control(KnobId id) const {
     return nullptr;
 }
 
-void KnobsPanel::setHeadVisible(bool on) { m_head->setVisible(on); }
+void KnobsPanel::setHeadVisible(bool on) {
+    m_head->setVisible(on);
+}
 
 void KnobsPanel::setSource(SessionSource* source) {
     m_source = source && source->model() ? source : nullptr;
@@ -237,7 +241,8 @@ void KnobsPanel::setSource(SessionSource* source) {
         control->setEnabled(m_source != nullptr);
         control->setHint({});
         control->setEarlier({}, {});
-        if (m_source) control->setLimits(m_source->knobLimits(control->row().id), m_source->model());
+        if (m_source)
+            control->setLimits(m_source->knobLimits(control->row().id), m_source->model());
         control->setProblems(m_source ? problemsOf(control->row()) : QStringList());
     }
     showGroups();
@@ -303,8 +308,8 @@ void KnobsPanel::tick(const std::shared_ptr<const Snapshot>& snapshot) {
 void KnobsPanel::updateHints(const Snapshot& snapshot) {
     const ModelFacts* model = m_source->model();
     if (KnobControl* cache = control(KnobId::ExpertCacheSize)) {
-        const double bytes = double(cache->shownValue()) * double(model->moeLayers) *
-                             double(model->expertBytes);
+        const double bytes =
+            double(cache->shownValue()) * double(model->moeLayers) * double(model->expertBytes);
         // One line: what is under way stands in place of what is settled.
         QString hint = str(formatGiB(bytes)) + ". ";
         if (cache->shownValue() < model->topK)
@@ -345,8 +350,9 @@ void KnobsPanel::updateHints(const Snapshot& snapshot) {
             if (marker.from == knob->shownValue()) continue;
             values << marker.from;
             const EffectLook look = effectLook(marker);
-            texts << clockText(marker.t, 0) + "  " + typographic(QString::fromStdString(marker.label)) +
-                         "\n" + look.text + ", " + look.interval;
+            texts << clockText(marker.t, 0) + "  " +
+                         typographic(QString::fromStdString(marker.label)) + "\n" + look.text +
+                         ", " + look.interval;
         }
         knob->setEarlier(values, texts);
     }

@@ -34,7 +34,7 @@ class KnobsPanel : public QWidget {
 
 public:
     explicit KnobsPanel(QWidget* parent = nullptr);
-    void setSource(SessionSource* source);        // nullptr: no model
+    void setSource(SessionSource* source);  // nullptr: no model
     void tick(const std::shared_ptr<const Snapshot>& snapshot);
     KnobControl* control(KnobId id) const;
     KnobHistory* history() { return &m_history; }
@@ -55,12 +55,12 @@ public:
     void applyProfile(const QString& name);
     void saveProfile(const QString& name);
     void renameProfile(const QString& from, const QString& to);
-    QStringList profileDifferences() const;       // "cache size 9, in the profile 12"
-    QString commandLine() const;                  // the same session in a terminal
+    QStringList profileDifferences() const;  // "cache size 9, in the profile 12"
+    QString commandLine() const;             // the same session in a terminal
 
 signals:
-    void loadPageWanted();                        // at-load knobs are changed there
-    void saveProfileWanted();                     // asks for a name
+    void loadPageWanted();     // at-load knobs are changed there
+    void saveProfileWanted();  // asks for a name
     void renameProfileWanted(const QString& name);
     void applied(const QString& what, const QString& detail);  // some of it needs a reload
     void exportWanted();

@@ -94,7 +94,8 @@ void KnobsPanel::applyProfile(const QString& name) {
 void KnobsPanel::saveProfile(const QString& name) {
     const Status status = m_profiles.write(name, configJson().toStdString());
     if (!status.ok()) {
-        emit failed("The profile " + name + " was not saved", QString::fromStdString(status.text()));
+        emit failed("The profile " + name + " was not saved",
+                    QString::fromStdString(status.text()));
         return;
     }
     m_profiles.setCurrent(name);

@@ -27,7 +27,9 @@ QString Profiles::path(const QString& name) {
     return folder() + "/" + safe + ".json";
 }
 
-Profiles::Profiles(QObject* parent) : QObject(parent) { list(); }
+Profiles::Profiles(QObject* parent) : QObject(parent) {
+    list();
+}
 
 void Profiles::list() {
     m_names.clear();
@@ -46,8 +48,7 @@ Result<KnobValues> Profiles::read(const QString& name) const {
 }
 
 Status Profiles::write(const QString& name, const std::string& json) {
-    if (!QDir().mkpath(folder()))
-        return {Code::IoError, "cannot create " + folder().toStdString()};
+    if (!QDir().mkpath(folder())) return {Code::IoError, "cannot create " + folder().toStdString()};
     COLIBRI_TRY(saveFile(path(name), QByteArray::fromStdString(json)));
     list();
     return {};

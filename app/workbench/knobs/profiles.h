@@ -18,7 +18,7 @@ public:
     explicit Profiles(QObject* parent = nullptr);
     const QStringList& names() const { return m_names; }
     QString current() const { return m_current; }
-    const KnobValues& currentValues() const { return m_values; }   // as stored
+    const KnobValues& currentValues() const { return m_values; }  // as stored
     void setCurrent(const QString& name);
     Result<KnobValues> read(const QString& name) const;
     Status write(const QString& name, const std::string& json);

@@ -5,15 +5,13 @@
 #include <QHBoxLayout>
 
 #include "app/workbench/pages/load_facts.h"
-#include "app/workbench/widgets/page_parts.h"
 #include "app/workbench/platform/text.h"
+#include "app/workbench/widgets/page_parts.h"
 #include "engine/base/format.h"
 #include "engine/runtime/engine.h"
 
 namespace colibri::ui {
-namespace {
-
-}  // namespace
+namespace {}  // namespace
 
 AtLoadPanel::AtLoadPanel(QWidget* parent) : QWidget(parent), m_grid(new QGridLayout(this)) {
     m_grid->setContentsMargins(20, 8, 20, 8);
@@ -131,7 +129,8 @@ void AtLoadPanel::refreshNotes() {
             const std::string problem =
                 knobProblemFor(control.id, *m_knobs[size_t(control.id)], m_info);
             control.slider->setEnabled(problem.empty());
-            control.slider->setNote(problem.empty() ? QString() : "n/a: " + QString::fromStdString(problem));
+            control.slider->setNote(problem.empty() ? QString()
+                                                    : "n/a: " + QString::fromStdString(problem));
             if (!problem.empty()) continue;
         }
         if (control.id == KnobId::ExpertCacheSize) {

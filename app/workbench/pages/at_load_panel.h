@@ -25,8 +25,8 @@ public:
     // `knobs`: where the controls begin; those of other knobs are kept and given back.
     void setModel(const ContainerInfo& info, const KnobValues& knobs);
     const KnobValues& knobs() const { return m_knobs; }
-    void setLimit(int64_t bytes);                // for "At most 30 fit under the limit."
-    void setGpuReason(const QString& reason);    // why no GPU computes
+    void setLimit(int64_t bytes);              // for "At most 30 fit under the limit."
+    void setGpuReason(const QString& reason);  // why no GPU computes
     void setColumns(int columns);
     SliderRow* slider(KnobId id) const;
     Segment* segment(KnobId id) const;

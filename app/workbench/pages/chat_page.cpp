@@ -14,15 +14,19 @@ namespace colibri::ui {
 namespace {
 
 constexpr int kPaneWidth = 372;
-constexpr int kFirstDock = 3;        // tabs of the pane before those of further docks
+constexpr int kFirstDock = 3;  // tabs of the pane before those of further docks
 
 // Widths of list, chat, plots and knobs as drawn; 0 takes the rest.
 QList<int> drawnSizes(WindowClass windowClass, int width) {
     switch (windowClass) {
-        case WindowClass::Small: return {width - kPaneWidth, kPaneWidth - 1};
-        case WindowClass::Compact: return {width * 46 / 100, width - width * 46 / 100 - 1};
-        case WindowClass::Normal: return {520, width - 520 - 304 - 1, 303};
-        case WindowClass::Large: return {264, 719, width - 264 - 720 - 376 - 1, 375};
+        case WindowClass::Small:
+            return {width - kPaneWidth, kPaneWidth - 1};
+        case WindowClass::Compact:
+            return {width * 46 / 100, width - width * 46 / 100 - 1};
+        case WindowClass::Normal:
+            return {520, width - 520 - 304 - 1, 303};
+        case WindowClass::Large:
+            return {264, 719, width - 264 - 720 - 376 - 1, 375};
     }
     return {};
 }
@@ -83,9 +87,11 @@ public:
         const int index = stack->addWidget(holder);
         auto* tab = new TabButton("", name, true);
         tab->setChecked(index == 0);
-        connect(tab, &QAbstractButton::clicked, this, [this, index] { stack->setCurrentIndex(index); });
-        connect(stack, &QStackedWidget::currentChanged, tab,
-                [tab, index](int at) { if (at == index) tab->setChecked(true); });
+        connect(tab, &QAbstractButton::clicked, this,
+                [this, index] { stack->setCurrentIndex(index); });
+        connect(stack, &QStackedWidget::currentChanged, tab, [tab, index](int at) {
+            if (at == index) tab->setChecked(true);
+        });
         line->insertWidget(index, tab);
     }
     void put(int index, QWidget* widget) {
@@ -105,9 +111,15 @@ protected:
 };
 
 ChatPage::ChatPage(ChatStore* store, ViewState* view, QWidget* window)
-    : m_window(window), m_split(new QSplitter(Qt::Horizontal)), m_list(new ChatList(store)),
-      m_chat(new ChatPanel(store, view, window)), m_plots(new PlotsPanel(view)),
-      m_knobs(new KnobsPanel), m_side(new SideDocks), m_pane(new Pane), m_listPopover(new ListBox(window)),
+    : m_window(window),
+      m_split(new QSplitter(Qt::Horizontal)),
+      m_list(new ChatList(store)),
+      m_chat(new ChatPanel(store, view, window)),
+      m_plots(new PlotsPanel(view)),
+      m_knobs(new KnobsPanel),
+      m_side(new SideDocks),
+      m_pane(new Pane),
+      m_listPopover(new ListBox(window)),
       m_drawer(new Drawer(this)) {
     auto* column = new QVBoxLayout(this);
     column->setContentsMargins(0, 0, 0, 0);
@@ -171,14 +183,16 @@ void ChatPage::tick(const std::shared_ptr<const Snapshot>& snapshot) {
     m_chat->tick(snapshot);
     m_plots->tick(snapshot);
     m_knobs->tick(snapshot);
-    if (m_windowClass == WindowClass::Small && m_plots->experts()->isVisible()) m_plots->experts()->setSnapshot(m_plots->shownSnapshot());
+    if (m_windowClass == WindowClass::Small && m_plots->experts()->isVisible())
+        m_plots->experts()->setSnapshot(m_plots->shownSnapshot());
 }
 
 void ChatPage::arrangeFor(WindowClass windowClass) {
     m_windowClass = windowClass;
     m_drawer->hide();
     m_listPopover->closePopover();
-    for (QWidget* widget : std::initializer_list<QWidget*>{m_list, m_chat, m_plots, m_side, m_pane}) {
+    for (QWidget* widget :
+         std::initializer_list<QWidget*>{m_list, m_chat, m_plots, m_side, m_pane}) {
         widget->setParent(this);
         widget->hide();
     }
@@ -191,14 +205,17 @@ void ChatPage::arrangeFor(WindowClass windowClass) {
     if (small) {
         m_pane->put(0, m_plots);
         m_pane->put(1, m_knobs);
-        for (size_t i = 0; i < m_docks.size(); ++i) m_pane->put(kFirstDock + int(i), m_docks[i].widget);
+        for (size_t i = 0; i < m_docks.size(); ++i)
+            m_pane->put(kFirstDock + int(i), m_docks[i].widget);
         m_split->addWidget(m_pane);
     } else {
         m_split->addWidget(m_plots);
         m_side->put("knobs", "Knobs", m_knobs);
         for (const Dock& dock : m_docks) m_side->put(dock.key, dock.title, dock.widget);
-        if (windowClass == WindowClass::Compact) m_drawer->layout()->addWidget(m_side);
-        else m_split->addWidget(m_side);
+        if (windowClass == WindowClass::Compact)
+            m_drawer->layout()->addWidget(m_side);
+        else
+            m_split->addWidget(m_side);
         m_side->show();
     }
     if (windowClass != WindowClass::Large) {
@@ -258,15 +275,20 @@ void ChatPage::restoreSizes() {
     const QVariantList stored = settings().value(key).toList();
     if (stored.size() == sizes.size()) {
         // Side panels keep their width; the plots (the narrow window's chat) take the rest.
-        const int flexible = m_windowClass == WindowClass::Small ? 0 : int(sizes.size()) - (m_windowClass == WindowClass::Compact ? 1 : 2);
+        const int flexible =
+            m_windowClass == WindowClass::Small
+                ? 0
+                : int(sizes.size()) - (m_windowClass == WindowClass::Compact ? 1 : 2);
         int rest = width() - int(sizes.size()) + 1;
         for (int i = 0; i < sizes.size(); ++i) {
             if (i == flexible) continue;
             sizes[i] = stored[i].toInt();
             rest -= sizes[i];
         }
-        if (rest >= 300) sizes[flexible] = rest;
-        else sizes = drawnSizes(m_windowClass, width());
+        if (rest >= 300)
+            sizes[flexible] = rest;
+        else
+            sizes = drawnSizes(m_windowClass, width());
     }
     m_split->setSizes(sizes);
     m_restoring = false;
@@ -281,14 +303,16 @@ void ChatPage::saveSizes() {
 
 QVector<QWidget*> ChatPage::panes() const {
     QVector<QWidget*> panes;
-    for (QWidget* pane : std::initializer_list<QWidget*>{m_windowClass == WindowClass::Large ? m_list : nullptr, m_chat,
-                                                         m_windowClass == WindowClass::Small ? static_cast<QWidget*>(m_pane) : m_plots, m_side})
+    for (QWidget* pane : std::initializer_list<QWidget*>{
+             m_windowClass == WindowClass::Large ? m_list : nullptr, m_chat,
+             m_windowClass == WindowClass::Small ? static_cast<QWidget*>(m_pane) : m_plots, m_side})
         if (pane && pane->isVisibleTo(this)) panes << pane;
     return panes;
 }
 
 void ChatPage::resetLayout() {
-    for (const WindowClass windowClass : {WindowClass::Small, WindowClass::Compact, WindowClass::Normal, WindowClass::Large})
+    for (const WindowClass windowClass :
+         {WindowClass::Small, WindowClass::Compact, WindowClass::Normal, WindowClass::Large})
         settings().remove(QString("layout/chat_") + settingsName(windowClass));
     m_plots->resetShown();
     m_side->showDock("knobs");
@@ -322,14 +346,17 @@ void ChatPage::showDock(const QString& key) {
     if (m_windowClass != WindowClass::Small) openSide(key);
     for (size_t i = 0; i < m_docks.size(); ++i) {
         if (m_docks[i].key != key) continue;
-        if (m_windowClass == WindowClass::Small) m_pane->stack->setCurrentIndex(kFirstDock + int(i));
+        if (m_windowClass == WindowClass::Small)
+            m_pane->stack->setCurrentIndex(kFirstDock + int(i));
         if (m_docks[i].widget->isVisible()) m_docks[i].widget->setFocus();
     }
 }
 
 void ChatPage::showKnobs() {
-    if (m_windowClass == WindowClass::Small) m_pane->stack->setCurrentIndex(1);
-    else if (!openSide("knobs")) return;
+    if (m_windowClass == WindowClass::Small)
+        m_pane->stack->setCurrentIndex(1);
+    else if (!openSide("knobs"))
+        return;
     if (m_snapshot) m_knobs->tick(m_snapshot);
     if (KnobControl* control = m_knobs->control(KnobId::ExpertCacheSize)) control->focusControl();
 }

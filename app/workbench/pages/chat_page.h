@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The Chat page: list, conversation, plots, docks (knobs, and what the window adds); arranged by the
-// window's width.
+// The Chat page: list, conversation, plots, docks (knobs, and what the window adds); arranged by
+// the window's width.
 //   < 1000       conversation and one tabbed pane
 //   1000..1279   docks become a drawer (Ctrl+K)
 //   1280..1919   conversation, plots, docks
@@ -26,7 +26,6 @@ class ChatPage : public QWidget {
     Q_OBJECT
 
 public:
-
     ChatPage(ChatStore* store, ViewState* view, QWidget* window);
     void setSource(SessionSource* source);
     void tick(const std::shared_ptr<const Snapshot>& snapshot);
@@ -42,7 +41,7 @@ public:
     void showDock(const QString& key);   // as showKnobs, of another one
     void showPane(const QString& name);  // narrow window: "plots", "knobs", "experts"
     void toggleList(QWidget* anchor);
-    QVector<QWidget*> panes() const;     // those that are shown, from left to right
+    QVector<QWidget*> panes() const;  // those that are shown, from left to right
     void resetLayout();
 
 protected:
@@ -56,7 +55,7 @@ private:
     void placeDrawer();
     void closeDrawer();
     void arrangeFor(WindowClass windowClass);
-    bool openSide(const QString& key);   // false: it was open, and was closed
+    bool openSide(const QString& key);  // false: it was open, and was closed
     void saveSizes();
     void restoreSizes();
 
@@ -74,7 +73,7 @@ private:
         DockPanel* widget;
     };
     std::vector<Dock> m_docks;
-    Pane* m_pane;                        // the tabbed pane of a narrow window
+    Pane* m_pane;  // the tabbed pane of a narrow window
     Popover* m_listPopover;
     QWidget* m_drawer;
     std::shared_ptr<const Snapshot> m_snapshot;

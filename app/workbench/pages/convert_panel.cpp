@@ -70,9 +70,8 @@ QString ConvertPanel::command() const {
 }
 
 void ConvertPanel::look() {
-    m_target->look([options = options()] {
-        return plannedContainer(options.source, options.dtype);
-    });
+    m_target->look(
+        [options = options()] { return plannedContainer(options.source, options.dtype); });
 }
 
 }  // namespace colibri::ui

@@ -5,8 +5,8 @@
 
 #include <QWidget>
 
-#include "app/workbench/pages/target_folder.h"
 #include "app/workbench/backend/inspection.h"
+#include "app/workbench/pages/target_folder.h"
 #include "app/workbench/widgets/controls.h"
 #include "engine/convert/converter.h"
 
@@ -19,14 +19,14 @@ public:
     explicit ConvertPanel(QWidget* parent = nullptr);
     void setSource(const Inspection& inspection);
     ConvertOptions options() const;
-    bool ready() const { return m_target->ready(); }    // looked at, and the target can be written
-    QString command() const;                     // "colibri convert ..."
+    bool ready() const { return m_target->ready(); }  // looked at, and the target can be written
+    QString command() const;                          // "colibri convert ..."
     Segment* types() const { return m_types; }
     QLineEdit* target() const { return m_target->edit(); }
     TargetFolder* targetFolder() const { return m_target; }
 
 signals:
-    void planned(const colibri::ContainerInfo& info);   // what the conversion would give
+    void planned(const colibri::ContainerInfo& info);  // what the conversion would give
     void changed();
 
 private:

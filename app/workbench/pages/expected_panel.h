@@ -15,7 +15,7 @@ class ExpectedPanel : public QWidget {
 public:
     explicit ExpectedPanel(QWidget* parent = nullptr);
     void setRun(const std::optional<ModelRun>& run);
-    QString caption() const;                     // "last measured 10:41, cache 20, lru"
+    QString caption() const;  // "last measured 10:41, cache 20, lru"
 
 protected:
     void paintEvent(QPaintEvent*) override;

@@ -9,8 +9,8 @@
 #include <map>
 #include <set>
 
-#include "app/workbench/widgets/page_parts.h"
 #include "app/workbench/platform/text.h"
+#include "app/workbench/widgets/page_parts.h"
 #include "app/workbench/widgets/slider_row.h"
 #include "engine/base/format.h"
 

@@ -23,7 +23,7 @@ class FactsPage : public QWidget {
 
 public:
     explicit FactsPage(QWidget* parent = nullptr);
-    QString text() const { return m_text; }      // everything shown, to copy
+    QString text() const { return m_text; }  // everything shown, to copy
 
 signals:
     void back();
@@ -56,7 +56,7 @@ class DiagnosePage : public FactsPage {
 public:
     explicit DiagnosePage(QWidget* parent = nullptr);
     void showFacts(const MachineFacts& facts, const Calibration& rates, const QString& dataDir);
-    void setMeasuring(const QString& stage);     // "" = not measuring
+    void setMeasuring(const QString& stage);  // "" = not measuring
 
 signals:
     void measureRequested();

@@ -10,8 +10,8 @@
 #include <QTextTable>
 #include <QVBoxLayout>
 
-#include "app/workbench/widgets/page_parts.h"
 #include "app/workbench/widgets/controls.h"
+#include "app/workbench/widgets/page_parts.h"
 
 namespace colibri::ui {
 namespace {

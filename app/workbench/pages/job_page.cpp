@@ -5,10 +5,10 @@
 #include <QKeyEvent>
 #include <QScrollArea>
 
+#include "app/workbench/widgets/controls.h"
 #include "app/workbench/widgets/message_strip.h"
 #include "app/workbench/widgets/page_parts.h"
 #include "app/workbench/widgets/progress_panel.h"
-#include "app/workbench/widgets/controls.h"
 
 namespace colibri::ui {
 namespace {
@@ -18,7 +18,7 @@ constexpr int kStackJobBelow = 1000;
 }  // namespace
 
 JobPage::JobPage(const QString& action, QWidget* parent) : QWidget(parent) {
-    setFocusPolicy(Qt::ClickFocus);              // no stop of Tab: there is nothing to see on it
+    setFocusPolicy(Qt::ClickFocus);  // no stop of Tab: there is nothing to see on it
     auto* page = plainColumn(this);
     m_head = new PageHead;
     connect(m_head, &PageHead::back, this, &JobPage::back);

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <set>
 
-#include "app/workbench/widgets/memory_bar.h"
 #include "app/workbench/platform/text.h"
+#include "app/workbench/widgets/memory_bar.h"
 #include "engine/base/format.h"
 #include "engine/convert/source/families.h"
 #include "engine/knobs/knob_options.h"
@@ -29,9 +29,9 @@ Group groupOf(const TensorInfo& tensor) {
 }
 
 QString routingText(const RoutingSpec& routing) {
-    QString text = routing.scoreFn == ScoreFn::Sigmoid     ? "sigmoid"
+    QString text = routing.scoreFn == ScoreFn::Sigmoid   ? "sigmoid"
                    : routing.scoreFn == ScoreFn::Softmax ? "softmax"
-                                                           : "softmax of the chosen";
+                                                         : "softmax of the chosen";
     if (routing.weightSource == WeightSource::SigmoidLogit) text = "sigmoid";
     if (routing.weightSource == WeightSource::SparseMixer) text = "sparse mixer";
     if (routing.groups > 1) {
@@ -60,14 +60,17 @@ QVector<Fact> modelFactList(const ContainerInfo& info) {
     const ModelConfig& c = info.config;
     const int64_t moe = c.moeLayerCount();
     const QString layers = count(c.numLayers) + ", " +
-                           (moe == c.numLayers ? "all" : moe == 0 ? "none" : count(moe)) +
+                           (moe == c.numLayers ? "all"
+                            : moe == 0         ? "none"
+                                               : count(moe)) +
                            " with experts";
     QString attention = count(c.numHeads) + " heads, ";
     attention += c.mla.kvRank > 0
                      ? "latent " + count(c.mla.kvRank) + " + " + count(c.rope.rotaryDim)
                      : count(c.numKvHeads) + " KV, " + count(c.headDim);
     if (c.slidingWindow > 0) {
-        attention += QString(c.chunkedWindow ? ", chunks of " : ", window ") + count(c.slidingWindow);
+        attention +=
+            QString(c.chunkedWindow ? ", chunks of " : ", window ") + count(c.slidingWindow);
     }
     const QString shared = c.sharedSize > 0 ? ", shared " + count(c.sharedSize) : QString();
     return {
@@ -182,8 +185,7 @@ QString knobOptions(const KnobValues& knobs) {
     for (const KnobRow& row : knobTable()) {
         const auto& value = knobs[size_t(row.id)];
         if (!value) continue;
-        options << "--" + str(knobOptionName(row)) + " " +
-                       str(knobValueText(row, *value));
+        options << "--" + str(knobOptionName(row)) + " " + str(knobValueText(row, *value));
     }
     return options.join(' ');
 }

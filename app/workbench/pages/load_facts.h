@@ -5,16 +5,16 @@
 #include <QString>
 #include <QVector>
 
-#include "app/workbench/widgets/data_table.h"
-#include "app/workbench/widgets/page_parts.h"
 #include "app/workbench/backend/inspection.h"
 #include "app/workbench/backend/measurements.h"
+#include "app/workbench/widgets/data_table.h"
+#include "app/workbench/widgets/page_parts.h"
 #include "engine/knobs/knobs.h"
 
 namespace colibri::ui {
 
 QString familyText(const std::string& family);
-QString parameterText(int64_t count);                  // "13.96 B"
+QString parameterText(int64_t count);  // "13.96 B"
 QVector<Fact> modelFactList(const ContainerInfo& info);
 QVector<Fact> tokenFactList(const ContainerInfo& info, const Calibration& rates);
 QVector<QVector<TableCell>> weightRows(const ContainerInfo& info, QString* unit);

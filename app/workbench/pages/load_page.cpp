@@ -8,14 +8,14 @@
 
 #include "app/workbench/pages/at_load_panel.h"
 #include "app/workbench/pages/convert_panel.h"
-#include "app/workbench/widgets/data_table.h"
 #include "app/workbench/pages/expected_panel.h"
 #include "app/workbench/pages/load_facts.h"
 #include "app/workbench/pages/memory_panel.h"
+#include "app/workbench/platform/text.h"
+#include "app/workbench/widgets/data_table.h"
 #include "app/workbench/widgets/message_strip.h"
 #include "app/workbench/widgets/page_parts.h"
 #include "app/workbench/widgets/progress_panel.h"
-#include "app/workbench/platform/text.h"
 #include "engine/base/format.h"
 #include "engine/convert/pipeline/target.h"
 
@@ -167,7 +167,7 @@ void LoadPage::showModel(const Inspection& inspection, const KnobValues& knobs) 
 void LoadPage::showFacts() {
     const ContainerInfo& info = m_inspection.container;
     QVector<Fact> model = modelFactList(info);
-    if (converting()) model.back().name = "Checkpoint";   // nothing was converted yet
+    if (converting()) model.back().name = "Checkpoint";  // nothing was converted yet
     m_facts->setFacts(model);
     QString unit;
     m_weights->setRows(weightRows(info, &unit));
@@ -228,9 +228,10 @@ void LoadPage::refreshState() {
     const bool allowed =
         converting() ? m_convert->ready() : m_memory->fits() || m_override->isChecked();
     mainButton()->setEnabled(idle && allowed);
-    mainButton()->setToolTip(allowed || converting() ? QString()
-                                               : "The estimate is over the limit. Make the cache "
-                                                 "smaller, or tick the box above.");
+    mainButton()->setToolTip(allowed || converting()
+                                 ? QString()
+                                 : "The estimate is over the limit. Make the cache "
+                                   "smaller, or tick the box above.");
     m_verify->setEnabled(idle);
     m_atLoad->setEnabled(idle);
     m_convert->setEnabled(idle);
@@ -263,8 +264,10 @@ void LoadPage::onHostState() {
     if (m_loading && m_host.state() != SessionSource::State::Loading) {
         m_loading = false;
         endProgress();
-        if (m_host.state() == SessionSource::State::Ready) emit loaded();
-        else offerFormerModel("Loading " + title() + " was cancelled.");
+        if (m_host.state() == SessionSource::State::Ready)
+            emit loaded();
+        else
+            offerFormerModel("Loading " + title() + " was cancelled.");
     }
     m_memory->setActual(isLoadedModel() ? m_host.engineMemory() : std::nullopt);
     refreshState();
@@ -275,12 +278,15 @@ void LoadPage::onHostState() {
 void LoadPage::offerFormerModel(const QString& what) {
     if (!what.isEmpty()) {
         strip()->showMessage(MessageStrip::Kind::Info, what,
-                             m_former.name.isEmpty() ? QString()
-                                                     : m_former.name + " was closed to make room for it.");
+                             m_former.name.isEmpty()
+                                 ? QString()
+                                 : m_former.name + " was closed to make room for it.");
     }
     if (!m_former.name.isEmpty()) {
-        connect(strip()->addAction("Load " + m_former.name + " again"), &QAbstractButton::clicked, this,
-                [this, former = m_former] { emit formerWanted(QString::fromStdString(former.dir.string()), former.knobs); });
+        connect(strip()->addAction("Load " + m_former.name + " again"), &QAbstractButton::clicked,
+                this, [this, former = m_former] {
+                    emit formerWanted(QString::fromStdString(former.dir.string()), former.knobs);
+                });
     }
     strip()->addClose();
 }
@@ -308,7 +314,8 @@ void LoadPage::offerDiscard(const std::filesystem::path& target) {
 
 void LoadPage::verify() {
     if (busy()) return;
-    run("Verifying",
+    run(
+        "Verifying",
         [info = m_inspection.container](const ProgressFn& progress, const CancelFlag* cancel) {
             return verifyContainer(info, progress, cancel);
         },
@@ -322,7 +329,8 @@ void LoadPage::verify() {
 
 void LoadPage::convert() {
     const ConvertOptions options = m_convert->options();
-    run("Converting",
+    run(
+        "Converting",
         [options](const ProgressFn& progress, const CancelFlag* cancel) {
             return convertModel(options, progress, cancel).status();
         },

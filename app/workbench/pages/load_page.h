@@ -3,9 +3,9 @@
 // checkpoint before it is converted. Runs the load, the verification and the conversion.
 #pragma once
 
-#include "app/workbench/pages/job_page.h"
 #include "app/workbench/backend/engine_host.h"
 #include "app/workbench/backend/inspection.h"
+#include "app/workbench/pages/job_page.h"
 
 class QCheckBox;
 
@@ -30,8 +30,8 @@ public:
     void showModel(const Inspection& inspection, const KnobValues& knobs);
     void setGpuReason(const QString& reason);
     void refreshMeasurements();
-    void setRates(const Calibration& rates);   // measured while the page is shown
-    bool busy() const override;                  // converting, verifying or loading
+    void setRates(const Calibration& rates);  // measured while the page is shown
+    bool busy() const override;               // converting, verifying or loading
     const Inspection& inspection() const { return m_inspection; }
     QString command() const;
     MemoryPanel* memoryPanel() const { return m_memory; }
@@ -41,16 +41,17 @@ public:
     TagRow* badges() const { return m_badges; }
     // Asks before a model is loaded in place of one in use: does the action at once, or when the
     // question is answered. At once where nobody sets it.
-    using Ask = std::function<void(const QString& question, const QString& answer, std::function<void()>)>;
+    using Ask =
+        std::function<void(const QString& question, const QString& answer, std::function<void()>)>;
     void setAsk(Ask ask) { m_ask = std::move(ask); }
 
 signals:
-    void loaded();                               // the model runs
+    void loaded();  // the model runs
     void converted(const QString& folder);
-    void formerWanted(const QString& folder, const colibri::KnobValues& knobs);   // load it again
+    void formerWanted(const QString& folder, const colibri::KnobValues& knobs);  // load it again
 
 public slots:
-    void start() override;                       // load or convert
+    void start() override;  // load or convert
     void cancel() override;
     void verify();
 
@@ -76,7 +77,7 @@ private:
 
     EngineHost& m_host;
     Inspection m_inspection;
-    bool m_loading = false;                      // the host loads this page's model
+    bool m_loading = false;  // the host loads this page's model
     bool m_verified = false;
     Ask m_ask;
     // What was closed to make room for the load; name "" where no model ran.

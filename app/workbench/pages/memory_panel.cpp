@@ -5,8 +5,8 @@
 #include <QVBoxLayout>
 #include <algorithm>
 
-#include "app/workbench/pages/load_facts.h"
 #include "app/workbench/backend/engine_host.h"
+#include "app/workbench/pages/load_facts.h"
 #include "app/workbench/widgets/controls.h"
 #include "engine/base/format.h"
 #include "engine/base/machine.h"

@@ -4,9 +4,9 @@
 #include <QBoxLayout>
 
 #include "app/workbench/pages/load_facts.h"
+#include "app/workbench/pages/shape_panel.h"
 #include "app/workbench/widgets/message_strip.h"
 #include "app/workbench/widgets/page_parts.h"
-#include "app/workbench/pages/shape_panel.h"
 
 namespace colibri::ui {
 namespace {
@@ -63,7 +63,8 @@ void ShapePage::start() {
     if (!mainButton()->isEnabled()) return;
     m_panel->keepFolder();
     const SynthOptions options = m_panel->options();
-    run("Making " + QString::fromStdString(options.target.filename().string()),
+    run(
+        "Making " + QString::fromStdString(options.target.filename().string()),
         [options](const ProgressFn& progress, const CancelFlag* cancel) {
             return synthesiseModel(options, progress, cancel).status();
         },

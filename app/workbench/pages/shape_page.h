@@ -16,7 +16,7 @@ class ShapePage : public JobPage {
 
 public:
     explicit ShapePage(QWidget* parent = nullptr);
-    void begin();                        // it is shown: looks at the disk again
+    void begin();  // it is shown: looks at the disk again
     ShapePanel* panel() const { return m_panel; }
     FactList* facts() const { return m_facts; }
 

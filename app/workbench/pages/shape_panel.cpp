@@ -5,8 +5,8 @@
 #include <QFileInfo>
 #include <QGridLayout>
 
-#include "app/workbench/widgets/page_parts.h"
 #include "app/workbench/platform/settings.h"
+#include "app/workbench/widgets/page_parts.h"
 
 namespace colibri::ui {
 namespace {

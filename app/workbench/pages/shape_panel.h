@@ -18,21 +18,21 @@ class ShapePanel : public QWidget {
 public:
     explicit ShapePanel(QWidget* parent = nullptr);
     SynthOptions options() const;
-    bool ready() const { return m_target->ready(); }    // looked at, and the target can be written
-    QString command() const;                     // "colibri synth ..."
-    void look();                                 // again: the disk may have changed
-    void keepFolder() const;                     // the next model is suggested beside this one
+    bool ready() const { return m_target->ready(); }  // looked at, and the target can be written
+    QString command() const;                          // "colibri synth ..."
+    void look();                                      // again: the disk may have changed
+    void keepFolder() const;                          // the next model is suggested beside this one
 
     Select* shape() const { return m_shape; }
     Segment* types() const { return m_types; }
     SliderRow* layers() const { return m_layers; }
-    SliderRow* skew() const { return m_skew; }   // hundredths
+    SliderRow* skew() const { return m_skew; }  // hundredths
     SliderRow* seed() const { return m_seed; }
     QLineEdit* target() const { return m_target->edit(); }
     QString note() const { return m_target->note(); }
 
 signals:
-    void planned(const colibri::ContainerInfo& info);   // what would be made
+    void planned(const colibri::ContainerInfo& info);  // what would be made
     void changed();
 
 private:

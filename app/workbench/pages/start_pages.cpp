@@ -12,13 +12,13 @@
 
 #include "app/workbench/pages/facts_page.h"
 #include "app/workbench/pages/load_page.h"
-#include "app/workbench/widgets/message_strip.h"
-#include "app/workbench/widgets/page_parts.h"
-#include "app/workbench/widgets/progress_panel.h"
 #include "app/workbench/pages/shape_page.h"
 #include "app/workbench/pages/welcome_page.h"
 #include "app/workbench/platform/ask_file.h"
 #include "app/workbench/widgets/focus.h"
+#include "app/workbench/widgets/message_strip.h"
+#include "app/workbench/widgets/page_parts.h"
+#include "app/workbench/widgets/progress_panel.h"
 #include "engine/base/format.h"
 #include "engine/store/folder_calibration.h"
 
@@ -55,8 +55,8 @@ StartPages::StartPages(EngineHost& host, QWidget* parent) : QWidget(parent), m_h
     centred->addStretch(1);
     opening->addLayout(centred);
     opening->addStretch(1);
-    for (QWidget* page :
-         std::initializer_list<QWidget*>{m_welcome, m_load, m_shape, m_session, m_diagnose, m_openingPage})
+    for (QWidget* page : std::initializer_list<QWidget*>{m_welcome, m_load, m_shape, m_session,
+                                                         m_diagnose, m_openingPage})
         m_stack->addWidget(page);
     m_openingDelay.setSingleShot(true);
     m_openingDelay.setInterval(kShowProgressAfterMs);
@@ -76,8 +76,7 @@ StartPages::StartPages(EngineHost& host, QWidget* parent) : QWidget(parent), m_h
     connect(m_welcome, &WelcomePage::removeRequested, this, &StartPages::removeRecent);
     connect(m_welcome, &WelcomePage::keyboardSheetRequested, this,
             &StartPages::keyboardSheetWanted);
-    connect(m_welcome, &WelcomePage::guideRequested, this,
-            &StartPages::guideWanted);
+    connect(m_welcome, &WelcomePage::guideRequested, this, &StartPages::guideWanted);
     connect(m_welcome->machine(), &MachineStrip::measureRequested, this, &StartPages::measure);
     connect(m_load, &LoadPage::back, this, &StartPages::goBack);
     connect(m_load, &LoadPage::loaded, this, &StartPages::modelReady);
@@ -148,8 +147,10 @@ void StartPages::openModel() {
     QAction* folder = menu.addAction("Folder: a container, or safetensors with config.json");
     QAction* file = menu.addAction("File: .gguf, .safetensors, model.json or config.json");
     // Under what was pressed, or under the name of the model, which the choice replaces.
-    const QWidget* anchor = isVisible() && current() == m_welcome ? m_welcome->tile(0) : m_modelAnchor.data();
-    const QPoint at = anchor ? anchor->mapToGlobal(QPoint(0, anchor->height() + 2)) : mapToGlobal(QPoint(16, 8));
+    const QWidget* anchor =
+        isVisible() && current() == m_welcome ? m_welcome->tile(0) : m_modelAnchor.data();
+    const QPoint at =
+        anchor ? anchor->mapToGlobal(QPoint(0, anchor->height() + 2)) : mapToGlobal(QPoint(16, 8));
     menu.setActiveAction(folder);
     const QAction* chosen = menu.exec(at);
     QString path;
@@ -162,8 +163,8 @@ void StartPages::openModel() {
 }
 
 void StartPages::openSession() {
-    const QString path = askOpenFile(window(), "Open a session", "Sessions (*." + kSessionSuffix + ")",
-                                     m_host.sessions().dir());
+    const QString path = askOpenFile(
+        window(), "Open a session", "Sessions (*." + kSessionSuffix + ")", m_host.sessions().dir());
     if (!path.isEmpty()) openPath(path);
 }
 
@@ -195,8 +196,10 @@ void StartPages::loadPath(const QString& path, const KnobValues& knobs) {
 
 bool StartPages::refuseWhileBusy() {
     if (!m_load->busy() && !m_shape->busy()) return false;
-    if (m_load->busy()) setPage(m_load);
-    else setPage(m_shape);
+    if (m_load->busy())
+        setPage(m_load);
+    else
+        setPage(m_shape);
     emit wanted();
     m_strip->showMessage(MessageStrip::Kind::Warning, "Another operation is still running.",
                          "Wait for it to finish, or cancel it with Esc.");
@@ -208,7 +211,7 @@ void StartPages::open(const QString& path, const KnobValues& knobs, bool loadNow
     if (refuseWhileBusy()) return;
     stopOpening();
     m_before = current();
-    m_fromElsewhere = !isVisibleTo(window());   // also before the window is shown
+    m_fromElsewhere = !isVisibleTo(window());  // also before the window is shown
     m_strip->hide();
     const auto result = std::make_shared<Result<Inspection>>(Status(Code::Cancelled, ""));
     m_opening = new Job(
@@ -250,8 +253,8 @@ void StartPages::cancelOpening() {
     returnFromOpening();
 }
 
-void StartPages::opened(const QString& path, const Result<Inspection>& result, const KnobValues& knobs,
-                        bool loadNow) {
+void StartPages::opened(const QString& path, const Result<Inspection>& result,
+                        const KnobValues& knobs, bool loadNow) {
     if (!result) {
         returnFromOpening();
         // The name goes first, with its folder: the page below may be another model's of that name.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Everything before the chat: welcome, load, shape, session summary and diagnosis, and the ways between
-// them. The window shows it while no model runs or when one of its pages is asked for.
+// Everything before the chat: welcome, load, shape, session summary and diagnosis, and the ways
+// between them. The window shows it while no model runs or when one of its pages is asked for.
 #pragma once
 
 #include <QPointer>
@@ -39,7 +39,7 @@ public:
     // Looks for a session that a killed program left; once, when the window is shown.
     void checkLastSession();
     const MachineFacts& facts() const { return m_facts; }
-    void tick();                         // while shown: what changes by the second
+    void tick();  // while shown: what changes by the second
 
     // A session that a killed program left, until it is answered: what is left of it; "" none.
     QString interruptedText() const;
@@ -50,28 +50,28 @@ public:
     bool opening() const { return m_opening != nullptr; }
 
 public slots:
-    void openModel();                        // asks for a folder or a file
-    void openSession();                      // asks for a file
+    void openModel();    // asks for a folder or a file
+    void openSession();  // asks for a file
     // Loads the bundled model at once; `knobs` over those of the demo.
     void openDemo(const colibri::KnobValues& knobs = {});
     // A container, a checkpoint or a session. `knobs` apply where it is a model.
     void openPath(const QString& path, const colibri::KnobValues& knobs = {});
     // As openPath, and begins to load at once.
     void loadPath(const QString& path, const colibri::KnobValues& knobs);
-    void showLoaded();                       // the load page of the model that runs
+    void showLoaded();  // the load page of the model that runs
     void showWelcome();
     void showDiagnose();
-    void showShape();                        // a model of random weights in a real one's shape
-    void measure();                          // disk and memory; again: cancels
+    void showShape();  // a model of random weights in a real one's shape
+    void measure();    // disk and memory; again: cancels
 
 signals:
-    void wanted();                           // show these pages: something of them was opened
-    void modelReady();                       // show the chat
+    void wanted();      // show these pages: something of them was opened
+    void modelReady();  // show the chat
     // `what` names what was to be opened; `elsewhere`: these pages were not shown, and are not now.
     void openFailed(const QString& what, const colibri::Status& status, bool elsewhere);
-    void leave();                            // Back, while a model runs
+    void leave();  // Back, while a model runs
     void interruptedFound();
-    void machineKnown();                     // facts() are there
+    void machineKnown();  // facts() are there
     void keyboardSheetWanted();
     void guideWanted();
 
@@ -82,7 +82,8 @@ protected:
 private:
     void setPage(QWidget* page);
     void goBack();
-    void opened(const QString& path, const Result<Inspection>& result, const KnobValues& knobs, bool loadNow);
+    void opened(const QString& path, const Result<Inspection>& result, const KnobValues& knobs,
+                bool loadNow);
     void open(const QString& path, const KnobValues& knobs, bool loadNow);
     void stopOpening();
     void cancelOpening();
@@ -97,13 +98,13 @@ private:
 
     EngineHost& m_host;
     MachineFacts m_facts;
-    Calibration m_rates;                 // of disk and memory: the newest known
+    Calibration m_rates;  // of disk and memory: the newest known
     QPointer<Job> m_opening, m_measuring;
-    std::optional<SessionSummary> m_interrupted;   // offered until it is answered
+    std::optional<SessionSummary> m_interrupted;  // offered until it is answered
     QPointer<QWidget> m_modelAnchor;
-    QPointer<QWidget> m_before;          // the page before something is being opened
-    bool m_fromElsewhere = false;        // another page of the window was shown then
-    uint64_t m_generation = 0;               // of opening: what comes late is dropped
+    QPointer<QWidget> m_before;    // the page before something is being opened
+    bool m_fromElsewhere = false;  // another page of the window was shown then
+    uint64_t m_generation = 0;     // of opening: what comes late is dropped
 
     MessageStrip* m_strip;
     QStackedLayout* m_stack;

@@ -5,9 +5,9 @@
 #include <QFileInfo>
 #include <QGridLayout>
 
-#include "app/workbench/widgets/page_parts.h"
 #include "app/workbench/platform/ask_file.h"
 #include "app/workbench/widgets/controls.h"
+#include "app/workbench/widgets/page_parts.h"
 #include "engine/convert/inspect.h"
 #include "engine/convert/pipeline/target.h"
 

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "app/workbench/widgets/page_parts.h"
 #include "app/workbench/pages/recent_table.h"
+#include "app/workbench/widgets/page_parts.h"
 #include "engine/base/format.h"
 
 namespace colibri::ui {
@@ -124,13 +124,14 @@ void MachineStrip::setFacts(const MachineFacts& facts, const Calibration& rates)
         {"Memory",
          known ? gib(facts.memoryFree) + " of " + gib(facts.memoryTotal) + " GiB free" : "",
          rates.memoryBytesPerSecond > 0 ? rateText(rates.memoryBytesPerSecond) + " measured"
-                                   : QString("rate not measured yet"),
+                                        : QString("rate not measured yet"),
          1.25});
     if (rates.diskBytesPerSecond > 0) {
-        m_cells.push_back({"Disk", rateText(rates.diskBytesPerSecond),
-                           (rates.recordBytes > 0 ? sizeText(double(rates.recordBytes)) + " " : QString()) + "random reads" +
-                               (rates.direct ? "" : ", cached"),
-                           1});
+        m_cells.push_back(
+            {"Disk", rateText(rates.diskBytesPerSecond),
+             (rates.recordBytes > 0 ? sizeText(double(rates.recordBytes)) + " " : QString()) +
+                 "random reads" + (rates.direct ? "" : ", cached"),
+             1});
     } else {
         m_cells.push_back({"Disk", "n/a", "not measured yet", 1, true});
     }
@@ -252,9 +253,9 @@ WelcomePage::WelcomePage(RecentList& recent, QWidget* parent)
     m_tiles[3] = new ActionTile("pulse", "Diagnose this machine",
                                 "Disk, memory, NUMA, GPU: what is missing and why", "Ctrl+Shift+D",
                                 false, m_content);
-    m_tiles[4] = new ActionTile("grid", "Try a shape",
-                                "Random weights in the shape of a real model",
-                                "Ctrl+Shift+N", false, m_content);
+    m_tiles[4] =
+        new ActionTile("grid", "Try a shape", "Random weights in the shape of a real model",
+                       "Ctrl+Shift+N", false, m_content);
     m_guide = new LinkButton("User guide", type::dense(), m_content);
     m_sheet = new LinkButton("Keyboard sheet", type::dense(), m_content);
     m_sheetKey = new KeyPlate("F1", m_content);

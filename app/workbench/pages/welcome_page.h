@@ -43,7 +43,7 @@ class MachineStrip : public QWidget {
 public:
     explicit MachineStrip(QWidget* parent = nullptr);
     void setFacts(const MachineFacts& facts, const Calibration& rates);
-    void setMeasuring(const QString& stage);     // "" = not measuring
+    void setMeasuring(const QString& stage);  // "" = not measuring
     int heightFor(int width) const;
 
 signals:
@@ -74,7 +74,7 @@ public:
     explicit WelcomePage(RecentList& recent, QWidget* parent = nullptr);
     MachineStrip* machine() const { return m_machine; }
     RecentTable* recent() const { return m_recent; }
-    ActionTile* tile(int index) const { return m_tiles[index]; }   // in the order drawn
+    ActionTile* tile(int index) const { return m_tiles[index]; }  // in the order drawn
     // A link is there only when what it leads to is.
 
 signals:

@@ -5,8 +5,8 @@
 #include <QFileDialog>
 #include <QFileInfo>
 #include <QHeaderView>
-#include <QTreeView>
 #include <QStandardPaths>
+#include <QTreeView>
 
 #include "app/workbench/platform/settings.h"
 
@@ -72,7 +72,8 @@ QString folderIn(const char* key, QWidget* parent, const QString& title, const Q
 }  // namespace
 
 QString inLastFolder(const QString& name) {
-    if (const QString folder = folderOf(kKey); !folder.isEmpty()) return QDir(folder).filePath(name);
+    if (const QString folder = folderOf(kKey); !folder.isEmpty())
+        return QDir(folder).filePath(name);
     // Where users keep their files; never the folder in which the program happened to be started.
     const QString documents = QStandardPaths::writableLocation(QStandardPaths::DocumentsLocation);
     return QDir(QFileInfo(documents).isDir() ? documents : QDir::homePath()).filePath(name);

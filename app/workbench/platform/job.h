@@ -23,9 +23,9 @@ namespace colibri::ui {
 
 struct JobProgress {
     QString stage;
-    uint64_t done = 0, total = 0;    // total 0: not known
+    uint64_t done = 0, total = 0;  // total 0: not known
     QString unit = "bytes";
-    double rate = NAN;               // units per second over the last two seconds
+    double rate = NAN;  // units per second over the last two seconds
     double secondsLeft = NAN;
 };
 
@@ -38,7 +38,7 @@ public:
     using Work = std::function<Status(const ProgressFn&, const CancelFlag*)>;
 
     explicit Job(Work work, QObject* parent = nullptr);
-    ~Job() override;                             // cancels and joins
+    ~Job() override;  // cancels and joins
 
     void start();
     void cancel() { m_cancel.store(true); }
@@ -48,7 +48,7 @@ public:
     const JobProgress& progress() const { return m_shown; }
 
 signals:
-    void progressed();                           // at most 30 times a second
+    void progressed();                             // at most 30 times a second
     void finished(const colibri::Status& status);  // once
 
 private:
@@ -59,7 +59,7 @@ private:
     Work m_work;
     CancelFlag m_cancel{false};
     std::thread m_thread;
-    std::mutex m_mutex;                          // guards m_latest, m_fresh, m_status
+    std::mutex m_mutex;  // guards m_latest, m_fresh, m_status
     Progress m_latest;
     bool m_fresh = false;
     Status m_status;

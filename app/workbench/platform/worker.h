@@ -15,7 +15,7 @@ namespace colibri::ui {
 class Worker {
 public:
     Worker() : m_thread([this] { run(); }) {}
-    ~Worker() {                                   // does what is queued, then joins
+    ~Worker() {  // does what is queued, then joins
         {
             const std::lock_guard lock(m_mutex);
             m_stopping = true;
@@ -52,16 +52,16 @@ private:
             } catch (const std::bad_alloc&) {
                 qWarning("A task was dropped: out of memory");
             }
-            task = nullptr;                       // what it captured goes on this thread
+            task = nullptr;  // what it captured goes on this thread
             lock.lock();
         }
     }
 
-    std::mutex m_mutex;                           // guards m_tasks, m_stopping
+    std::mutex m_mutex;  // guards m_tasks, m_stopping
     std::condition_variable m_wake;
     std::deque<std::function<void()>> m_tasks;
     bool m_stopping = false;
-    std::thread m_thread;                         // last: starts when the rest is there
+    std::thread m_thread;  // last: starts when the rest is there
 };
 
 }  // namespace colibri::ui

@@ -30,7 +30,7 @@ void ExpertsMap::setModel(const ModelFacts* model) {
     m_experts = model ? int(model->experts) : 0;
     m_layerIndex = model ? model->layerIndex : std::vector<int>();
     m_hoverLayer = m_pinLayer = m_hoverExpert = m_pinExpert = -1;
-    m_snapshot.reset();                  // of the model before
+    m_snapshot.reset();  // of the model before
     update();
 }
 
@@ -48,7 +48,9 @@ QRect ExpertsMap::mapRect() const {
 
 QRect ExpertsMap::cellRect(int layer, int expert) const {
     const QRect map = mapRect();
-    const auto at = [](int i, int n, int length) { return int(std::lround(double(i) * length / n)); };
+    const auto at = [](int i, int n, int length) {
+        return int(std::lround(double(i) * length / n));
+    };
     const int gap = map.height() >= 4.5 * m_layers ? 1 : 0;
     const int column = map.width() >= 3 * m_experts ? 1 : 0;
     const int x0 = at(expert, m_experts, map.width()), x1 = at(expert + 1, m_experts, map.width());
@@ -60,9 +62,12 @@ QRect ExpertsMap::cellRect(int layer, int expert) const {
 QColor ExpertsMap::cellColor(size_t index) const {
     if (!m_snapshot || index >= m_snapshot->residency.size()) return tone(Tone::Cell);
     switch (m_snapshot->residency[index]) {
-        case Residency::OnDisk: return tone(Tone::Cell);
-        case Residency::Loading: return tone(Tone::S2);
-        case Residency::Resident: break;
+        case Residency::OnDisk:
+            return tone(Tone::Cell);
+        case Residency::Loading:
+            return tone(Tone::S2);
+        case Residency::Resident:
+            break;
     }
     const double heat = index < m_snapshot->heat.size() ? m_snapshot->heat[index] : 0;
     // The part of the ramp that stands clear of the cell's ground in either theme.
@@ -75,7 +80,8 @@ void ExpertsMap::paintHeader(QPainter& p) {
              tone(Tone::Text1));
     double x = 12 + textWidth(type::bodyBold(), "Experts") + 6;
     if (m_layers == 0) return;
-    const QString shape = QString("%1 layer%2 × %3").arg(m_layers).arg(m_layers == 1 ? "" : "s").arg(m_experts);
+    const QString shape =
+        QString("%1 layer%2 × %3").arg(m_layers).arg(m_layers == 1 ? "" : "s").arg(m_experts);
     drawText(p, QRectF(x, 6, 200, 18), Qt::AlignVCenter, shape, type::body(), tone(Tone::Text3));
     x += textWidth(type::body(), shape) + 12;
 
@@ -83,8 +89,9 @@ void ExpertsMap::paintHeader(QPainter& p) {
     if (m_snapshot)
         resident = size_t(std::count(m_snapshot->residency.begin(), m_snapshot->residency.end(),
                                      Residency::Resident));
-    QString count = QString::fromStdString(formatCount(int64_t(resident)) + " of " +
-                                           formatCount(int64_t(m_layers) * m_experts) + " in memory");
+    QString count =
+        QString::fromStdString(formatCount(int64_t(resident)) + " of " +
+                               formatCount(int64_t(m_layers) * m_experts) + " in memory");
     double right = width() - kPlotRight;
     const auto put = [&](const QString& text, const QFont& font, Tone ink, double swatch) {
         right -= textWidth(font, text);
@@ -94,7 +101,7 @@ void ExpertsMap::paintHeader(QPainter& p) {
     };
     const int layer = m_hoverLayer >= 0 ? m_hoverLayer : m_pinLayer;
     const int expert = m_hoverLayer >= 0 ? m_hoverExpert : m_pinExpert;
-    if (layer >= 0) {      // the readout takes the legend's place: no tooltip over the cells
+    if (layer >= 0) {  // the readout takes the legend's place: no tooltip over the cells
         const QString text = cellText(layer, expert);
         drawElided(p, QRectF(x, 6, right - x, 18), Qt::AlignVCenter | Qt::AlignRight, text,
                    type::monoSmall(), tone(Tone::Text1));
@@ -113,8 +120,8 @@ void ExpertsMap::paintHeader(QPainter& p) {
     QLinearGradient ramp(box.topLeft(), box.topRight());
     for (int i = 0; i <= 4; ++i) {
         const double v = i / 4.0;
-        ramp.setColorAt(v, Theme::get().sequential(Theme::get().dark() ? 0.36 + 0.5 * v
-                                                                       : 0.22 + 0.6 * v));
+        ramp.setColorAt(
+            v, Theme::get().sequential(Theme::get().dark() ? 0.36 + 0.5 * v : 0.22 + 0.6 * v));
     }
     p.fillRect(box, ramp);
 }
@@ -145,7 +152,8 @@ void ExpertsMap::paintCells(QPainter& p) {
     if (m_hoverLayer >= 0) {
         p.setRenderHint(QPainter::Antialiasing);
         p.setPen(QPen(tone(Tone::Text1), 1.5));
-        p.drawRect(QRectF(cellRect(m_hoverLayer, m_hoverExpert)).adjusted(-0.75, -0.75, 0.75, 0.75));
+        p.drawRect(
+            QRectF(cellRect(m_hoverLayer, m_hoverExpert)).adjusted(-0.75, -0.75, 0.75, 0.75));
     }
 }
 
@@ -224,7 +232,9 @@ void ExpertsMap::contextMenuEvent(QContextMenuEvent* event) {
     emit menuRequested(event->globalPos());
 }
 
-void ExpertsMap::leaveEvent(QEvent*) { pointAt(-1, -1); }
+void ExpertsMap::leaveEvent(QEvent*) {
+    pointAt(-1, -1);
+}
 
 void ExpertsMap::focusOutEvent(QFocusEvent*) {
     if (!underMouse()) pointAt(-1, -1);
@@ -239,12 +249,18 @@ void ExpertsMap::focusInEvent(QFocusEvent*) {
 void ExpertsMap::keyPressEvent(QKeyEvent* event) {
     const int l = std::max(0, m_hoverLayer), e = std::max(0, m_hoverExpert);
     switch (event->key()) {
-        case Qt::Key_Left: return pointAt(l, std::max(0, e - 1));
-        case Qt::Key_Right: return pointAt(l, std::min(m_experts - 1, e + 1));
-        case Qt::Key_Up: return pointAt(std::max(0, l - 1), e);
-        case Qt::Key_Down: return pointAt(std::min(m_layers - 1, l + 1), e);
-        case Qt::Key_Space: return mousePressEvent(nullptr);
-        default: QWidget::keyPressEvent(event);
+        case Qt::Key_Left:
+            return pointAt(l, std::max(0, e - 1));
+        case Qt::Key_Right:
+            return pointAt(l, std::min(m_experts - 1, e + 1));
+        case Qt::Key_Up:
+            return pointAt(std::max(0, l - 1), e);
+        case Qt::Key_Down:
+            return pointAt(std::min(m_layers - 1, l + 1), e);
+        case Qt::Key_Space:
+            return mousePressEvent(nullptr);
+        default:
+            QWidget::keyPressEvent(event);
     }
 }
 

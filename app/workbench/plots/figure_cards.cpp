@@ -96,7 +96,8 @@ FigureCard hitCard(const Snapshot& snapshot, const Marker* change) {
                                  "Of all look-ups of experts. A prefetch that comes late counts as "
                                  "a miss. A turn's own figure is over its whole reply.");
     const double before = change && std::isfinite(f.hitRate)
-                              ? valueBefore(snapshot, SeriesId::HitRate, change->t) : std::nan("");
+                              ? valueBefore(snapshot, SeriesId::HitRate, change->t)
+                              : std::nan("");
     if (std::isfinite(before))
         card.detail = {caption("was " + number(before, 1) + " %")};
     else if (std::isfinite(f.prefetchHitRate))

@@ -7,7 +7,8 @@
 
 namespace colibri::ui {
 
-QVector<FigureCard> figureCards(const Snapshot& snapshot, const SessionSource& source, double sloMs);
-QVector<FigureCard> emptyFigureCards();      // no model is loaded
+QVector<FigureCard> figureCards(const Snapshot& snapshot, const SessionSource& source,
+                                double sloMs);
+QVector<FigureCard> emptyFigureCards();  // no model is loaded
 
 }  // namespace colibri::ui

@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "app/workbench/platform/text.h"
 #include "app/workbench/plots/plot_data.h"
 #include "app/workbench/plots/plot_margins.h"
-#include "app/workbench/platform/text.h"
 #include "app/workbench/widgets/tooltip.h"
 #include "profiler/metrics/effect.h"
 
@@ -25,9 +25,10 @@ constexpr double kCountWidth = 26;  // of the plate of several flags: "+3"
 EffectLook effectLook(const Marker& marker) {
     EffectLook look;
     if (marker.effect == Marker::Effect::Measuring) {
-        look.text = marker.settling ? "settling"
-                                    : QString("measuring, %1 of %2 tokens").arg(marker.measured)
-                                          .arg(marker.needed);
+        look.text =
+            marker.settling
+                ? "settling"
+                : QString("measuring, %1 of %2 tokens").arg(marker.measured).arg(marker.needed);
         return look;
     }
     if (marker.effect == Marker::Effect::NotMeasured) {
@@ -102,7 +103,8 @@ std::vector<MarkerLane::Flag> MarkerLane::flags() const {
     if (!m_snapshot) return {};
     std::vector<Flag> users, automatic;
     for (const Marker& marker : m_snapshot->markers) {
-        if (marker.kind == Marker::Kind::TurnStart || marker.kind == Marker::Kind::TurnEnd) continue;
+        if (marker.kind == Marker::Kind::TurnStart || marker.kind == Marker::Kind::TurnEnd)
+            continue;
         if (marker.t < m_view->lower() || marker.t > m_view->upper()) continue;
         Flag flag;
         flag.x = std::round(x(marker.t));
@@ -151,8 +153,8 @@ std::vector<MarkerLane::Flag> MarkerLane::placed(std::vector<Flag> users) const 
         const bool newest = i + 1 == users.size();
         const QFont effectFont = flag.look.figure ? type::monoSmall() : type::caption();
         const double nameWidth = std::ceil(textWidth(type::caption(), flag.name)) + 14;
-        double effectWidth = flag.effect.isEmpty()
-                                 ? 0 : std::ceil(textWidth(effectFont, flag.effect)) + 10;
+        double effectWidth =
+            flag.effect.isEmpty() ? 0 : std::ceil(textWidth(effectFont, flag.effect)) + 10;
         double left = flag.x;
         if (newest) {  // it stays whole: it moves in from the edge
             left = std::max(0.0, std::min(left, limit - nameWidth - effectWidth - 2));
@@ -243,8 +245,8 @@ void MarkerLane::paint(QPainter& p, bool cursor) const {
             continue;
         }
         const QFont effectFont = flag.look.figure ? type::monoSmall() : type::caption();
-        const double effectWidth = flag.effect.isEmpty()
-                                       ? 0 : std::ceil(textWidth(effectFont, flag.effect)) + 10;
+        const double effectWidth =
+            flag.effect.isEmpty() ? 0 : std::ceil(textWidth(effectFont, flag.effect)) + 10;
         const QRectF name(flag.rect.left(), kFlagTop, flag.rect.width() - effectWidth, kFlagHeight);
         fillBox(p, name, tone(Tone::Bg2), tone(Tone::Line2), 2);
         drawText(p, name.adjusted(7, 0, 0, 0), Qt::AlignVCenter, flag.name, type::caption(),
@@ -258,8 +260,7 @@ void MarkerLane::paint(QPainter& p, bool cursor) const {
 
 void MarkerLane::wheelEvent(QWheelEvent* event) {
     const double w = width() - kPlotLeft - kPlotRight;
-    const double t = m_view->lower() +
-                     (event->position().x() - kPlotLeft) / w * m_view->span();
+    const double t = m_view->lower() + (event->position().x() - kPlotLeft) / w * m_view->span();
     if (event->angleDelta().y()) m_view->zoom(std::pow(0.85, event->angleDelta().y() / 120.0), t);
 }
 

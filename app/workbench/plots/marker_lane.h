@@ -17,9 +17,9 @@ namespace colibri::ui {
 
 // The second plate of a knob marker: words, colours, and the interval apart.
 struct EffectLook {
-    QString text, interval;      // "+18.2 % tok/s", "95 %: 15.1..21.4"
+    QString text, interval;  // "+18.2 % tok/s", "95 %: 15.1..21.4"
     Tone ink = Tone::Text2, ground = Tone::Bg3, border = Tone::Line2;
-    bool figure = false;         // text is a figure, in mono
+    bool figure = false;  // text is a figure, in mono
 };
 EffectLook effectLook(const Marker& marker);
 
@@ -29,7 +29,7 @@ class MarkerLane : public QWidget {
 public:
     explicit MarkerLane(ViewState* view, QWidget* parent = nullptr);
     void setSnapshot(std::shared_ptr<const Snapshot> snapshot, bool moved = true);
-    void setShort(bool on);      // effects without interval
+    void setShort(bool on);  // effects without interval
     // What is drawn now, for tests and accessibility.
     struct Flag {
         double x;
@@ -37,7 +37,7 @@ public:
         QRectF rect;
         EffectLook look;
         QString detail;
-        bool automatic = false;   // the engine's own doing: a quiet tag, "auto"
+        bool automatic = false;  // the engine's own doing: a quiet tag, "auto"
     };
     std::vector<Flag> flags() const;
     std::optional<std::pair<double, double>> lastTurn() const;  // from, to
@@ -53,7 +53,10 @@ protected:
     bool event(QEvent*) override;
 
 private:
-    struct Turn { double from, to; QString name; };
+    struct Turn {
+        double from, to;
+        QString name;
+    };
     std::vector<Turn> turns() const;
     double x(double t) const;
     std::vector<Flag> placed(std::vector<Flag> users) const;

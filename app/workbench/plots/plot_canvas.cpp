@@ -20,7 +20,10 @@ constexpr int kExportColumns = 2000;  // of pixels, as many as a picture has
 }  // namespace
 
 PlotCanvas::PlotCanvas(const PlotSpec& spec, ViewState* view, QWidget* parent)
-    : QCustomPlot(parent), m_spec(spec), m_view(view), m_hidden(spec.series.size(), false),
+    : QCustomPlot(parent),
+      m_spec(spec),
+      m_view(view),
+      m_hidden(spec.series.size(), false),
       m_emptyReason("nothing was recorded in this range") {
     setFocusPolicy(Qt::StrongFocus);
     setMouseTracking(true);
@@ -40,7 +43,7 @@ PlotCanvas::PlotCanvas(const PlotSpec& spec, ViewState* view, QWidget* parent)
     rect->setMargins(QMargins(kPlotLeft, kPlotTop, kPlotRight, kPlotBottom));
     for (size_t i = 0; i < spec.series.size(); ++i) {
         QCPGraph* graph = addGraph();
-        graph->setAdaptiveSampling(false);   // the data is thinned already
+        graph->setAdaptiveSampling(false);  // the data is thinned already
         if (spec.series[i].steps) graph->setLineStyle(QCPGraph::lsStepLeft);
         m_graphs.push_back(graph);
     }
@@ -122,8 +125,7 @@ void PlotCanvas::recolor() {
     if (m_graphs.size() > 2 || m_graphs.empty() || m_hidden[0]) return;
     const bool between = m_spec.fill == PlotSpec::Fill::Between && m_graphs.size() == 2;
     QColor fill = tone(seriesTone(m_spec.series[0].color));
-    if (m_spec.fill != PlotSpec::Fill::None)
-        m_graphs[0]->setBrush(withAlpha(fill, 0.10));
+    if (m_spec.fill != PlotSpec::Fill::None) m_graphs[0]->setBrush(withAlpha(fill, 0.10));
     if (between && !m_hidden[1]) m_graphs[0]->setChannelFillGraph(m_graphs[1]);
     if (between && m_hidden[1]) m_graphs[0]->setBrush(Qt::NoBrush);
     if (m_sparse && between && !m_hidden[1]) {
@@ -156,8 +158,10 @@ void PlotCanvas::updateData() {
         }
         decimate(*series, lower, upper, columns, &keys, &values);
         for (double& v : values) v *= m_factor;
-        if (i == 0 && m_sparse) setSparse(keys, values);
-        else m_graphs[i]->setData(keys, values, true);
+        if (i == 0 && m_sparse)
+            setSparse(keys, values);
+        else
+            m_graphs[i]->setData(keys, values, true);
         for (const double v : values) {
             if (!std::isfinite(v)) continue;
             m_hasData = true;
@@ -200,7 +204,9 @@ void PlotCanvas::refresh() {
     replot(QCustomPlot::rpQueuedReplot);
 }
 
-void PlotCanvas::refreshCursor() { layer("overlay")->replot(); }
+void PlotCanvas::refreshCursor() {
+    layer("overlay")->replot();
+}
 
 // Above the line at the right, below it where there is no room; at the left where the curve that it
 // limits would run through it.
@@ -301,7 +307,9 @@ void PlotCanvas::mouseReleaseEvent(QMouseEvent* event) {
     refreshCursor();
 }
 
-void PlotCanvas::mouseDoubleClickEvent(QMouseEvent*) { m_view->reset(); }
+void PlotCanvas::mouseDoubleClickEvent(QMouseEvent*) {
+    m_view->reset();
+}
 
 void PlotCanvas::wheelEvent(QWheelEvent* event) {
     const QPoint delta = event->angleDelta();
@@ -346,30 +354,46 @@ void PlotCanvas::keyPressEvent(QKeyEvent* event) {
     const bool shift = event->modifiers() & Qt::ShiftModifier;
     const double step = m_view->span() / std::max(1.0, area().width());
     const auto move = [&](double by) {
-        const double at = m_view->hasCursor() ? m_view->cursor()
-                                              : m_view->lower() + m_view->span() / 2;
+        const double at =
+            m_view->hasCursor() ? m_view->cursor() : m_view->lower() + m_view->span() / 2;
         m_view->setCursor(std::clamp(at + by, m_view->lower(), m_view->upper()));
     };
     switch (event->key()) {
-        case Qt::Key_Left: shift ? m_view->pan(-m_view->span() / 10) : move(-4 * step); return;
-        case Qt::Key_Right: shift ? m_view->pan(m_view->span() / 10) : move(4 * step); return;
-        case Qt::Key_A: m_view->pan(-m_view->span() / 10); return;
-        case Qt::Key_D: m_view->pan(m_view->span() / 10); return;
-        case Qt::Key_Plus: case Qt::Key_Equal: case Qt::Key_W:
+        case Qt::Key_Left:
+            shift ? m_view->pan(-m_view->span() / 10) : move(-4 * step);
+            return;
+        case Qt::Key_Right:
+            shift ? m_view->pan(m_view->span() / 10) : move(4 * step);
+            return;
+        case Qt::Key_A:
+            m_view->pan(-m_view->span() / 10);
+            return;
+        case Qt::Key_D:
+            m_view->pan(m_view->span() / 10);
+            return;
+        case Qt::Key_Plus:
+        case Qt::Key_Equal:
+        case Qt::Key_W:
             m_view->zoom(0.8, m_view->hasCursor() ? m_view->cursor() : m_view->upper());
             return;
-        case Qt::Key_Minus: case Qt::Key_S:
+        case Qt::Key_Minus:
+        case Qt::Key_S:
             m_view->zoom(1.25, m_view->hasCursor() ? m_view->cursor() : m_view->upper());
             return;
-        case Qt::Key_0: m_view->reset(); return;
-        case Qt::Key_Menu: emit menuRequested(mapToGlobal(rect().center())); return;
-        default: break;
+        case Qt::Key_0:
+            m_view->reset();
+            return;
+        case Qt::Key_Menu:
+            emit menuRequested(mapToGlobal(rect().center()));
+            return;
+        default:
+            break;
     }
     QCustomPlot::keyPressEvent(event);
 }
 
 void PlotCanvas::contextMenuEvent(QContextMenuEvent* event) {
-    leaveEvent(nullptr);                 // the pointer goes to the menu
+    leaveEvent(nullptr);  // the pointer goes to the menu
     emit menuRequested(event->globalPos());
 }
 

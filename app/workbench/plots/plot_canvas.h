@@ -25,9 +25,9 @@ public:
     // A bound drawn across the plot: `hard` in error, else dotted. NaN: none.
     void setBound(double value, const QString& label, bool hard);
     void setEmptyReason(const QString& reason) { m_emptyReason = reason; }
-    void recolor();                      // the theme changed
-    void refresh();                      // range or data changed
-    void refreshCursor();                // the overlay layer alone
+    void recolor();        // the theme changed
+    void refresh();        // range or data changed
+    void refreshCursor();  // the overlay layer alone
 
     // For the painting layers.
     const PlotSpec& spec() const { return m_spec; }
@@ -49,7 +49,7 @@ public:
     const QString& emptyReason() const { return m_emptyReason; }
     bool hasVisibleData() const { return m_hasData; }
     bool drawingExport() const { return m_export; }
-    void setExport(bool on);             // as it is drawn in a file: with a time axis, no cursor
+    void setExport(bool on);  // as it is drawn in a file: with a time axis, no cursor
     // Of the limit's label, which is dragged; empty: the limit is not in view.
     QRectF sloLabel() const;
     QString sloText() const;
@@ -89,10 +89,10 @@ private:
     ViewState* m_view;
     std::shared_ptr<const Snapshot> m_snapshot;
     std::vector<QCPGraph*> m_graphs;
-    QCPGraph* m_sparse = nullptr;        // stretches of the first series with few samples
+    QCPGraph* m_sparse = nullptr;  // stretches of the first series with few samples
     std::vector<bool> m_hidden;
     QString m_emptyReason, m_emptyLink;
-    double m_top = 0;                    // of the y axis
+    double m_top = 0;  // of the y axis
     double m_bound = std::numeric_limits<double>::quiet_NaN();
     QString m_boundLabel;
     bool m_boundHard = false;
@@ -104,7 +104,7 @@ private:
     double m_dragLower = 0;
 
     friend class OverlayLayer;
-    QRectF m_box;                        // range being selected
+    QRectF m_box;  // range being selected
 };
 
 }  // namespace colibri::ui

@@ -11,7 +11,9 @@ namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-size_t sampleCount(const SeriesData& data) { return std::min(data.t.size(), data.y.size()); }
+size_t sampleCount(const SeriesData& data) {
+    return std::min(data.t.size(), data.y.size());
+}
 
 // First index with t >= value.
 size_t lowerIndex(const SeriesData& data, double value) {
@@ -67,7 +69,7 @@ void decimate(const SeriesData& data, double lower, double upper, int columns,
     for (size_t i = begin; i < end; ++i) {
         if (!std::isfinite(data.y[i])) {
             flush();
-            if (!gap) put(i);          // one NaN stands for the whole gap
+            if (!gap) put(i);  // one NaN stands for the whole gap
             gap = true;
             continue;
         }
@@ -132,8 +134,8 @@ double niceStep(double max) {
 }
 
 double timeStep(double span, double width) {
-    static constexpr double kSteps[] = {0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600,
-                                        900, 1800, 3600, 7200, 14400};
+    static constexpr double kSteps[] = {0.1, 0.2, 0.5, 1,   2,   5,    10,   15,   30,
+                                        60,  120, 300, 600, 900, 1800, 3600, 7200, 14400};
     const double most = std::clamp(width / 52, 2.0, 7.0);
     for (const double step : kSteps)
         if (span / step <= most) return step;
@@ -155,8 +157,8 @@ QString clockText(double seconds, int decimals) {
     const int whole = int(rounded);
     const int hours = whole / 3600, minutes = whole / 60 % 60;
     const double rest = rounded - hours * 3600 - minutes * 60;
-    const QString secs = QString::number(rest, 'f', decimals)
-                             .rightJustified(decimals ? 3 + decimals : 2, '0');
+    const QString secs =
+        QString::number(rest, 'f', decimals).rightJustified(decimals ? 3 + decimals : 2, '0');
     if (hours) return QString("%1:%2:%3").arg(hours).arg(minutes, 2, 10, QChar('0')).arg(secs);
     return QString("%1:%2").arg(minutes, 2, 10, QChar('0')).arg(secs);
 }

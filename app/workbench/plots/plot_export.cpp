@@ -6,13 +6,13 @@
 #include <QSvgGenerator>
 #include <cmath>
 
+#include "app/workbench/platform/save_file.h"
+#include "app/workbench/platform/text.h"
 #include "app/workbench/plots/marker_lane.h"
 #include "app/workbench/plots/plot_canvas.h"
 #include "app/workbench/plots/plot_data.h"
 #include "app/workbench/plots/plot_margins.h"
 #include "app/workbench/plots/time_plot.h"
-#include "app/workbench/platform/save_file.h"
-#include "app/workbench/platform/text.h"
 
 namespace colibri::ui {
 namespace {

@@ -13,13 +13,13 @@
 namespace colibri::ui {
 
 struct PlotFacts {
-    double bound = std::numeric_limits<double>::quiet_NaN();   // in the plot's unit; NaN: none
+    double bound = std::numeric_limits<double>::quiet_NaN();  // in the plot's unit; NaN: none
     QString boundLabel;
-    bool boundHard = false;      // passing it is an error; else what is possible
+    bool boundHard = false;  // passing it is an error; else what is possible
     std::vector<TagLook> tags;
-    QString note;                // joins the definition
-    QString emptyReason;         // why nothing can be recorded now
-    QString detail;              // joins the tooltip, a line or more
+    QString note;         // joins the definition
+    QString emptyReason;  // why nothing can be recorded now
+    QString detail;       // joins the tooltip, a line or more
 };
 
 // The limit of memory for this process.

@@ -39,9 +39,13 @@ QStringList PlotHeader::columns() const {
     // The cursor's column keeps its place while there is no cursor: names do not run away.
     QStringList out{"cursor"};
     if (m_legend == Legend::Full) {
-        out << "last" << "min" << "third" << "max";
+        out << "last"
+            << "min"
+            << "third"
+            << "max";
     } else {
-        out << "last" << "max";
+        out << "last"
+            << "max";
     }
     return out;
 }
@@ -77,7 +81,9 @@ void PlotHeader::renderLine(QPainter& p, double width) const {
         const bool over = e.cursor.isEmpty() ? e.over : e.cursorOver;
         right -= textWidth(type::monoSmall(), value);
         drawText(p, QRectF(right, kTop, 100, 18), Qt::AlignVCenter, value, type::monoSmall(),
-                 tone(over ? Tone::Error : e.grey && e.cursor.isEmpty() ? Tone::Text3 : Tone::Text1));
+                 tone(over                           ? Tone::Error
+                      : e.grey && e.cursor.isEmpty() ? Tone::Text3
+                                                     : Tone::Text1));
         right -= 5 + textWidth(type::caption(), e.name);
         drawText(p, QRectF(right, kTop, 200, 18), Qt::AlignVCenter, e.name, type::caption(),
                  tone(e.hidden ? Tone::TextOff : Tone::Text2));
@@ -113,7 +119,9 @@ void PlotHeader::renderTable(QPainter& p, double width, double* left) const {
         const QRectF head(x, kTop, kColumn, kRow);
         const bool cursor = column == "cursor";
         drawText(p, head, Qt::AlignRight | Qt::AlignVCenter,
-                 cursor ? m_content.cursorTime : column == "third" ? m_content.thirdName : column,
+                 cursor              ? m_content.cursorTime
+                 : column == "third" ? m_content.thirdName
+                                     : column,
                  cursor ? type::monoSmall() : type::caption(),
                  tone(cursor ? Tone::Accent : Tone::Text3));
         for (size_t i = 0; i < m_content.entries.size(); ++i) {
@@ -126,13 +134,18 @@ void PlotHeader::renderTable(QPainter& p, double width, double* left) const {
             if (column == "third") value = e.third, over = e.thirdOver;
             if (column == "max") value = e.max, over = e.maxOver;
             const QRectF cell(x, kTop + (double(i) + 1) * kRow, kColumn, kRow);
-            const Tone ink = e.hidden ? Tone::TextOff : over ? Tone::Error
-                             : cursor ? Tone::Accent : grey ? Tone::Text3 : Tone::Text1;
-            drawText(p, cell, Qt::AlignRight | Qt::AlignVCenter, value, type::monoSmall(), tone(ink));
+            const Tone ink = e.hidden ? Tone::TextOff
+                             : over   ? Tone::Error
+                             : cursor ? Tone::Accent
+                             : grey   ? Tone::Text3
+                                      : Tone::Text1;
+            drawText(p, cell, Qt::AlignRight | Qt::AlignVCenter, value, type::monoSmall(),
+                     tone(ink));
             if (over) {
                 const double w = textWidth(type::monoSmall(), value);
-                p.fillRect(QRectF(std::round(cell.right() - w), cell.bottom() - 2, std::round(w), 1),
-                           tone(ink));
+                p.fillRect(
+                    QRectF(std::round(cell.right() - w), cell.bottom() - 2, std::round(w), 1),
+                    tone(ink));
             }
         }
         x += kColumn;

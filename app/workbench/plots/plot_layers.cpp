@@ -55,8 +55,8 @@ void BackLayer::draw(QCPPainter* p) {
     const QRectF area = m_canvas->area();
     const ViewState* view = m_canvas->view();
     const double bottom = area.bottom();
-    for (const double t : ticksIn(std::max(0.0, view->lower()), view->upper(),
-                                  timeStep(view->span(), area.width())))
+    for (const double t :
+         ticksIn(std::max(0.0, view->lower()), view->upper(), timeStep(view->span(), area.width())))
         vertical(p, m_canvas->x(t), area.top(), bottom, tone(Tone::Line1));
 
     const double max = m_canvas->yAxis->range().upper;
@@ -98,11 +98,14 @@ void BackLayer::draw(QCPPainter* p) {
             dashed(p, {area.left(), y}, {area.right() + 1, y}, tone(Tone::Text3), 2, 3);
     }
     for (const Marker& marker : snapshot->markers) {
-        if (marker.kind == Marker::Kind::TurnStart || marker.kind == Marker::Kind::TurnEnd) continue;
+        if (marker.kind == Marker::Kind::TurnStart || marker.kind == Marker::Kind::TurnEnd)
+            continue;
         if (marker.t < view->lower() || marker.t > view->upper()) continue;
         const double x = std::round(m_canvas->x(marker.t)) + 0.5;
-        if (marker.automatic) dashed(p, {x, 0}, {x, bottom}, tone(Tone::Line2), 1, 3);
-        else dashed(p, {x, 0}, {x, bottom}, tone(Tone::Text3), 2, 2);
+        if (marker.automatic)
+            dashed(p, {x, 0}, {x, bottom}, tone(Tone::Line2), 1, 3);
+        else
+            dashed(p, {x, 0}, {x, bottom}, tone(Tone::Text3), 2, 2);
     }
 }
 
@@ -133,7 +136,8 @@ void FrontLayer::draw(QCPPainter* p) {
     }
     // Where the shown data ends: its newest moment, or the right edge when that is further right.
     if (view->paused() && !m_canvas->drawingExport() && view->shownEnd() >= view->lower())
-        vertical(p, std::min(area.right(), m_canvas->x(view->shownEnd())), 0, area.bottom(), tone(Tone::Warn));
+        vertical(p, std::min(area.right(), m_canvas->x(view->shownEnd())), 0, area.bottom(),
+                 tone(Tone::Warn));
 }
 
 OverlayLayer::OverlayLayer(PlotCanvas* canvas, const QString& layer)

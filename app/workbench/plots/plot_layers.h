@@ -12,9 +12,11 @@ class BackLayer : public QCPLayerable {
     Q_OBJECT
 public:
     BackLayer(PlotCanvas* canvas, const QString& layer);
+
 protected:
     void applyDefaultAntialiasingHint(QCPPainter* p) const override { p->setAntialiasing(false); }
     void draw(QCPPainter* p) override;
+
 private:
     PlotCanvas* m_canvas;
 };
@@ -23,9 +25,11 @@ class FrontLayer : public QCPLayerable {
     Q_OBJECT
 public:
     FrontLayer(PlotCanvas* canvas, const QString& layer);
+
 protected:
     void applyDefaultAntialiasingHint(QCPPainter* p) const override { p->setAntialiasing(false); }
     void draw(QCPPainter* p) override;
+
 private:
     PlotCanvas* m_canvas;
 };
@@ -34,6 +38,7 @@ class OverlayLayer : public QCPLayerable {
     Q_OBJECT
 public:
     OverlayLayer(PlotCanvas* canvas, const QString& layer);
+
 protected:
     void applyDefaultAntialiasingHint(QCPPainter* p) const override { p->setAntialiasing(false); }
     void draw(QCPPainter* p) override;

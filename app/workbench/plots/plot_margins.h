@@ -6,6 +6,6 @@
 namespace colibri::ui {
 
 constexpr int kPlotLeft = 44, kPlotRight = 14, kPlotTop = 7, kPlotBottom = 5, kPlotBottomAxis = 22;
-constexpr int kUnavailableHeight = 72;   // of a plot whose source is n/a
+constexpr int kUnavailableHeight = 72;  // of a plot whose source is n/a
 
 }  // namespace colibri::ui

@@ -10,13 +10,13 @@
 #include <cmath>
 #include <utility>
 
+#include "app/workbench/platform/ask_file.h"
+#include "app/workbench/platform/save_file.h"
+#include "app/workbench/platform/settings.h"
 #include "app/workbench/plots/figure_cards.h"
 #include "app/workbench/plots/plot_canvas.h"
 #include "app/workbench/plots/plot_data.h"
 #include "app/workbench/plots/plot_margins.h"
-#include "app/workbench/platform/ask_file.h"
-#include "app/workbench/platform/save_file.h"
-#include "app/workbench/platform/settings.h"
 
 namespace colibri::ui {
 namespace {
@@ -25,6 +25,7 @@ namespace {
 class ColumnLine : public QWidget {
 public:
     ColumnLine() { setFixedWidth(1); }
+
 protected:
     void paintEvent(QPaintEvent*) override {
         QPainter p(this);
@@ -67,7 +68,9 @@ const QSet<QString> kDefaultPlots[] = {
     {"rate", "itl", "queue", "memory", "sm"},
 };
 
-QString shownKey(int arrangement) { return QString("plots/") + kArrangementNames[arrangement]; }
+QString shownKey(int arrangement) {
+    return QString("plots/") + kArrangementNames[arrangement];
+}
 
 }  // namespace
 
@@ -82,8 +85,8 @@ PlotsPanel::PlotsPanel(ViewState* view, QWidget* parent)
     for (int i = 0; i < kArrangements; ++i) {
         const QVariant stored = settings().value(shownKey(i));
         const QStringList keys = stored.toStringList();
-        m_shown[size_t(i)] = stored.isValid() ? QSet<QString>(keys.begin(), keys.end())
-                                              : kDefaultPlots[i];
+        m_shown[size_t(i)] =
+            stored.isValid() ? QSet<QString>(keys.begin(), keys.end()) : kDefaultPlots[i];
     }
     m_layout->setContentsMargins(0, 0, 0, 0);
     m_layout->setSpacing(0);
@@ -111,12 +114,17 @@ PlotsPanel::PlotsPanel(ViewState* view, QWidget* parent)
         connect(plot, &TimePlot::menuRequested, this, &PlotsPanel::showMenu);
         connect(plot->canvas(), &PlotCanvas::emptyLinkClicked, this, &PlotsPanel::showLastTurn);
         // A source that came or went changes what is shown; not while the plots are being updated.
-        connect(plot, &TimePlot::availabilityChanged, this, [this] { m_moved = true; arrange(); },
-                Qt::QueuedConnection);
+        connect(
+            plot, &TimePlot::availabilityChanged, this,
+            [this] {
+                m_moved = true;
+                arrange();
+            },
+            Qt::QueuedConnection);
         m_plots.push_back(plot);
     }
     connect(view, &ViewState::rangeChanged, this, [this] {
-        if (m_view->following()) return;     // moves with the clock: tick() knows when to redraw
+        if (m_view->following()) return;  // moves with the clock: tick() knows when to redraw
         m_moved = true;
         tick(m_snapshot);
     });
@@ -171,14 +179,18 @@ void PlotsPanel::setWindowClass(WindowClass windowClass) {
 }
 
 int PlotsPanel::arrangement() const {
-    const int size = m_windowClass == WindowClass::Small ? 0 : m_windowClass == WindowClass::Large ? 2 : 1;
+    const int size = m_windowClass == WindowClass::Small   ? 0
+                     : m_windowClass == WindowClass::Large ? 2
+                                                           : 1;
     return size + (m_dense ? kArrangements / 2 : 0);
 }
 
 void PlotsPanel::setPlotShown(const QString& key, bool on) {
     QSet<QString>& shown = m_shown[size_t(arrangement())];
-    if (on) shown.insert(key);
-    else shown.remove(key);
+    if (on)
+        shown.insert(key);
+    else
+        shown.remove(key);
     remember();
 }
 
@@ -190,8 +202,10 @@ void PlotsPanel::resetShown() {
 void PlotsPanel::remember() {
     for (int i = 0; i < kArrangements; ++i) {
         const QSet<QString>& shown = m_shown[size_t(i)];
-        if (shown == kDefaultPlots[i]) settings().remove(shownKey(i));
-        else settings().setValue(shownKey(i), QStringList(shown.begin(), shown.end()));
+        if (shown == kDefaultPlots[i])
+            settings().remove(shownKey(i));
+        else
+            settings().setValue(shownKey(i), QStringList(shown.begin(), shown.end()));
     }
     arrange();
 }
@@ -213,9 +227,10 @@ void PlotsPanel::fillPlotsMenu(QMenu* menu) {
 }
 
 PlotHeader::Legend PlotsPanel::legend() const {
-    return m_windowClass == WindowClass::Small                              ? PlotHeader::Legend::Line
-           : m_windowClass == WindowClass::Compact || width() < kFullLegend ? PlotHeader::Legend::Short
-                                                                    : PlotHeader::Legend::Full;
+    return m_windowClass == WindowClass::Small ? PlotHeader::Legend::Line
+           : m_windowClass == WindowClass::Compact || width() < kFullLegend
+               ? PlotHeader::Legend::Short
+               : PlotHeader::Legend::Full;
 }
 
 void PlotsPanel::arrange() {
@@ -223,7 +238,7 @@ void PlotsPanel::arrange() {
     for (QWidget* lane : m_lanes) lane->setParent(this), lane->hide();
     for (QWidget* axis : m_axes) axis->setParent(this), axis->hide();
     for (TimePlot* plot : m_plots) plot->setParent(this), plot->hide();
-    if (!small) {   // in a narrow window the map stands in a tab of its own
+    if (!small) {  // in a narrow window the map stands in a tab of its own
         m_experts->setParent(this);
         m_experts->hide();
     } else {
@@ -318,7 +333,9 @@ void PlotsPanel::fit() {
     int room = height() - m_lanes[0]->height() - kTimeAxisHeight - m_needed -
                (m_dense ? m_denseNote->height() : 0);
     const bool details = !small && room >= FiguresRow::kTall;
-    const int most = small ? 3 : m_windowClass == WindowClass::Compact || width() < kFiveCards ? 4 : 5;
+    const int most = small                                                           ? 3
+                     : m_windowClass == WindowClass::Compact || width() < kFiveCards ? 4
+                                                                                     : 5;
     m_figures->setLimits(most, details);
     room -= m_figures->height();
     const int missingHeight = int(missing.size()) * kUnavailableHeight;
@@ -390,9 +407,8 @@ void PlotsPanel::tick(const std::shared_ptr<const Snapshot>& newest) {
 }
 
 void PlotsPanel::showFigures(const std::shared_ptr<const Snapshot>& snapshot) {
-    m_figures->setCards(snapshot && m_source
-                            ? figureCards(*snapshot, *m_source, m_view->sloMs())
-                            : emptyFigureCards());
+    m_figures->setCards(snapshot && m_source ? figureCards(*snapshot, *m_source, m_view->sloMs())
+                                             : emptyFigureCards());
     // The legends read the same snapshot; while paused, that of its moment.
     if (!snapshot || !isVisible() || window()->isMinimized()) return;
     const bool same = snapshot->running == 0 && snapshot->lastActivity == m_readActivity &&
@@ -400,7 +416,8 @@ void PlotsPanel::showFigures(const std::shared_ptr<const Snapshot>& snapshot) {
     if (same || (m_view->paused() && m_readActivity >= 0)) return;
     m_readActivity = snapshot->lastActivity;
     for (TimePlot* plot : m_plots)
-        if (plot->isVisible()) plot->readFigures(m_view->paused() && m_snapshot ? m_snapshot : snapshot);
+        if (plot->isVisible())
+            plot->readFigures(m_view->paused() && m_snapshot ? m_snapshot : snapshot);
 }
 
 void PlotsPanel::showMenu(TimePlot* plot, const QPoint& at) {
@@ -458,10 +475,12 @@ void PlotsPanel::exportPlot(TimePlot* plot, const QString& format, QString path)
         if (path.isEmpty()) return;
         if (!path.endsWith("." + format)) path += "." + format;
     }
-    const Status status = format == "csv" ? saveFile(path, plot->csv().toUtf8())
-                                          : plot->saveImage(path);
-    if (status.ok()) emit exported(path);
-    else emit exportFailed(QString::fromStdString(status.text()));
+    const Status status =
+        format == "csv" ? saveFile(path, plot->csv().toUtf8()) : plot->saveImage(path);
+    if (status.ok())
+        emit exported(path);
+    else
+        emit exportFailed(QString::fromStdString(status.text()));
 }
 
 void PlotsPanel::resizeEvent(QResizeEvent* event) {

@@ -28,7 +28,6 @@ class PlotsPanel : public QWidget {
     Q_OBJECT
 
 public:
-
     PlotsPanel(ViewState* view, QWidget* parent = nullptr);
     void setSource(SessionSource* source);
     void setWindowClass(WindowClass windowClass);
@@ -48,10 +47,10 @@ public:
     bool plotShown(const QString& key) const { return chosen().contains(key); }
     bool plotApplies(const PlotSpec& spec) const { return !m_dense || !spec.ofExperts; }
     void setPlotShown(const QString& key, bool on);
-    void resetShown();                   // of all arrangements
-    void fillPlotsMenu(QMenu* menu);     // a checkable entry for each
+    void resetShown();                // of all arrangements
+    void fillPlotsMenu(QMenu* menu);  // a checkable entry for each
     TimePlot* plot(const QString& key) const;
-    TimePlot* focusedPlot() const;       // else the first shown
+    TimePlot* focusedPlot() const;  // else the first shown
     ExpertsMap* experts() const { return m_experts; }
     FiguresRow* figures() const { return m_figures; }
     MarkerLane* lane() const { return m_lanes[0]; }
@@ -63,7 +62,7 @@ public:
 
 signals:
     void exported(const QString& path);
-    void exportFailed(const QString& reason);   // path and why
+    void exportFailed(const QString& reason);  // path and why
     void turnClicked(double from, double to);
 
 protected:
@@ -92,11 +91,11 @@ private:
     std::vector<MarkerLane*> m_lanes;
     std::vector<TimeAxis*> m_axes;
     QWidget* m_denseNote;
-    std::vector<TimePlot*> m_plots;      // in the order of plotSpecs()
+    std::vector<TimePlot*> m_plots;  // in the order of plotSpecs()
     ExpertsMap* m_experts;
-    IconButton* m_choose;                // the menu of plots, over the figures
+    IconButton* m_choose;  // the menu of plots, over the figures
     QVBoxLayout* m_layout;
-    QWidget* m_body = nullptr;           // lanes, and the columns in a scroll area
+    QWidget* m_body = nullptr;  // lanes, and the columns in a scroll area
     std::array<QSet<QString>, kArrangements> m_shown;
     std::shared_ptr<const Snapshot> m_snapshot;
     double m_drawnAt = -1, m_drawnUpper = -1, m_drawnActivity = -1;

@@ -16,8 +16,8 @@
 namespace colibri::ui {
 namespace {
 
-// In a column of figures an unknown value is short, and a large one keeps to its column; the tooltip
-// of the tag says why it is unknown.
+// In a column of figures an unknown value is short, and a large one keeps to its column; the
+// tooltip of the tag says why it is unknown.
 QString figure(double v, int decimals) {
     return QString::fromStdString(formatFixed(v, std::abs(v) < 1000 ? decimals : 0));
 }
@@ -25,15 +25,19 @@ QString figure(double v, int decimals) {
 }  // namespace
 
 TimePlot::TimePlot(const PlotSpec& spec, ViewState* view, QWidget* parent)
-    : QWidget(parent), m_spec(spec), m_view(view), m_header(new PlotHeader),
-      m_canvas(new PlotCanvas(spec, view)), m_diagnose(new LinkButton("Diagnose", type::caption())),
+    : QWidget(parent),
+      m_spec(spec),
+      m_view(view),
+      m_header(new PlotHeader),
+      m_canvas(new PlotCanvas(spec, view)),
+      m_diagnose(new LinkButton("Diagnose", type::caption())),
       m_pooled(spec.series.size(), std::nan("")) {
     auto* column = new QVBoxLayout(this);
     column->setContentsMargins(0, 0, 0, 1);
     column->setSpacing(0);
     column->addWidget(m_header);
     column->addWidget(m_canvas, 1);
-    column->addStretch(0);   // keeps the header on top while the canvas is hidden
+    column->addStretch(0);  // keeps the header on top while the canvas is hidden
     m_diagnose->setParent(m_header);
     m_diagnose->hide();
     setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Expanding);
@@ -48,14 +52,16 @@ TimePlot::TimePlot(const PlotSpec& spec, ViewState* view, QWidget* parent)
 void TimePlot::setSource(SessionSource* source) {
     m_source = source;
     m_read.reset();
-    m_snapshot.reset();                  // nothing of the session before
+    m_snapshot.reset();  // nothing of the session before
     m_drawn.reset();
     m_samples = 0;
     std::fill(m_pooled.begin(), m_pooled.end(), std::nan(""));
     updateLegend();
 }
 
-void TimePlot::setLegend(PlotHeader::Legend legend) { m_header->setLegend(legend); }
+void TimePlot::setLegend(PlotHeader::Legend legend) {
+    m_header->setLegend(legend);
+}
 
 void TimePlot::setEmptyLink(const QString& text) {
     const bool free = m_facts.emptyReason.isEmpty();  // else no range has anything to show
@@ -81,8 +87,10 @@ void TimePlot::setSnapshot(const std::shared_ptr<const Snapshot>& snapshot, bool
         bool any = false;
         for (const PlotSeries& series : m_spec.series) {
             const SeriesData& data = snapshot->series[size_t(series.id)];
-            if (data.unavailable.empty()) any = true;
-            else reason = QString::fromStdString(data.unavailable);
+            if (data.unavailable.empty())
+                any = true;
+            else
+                reason = QString::fromStdString(data.unavailable);
         }
         if (any) reason.clear();
     } else {
@@ -108,8 +116,10 @@ void TimePlot::setSnapshot(const std::shared_ptr<const Snapshot>& snapshot, bool
         m_drawn = snapshot;
         m_canvas->setSnapshot(snapshot);
     }
-    if (!snapshot || !m_read) readFigures(snapshot);
-    else if (moved) readFigures(m_read);
+    if (!snapshot || !m_read)
+        readFigures(snapshot);
+    else if (moved)
+        readFigures(m_read);
 }
 
 bool TimePlot::drawnAlike(const Snapshot& snapshot) const {
@@ -156,9 +166,10 @@ void TimePlot::updateFacts() {
     const bool known = m_spec.facts && m_source && m_source->model() && m_snapshot;
     m_facts = known ? m_spec.facts(*m_source, *m_snapshot) : PlotFacts();
     m_canvas->setBound(m_facts.bound, m_facts.boundLabel, m_facts.boundHard);
-    m_canvas->setEmptyReason(!m_snapshot                     ? "no model is loaded"
-                             : !m_facts.emptyReason.isEmpty() ? m_facts.emptyReason
-                                                              : "nothing was recorded in this range");
+    m_canvas->setEmptyReason(!m_snapshot ? "no model is loaded"
+                             : !m_facts.emptyReason.isEmpty()
+                                 ? m_facts.emptyReason
+                                 : "nothing was recorded in this range");
     QString what = m_spec.seriesDefinitions();
     if (!m_facts.detail.isEmpty()) what += "\n" + m_facts.detail;
     const QString help =
@@ -210,8 +221,8 @@ PlotHeader::Content TimePlot::legend(bool withCursor) const {
             const double third = m_spec.pool == PlotSpec::Pool::None ? stats.mean : m_pooled[i];
             // The pooled figure counts every value, the line its windows: the largest of either.
             if (third > stats.max) stats.max = third;
-            const double cursor = withCursor ? valueAt(data, m_view->cursor()) * factor
-                                             : std::nan("");
+            const double cursor =
+                withCursor ? valueAt(data, m_view->cursor()) * factor : std::nan("");
             const int decimals = series.decimals >= 0 ? series.decimals : factor > 1 ? 1 : 2;
             entry.last = figure(stats.last, decimals);
             entry.min = figure(stats.min, decimals);
@@ -240,8 +251,8 @@ PlotHeader::Content TimePlot::legend(bool withCursor) const {
             {QString("P99 greyed: n = %1 < %2").arg(int(m_samples)).arg(kEnoughForP99), ""});
     if (m_view->paused()) {
         const double newer = m_view->now() - std::min(m_view->upper(), m_view->shownEnd());
-        content.tags.push_back(warnTag(newer > 0.5 ? "paused, " + clockText(newer, 0) +
-                                                         " newer recorded" : "paused"));
+        content.tags.push_back(
+            warnTag(newer > 0.5 ? "paused, " + clockText(newer, 0) + " newer recorded" : "paused"));
     }
     return content;
 }
@@ -285,19 +296,19 @@ void TimePlot::paintEvent(QPaintEvent*) {
     p.fillRect(QRectF(0, height() - 1, width(), 1), tone(Tone::Line1));
     if (!unavailable()) return;
     const double top = m_header->preferredHeight();
-    const QRectF box(kPlotLeft, top + 6,
-                     width() - kPlotLeft - kPlotRight, height() - 1 - top - 12);
+    const QRectF box(kPlotLeft, top + 6, width() - kPlotLeft - kPlotRight, height() - 1 - top - 12);
     drawHatch(p, box);
     if (m_view->hasCursor()) {
-        const double x = box.left() + (m_view->cursor() - m_view->lower()) / m_view->span() *
-                                          box.width();
+        const double x =
+            box.left() + (m_view->cursor() - m_view->lower()) / m_view->span() * box.width();
         if (x >= box.left() && x <= box.right())
             p.fillRect(QRectF(std::round(x), box.top(), 1, box.height()),
                        withAlpha(tone(Tone::Accent), 0.5));
     }
     const QString text = "n/a: " + m_unavailable;
     const double w = textWidth(type::caption(), text) + 24;
-    const QRectF plate(std::round(box.center().x() - w / 2), std::round(box.center().y() - 8), w, 16);
+    const QRectF plate(std::round(box.center().x() - w / 2), std::round(box.center().y() - 8), w,
+                       16);
     p.fillRect(plate, tone(Tone::Plot));
     drawText(p, plate, Qt::AlignCenter, text, type::caption(), tone(Tone::Text2));
 }
@@ -308,10 +319,11 @@ void TimePlot::contextMenuEvent(QContextMenuEvent* event) {
 
 bool TimePlot::hasData() const {
     if (!m_snapshot) return false;
-    return std::any_of(m_spec.series.begin(), m_spec.series.end(), [this](const PlotSeries& series) {
-        const SeriesData& data = m_snapshot->series[size_t(series.id)];
-        return std::isfinite(visibleStats(data, m_view->lower(), m_view->upper()).last);
-    });
+    return std::any_of(
+        m_spec.series.begin(), m_spec.series.end(), [this](const PlotSeries& series) {
+            const SeriesData& data = m_snapshot->series[size_t(series.id)];
+            return std::isfinite(visibleStats(data, m_view->lower(), m_view->upper()).last);
+        });
 }
 
 }  // namespace colibri::ui

@@ -7,8 +7,8 @@
 #include <functional>
 #include <memory>
 
-#include "app/workbench/plots/plot_spec.h"
 #include "app/workbench/backend/session_source.h"
+#include "app/workbench/plots/plot_spec.h"
 #include "app/workbench/plots/view_state.h"
 #include "app/workbench/widgets/paint.h"
 
@@ -21,20 +21,20 @@ class PlotHeader : public QWidget {
     Q_OBJECT
 
 public:
-    enum class Legend { Full, Short, Line };      // Short: without min and mean; Line: one row
+    enum class Legend { Full, Short, Line };  // Short: without min and mean; Line: one row
 
     struct Entry {
         QString name;
         int color;
-        bool hidden = false, over = false;        // over: last is beyond the limit
+        bool hidden = false, over = false;  // over: last is beyond the limit
         QString cursor, last, min, third, max;
-        bool grey = false, thirdGrey = false;     // a percentile of too few values
+        bool grey = false, thirdGrey = false;  // a percentile of too few values
         bool cursorOver = false, minOver = false, thirdOver = false, maxOver = false;
         bool operator==(const Entry&) const = default;
     };
     struct Content {
         QString title, unit, definition, thirdName, cursorTime, right;
-        double rightInset = 0;   // room for a link after `right`
+        double rightInset = 0;  // room for a link after `right`
         std::vector<TagLook> tags;
         std::vector<Entry> entries;
         bool operator==(const Content&) const = default;
@@ -79,12 +79,13 @@ public:
     bool unavailable() const { return !m_unavailable.isEmpty(); }
     void setSource(SessionSource* source);
     void setLegend(PlotHeader::Legend legend);
-    void setDiagnose(std::function<void()> diagnose);   // where "Diagnose" leads
+    void setDiagnose(std::function<void()> diagnose);  // where "Diagnose" leads
     // New data; does nothing while hidden. `pooled`: also the costly pooled column.
     void setSnapshot(const std::shared_ptr<const Snapshot>& snapshot, bool moved);
-    // The legend takes its figures from this one, so that they can be read and agree with the cards.
+    // The legend takes its figures from this one, so that they can be read and agree with the
+    // cards.
     void readFigures(const std::shared_ptr<const Snapshot>& snapshot);
-    void refreshRange();                 // the shared range moved
+    void refreshRange();  // the shared range moved
     void refreshCursor();
 
     void refreshLegend();
@@ -93,7 +94,7 @@ public:
     // Exports, of the visible range: with the model, the session, the knobs that are not at their
     // defaults, and what changed meanwhile. A picture is kExportWidth wide or as wide as the plot.
     static constexpr int kExportWidth = 1000, kExportRect = 320;
-    bool hasData() const;                // a value in the visible range
+    bool hasData() const;  // a value in the visible range
     QString csv() const;
     QImage image() const;                         // 2 pixels a px
     Status saveImage(const QString& path) const;  // .png or .svg
@@ -132,12 +133,12 @@ private:
     std::shared_ptr<const Snapshot> m_snapshot;
     std::shared_ptr<const Snapshot> m_drawn;  // by the canvas
     std::shared_ptr<const Snapshot> m_read;   // behind the figures of the legend
-    std::vector<double> m_pooled;        // per series, NaN unknown
+    std::vector<double> m_pooled;             // per series, NaN unknown
     PlotFacts m_facts;
     QString m_unavailable;
     bool m_canDiagnose = false;
-    uint64_t m_pooledCount = 0;          // values behind m_pooled
-    double m_samples = 0;                // n behind the newest P99 that is seen
+    uint64_t m_pooledCount = 0;  // values behind m_pooled
+    double m_samples = 0;        // n behind the newest P99 that is seen
 };
 
 }  // namespace colibri::ui

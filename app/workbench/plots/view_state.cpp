@@ -13,7 +13,9 @@ constexpr double kIdleTail = 2;  // seconds shown after the newest moment of int
 }  // namespace
 
 // A session shorter than the range begins at the left edge instead of moving in from the right.
-double ViewState::latestLower() const { return std::max(0.0, shownEnd() - m_span); }
+double ViewState::latestLower() const {
+    return std::max(0.0, shownEnd() - m_span);
+}
 
 double ViewState::followedLower() const {
     const double end = m_whole ? shownEnd() : std::min(shownEnd(), m_activity + kIdleTail);
@@ -63,7 +65,9 @@ void ViewState::zoom(double factor, double around) {
     setRange(around - share * span, around + (1 - share) * span);
 }
 
-void ViewState::pan(double seconds) { setRange(m_lower + seconds, upper() + seconds); }
+void ViewState::pan(double seconds) {
+    setRange(m_lower + seconds, upper() + seconds);
+}
 
 void ViewState::follow() {
     const bool was = m_following && !m_paused;

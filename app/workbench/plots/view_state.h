@@ -21,10 +21,10 @@ public:
     double now() const { return m_now; }
     bool following() const { return m_following; }
     bool paused() const { return m_paused; }
-    bool whole() const { return m_whole; }                 // all of the session, growing with it
+    bool whole() const { return m_whole; }  // all of the session, growing with it
     // The end of what is shown: now, or the moment of the pause.
     double shownEnd() const { return m_paused ? m_pausedAt : m_now; }
-    double cursor() const { return m_cursor; }             // NaN: none
+    double cursor() const { return m_cursor; }  // NaN: none
     bool hasCursor() const { return std::isfinite(m_cursor); }
     double sloMs() const { return m_sloMs; }
 
@@ -32,25 +32,25 @@ public:
     // happens, so that the last result can be read: `activity` is the newest moment of interest.
     void advance(double now, double activity);
     void advance(double now) { advance(now, now); }
-    void setSpan(double seconds);                          // length of the range; keeps following
-    void showWhole();                                      // follows
+    void setSpan(double seconds);  // length of the range; keeps following
+    void showWhole();              // follows
     // Stops following. Kept inside the session: no time before zero, none to come.
     void setRange(double lower, double upper);
     void zoom(double factor, double around);
     void pan(double seconds);
-    void follow();                                         // newest data at the right edge again
+    void follow();  // newest data at the right edge again
     void stopFollowing();
     void setPaused(bool on);
     void setCursor(double t);
     void setSlo(double ms);
-    void reset();                                          // default span, following
+    void reset();  // default span, following
 
     static constexpr double kDefaultSpan = 90;
-    static constexpr double kLeastSlo = 1, kMostSlo = 10000;   // ms
+    static constexpr double kLeastSlo = 1, kMostSlo = 10000;  // ms
 
 signals:
     void rangeChanged();
-    void modeChanged();                                    // following or paused
+    void modeChanged();  // following or paused
     void cursorChanged();
     void sloChanged();
 

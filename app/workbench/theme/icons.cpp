@@ -21,13 +21,15 @@ QByteArray iconSource(const QString& name) {
     return source;
 }
 
-double strokeFor(double size) { return size <= 13 ? 1.9 : size >= 20 ? 1.3 : 1.5; }
+double strokeFor(double size) {
+    return size <= 13 ? 1.9 : size >= 20 ? 1.3 : 1.5;
+}
 
 QPixmap iconPixmap(const QString& name, double size, const QColor& color, double stroke,
                    double ratio) {
     static QHash<QString, QPixmap> cache;
-    const QString key = QString("%1|%2|%3|%4|%5").arg(name).arg(size).arg(color.name()).arg(stroke)
-                            .arg(ratio);
+    const QString key =
+        QString("%1|%2|%3|%4|%5").arg(name).arg(size).arg(color.name()).arg(stroke).arg(ratio);
     const auto it = cache.constFind(key);
     if (it != cache.constEnd()) return *it;
     QByteArray source = iconSource(name);

@@ -11,7 +11,7 @@
 namespace colibri::ui {
 
 void paintIcon(QPainter& painter, const QString& name, const QRectF& rect, const QColor& color,
-               double stroke = 0);       // 0: by size
+               double stroke = 0);  // 0: by size
 QIcon makeIcon(const QString& name, const QColor& color, int size = 16);
 
 }  // namespace colibri::ui

@@ -24,23 +24,23 @@ static void registerResources() {
 namespace colibri::ui {
 namespace {
 
-// Qt has FreeType thicken the stems of CFF fonts such as Inter. That assumes gamma-correct blending;
-// the raster painter blends linearly, and light text on a dark ground would look bold. Both
-// functions belong to libraries that QtGui has loaded; where one is missing nothing changes.
+// Qt has FreeType thicken the stems of CFF fonts such as Inter. That assumes gamma-correct
+// blending; the raster painter blends linearly, and light text on a dark ground would look bold.
+// Both functions belong to libraries that QtGui has loaded; where one is missing nothing changes.
 void plainStems() {
 #ifdef Q_OS_LINUX
     using Library = void* (*)();
     using SetProperty = int (*)(void*, const char*, const char*, const void*);
     const auto library = reinterpret_cast<Library>(dlsym(RTLD_DEFAULT, "_Z14qt_getFreetypev"));
     const auto set = reinterpret_cast<SetProperty>(dlsym(RTLD_DEFAULT, "FT_Property_Set"));
-    const unsigned char plain = 1;       // FT_Bool
+    const unsigned char plain = 1;  // FT_Bool
     if (library && set) set(library(), "cff", "no-stem-darkening", &plain);
 #endif
 }
 
 struct Row {
     Tone tone;
-    const char* name;    // as in the style sheet: @bg0
+    const char* name;  // as in the style sheet: @bg0
     const char* dark;
     const char* light;
 };

@@ -14,28 +14,45 @@
 namespace colibri::ui {
 namespace {
 
-double iconGap(const QString& icon) { return icon.isEmpty() ? 0 : 6; }
+double iconGap(const QString& icon) {
+    return icon.isEmpty() ? 0 : 6;
+}
 
 }  // namespace
 
 // ---- Button
 
 Button::Button(const QString& text, Kind kind, Size size, QWidget* parent)
-    : QAbstractButton(parent), m_kind(kind), m_size(size),
-      m_padding(size == Size::Dense ? 9 : size == Size::Main ? 21 : 13) {
+    : QAbstractButton(parent),
+      m_kind(kind),
+      m_size(size),
+      m_padding(size == Size::Dense  ? 9
+                : size == Size::Main ? 21
+                                     : 13) {
     setText(text);
     setFocusPolicy(Qt::StrongFocus);
     setCursor(Qt::PointingHandCursor);
     setSizePolicy(QSizePolicy::Fixed, QSizePolicy::Fixed);
 }
 
-void Button::setIconName(const QString& name) { m_icon = name; updateGeometry(); update(); }
-void Button::setKey(const QString& key) { m_key = key; updateGeometry(); update(); }
+void Button::setIconName(const QString& name) {
+    m_icon = name;
+    updateGeometry();
+    update();
+}
+void Button::setKey(const QString& key) {
+    m_key = key;
+    updateGeometry();
+    update();
+}
 void Button::setPadding(int px) {
     m_padding = px;
     updateGeometry();
 }
-void Button::setRound(bool on) { m_round = on; update(); }
+void Button::setRound(bool on) {
+    m_round = on;
+    update();
+}
 
 QFont Button::textFont() const {
     const int px = m_size == Size::Dense ? 12 : 13;
@@ -76,7 +93,7 @@ void Button::paintEvent(QPaintEvent*) {
     const double radius = m_round ? height() / 2.0 : 4;
     fillBox(p, rect(), ground, border, radius);
     if (hasFocus()) {
-        if (m_kind == Kind::Primary) {   // accent on accent: a ring of the text colour inside
+        if (m_kind == Kind::Primary) {  // accent on accent: a ring of the text colour inside
             fillBox(p, QRectF(rect()).adjusted(2, 2, -2, -2), Qt::transparent, ink, 3, 1);
         } else {
             focusRing(p, rect(), radius);
@@ -92,7 +109,8 @@ void Button::paintEvent(QPaintEvent*) {
     }
     const double key = m_key.isEmpty() ? 0 : 6 + keyPlateWidth(m_key);
     const double width = std::min(textWidth(font, text()), this->width() - m_padding - key - x);
-    drawElided(p, QRectF(x, 0, width + 1, height()), Qt::AlignVCenter | Qt::AlignLeft, text(), font, ink);
+    drawElided(p, QRectF(x, 0, width + 1, height()), Qt::AlignVCenter | Qt::AlignLeft, text(), font,
+               ink);
     if (!m_key.isEmpty()) {
         const bool onAccent = m_kind == Kind::Primary;
         drawKeyPlate(p, x + width + 6, height() / 2.0, m_key, onAccent ? ink : tone(Tone::Text3),
@@ -109,9 +127,18 @@ IconButton::IconButton(const QString& icon, const QString& name, int size, QWidg
     describe(name);
 }
 
-void IconButton::setIconName(const QString& icon) { m_icon = icon; update(); }
-void IconButton::setIconSize(int px) { m_iconSize = px; update(); }
-void IconButton::setRestTone(Tone tone) { m_rest = tone; update(); }
+void IconButton::setIconName(const QString& icon) {
+    m_icon = icon;
+    update();
+}
+void IconButton::setIconSize(int px) {
+    m_iconSize = px;
+    update();
+}
+void IconButton::setRestTone(Tone tone) {
+    m_rest = tone;
+    update();
+}
 
 void IconButton::setDot(bool on) {
     if (m_dot == on) return;
@@ -129,10 +156,12 @@ void IconButton::paintEvent(QPaintEvent*) {
     const bool lit = isEnabled() && (underMouse() || isDown() || isChecked());
     if (lit) fillBox(p, rect(), tone(Tone::Bg3), Qt::transparent, 4);
     if (hasFocus()) focusRing(p, rect(), 4);
-    const QColor ink = !isEnabled() ? tone(Tone::TextOff) : lit && m_rest == Tone::Text2
-                                                                ? tone(Tone::Text1) : tone(m_rest);
-    paintIcon(p, m_icon, QRectF(std::round((width() - m_iconSize) / 2.0),
-                                std::round((height() - m_iconSize) / 2.0), m_iconSize, m_iconSize),
+    const QColor ink = !isEnabled()                   ? tone(Tone::TextOff)
+                       : lit && m_rest == Tone::Text2 ? tone(Tone::Text1)
+                                                      : tone(m_rest);
+    paintIcon(p, m_icon,
+              QRectF(std::round((width() - m_iconSize) / 2.0),
+                     std::round((height() - m_iconSize) / 2.0), m_iconSize, m_iconSize),
               ink);
     if (m_dot) {
         p.setRenderHint(QPainter::Antialiasing);
@@ -206,7 +235,9 @@ void TabButton::paintEvent(QPaintEvent*) {
 // ---- Segment
 
 Segment::Segment(const QStringList& choices, QWidget* parent)
-    : QWidget(parent), m_choices(choices), m_enabled(choices.size(), true),
+    : QWidget(parent),
+      m_choices(choices),
+      m_enabled(choices.size(), true),
       m_reasons(choices.size()) {
     setFocusPolicy(Qt::StrongFocus);
     setMouseTracking(true);
@@ -271,7 +302,8 @@ void Segment::leaveEvent(QEvent*) {
 
 void Segment::keyPressEvent(QKeyEvent* event) {
     const int step = event->key() == Qt::Key_Left || event->key() == Qt::Key_Up      ? -1
-                     : event->key() == Qt::Key_Right || event->key() == Qt::Key_Down ? 1 : 0;
+                     : event->key() == Qt::Key_Right || event->key() == Qt::Key_Down ? 1
+                                                                                     : 0;
     if (!step) return QWidget::keyPressEvent(event);
     for (int i = m_current + step; i >= 0 && i < m_choices.size(); i += step) {
         if (m_enabled[i]) return choose(i);
@@ -330,7 +362,7 @@ void Select::setPrefix(const QString& icon, const QString& label, bool monoValue
     m_icon = icon;
     m_label = label;
     m_mono = monoValue;
-    m_fitCurrent = true;     // the bar would else keep room for the longest choice
+    m_fitCurrent = true;  // the bar would else keep room for the longest choice
     updateGeometry();
     update();
 }

@@ -24,9 +24,9 @@ public:
     explicit Button(const QString& text, Kind kind = Kind::Default, Size size = Size::Normal,
                     QWidget* parent = nullptr);
     void setIconName(const QString& name);
-    void setKey(const QString& key);            // keyboard plate at the right
+    void setKey(const QString& key);  // keyboard plate at the right
     void setPadding(int px);
-    void setRound(bool on);                     // pill
+    void setRound(bool on);  // pill
     QSize sizeHint() const override;
     QSize minimumSizeHint() const override { return sizeHint(); }
 
@@ -52,10 +52,10 @@ public:
     // `name` is the accessible name and, with its shortcut, the tooltip.
     IconButton(const QString& icon, const QString& name, int size = 24, QWidget* parent = nullptr);
     void setIconName(const QString& icon);
-    void setIconSize(int px);                   // 16 in bars, 12 in text
+    void setIconSize(int px);  // 16 in bars, 12 in text
     void setRestTone(Tone tone);
     void setHitWidth(int px) { setFixedWidth(px); }
-    void setDot(bool on);                       // warn dot: something new
+    void setDot(bool on);  // warn dot: something new
     void describe(const QString& name, const QString& shortcut = {});
     QSize sizeHint() const override { return {m_size, m_size}; }
 
@@ -155,7 +155,7 @@ public:
 
 protected:
     void paintEvent(QPaintEvent*) override;
-    void wheelEvent(QWheelEvent*) override;      // only with the focus: no change by scrolling past
+    void wheelEvent(QWheelEvent*) override;  // only with the focus: no change by scrolling past
 
 private:
     QString m_icon, m_label, m_suffix, m_drawn;

@@ -11,16 +11,16 @@ namespace colibri::ui {
 
 struct TableColumn {
     QString title;
-    int width = 0;                   // 0: takes the rest
-    bool right = false;              // aligned right
+    int width = 0;       // 0: takes the rest
+    bool right = false;  // aligned right
     bool mono = false;
     Tone tone = Tone::Text1;
 };
 struct TableCell {
     QString text;
-    Tone swatch = Tone::Count;       // a square of this colour before the text
-    Tone tone = Tone::Count;         // Count: the column's
-    bool mono = true;                // false: a word in a column of figures
+    Tone swatch = Tone::Count;  // a square of this colour before the text
+    Tone tone = Tone::Count;    // Count: the column's
+    bool mono = true;           // false: a word in a column of figures
 };
 
 class DataTable : public QWidget {
@@ -31,7 +31,7 @@ public:
     void setRows(const QVector<QVector<TableCell>>& rows);
     void setColumnTitle(int column, const QString& title);
     const QVector<QVector<TableCell>>& rows() const { return m_rows; }
-    void setPadding(int left, int right);        // of the first and the last column
+    void setPadding(int left, int right);           // of the first and the last column
     void setInnerPadding(int px) { m_inner = px; }  // between columns, on either side
     // Whether every cell is seen whole at the present width.
     bool fits() const;

@@ -7,8 +7,12 @@
 
 namespace colibri::ui {
 
-Span caption(const QString& text, Tone tone) { return {text, tone, type::caption()}; }
-Span captionMono(const QString& text, Tone tone) { return {text, tone, type::monoSmall()}; }
+Span caption(const QString& text, Tone tone) {
+    return {text, tone, type::caption()};
+}
+Span captionMono(const QString& text, Tone tone) {
+    return {text, tone, type::monoSmall()};
+}
 
 FiguresRow::FiguresRow(QWidget* parent) : QWidget(parent) {
     setFixedHeight(kTall);

@@ -11,8 +11,8 @@ namespace colibri::ui {
 struct FigureCard {
     QString label, value, unit;
     QVector<Span> detail;
-    QString help;                // tooltip: what it counts, source and window
-    bool past = false;           // of the last turn: nothing runs now
+    QString help;       // tooltip: what it counts, source and window
+    bool past = false;  // of the last turn: nothing runs now
 };
 
 class FiguresRow : public QWidget {
@@ -22,7 +22,7 @@ public:
     explicit FiguresRow(QWidget* parent = nullptr);
     void setCards(const QVector<FigureCard>& cards);
     const QVector<FigureCard>& cards() const { return m_cards; }
-    void setLimits(int most, bool details);       // cards shown; the line below or not
+    void setLimits(int most, bool details);  // cards shown; the line below or not
     int mostShown() const { return m_most; }
     static constexpr int kTall = 69, kShort = 55;  // height with and without the line below
     QSize sizeHint() const override { return {400, m_details ? kTall : kShort}; }

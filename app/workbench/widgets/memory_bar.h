@@ -22,8 +22,8 @@ const QVector<MemoryPart>& memoryParts();
 struct MemoryUnit {
     double bytes;
     const char* name;
-    int decimals;                    // that amounts are shown with
-    QString text(double amount) const;   // without the unit
+    int decimals;                       // that amounts are shown with
+    QString text(double amount) const;  // without the unit
 };
 MemoryUnit memoryUnitFor(int64_t largest);
 

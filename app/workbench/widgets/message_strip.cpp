@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "app/workbench/widgets/page_parts.h"
 #include "app/workbench/platform/text.h"
+#include "app/workbench/widgets/page_parts.h"
 
 namespace colibri::ui {
 namespace {

@@ -63,8 +63,8 @@ private:
     Kind m_kind = Kind::Info;
     QString m_text, m_detail;
     IconButton* m_close = nullptr;
-    QVector<QAbstractButton*> m_actions;   // left to right, at the right edge. No layout: the height
-                                           // of the strip follows from its text
+    QVector<QAbstractButton*> m_actions;  // left to right, at the right edge. No layout: the height
+                                          // of the strip follows from its text
 };
 
 }  // namespace colibri::ui

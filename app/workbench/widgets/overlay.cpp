@@ -32,7 +32,7 @@ void giveBack(QWidget* before) {
 
 Overlay::Overlay(QWidget* window) : QWidget(window), m_panel(new PanelBox(this)) {
     hide();
-    setFocusHome(this, this);            // while it is open nothing under it gets the keys
+    setFocusHome(this, this);  // while it is open nothing under it gets the keys
     window->installEventFilter(this);
 }
 
@@ -76,7 +76,9 @@ void Overlay::paintEvent(QPaintEvent*) {
     p.fillRect(rect(), tone(Tone::Scrim));
 }
 
-void Overlay::mousePressEvent(QMouseEvent*) { closePanel(); }
+void Overlay::mousePressEvent(QMouseEvent*) {
+    closePanel();
+}
 
 void Overlay::keyPressEvent(QKeyEvent* event) {
     if (event->key() == Qt::Key_Escape) closePanel();
@@ -88,15 +90,19 @@ bool Overlay::eventFilter(QObject* object, QEvent* event) {
     if (event->type() == QEvent::KeyPress && isVisible() && object->isWidgetType()) {
         auto* widget = static_cast<QWidget*>(object);
         if (widget != this && widget->window() == window() && !isAncestorOf(widget)) {
-            if (static_cast<QKeyEvent*>(event)->key() == Qt::Key_Escape) closePanel();
-            else opened();
+            if (static_cast<QKeyEvent*>(event)->key() == Qt::Key_Escape)
+                closePanel();
+            else
+                opened();
             return true;
         }
     }
     return QWidget::eventFilter(object, event);
 }
 
-bool Overlay::focusNextPrevChild(bool next) { return stepFocus(this, next); }
+bool Overlay::focusNextPrevChild(bool next) {
+    return stepFocus(this, next);
+}
 
 // ---- Popover
 
@@ -147,8 +153,10 @@ void Popover::paintEvent(QPaintEvent*) {
 }
 
 void Popover::keyPressEvent(QKeyEvent* event) {
-    if (event->key() == Qt::Key_Escape) closePopover();
-    else QWidget::keyPressEvent(event);
+    if (event->key() == Qt::Key_Escape)
+        closePopover();
+    else
+        QWidget::keyPressEvent(event);
 }
 
 bool Popover::eventFilter(QObject* object, QEvent* event) {
@@ -164,6 +172,8 @@ bool Popover::eventFilter(QObject* object, QEvent* event) {
     return QWidget::eventFilter(object, event);
 }
 
-bool Popover::focusNextPrevChild(bool next) { return stepFocus(this, next); }
+bool Popover::focusNextPrevChild(bool next) {
+    return stepFocus(this, next);
+}
 
 }  // namespace colibri::ui

@@ -24,7 +24,7 @@ signals:
 
 protected:
     QWidget* panel() const { return m_panel; }
-    virtual QRect panelRect() const;     // in the window's coordinates
+    virtual QRect panelRect() const;  // in the window's coordinates
     virtual void opened() {}
     void relayout();
     void paintEvent(QPaintEvent*) override;

@@ -26,7 +26,9 @@ namespace {
 constexpr int kFactPitch = 21, kFactPadX = 16, kFactPadY = 12, kFactName = 152;
 constexpr int kTagGap = 12;
 
-double factNameWidth(int width) { return std::min<double>(kFactName, width * 0.4); }
+double factNameWidth(int width) {
+    return std::min<double>(kFactName, width * 0.4);
+}
 
 }  // namespace
 

@@ -25,7 +25,7 @@ public:
     TextLine(const QString& text, const QFont& font, Tone tone, int height,
              QWidget* parent = nullptr);
     void setSpans(const QVector<Span>& spans, double gap = 0);
-    void setText(const QString& text);           // keeps the look of the first span
+    void setText(const QString& text);  // keeps the look of the first span
     QString text() const;
     QSize sizeHint() const override;
     QSize minimumSizeHint() const override { return {16, height()}; }
@@ -106,7 +106,7 @@ protected:
     bool event(QEvent*) override;
 
 private:
-    QVector<int> heights(int width) const;       // the top of each fact, and the end
+    QVector<int> heights(int width) const;  // the top of each fact, and the end
 
     QVector<Fact> m_facts;
 };
@@ -149,9 +149,9 @@ private:
     QString m_command;
 };
 
-QString shellQuoted(const QString& word);        // as a POSIX shell reads it
-QString shortPath(const QString& path);          // the home folder as ~
-QString sizeText(double bytes);                  // "7.65 GiB"
+QString shellQuoted(const QString& word);  // as a POSIX shell reads it
+QString shortPath(const QString& path);    // the home folder as ~
+QString sizeText(double bytes);            // "7.65 GiB"
 void revealInFolder(const QString& path);
 void copyText(const QString& text);
 void showCopied(IconButton* button);  // a tick in place of its icon, for a moment

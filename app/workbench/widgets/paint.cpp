@@ -126,7 +126,7 @@ void focusRing(QPainter& p, const QRectF& rect, double radius) {
 
 QBrush hatchBrush() {
     // A tile whose diagonals meet at its edges: pitch 6 px measured across the lines.
-    constexpr int kTile = 17;   // two periods of 6 * sqrt(2)
+    constexpr int kTile = 17;  // two periods of 6 * sqrt(2)
     static QHash<QRgb, QPixmap> tiles;
     const QColor color = tone(Tone::Line1);
     QPixmap& tile = tiles[color.rgb()];
@@ -150,7 +150,9 @@ void drawHatch(QPainter& p, const QRectF& rect) {
     p.restore();
 }
 
-double keyPlateWidth(const QString& text) { return std::ceil(textWidth(type::monoSmall(), text)) + 10; }
+double keyPlateWidth(const QString& text) {
+    return std::ceil(textWidth(type::monoSmall(), text)) + 10;
+}
 
 void drawKeyPlate(QPainter& p, double x, double centerY, const QString& text, const QColor& color,
                   const QColor& border) {
@@ -159,9 +161,15 @@ void drawKeyPlate(QPainter& p, double x, double centerY, const QString& text, co
     drawText(p, rect, Qt::AlignCenter, text, type::monoSmall(), color);
 }
 
-TagLook okTag(const QString& text) { return {text, "check", Tone::OkBg, Tone::Ok}; }
-TagLook warnTag(const QString& text) { return {text, "", Tone::WarnBg, Tone::Warn}; }
-TagLook errorTag(const QString& text) { return {text, "", Tone::ErrorBg, Tone::Error}; }
+TagLook okTag(const QString& text) {
+    return {text, "check", Tone::OkBg, Tone::Ok};
+}
+TagLook warnTag(const QString& text) {
+    return {text, "", Tone::WarnBg, Tone::Warn};
+}
+TagLook errorTag(const QString& text) {
+    return {text, "", Tone::ErrorBg, Tone::Error};
+}
 
 double tagWidth(const TagLook& tag) {
     return std::ceil(textWidth(type::caption(), tag.text)) + 12 + (tag.icon.isEmpty() ? 0 : 16);

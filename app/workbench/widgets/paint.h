@@ -41,14 +41,14 @@ double drawWrapped(QPainter* p, const QPointF& at, double width, const QString& 
 
 void fillBox(QPainter& p, const QRectF& rect, const QColor& fill, const QColor& border,
              double radius, double borderWidth = 1);
-void focusRing(QPainter& p, const QRectF& rect, double radius);   // inside the border box
-QBrush hatchBrush();                                              // 45 degrees, 6 px pitch, line1
+void focusRing(QPainter& p, const QRectF& rect, double radius);  // inside the border box
+QBrush hatchBrush();                                             // 45 degrees, 6 px pitch, line1
 void drawHatch(QPainter& p, const QRectF& rect);
 
 // A keyboard plate such as "Esc": width and painting, vertically centred at `y`.
 double keyPlateWidth(const QString& text);
-void drawKeyPlate(QPainter& p, double x, double centerY, const QString& text,
-                  const QColor& color, const QColor& border);
+void drawKeyPlate(QPainter& p, double x, double centerY, const QString& text, const QColor& color,
+                  const QColor& border);
 // A tag 18 high: ground, text, optional icon.
 struct TagLook {
     QString text, icon;
@@ -61,6 +61,6 @@ TagLook errorTag(const QString& text);
 double tagWidth(const TagLook& tag);
 void drawTag(QPainter& p, double x, double centerY, const TagLook& tag);
 
-QString typographic(QString text);     // "->" and "-" before digits as their true signs
+QString typographic(QString text);  // "->" and "-" before digits as their true signs
 
 }  // namespace colibri::ui

@@ -34,7 +34,7 @@ private:
     Button* m_cancel;
 };
 
-QString amountText(const JobProgress& progress);   // "0.42 / 0.69 GiB"
-QString paceText(const JobProgress& progress);     // "6.20 GB/s, about 1 s left"
+QString amountText(const JobProgress& progress);  // "0.42 / 0.69 GiB"
+QString paceText(const JobProgress& progress);    // "6.20 GB/s, about 1 s left"
 
 }  // namespace colibri::ui

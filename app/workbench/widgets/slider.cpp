@@ -56,19 +56,22 @@ double Slider::share(int64_t value) const {
     const double v = double(value - m_range.min);
     if (!m_range.logarithmic) return v / span;
     // log(1 + v / c): c keeps the first steps apart also where the range begins at 0.
-    const double c = m_range.min > 0 ? double(m_range.min) : double(std::max<int64_t>(1, m_range.step));
+    const double c =
+        m_range.min > 0 ? double(m_range.min) : double(std::max<int64_t>(1, m_range.step));
     return std::log1p(v / c) / std::log1p(span / c);
 }
 
-double Slider::xOf(int64_t value) const { return kInset + share(value) * (width() - 2 * kInset); }
+double Slider::xOf(int64_t value) const {
+    return kInset + share(value) * (width() - 2 * kInset);
+}
 
 int64_t Slider::valueAt(double x) const {
     const double q = std::clamp((x - kInset) / std::max(1.0, width() - 2 * kInset), 0.0, 1.0);
     const double span = double(m_range.max - m_range.min);
     double v = q * span;
     if (m_range.logarithmic) {
-        const double c = m_range.min > 0 ? double(m_range.min)
-                                         : double(std::max<int64_t>(1, m_range.step));
+        const double c =
+            m_range.min > 0 ? double(m_range.min) : double(std::max<int64_t>(1, m_range.step));
         v = c * std::expm1(q * std::log1p(span / c));
     }
     const int64_t step = std::max<int64_t>(1, m_range.step);
@@ -107,26 +110,35 @@ void Slider::wheelEvent(QWheelEvent* event) {
 }
 
 void Slider::keyPressEvent(QKeyEvent* event) {
-    const int64_t step = std::max<int64_t>(1, m_range.step) *
-                         (event->modifiers() & Qt::ShiftModifier ? 10 : 1);
+    const int64_t step =
+        std::max<int64_t>(1, m_range.step) * (event->modifiers() & Qt::ShiftModifier ? 10 : 1);
     switch (event->key()) {
-        case Qt::Key_Left: case Qt::Key_Down: return change(m_value - step, true);
-        case Qt::Key_Right: case Qt::Key_Up: return change(m_value + step, true);
-        case Qt::Key_PageDown: return change(m_value - 10 * step, true);
-        case Qt::Key_PageUp: return change(m_value + 10 * step, true);
-        case Qt::Key_Home: return change(m_range.min, true);
-        case Qt::Key_End: return change(m_range.max, true);
+        case Qt::Key_Left:
+        case Qt::Key_Down:
+            return change(m_value - step, true);
+        case Qt::Key_Right:
+        case Qt::Key_Up:
+            return change(m_value + step, true);
+        case Qt::Key_PageDown:
+            return change(m_value - 10 * step, true);
+        case Qt::Key_PageUp:
+            return change(m_value + 10 * step, true);
+        case Qt::Key_Home:
+            return change(m_range.min, true);
+        case Qt::Key_End:
+            return change(m_range.max, true);
         case Qt::Key_0:
             if ((event->modifiers() & Qt::ControlModifier) && m_range.defaultValue)
                 return change(*m_range.defaultValue, true);
             break;
-        default: break;
+        default:
+            break;
     }
     QWidget::keyPressEvent(event);
 }
 
 bool Slider::event(QEvent* event) {
-    if (event->type() == QEvent::ShortcutOverride) {   // keys of ours that are shortcuts elsewhere
+    if (event->type() == QEvent::ShortcutOverride) {  // keys of ours that are shortcuts elsewhere
         const int key = static_cast<QKeyEvent*>(event)->key();
         if (key == Qt::Key_Home || key == Qt::Key_End || key == Qt::Key_PageUp ||
             key == Qt::Key_PageDown || key == Qt::Key_0) {
@@ -189,7 +201,8 @@ void Slider::paintScale(QPainter& p) {
     const auto text = [](const QString& own, int64_t value) {
         return own.isEmpty() ? QString::fromStdString(formatCount(value)) : own;
     };
-    const QString low = text(m_range.minText, m_range.min), high = text(m_range.maxText, m_range.max);
+    const QString low = text(m_range.minText, m_range.min),
+                  high = text(m_range.maxText, m_range.max);
     const QRectF line(1, 19, width() - 2, 13);
     const QFont mono = type::monoSmall();
     drawText(p, line, Qt::AlignLeft | Qt::AlignVCenter, low, mono, tone(Tone::Text3));
@@ -199,7 +212,7 @@ void Slider::paintScale(QPainter& p) {
     const double w = textWidth(type::caption(), label), at = xOf(*m_range.defaultValue);
     const double left = textWidth(mono, low) + 10, right = width() - textWidth(mono, high) - 10;
     double x = at - w / 2;
-    if (x < left && at - 4 >= left) x = at - 4;   // beside its tick, clear of the low end
+    if (x < left && at - 4 >= left) x = at - 4;  // beside its tick, clear of the low end
     if (x < left || x + w > right) return;
     drawText(p, QRectF(x, 19, w, 13), Qt::AlignVCenter, label, type::caption(), tone(Tone::Text3));
 }

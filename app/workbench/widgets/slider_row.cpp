@@ -4,8 +4,8 @@
 #include <QHBoxLayout>
 #include <QKeyEvent>
 #include <QLabel>
-#include <QStyle>
 #include <QRegularExpression>
+#include <QStyle>
 #include <cmath>
 
 #include "app/workbench/widgets/controls.h"
@@ -33,7 +33,7 @@ void NumberField::setUnit(const QString& unit) {
 }
 
 void NumberField::setShown(const QString& text) {
-    if (hasFocus() && isModified() && text == m_shown) return;   // do not disturb typing
+    if (hasFocus() && isModified() && text == m_shown) return;  // do not disturb typing
     m_shown = text;
     if (this->text() != text) setText(text);
     setError(false);
@@ -63,7 +63,10 @@ void NumberField::paintEvent(QPaintEvent* event) {
 void NumberField::keyPressEvent(QKeyEvent* event) {
     const int steps = event->modifiers() & Qt::ShiftModifier ? 10 : 1;
     switch (event->key()) {
-        case Qt::Key_Return: case Qt::Key_Enter: emit applied(text()); return;
+        case Qt::Key_Return:
+        case Qt::Key_Enter:
+            emit applied(text());
+            return;
         case Qt::Key_Escape:
             if (text() != m_shown || m_error) {
                 setText(m_shown);
@@ -73,9 +76,14 @@ void NumberField::keyPressEvent(QKeyEvent* event) {
                 return;
             }
             break;
-        case Qt::Key_Up: emit stepped(steps); return;
-        case Qt::Key_Down: emit stepped(-steps); return;
-        default: break;
+        case Qt::Key_Up:
+            emit stepped(steps);
+            return;
+        case Qt::Key_Down:
+            emit stepped(-steps);
+            return;
+        default:
+            break;
     }
     QLineEdit::keyPressEvent(event);
 }
@@ -87,7 +95,7 @@ void NumberField::wheelEvent(QWheelEvent* event) {
 
 void NumberField::focusOutEvent(QFocusEvent* event) {
     QLineEdit::focusOutEvent(event);
-    if (text() != m_shown) {   // not applied: the value in force stays visible
+    if (text() != m_shown) {  // not applied: the value in force stays visible
         setText(m_shown);
         setError(false);
         emit restored();
@@ -140,7 +148,8 @@ void Note::paintEvent(QPaintEvent*) {
 // ---- SliderRow
 
 QString unitFor(const QString& unit, int64_t value) {
-    static const QRegularExpression plural("^(experts|layers|threads|rows|tokens|requests|reads)\\b");
+    static const QRegularExpression plural(
+        "^(experts|layers|threads|rows|tokens|requests|reads)\\b");
     QString text = unit;
     const auto match = value == 1 ? plural.match(unit) : QRegularExpressionMatch();
     if (match.hasMatch()) text.remove(match.capturedEnd() - 1, 1);
@@ -148,8 +157,13 @@ QString unitFor(const QString& unit, int64_t value) {
 }
 
 SliderRow::SliderRow(const QString& label, const QString& unit, QWidget* parent)
-    : QWidget(parent), m_label(new QLabel(label)), m_reset(new IconButton("reset", "Reset", 18)),
-      m_field(new NumberField), m_slider(new Slider), m_note(new Note), m_unit(unit) {
+    : QWidget(parent),
+      m_label(new QLabel(label)),
+      m_reset(new IconButton("reset", "Reset", 18)),
+      m_field(new NumberField),
+      m_slider(new Slider),
+      m_note(new Note),
+      m_unit(unit) {
     m_reset->setIconSize(12);
     m_reset->setRestTone(Tone::Accent);
     m_reset->setFocusPolicy(Qt::TabFocus);
@@ -224,7 +238,7 @@ void SliderRow::setNote(const QString& text, const QString& icon, Tone iconTone,
     m_noteIcon = icon;
     m_noteIconTone = iconTone;
     m_noteTextTone = textTone;
-    if (m_field->property("error").toBool()) return;   // the error stays until the text changes
+    if (m_field->property("error").toBool()) return;  // the error stays until the text changes
     m_note->setNote(text, icon, iconTone, textTone);
     m_note->setVisible(!text.isEmpty() || m_reservesNote);
 }
@@ -254,11 +268,13 @@ void SliderRow::applyText(const QString& text) {
         const double scaled = number ? std::round(*number * m_scale) : 0;
         if (!m_zeroText.isEmpty() && text.trimmed() == m_zeroText) {
             value = 0;
-        } else if (number && countable && scaled >= double(range.min) && scaled <= double(range.max)) {
+        } else if (number && countable && scaled >= double(range.min) &&
+                   scaled <= double(range.max)) {
             value = int64_t(scaled);
         } else {
-            error = QString("Use %1%2..%3.").arg(number && !countable ? "a whole number, " : "",
-                                                 valueText(range.min), valueText(range.max));
+            error = QString("Use %1%2..%3.")
+                        .arg(number && !countable ? "a whole number, " : "", valueText(range.min),
+                             valueText(range.max));
         }
     }
     if (!value) {

@@ -22,8 +22,8 @@ struct SliderRange {
     int64_t min = 0, max = 100, step = 1;
     std::optional<int64_t> defaultValue;
     bool logarithmic = false;
-    std::optional<int64_t> harmfulBelow;          // error-coloured track up to here
-    QString minText, maxText, defaultText;        // "" = the number
+    std::optional<int64_t> harmfulBelow;    // error-coloured track up to here
+    QString minText, maxText, defaultText;  // "" = the number
 };
 
 // The track and handle. Mouse: drag or click; wheel with the focus; keys: arrows, Shift x10,
@@ -36,15 +36,15 @@ public:
     void setRange(const SliderRange& range);
     const SliderRange& range() const { return m_range; }
     int64_t value() const { return m_value; }
-    void setValue(int64_t value);                 // no signal
+    void setValue(int64_t value);  // no signal
     void setEffective(std::optional<int64_t> value);
     void setHistory(const QVector<int64_t>& values, const QStringList& texts);
     bool dragging() const { return m_dragging; }
     QSize sizeHint() const override { return {200, 32}; }
-    double xOf(int64_t value) const;              // centre of the handle
+    double xOf(int64_t value) const;  // centre of the handle
 
 signals:
-    void edited(int64_t value, bool final);       // final: released, key or wheel
+    void edited(int64_t value, bool final);  // final: released, key or wheel
 
 protected:
     void paintEvent(QPaintEvent*) override;
@@ -57,7 +57,7 @@ protected:
 
 private:
     int64_t valueAt(double x) const;
-    double share(int64_t value) const;            // 0..1 along the track
+    double share(int64_t value) const;  // 0..1 along the track
     void change(int64_t value, bool final);
     void paintScale(QPainter& p);
 
@@ -76,14 +76,14 @@ class NumberField : public QLineEdit {
 public:
     explicit NumberField(QWidget* parent = nullptr);
     void setUnit(const QString& unit);
-    void setShown(const QString& text);           // what Esc restores
+    void setShown(const QString& text);  // what Esc restores
     void setError(bool on);
     QSize sizeHint() const override;
     QSize minimumSizeHint() const override { return sizeHint(); }
 
 signals:
     void applied(const QString& text);
-    void restored();                              // what was typed is gone, with its error
+    void restored();  // what was typed is gone, with its error
     void stepped(int steps);
 
 protected:
@@ -133,15 +133,15 @@ class SliderRow : public QWidget {
 public:
     SliderRow(const QString& label, const QString& unit, QWidget* parent = nullptr);
     void setRange(const SliderRange& range);
-    void setScale(int scale, int decimals);       // shown = value / scale
+    void setScale(int scale, int decimals);  // shown = value / scale
     void setValue(int64_t value);
     int64_t value() const { return m_slider->value(); }
     void setEffective(std::optional<int64_t> value) { m_slider->setEffective(value); }
     void setNote(const QString& text, const QString& icon = {}, Tone iconTone = Tone::Text3,
                  Tone textTone = Tone::Text3);
     const QString& noteText() const { return m_noteText; }
-    void reserveNote(int lines);                  // see Note::reserve()
-    void setZeroText(const QString& text);        // "none" instead of 0
+    void reserveNote(int lines);            // see Note::reserve()
+    void setZeroText(const QString& text);  // "none" instead of 0
     // Reads typed text; default: a number in the range.
     using Parser = std::function<std::optional<int64_t>(const QString&, QString* error)>;
     void setParser(Parser parser) { m_parser = std::move(parser); }

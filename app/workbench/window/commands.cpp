@@ -37,13 +37,14 @@ QAction* Commands::action(const QString& id) const {
 bool Commands::run(const QString& id) {
     const Command* command = find(id);
     if (!command || (command->enabled && !command->enabled())) return false;
-    const auto action = command->run;    // the list may change while it runs
+    const auto action = command->run;  // the list may change while it runs
     action();
     return true;
 }
 
 QStringList Commands::groups() const {
-    static const QStringList kOrder{"Model", "Chat", "Plots", "Knobs", "Engine", "Session", "View", "Help"};
+    static const QStringList kOrder{"Model",  "Chat",    "Plots", "Knobs",
+                                    "Engine", "Session", "View",  "Help"};
     QStringList out;
     for (const Command& command : m_commands)
         if (!out.contains(command.group)) out << command.group;

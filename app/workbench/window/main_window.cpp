@@ -14,9 +14,9 @@
 #include <limits>
 #include <utility>
 
-#include "app/workbench/widgets/page_parts.h"
 #include "app/workbench/platform/ask_file.h"
 #include "app/workbench/platform/settings.h"
+#include "app/workbench/widgets/page_parts.h"
 
 namespace colibri::ui {
 namespace {
@@ -24,15 +24,17 @@ namespace {
 constexpr int kTickMs = 33;
 // With nothing going on only clocks move; out of sight only what is saved and watched matters.
 constexpr int kIdleTickMs = 250, kHiddenTickMs = 1000;
-constexpr int kTouchedMs = 1500;          // what a key or a click set going is shown smoothly
+constexpr int kTouchedMs = 1500;  // what a key or a click set going is shown smoothly
 constexpr QSize kFirstSize(1440, 900);
 
 }  // namespace
 
 MainWindow::MainWindow(SessionSource* source, const QString& chatFolder)
-    : m_source(source), m_view(new ViewState(this)),
+    : m_source(source),
+      m_view(new ViewState(this)),
       m_chats(new ChatStore(chatFolder.isEmpty() ? ChatStore::defaultFolder() : chatFolder, this)),
-      m_commands(new Commands(this)), m_messages(new MessageCenter(this)) {
+      m_commands(new Commands(this)),
+      m_messages(new MessageCenter(this)) {
     setWindowTitle("Colibri Workbench");
     setMinimumSize(800, 500);
     resize(kFirstSize);
@@ -59,7 +61,9 @@ MainWindow::MainWindow(SessionSource* source, const QString& chatFolder)
     sourceChanged();
 }
 
-MainWindow::~MainWindow() { m_timer.stop(); }
+MainWindow::~MainWindow() {
+    m_timer.stop();
+}
 
 void MainWindow::build() {
     auto* body = new QWidget;
@@ -112,21 +116,21 @@ void MainWindow::connectChat() {
     ChatPanel* chat = m_chatPage->chat();
     connect(chat, &ChatPanel::renameWanted, this, [this] { m_commands->run("chat.rename"); });
     connect(chat, &ChatPanel::exportWanted, this, &MainWindow::exportChat);
-    connect(chat->view(), &ChatView::emptyActionWanted, this, [this] { m_commands->run("model.open"); });
+    connect(chat->view(), &ChatView::emptyActionWanted, this,
+            [this] { m_commands->run("model.open"); });
     connect(chat, &ChatPanel::importWanted, this, [this] { importChat({}); });
     connect(m_chatPage->list(), &ChatList::exportWanted, this, &MainWindow::exportChat);
     connect(m_chatPage->list(), &ChatList::renameWanted, this, [this, chat](const QString& id) {
         QString title;
         for (const ChatSummary& summary : m_chats->summaries())
             if (summary.id == id) title = summary.title;
-        m_palette->ask("Rename chat", title, [this, chat, id](const QString& text) {
-            chat->rename(id, text);
-        });
+        m_palette->ask("Rename chat", title,
+                       [this, chat, id](const QString& text) { chat->rename(id, text); });
     });
     const auto undoDelete = [this](const QString& title) {
         m_messages->post({Message::Kind::Info, "Chat deleted.", title, "Undo", [this] {
-            if (m_chats->restore()) m_messages->ok("Chat restored");
-        }});
+                              if (m_chats->restore()) m_messages->ok("Chat restored");
+                          }});
     };
     connect(m_chatPage->list(), &ChatList::deleteWanted, chat, &ChatPanel::deleteChat);
     connect(chat, &ChatPanel::deleted, this, undoDelete);
@@ -140,18 +144,16 @@ void MainWindow::connectChat() {
     PlotsPanel* plots = m_chatPage->plots();
     connect(plots, &PlotsPanel::exported, this,
             [this](const QString& path) { toldExport("Plot exported.", path); });
-    connect(plots, &PlotsPanel::exportFailed, this, [this](const QString& why) {
-        m_messages->error("The plot was not exported.", why);
-    });
+    connect(plots, &PlotsPanel::exportFailed, this,
+            [this](const QString& why) { m_messages->error("The plot was not exported.", why); });
     KnobsPanel* knobs = m_chatPage->knobs();
     connect(knobs, &KnobsPanel::failed, m_messages, &MessageCenter::error);
     connect(knobs, &KnobsPanel::done, m_messages, &MessageCenter::ok);
     connect(knobs, &KnobsPanel::exportWanted, this, &MainWindow::exportConfig);
     connect(knobs, &KnobsPanel::importWanted, this, [this] { importConfig({}); });
     connect(knobs, &KnobsPanel::saveProfileWanted, this, [this, knobs] {
-        m_palette->ask("Name of the profile", "", [knobs](const QString& name) {
-            knobs->saveProfile(name);
-        });
+        m_palette->ask("Name of the profile", "",
+                       [knobs](const QString& name) { knobs->saveProfile(name); });
     });
     connect(knobs, &KnobsPanel::renameProfileWanted, this, [this, knobs](const QString& name) {
         m_palette->ask("New name of the profile", name,
@@ -160,8 +162,7 @@ void MainWindow::connectChat() {
     connect(knobs, &KnobsPanel::applied, this, [this](const QString& what, const QString& detail) {
         toldApplied(what, detail, detail.contains("reload"));
     });
-    connect(knobs, &KnobsPanel::loadPageWanted, this,
-            [this] { m_commands->run("model.reload"); });
+    connect(knobs, &KnobsPanel::loadPageWanted, this, [this] { m_commands->run("model.reload"); });
     m_palette->setCommandLine([this] { return commandLine(); });
 }
 
@@ -262,8 +263,9 @@ void MainWindow::tick() {
 
 // Something moves on the screen by itself.
 bool MainWindow::atWork() const {
-    const bool quiet = m_source->state() != SessionSource::State::Loading && m_source->activeRequests() == 0 &&
-                       !m_chatPage->chat()->busy() && !m_loadTest->running();
+    const bool quiet = m_source->state() != SessionSource::State::Loading &&
+                       m_source->activeRequests() == 0 && !m_chatPage->chat()->busy() &&
+                       !m_loadTest->running();
     return !quiet;
 }
 
@@ -285,8 +287,11 @@ bool MainWindow::eventFilter(QObject* object, QEvent* event) {
         case QEvent::KeyPress:
         case QEvent::MouseButtonPress:
         case QEvent::MouseButtonRelease:
-        case QEvent::Wheel: wake(); break;
-        default: break;
+        case QEvent::Wheel:
+            wake();
+            break;
+        default:
+            break;
     }
     return QMainWindow::eventFilter(object, event);
 }
@@ -348,8 +353,10 @@ void MainWindow::placeOverlays() {
 void MainWindow::nextPane(int step) {
     QVector<QWidget*> panes{m_top};
     if (m_messageBar->isVisible()) panes << m_messageBar;
-    if (m_current == "chat") panes << m_chatPage->panes();
-    else panes << m_stack->currentWidget();
+    if (m_current == "chat")
+        panes << m_chatPage->panes();
+    else
+        panes << m_stack->currentWidget();
     panes << m_status;
     const QWidget* focus = QApplication::focusWidget();
     qsizetype at = step > 0 ? -1 : panes.size();
@@ -401,9 +408,13 @@ void MainWindow::dropEvent(QDropEvent* event) {
     if (path.isEmpty()) return;
     event->acceptProposedAction();
     switch (dropKindOf(path)) {
-        case DropKind::Open: return emit openWanted(path);
-        case DropKind::Config: return importConfig(path);
-        case DropKind::Chat: showPage("chat"); return importChat(path);
+        case DropKind::Open:
+            return emit openWanted(path);
+        case DropKind::Config:
+            return importConfig(path);
+        case DropKind::Chat:
+            showPage("chat");
+            return importChat(path);
         case DropKind::Text:
             if (m_current == "chat") return dropText(path);
             [[fallthrough]];

@@ -10,26 +10,26 @@
 #include <functional>
 #include <vector>
 
+#include "app/workbench/backend/session_source.h"
 #include "app/workbench/chat/chat_store.h"
 #include "app/workbench/docks/load_test_panel.h"
 #include "app/workbench/docks/serve_panel.h"
 #include "app/workbench/pages/chat_page.h"
-#include "app/workbench/backend/session_source.h"
+#include "app/workbench/widgets/focus.h"
 #include "app/workbench/window/commands.h"
 #include "app/workbench/window/file_drop.h"
 #include "app/workbench/window/messages.h"
 #include "app/workbench/window/palette.h"
 #include "app/workbench/window/status_bar.h"
-#include "app/workbench/widgets/focus.h"
 #include "app/workbench/window/top_bar.h"
 
 namespace colibri::ui {
 
 struct PageEntry {
-    QString key, icon, title;            // key: "chat"
+    QString key, icon, title;  // key: "chat"
     QWidget* widget = nullptr;
-    bool tab = true;                     // in the top bar
-    std::function<void(const std::shared_ptr<const Snapshot>&)> tick;   // while it is shown
+    bool tab = true;                                                   // in the top bar
+    std::function<void(const std::shared_ptr<const Snapshot>&)> tick;  // while it is shown
     // Where the focus goes when the page comes up, or has lost it; the page itself where empty.
     std::function<QWidget*()> home = {};
 };
@@ -60,14 +60,14 @@ public:
     ServePanel* servePanel() { return m_servePanel; }
     LoadTestPanel* loadTestPanel() { return m_loadTestPanel; }
 
-    void tick();                         // as the timer does
-    int tickInterval() const { return m_timer.interval(); }   // ms to the next, as things stand
-    void setTheme(Theme::Mode mode);     // kept in the settings
+    void tick();                                             // as the timer does
+    int tickInterval() const { return m_timer.interval(); }  // ms to the next, as things stand
+    void setTheme(Theme::Mode mode);                         // kept in the settings
     // Does it at once, or asks first where a server or a load test would end with it.
     void whenUnused(const QString& question, const QString& answer, std::function<void()> action);
-    void closeNow();                     // without asking about what it ends
+    void closeNow();  // without asking about what it ends
     void openKeyboardSheet();
-    void openSessionSheet();             // needs a model
+    void openSessionSheet();  // needs a model
     void openAbout();
     void openDiagnostics();
     // Another page for the diagnosis than the built-in sheet.
@@ -79,7 +79,7 @@ public:
     void setModelMenu(std::function<void(QMenu*)> fill) { m_modelMenu = std::move(fill); }
 
 signals:
-    void openWanted(const QString& path);    // a model or a session that was dropped
+    void openWanted(const QString& path);  // a model or a session that was dropped
     void restartWanted();
 
 protected:
@@ -120,7 +120,7 @@ private:
     void exportConfig();
     void importConfig(const QString& path);  // "": asks for one
     void exportChat();
-    void importChat(const QString& path);    // "": asks for one
+    void importChat(const QString& path);  // "": asks for one
     void dropText(const QString& path);
     void placeOverlays();
     void nextPane(int step);
@@ -147,13 +147,13 @@ private:
     std::vector<PageEntry> m_pages;
     QString m_current;
     QTimer m_timer;
-    bool m_sure = false;                 // what closing ends was asked about
-    QElapsedTimer m_touched;             // since the user did something
+    bool m_sure = false;      // what closing ends was asked about
+    QElapsedTimer m_touched;  // since the user did something
     uint64_t m_droppedSeen = 0;
     QString m_sessionErrorSeen, m_saveTrouble;
     std::function<void()> m_diagnose;
     std::function<void(QMenu*)> m_modelMenu;
-    QString m_device, m_gpu;             // of the machine
+    QString m_device, m_gpu;  // of the machine
     bool m_altAlone = false;
     int m_statusTicks = 0;
 };

@@ -17,7 +17,8 @@ QString gibNumber(int64_t bytes) {
 
 // "mem used of limit" in one unit.
 QString usedOf(int64_t used, int64_t limit) {
-    return limit > 0 ? gibNumber(used) + " of " + gibNumber(limit) + " GiB" : gibNumber(used) + " GiB";
+    return limit > 0 ? gibNumber(used) + " of " + gibNumber(limit) + " GiB"
+                     : gibNumber(used) + " GiB";
 }
 
 }  // namespace
@@ -38,20 +39,32 @@ void MainWindow::updateStatus(const Snapshot* snapshot) {
     if (snapshot) {
         const SeriesData& sm = snapshot->series[size_t(SeriesId::SmUtilisation)];
         if (sm.unavailable.empty() && !sm.y.empty())
-            gpu = {.label = "GPU", .value = QString::fromStdString(formatFixed(sm.y.back(), 0)) + " %"};
-        else gpu = {.label = "GPU", .value = "n/a: " + QString::fromStdString(sm.unavailable), .brief = "n/a"};
+            gpu = {.label = "GPU",
+                   .value = QString::fromStdString(formatFixed(sm.y.back(), 0)) + " %"};
+        else
+            gpu = {.label = "GPU",
+                   .value = "n/a: " + QString::fromStdString(sm.unavailable),
+                   .brief = "n/a"};
     }
     const ModelFacts* model = m_source->model();
     if (!model || !snapshot) {
         const bool loading = m_source->state() == SessionSource::State::Loading;
-        set(Cell::State, {.label = loading ? "Loading" : "No model", .dot = loading ? Tone::Accent : Tone::Text3});
+        set(Cell::State, {.label = loading ? "Loading" : "No model",
+                          .dot = loading ? Tone::Accent : Tone::Text3});
         const int64_t total = memoryTotal();
-        set(Cell::Memory, {.icon = "mem", .label = "Free",
-                           .value = (memory.free > 0 ? gibNumber(memory.free) + " of " + gibNumber(total) + " GiB"
-                                                     : QString("n/a"))});
-        set(Cell::Device, {.label = "CPU", .value = m_device.isEmpty()
-                               ? QString("%1 thread%2").arg(logicalCpus()).arg(logicalCpus() == 1 ? "" : "s") : m_device});
-        set(Cell::Gpu, {.label = "GPU", .value = m_gpu.isEmpty() ? QString("n/a") : m_gpu,
+        set(Cell::Memory,
+            {.icon = "mem",
+             .label = "Free",
+             .value = (memory.free > 0 ? gibNumber(memory.free) + " of " + gibNumber(total) + " GiB"
+                                       : QString("n/a"))});
+        set(Cell::Device,
+            {.label = "CPU",
+             .value =
+                 m_device.isEmpty()
+                     ? QString("%1 thread%2").arg(logicalCpus()).arg(logicalCpus() == 1 ? "" : "s")
+                     : m_device});
+        set(Cell::Gpu, {.label = "GPU",
+                        .value = m_gpu.isEmpty() ? QString("n/a") : m_gpu,
                         .muted = m_gpu.startsWith("n/a")});
         m_status->setWanted(Cell::Gpu, !m_gpu.isEmpty() && width() >= 1000);
         m_status->setWanted(Cell::LinkBadge, false);
@@ -61,35 +74,49 @@ void MainWindow::updateStatus(const Snapshot* snapshot) {
     set(Cell::State, {.label = active > 0 ? "Generating" : "Idle", .dot = Tone::Ok});
     const bool small = windowClassOf(width()) == WindowClass::Small;
     const double share = memory.limit > 0 ? double(memory.used) / double(memory.limit) : -1;
-    set(Cell::Memory, {.icon = "mem", .value = usedOf(memory.used, memory.limit),
+    set(Cell::Memory, {.icon = "mem",
+                       .value = usedOf(memory.used, memory.limit),
                        .bar = small ? -1 : share,
                        .valueTone = share >= 1 ? Tone::Error : Tone::Text1});
     const int64_t threads = snapshot->knob(KnobId::ComputeThreads).effective;
-    set(Cell::Device, {.label = "CPU", .value = QString("%1, %2 thread%3").arg(model->device).arg(threads)
-                                                    .arg(threads == 1 ? "" : "s")});
+    set(Cell::Device, {.label = "CPU",
+                       .value = QString("%1, %2 thread%3")
+                                    .arg(model->device)
+                                    .arg(threads)
+                                    .arg(threads == 1 ? "" : "s")});
     set(Cell::Disk,
         {.label = "Read", .value = QString::fromStdString(formatRate(snapshot->readNowBytesPerS))});
     set(Cell::Gpu, gpu);
     const int64_t limit = snapshot->knob(KnobId::LinkLimit).effective;
-    set(Cell::LinkBadge, {.icon = "warn", .label = "Link limit",
-                          .value = QString("%1 MB/s").arg(QString::fromStdString(formatCount(limit))),
-                          .badge = true, .briefLabel = false});
-    m_status->cell(Cell::LinkBadge)->setToolTip(
-        "Reads of experts are paced to emulate a slower disk. Leads to the knob.");
+    set(Cell::LinkBadge,
+        {.icon = "warn",
+         .label = "Link limit",
+         .value = QString("%1 MB/s").arg(QString::fromStdString(formatCount(limit))),
+         .badge = true,
+         .briefLabel = false});
+    m_status->cell(Cell::LinkBadge)
+        ->setToolTip("Reads of experts are paced to emulate a slower disk. Leads to the knob.");
     m_status->setWanted(Cell::LinkBadge, limit > 0);
     m_status->setWanted(Cell::Gpu, width() >= 1000);
     const double cost = snapshot->figures.recordingCost;
-    set(Cell::Cost, {.label = "Recording cost", .value = QString::fromStdString(formatPercent(cost, 1))});
+    set(Cell::Cost,
+        {.label = "Recording cost", .value = QString::fromStdString(formatPercent(cost, 1))});
     const bool dropped = snapshot->eventsDropped > 0;
-    set(Cell::Dropped, {.icon = dropped ? "warn" : "", .label = "Dropped",
-                        .value = QString::fromStdString(formatCount(int64_t(snapshot->eventsDropped))),
-                        .badge = dropped});
+    set(Cell::Dropped,
+        {.icon = dropped ? "warn" : "",
+         .label = "Dropped",
+         .value = QString::fromStdString(formatCount(int64_t(snapshot->eventsDropped))),
+         .badge = dropped});
     const QString file = QString::fromStdString(snapshot->sessionFile).section('/', -1);
     QString size = QString::fromStdString(formatGiB(double(snapshot->sessionBytes)));
     QString name = file.section('.', 0, 0);
-    set(Cell::Session, {.icon = "clock", .value = file.isEmpty() ? QString("no session file")
-                            : windowClassOf(width()) == WindowClass::Compact ? size : name + ", " + size,
-                        .muted = file.isEmpty(), .brief = file.isEmpty() ? "none" : size});
+    set(Cell::Session,
+        {.icon = "clock",
+         .value = file.isEmpty()                                   ? QString("no session file")
+                  : windowClassOf(width()) == WindowClass::Compact ? size
+                                                                   : name + ", " + size,
+         .muted = file.isEmpty(),
+         .brief = file.isEmpty() ? "none" : size});
     set(Cell::Bell, {.icon = "bell", .label = QString::number(m_messages->all().size())});
     m_status->fit();
 }
@@ -99,17 +126,22 @@ void MainWindow::updateServing() {
     const bool on = m_server->state() == ModelServer::State::On;
     m_status->setWanted(StatusBar::Serving, on);
     if (!on) return;
-    const QString flying = QString::fromStdString(formatCount(int64_t(m_server->figures().inFlight)));
+    const QString flying =
+        QString::fromStdString(formatCount(int64_t(m_server->figures().inFlight)));
     // One that other machines reach should not be forgotten.
     const QString port = ":" + QString::number(m_server->port());
-    cell->setContent({.icon = "send", .label = "Serving",
+    cell->setContent({.icon = "send",
+                      .label = "Serving",
                       .value = width() >= 1600 ? port + ", " + flying + " in flight" : port,
-                      .badge = !m_server->local(), .brief = port, .briefLabel = false});
+                      .badge = !m_server->local(),
+                      .brief = port,
+                      .briefLabel = false});
     cell->setToolTip(m_server->address() + ", " + flying + " in flight");
     m_status->fit();
 }
 
-void MainWindow::whenUnused(const QString& question, const QString& answer, std::function<void()> action) {
+void MainWindow::whenUnused(const QString& question, const QString& answer,
+                            std::function<void()> action) {
     QStringList ends;
     if (m_server->state() == ModelServer::State::On) ends << "serving at " + m_server->address();
     if (m_loadTest->running()) ends << "the load test";
@@ -146,9 +178,15 @@ void MainWindow::watchSession(const Snapshot& snapshot) {
 // Each cell leads to what it is a figure of; none of them changes anything.
 void MainWindow::statusClicked(StatusBar::Cell cell) {
     switch (cell) {
-        case StatusBar::Serving: m_commands->run("engine.serve"); break;
-        case StatusBar::LinkBadge: showKnob(KnobId::LinkLimit); break;
-        case StatusBar::Bell: m_top->bell()->click(); break;
+        case StatusBar::Serving:
+            m_commands->run("engine.serve");
+            break;
+        case StatusBar::LinkBadge:
+            showKnob(KnobId::LinkLimit);
+            break;
+        case StatusBar::Bell:
+            m_top->bell()->click();
+            break;
         case StatusBar::Disk:
             showPage("chat");
             m_chatPage->plots()->setFocus();
@@ -158,13 +196,17 @@ void MainWindow::statusClicked(StatusBar::Cell cell) {
         case StatusBar::Cost:
         case StatusBar::Dropped:
         case StatusBar::Session:
-            if (m_source->model()) openSessionSheet();
-            else openDiagnostics();
+            if (m_source->model())
+                openSessionSheet();
+            else
+                openDiagnostics();
             break;
         case StatusBar::Device:
         case StatusBar::Gpu:
         case StatusBar::Version:
-        case StatusBar::CellCount: openDiagnostics(); break;
+        case StatusBar::CellCount:
+            openDiagnostics();
+            break;
     }
 }
 
@@ -207,7 +249,8 @@ void MainWindow::openAbout() {
         rows.push_back({group, "", title, value, ""});
     };
     const QString version = QCoreApplication::applicationVersion();
-    row("Program", "Colibri Workbench", version.isEmpty() ? QString("n/a: not built as a program") : version);
+    row("Program", "Colibri Workbench",
+        version.isEmpty() ? QString("n/a: not built as a program") : version);
     row("Program", "Copyright", "The Colibri Workbench authors");
     row("Program", "Warranty", "none, to the extent permitted by law");
     row("Licence", "Window, command line, server", "GNU General Public License 3 or later");
@@ -230,29 +273,35 @@ void MainWindow::openSessionSheet() {
         rows.push_back({group, "", title, value, ""});
     };
     const int active = m_source->activeRequests();
-    row("Engine", "State", active > 0 ? "generating, " + count(active) + " at once" : QString("idle"));
+    row("Engine", "State",
+        active > 0 ? "generating, " + count(active) + " at once" : QString("idle"));
     row("Engine", "Model, weights", model->name + ", " + model->weights);
-    row("Engine", "Experts", count(model->moeLayers) + " layers × " + count(model->experts) + ", top-" +
-                                 count(model->topK));
+    row("Engine", "Experts",
+        count(model->moeLayers) + " layers × " + count(model->experts) + ", top-" +
+            count(model->topK));
     row("Engine", "Instruction set", model->device);
     row("Engine", "Folder", model->folder);
     const MemoryNow memory = m_source->memory();
     row("Memory", "This process", str(formatGiB(double(memory.used))));
     row("Memory", "It could use without swapping",
-        memory.limit > 0 ? str(formatGiB(double(memory.limit))) : QString("n/a: the system does not tell"));
-    row("Recording", "Session file", snapshot->sessionFile.empty() ? QString("none") : str(snapshot->sessionFile));
+        memory.limit > 0 ? str(formatGiB(double(memory.limit)))
+                         : QString("n/a: the system does not tell"));
+    row("Recording", "Session file",
+        snapshot->sessionFile.empty() ? QString("none") : str(snapshot->sessionFile));
     row("Recording", "Size", str(formatGiB(double(snapshot->sessionBytes))));
-    row("Recording", "Cost, of the time of all cores", str(formatPercent(snapshot->figures.recordingCost, 1)));
+    row("Recording", "Cost, of the time of all cores",
+        str(formatPercent(snapshot->figures.recordingCost, 1)));
     row("Recording", "Events recorded", count(int64_t(snapshot->eventsRecorded)));
-    row("Recording", "Events dropped", count(int64_t(snapshot->eventsDropped)) +
+    row("Recording", "Events dropped",
+        count(int64_t(snapshot->eventsDropped)) +
             (snapshot->eventsDropped ? ": a ring was full; figures of those moments are low" : ""));
     if (!snapshot->sessionError.empty()) row("Recording", "Stopped", str(snapshot->sessionError));
     for (const KnobRow& knob : knobTable()) {
         const KnobState state = m_source->knobState(knob.id);
         if (state.requested == state.effective) continue;
         row("Knobs not as requested", knob.label,
-            str(knobValueText(knob, state.requested)) + " → " + str(knobValueText(knob, state.effective)) + ": " +
-                str(state.reason));
+            str(knobValueText(knob, state.requested)) + " → " +
+                str(knobValueText(knob, state.effective)) + ": " + str(state.reason));
     }
     m_sheet->openSheet("This session", std::move(rows));
 }

@@ -155,7 +155,8 @@ void MessageBar::refresh() {
                 });
     }
     if (message->kind == Message::Kind::Error) addCopy(message->copyText());
-    connect(addClose(), &QAbstractButton::clicked, this, [center = m_center, id] { center->close(id); });
+    connect(addClose(), &QAbstractButton::clicked, this,
+            [center = m_center, id] { center->close(id); });
 }
 
 // ---- MessageList
@@ -203,7 +204,7 @@ void MessageList::refresh() {
     for (size_t i = all.size(); i-- > 0;) {
         auto* card = new Card(all[i], m_center);
         m_rows->addWidget(card);
-        card->show();    // a hidden one has no size in the layout
+        card->show();  // a hidden one has no size in the layout
     }
     if (all.empty()) {
         auto* empty = new QLabel("No messages");

@@ -11,8 +11,8 @@
 #include <functional>
 #include <vector>
 
-#include "app/workbench/widgets/message_strip.h"
 #include "app/workbench/widgets/controls.h"
+#include "app/workbench/widgets/message_strip.h"
 #include "app/workbench/widgets/overlay.h"
 
 class QVBoxLayout;
@@ -26,8 +26,8 @@ struct Message {
     QString text, detail;
     QString actionText;
     std::function<void()> action;
-    bool inBar = true;                   // concerns the session: also under the top bar
-    bool stays = false;                  // in the bar until it is answered, as an error does
+    bool inBar = true;   // concerns the session: also under the top bar
+    bool stays = false;  // in the bar until it is answered, as an error does
     QDateTime time;
     int id = 0;
 
@@ -39,22 +39,22 @@ class MessageCenter : public QObject {
 
 public:
     explicit MessageCenter(QObject* parent = nullptr);
-    int post(Message message);           // returns its id
+    int post(Message message);  // returns its id
     void ok(const QString& text, const QString& detail = {});
     void error(const QString& text, const QString& detail = {});
     void close(int id);
     void closeAll();
     void markRead();
     const std::vector<Message>& all() const { return m_messages; }
-    const Message* inBar() const;        // what the bar shows; nullptr: nothing
+    const Message* inBar() const;  // what the bar shows; nullptr: nothing
     int unread() const { return m_unread; }
 
 signals:
     void changed();
 
 private:
-    std::vector<Message> m_messages;     // bounded; oldest first
-    int m_barId = 0;                     // 0: nothing is in the bar
+    std::vector<Message> m_messages;  // bounded; oldest first
+    int m_barId = 0;                  // 0: nothing is in the bar
     int m_next = 1, m_unread = 0;
 };
 
@@ -69,7 +69,7 @@ private:
     void refresh();
 
     MessageCenter* m_center;
-    int m_id = 0;                        // of what is shown; 0: nothing
+    int m_id = 0;  // of what is shown; 0: nothing
 };
 
 class MessageList : public Popover {

@@ -125,7 +125,8 @@ void PaletteList::paintEvent(QPaintEvent*) {
         if (selected) p.fillRect(QRectF(0, y, width, kCommandRow), tone(Tone::Tint));
         double x = 14, right = width - 14;
         if (!row.icon.isEmpty()) {
-            paintIcon(p, row.icon, QRectF(x, y + 8, 16, 16), tone(selected ? Tone::Accent : Tone::Text2));
+            paintIcon(p, row.icon, QRectF(x, y + 8, 16, 16),
+                      tone(selected ? Tone::Accent : Tone::Text2));
             x += 26;
         }
         if (!row.key.isEmpty()) {
@@ -155,7 +156,8 @@ public:
 protected:
     void paintEvent(QPaintEvent*) override {
         QPainter p(this);
-        paintIcon(p, m_owner->m_answer ? "edit" : "search", QRectF(14, 14, 16, 16), tone(Tone::Text3));
+        paintIcon(p, m_owner->m_answer ? "edit" : "search", QRectF(14, 14, 16, 16),
+                  tone(Tone::Text3));
         p.fillRect(QRectF(1, kInput - 1, width() - 2, 1), tone(Tone::Line1));
         drawText(p, QRectF(0, 0, width() - 14, kInput), Qt::AlignRight | Qt::AlignVCenter, count,
                  type::dense(), tone(Tone::Text3));
@@ -237,7 +239,8 @@ void CommandPalette::opened() {
     const int right = int(textWidth(type::dense(), m_frame->count)) + 24;
     m_input->setGeometry(40, 10, panel()->width() - 40 - right, 24);
     const int foot = m_frame->footer.isEmpty() ? 0 : kPaletteFoot;
-    m_list->setGeometry(1, kInput, panel()->width() - 2, std::max(0, panel()->height() - kInput - foot - 1));
+    m_list->setGeometry(1, kInput, panel()->width() - 2,
+                        std::max(0, panel()->height() - kInput - foot - 1));
     m_list->setVisible(!m_answer);
     m_input->setFocus();
 }
@@ -285,7 +288,7 @@ void CommandPalette::accept() {
     if (at < 0 || at >= int(m_list->rows().size())) return;
     const Command command = m_pool[size_t(m_list->rows()[size_t(at)].source)];
     if (command.enabled && !command.enabled()) {
-        m_frame->count = "Not now: " + command.needs;    // where one looks: at the end of the input
+        m_frame->count = "Not now: " + command.needs;  // where one looks: at the end of the input
         opened();
         m_frame->update();
         return;
@@ -298,12 +301,25 @@ bool CommandPalette::eventFilter(QObject* object, QEvent* event) {
     if (object == m_input && event->type() == QEvent::KeyPress) {
         auto* key = static_cast<QKeyEvent*>(event);
         switch (key->key()) {
-            case Qt::Key_Down: m_list->move(1); return true;
-            case Qt::Key_Up: m_list->move(-1); return true;
-            case Qt::Key_PageDown: m_list->move(10); return true;
-            case Qt::Key_PageUp: m_list->move(-10); return true;
-            case Qt::Key_Return: case Qt::Key_Enter: accept(); return true;
-            case Qt::Key_Escape: closePanel(); return true;
+            case Qt::Key_Down:
+                m_list->move(1);
+                return true;
+            case Qt::Key_Up:
+                m_list->move(-1);
+                return true;
+            case Qt::Key_PageDown:
+                m_list->move(10);
+                return true;
+            case Qt::Key_PageUp:
+                m_list->move(-10);
+                return true;
+            case Qt::Key_Return:
+            case Qt::Key_Enter:
+                accept();
+                return true;
+            case Qt::Key_Escape:
+                closePanel();
+                return true;
             case Qt::Key_C:
                 if (key->modifiers() == Qt::ControlModifier && !m_input->hasSelectedText() &&
                     !m_frame->footer.isEmpty()) {
@@ -311,7 +327,8 @@ bool CommandPalette::eventFilter(QObject* object, QEvent* event) {
                     return true;
                 }
                 break;
-            default: break;
+            default:
+                break;
         }
     }
     return Overlay::eventFilter(object, event);
@@ -324,9 +341,8 @@ public:
     explicit Head(Sheet* owner) : QWidget(owner->panel()), m_owner(owner) {
         m_copy = new Button("Copy", Button::Kind::Quiet, Button::Size::Dense, this);
         m_copy->setIconName("copy");
-        QObject::connect(m_copy, &QAbstractButton::clicked, owner, [owner] {
-            QGuiApplication::clipboard()->setText(owner->plainText());
-        });
+        QObject::connect(m_copy, &QAbstractButton::clicked, owner,
+                         [owner] { QGuiApplication::clipboard()->setText(owner->plainText()); });
         m_close = new IconButton("close", "Close", 24, this);
         QObject::connect(m_close, &QAbstractButton::clicked, owner, &Overlay::closePanel);
     }
@@ -391,15 +407,25 @@ QString Sheet::plainText() const {
 
 void Sheet::keyPressEvent(QKeyEvent* event) {
     switch (event->key()) {
-        case Qt::Key_Down: m_list->move(1); return;
-        case Qt::Key_Up: m_list->move(-1); return;
-        case Qt::Key_PageDown: case Qt::Key_Space: m_list->move(10); return;
-        case Qt::Key_PageUp: m_list->move(-10); return;
+        case Qt::Key_Down:
+            m_list->move(1);
+            return;
+        case Qt::Key_Up:
+            m_list->move(-1);
+            return;
+        case Qt::Key_PageDown:
+        case Qt::Key_Space:
+            m_list->move(10);
+            return;
+        case Qt::Key_PageUp:
+            m_list->move(-10);
+            return;
         case Qt::Key_C:
             if (event->modifiers() == Qt::ControlModifier)
                 QGuiApplication::clipboard()->setText(plainText());
             return;
-        default: Overlay::keyPressEvent(event);
+        default:
+            Overlay::keyPressEvent(event);
     }
 }
 

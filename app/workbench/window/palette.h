@@ -7,8 +7,8 @@
 #include <QLineEdit>
 #include <functional>
 
-#include "app/workbench/window/commands.h"
 #include "app/workbench/widgets/overlay.h"
+#include "app/workbench/window/commands.h"
 
 namespace colibri::ui {
 
@@ -20,7 +20,7 @@ public:
     struct Row {
         QString group, icon, title, detail, key;
         bool enabled = true;
-        int source = -1;                 // index in what the rows were made from
+        int source = -1;  // index in what the rows were made from
     };
 
     explicit PaletteList(QWidget* parent = nullptr);
@@ -43,7 +43,7 @@ protected:
 private:
     int rowTop(int row) const;
     int rowAt(int y) const;
-    bool headed(int row) const;          // a heading stands above it
+    bool headed(int row) const;  // a heading stands above it
     void updateScroll();
     void paintTitle(QPainter& p, const QRectF& rect, const Row& row) const;
 
@@ -80,7 +80,7 @@ private:
     PaletteList* m_list;
     Frame* m_frame;
     std::function<QString()> m_commandLine;
-    std::function<void(QString)> m_answer;        // set while asking for text
+    std::function<void(QString)> m_answer;  // set while asking for text
     QString m_title;
 };
 

@@ -31,7 +31,8 @@ constexpr int kLongestRunMs = 15 * 60 * 1000;
 
 // The pointer of a headless run stands somewhere over the window; nothing is hovered in a picture.
 void clearHover(QWidget* root) {
-    for (QWidget* widget : root->findChildren<QWidget*>()) widget->setAttribute(Qt::WA_UnderMouse, false);
+    for (QWidget* widget : root->findChildren<QWidget*>())
+        widget->setAttribute(Qt::WA_UnderMouse, false);
 }
 
 constexpr QSize kDrawnSize(1440, 900), kSmallest(800, 500), kLargest(7680, 4320);
@@ -64,7 +65,8 @@ Status ProgramOptions::checkKnobs() const {
     if (!info) return {};
     KnobTexts texts;
     for (const KnobRow& row : knobTable()) {
-        if (const auto& value = knobs[size_t(row.id)]) texts[size_t(row.id)] = knobValueText(row, *value);
+        if (const auto& value = knobs[size_t(row.id)])
+            texts[size_t(row.id)] = knobValueText(row, *value);
     }
     return knobsFromOptions(texts, [&](KnobId id) { return knobLimitsFor(id, *info); }).status();
 }
@@ -72,8 +74,10 @@ Status ProgramOptions::checkKnobs() const {
 std::optional<ProgramOptions> ProgramOptions::parse(const QStringList& arguments, QString* text,
                                                     QString* error) {
     QCommandLineParser parser;
-    parser.setApplicationDescription("Chat with a Mixture-of-Experts model and see where the time goes.");
-    parser.addPositionalArgument("model", "A model folder, a checkpoint or a session file.", "[MODEL]");
+    parser.setApplicationDescription(
+        "Chat with a Mixture-of-Experts model and see where the time goes.");
+    parser.addPositionalArgument("model", "A model folder, a checkpoint or a session file.",
+                                 "[MODEL]");
     parser.addOption({"demo", "Open the bundled model with a slow link."});
     parser.addOption({"ask", "Send TEXT as soon as the model is ready.", "TEXT"});
     parser.addOption({"page", "Page to start with: welcome, load, shape, diagnose, chat.", "PAGE"});
@@ -87,7 +91,8 @@ std::optional<ProgramOptions> ProgramOptions::parse(const QStringList& arguments
     parser.addOption({"scale", "Scale in percent: 100, 125, 150, 200.", "PERCENT"});
     const QCommandLineOption help = parser.addHelpOption();
     const QCommandLineOption version = parser.addVersionOption();
-    for (const KnobOption& knob : knobOptions()) parser.addOption({str(knob.name), str(knob.help), str(knob.type)});
+    for (const KnobOption& knob : knobOptions())
+        parser.addOption({str(knob.name), str(knob.help), str(knob.type)});
     if (!parser.parse(arguments)) {
         *error = parser.errorText();
         return std::nullopt;
@@ -95,8 +100,9 @@ std::optional<ProgramOptions> ProgramOptions::parse(const QStringList& arguments
     // No application object yet: the parser does not know the name.
     if (parser.isSet(help))
         *text = parser.helpText().replace("<executable_name>", QCoreApplication::applicationName());
-    if (parser.isSet(version)) *text = QCoreApplication::applicationName() + " " +
-                                       QCoreApplication::applicationVersion() + "\n";
+    if (parser.isSet(version))
+        *text = QCoreApplication::applicationName() + " " + QCoreApplication::applicationVersion() +
+                "\n";
     ProgramOptions options;
     const QStringList positional = parser.positionalArguments();
     if (positional.size() > 1) {
@@ -118,7 +124,8 @@ std::optional<ProgramOptions> ProgramOptions::parse(const QStringList& arguments
         }
     }
     if (parser.isSet("theme")) {
-        const int index = int(QStringList{"system", "light", "dark"}.indexOf(parser.value("theme")));
+        const int index =
+            int(QStringList{"system", "light", "dark"}.indexOf(parser.value("theme")));
         if (index < 0) {
             *error = "--theme: \"" + parser.value("theme") + "\" is not dark, light or system.";
             return std::nullopt;
@@ -139,7 +146,8 @@ std::optional<ProgramOptions> ProgramOptions::parse(const QStringList& arguments
     }
     KnobTexts texts;
     for (const KnobOption& knob : knobOptions()) {
-        if (parser.isSet(str(knob.name))) texts[size_t(knob.id)] = parser.value(str(knob.name)).toStdString();
+        if (parser.isSet(str(knob.name)))
+            texts[size_t(knob.id)] = parser.value(str(knob.name)).toStdString();
     }
     const auto knobs = knobsFromOptions(texts);
     if (!knobs.ok()) {
@@ -159,8 +167,10 @@ std::optional<ProgramOptions> ProgramOptions::parse(const QStringList& arguments
 }
 
 Program::Program(const ProgramOptions& options)
-    : m_options(options), m_host(std::make_unique<EngineHost>()),
-      m_window(std::make_unique<MainWindow>(m_host.get())), m_start(new StartPages(*m_host)) {
+    : m_options(options),
+      m_host(std::make_unique<EngineHost>()),
+      m_window(std::make_unique<MainWindow>(m_host.get())),
+      m_start(new StartPages(*m_host)) {
     m_host->setSessionFile(options.sessionFile);
     m_window->addPage({"start", "", "", m_start, false,
                        [this](const std::shared_ptr<const Snapshot>&) { m_start->tick(); },
@@ -172,7 +182,9 @@ Program::Program(const ProgramOptions& options)
     // The offer of the welcome page is not seen where a model is opened at once.
     const auto offerRecovery = [this, window] {
         const QString text = m_start->interruptedText();
-        if (text.isEmpty() || window->currentPage() != "chat" || std::exchange(m_recoveryOffered, true)) return;
+        if (text.isEmpty() || window->currentPage() != "chat" ||
+            std::exchange(m_recoveryOffered, true))
+            return;
         window->messages()->post({.kind = Message::Kind::Warning,
                                   .text = "The last session ended unexpectedly.",
                                   .detail = text,
@@ -182,9 +194,10 @@ Program::Program(const ProgramOptions& options)
     };
     connect(m_start, &StartPages::interruptedFound, window, offerRecovery);
     connect(m_start, &StartPages::modelReady, window, offerRecovery);
-    m_start->load()->setAsk([window](const QString& question, const QString& answer, std::function<void()> action) {
-        window->whenUnused(question, answer, std::move(action));
-    });
+    m_start->load()->setAsk(
+        [window](const QString& question, const QString& answer, std::function<void()> action) {
+            window->whenUnused(question, answer, std::move(action));
+        });
     connect(m_start, &StartPages::leave, window, [window] { window->showPage("chat"); });
     connect(m_start, &StartPages::keyboardSheetWanted, window, &MainWindow::openKeyboardSheet);
     auto* guide = new GuidePage;
@@ -199,17 +212,20 @@ Program::Program(const ProgramOptions& options)
     connect(window, &MainWindow::restartWanted, this, &Program::restart);
     connect(m_start, &StartPages::machineKnown, window, [this, window] {
         const MachineFacts& facts = m_start->facts();
-        window->setMachine(facts.isa, facts.gpuReason.isEmpty() ? facts.gpuName : "n/a: " + facts.gpuReason);
+        window->setMachine(facts.isa,
+                           facts.gpuReason.isEmpty() ? facts.gpuName : "n/a: " + facts.gpuReason);
     });
-    connect(window, &MainWindow::openWanted, m_start, [this](const QString& path) { m_start->openPath(path); });
+    connect(window, &MainWindow::openWanted, m_start,
+            [this](const QString& path) { m_start->openPath(path); });
     m_start->setModelAnchor(window->topBar()->chip());
     window->setModelMenu([this](QMenu* menu) {
         bool first = true;
         for (const RecentEntry& entry : m_host->recent().entries()) {
             if (entry.kind != RecentEntry::Kind::Model || entry.path.isEmpty()) continue;
             if (std::exchange(first, false)) menu->addSection("Recent");
-            QAction* action = menu->addAction(entry.name + "  " + entry.what, m_start,
-                                              [this, path = entry.path] { m_start->openPath(path); });
+            QAction* action =
+                menu->addAction(entry.name + "  " + entry.what, m_start,
+                                [this, path = entry.path] { m_start->openPath(path); });
             action->setEnabled(!entry.missing);
         }
     });
@@ -226,21 +242,27 @@ Program::Program(const ProgramOptions& options)
                                   false});
     });
     connect(m_host.get(), &EngineHost::loadFailed, this, [this, window](const Status& status) {
-        failRun(exitCodeOf(status.code()), "The model could not be loaded: " + QString::fromStdString(status.text()));
-        window->messages()->post({Message::Kind::Error, "The model could not be loaded.",
-                                  QString::fromStdString(status.text()), {}, {}, false});
+        failRun(exitCodeOf(status.code()),
+                "The model could not be loaded: " + QString::fromStdString(status.text()));
+        window->messages()->post({Message::Kind::Error,
+                                  "The model could not be loaded.",
+                                  QString::fromStdString(status.text()),
+                                  {},
+                                  {},
+                                  false});
     });
     connect(m_start, &StartPages::openFailed, this,
             [this, window](const QString& what, const Status& status, bool elsewhere) {
-        failRun(exitCodeOf(status.code()), QString::fromStdString(status.text()));
-        if (elsewhere) window->messages()->error(what, QString::fromStdString(status.text()));
-    });
-    connect(window->chatPage()->chat(), &ChatPanel::replyFailed, this, [this](const QString& why) {
-        failRun(1, "The reply failed: " + why);
-    });
+                failRun(exitCodeOf(status.code()), QString::fromStdString(status.text()));
+                if (elsewhere)
+                    window->messages()->error(what, QString::fromStdString(status.text()));
+            });
+    connect(window->chatPage()->chat(), &ChatPanel::replyFailed, this,
+            [this](const QString& why) { failRun(1, "The reply failed: " + why); });
     connect(m_host.get(), &EngineHost::recordingFailed, this, [this, window](const Status& status) {
         if (!m_options.sessionFile.isEmpty())
-            failRun(exitCodeOf(status.code()), "The session was not recorded: " + QString::fromStdString(status.text()));
+            failRun(exitCodeOf(status.code()),
+                    "The session was not recorded: " + QString::fromStdString(status.text()));
         window->messages()->error("The model is running, but is not recorded.",
                                   QString::fromStdString(status.text()));
     });
@@ -254,37 +276,86 @@ Program::~Program() = default;
 void Program::addModelCommands() {
     Commands* commands = m_window->commands();
     const auto ready = [this] { return m_host->model() != nullptr; };
-    commands->add({"model.open", "Model", "Open a model", "folder", QKeySequence("Ctrl+O"),
-                   [this] { m_start->openModel(); }, {}, {}});
-    commands->add({"model.demo", "Model", "Try the demo", "play", QKeySequence("Ctrl+D"),
-                   [this] { m_start->openDemo(); }, {}, {}});
-    commands->add({"model.shape", "Model", "Try a shape: a model of random weights", "grid",
-                   QKeySequence("Ctrl+Shift+N"), [this] { m_start->showShape(); }, {}, {}});
-    commands->add({"model.reload", "Model", "Reload with other settings", "reset", QKeySequence("Ctrl+Shift+R"),
-                   [this] { m_start->showLoaded(); },
+    commands->add({"model.open",
+                   "Model",
+                   "Open a model",
+                   "folder",
+                   QKeySequence("Ctrl+O"),
+                   [this] { m_start->openModel(); },
+                   {},
+                   {}});
+    commands->add({"model.demo",
+                   "Model",
+                   "Try the demo",
+                   "play",
+                   QKeySequence("Ctrl+D"),
+                   [this] { m_start->openDemo(); },
+                   {},
+                   {}});
+    commands->add({"model.shape",
+                   "Model",
+                   "Try a shape: a model of random weights",
+                   "grid",
+                   QKeySequence("Ctrl+Shift+N"),
+                   [this] { m_start->showShape(); },
+                   {},
+                   {}});
+    commands->add({"model.reload", "Model", "Reload with other settings", "reset",
+                   QKeySequence("Ctrl+Shift+R"), [this] { m_start->showLoaded(); },
                    [this] { return m_host->model() ? m_host->model()->name : QString(); }, ready});
-    commands->add({"model.close", "Model", "Close the model", "close", QKeySequence("Ctrl+W"),
-                   [this] { m_window->whenUnused("Close the model?", "Close it", [this] { m_host->close(); }); },
-                   {}, ready});
-    commands->add({"session.open", "Session", "Open a session", "clock", QKeySequence("Ctrl+Shift+O"),
-                   [this] { m_start->openSession(); }, {}, {}});
-    commands->add({"help.guide", "Help", "User guide", "help", QKeySequence("Shift+F1"), m_showGuide, {}, {}});
-    commands->add({"help.welcome", "Help", "Welcome page", "star", {},
-                   [this] { m_start->showWelcome(); }, {}, {}});
+    commands->add({"model.close",
+                   "Model",
+                   "Close the model",
+                   "close",
+                   QKeySequence("Ctrl+W"),
+                   [this] {
+                       m_window->whenUnused("Close the model?", "Close it",
+                                            [this] { m_host->close(); });
+                   },
+                   {},
+                   ready});
+    commands->add({"session.open",
+                   "Session",
+                   "Open a session",
+                   "clock",
+                   QKeySequence("Ctrl+Shift+O"),
+                   [this] { m_start->openSession(); },
+                   {},
+                   {}});
+    commands->add({"help.guide",
+                   "Help",
+                   "User guide",
+                   "help",
+                   QKeySequence("Shift+F1"),
+                   m_showGuide,
+                   {},
+                   {}});
+    commands->add({"help.welcome",
+                   "Help",
+                   "Welcome page",
+                   "star",
+                   {},
+                   [this] { m_start->showWelcome(); },
+                   {},
+                   {}});
     m_window->rebuildMenus();
 }
 
-// The same again, with what is set now: the model that runs, its knobs, not the options of this start.
+// The same again, with what is set now: the model that runs, its knobs, not the options of this
+// start.
 void Program::restart() {
     m_window->whenUnused("Restart the program?", "Restart", [this] {
         QStringList arguments;
         if (const ModelFacts* model = m_host->model()) {
-            if (model->folder == demoModelPath()) arguments << "--demo";
-            else arguments << model->folder;
+            if (model->folder == demoModelPath())
+                arguments << "--demo";
+            else
+                arguments << model->folder;
             const KnobValues knobs = m_host->requestedKnobs();
             for (const KnobRow& row : knobTable()) {
                 if (const auto& value = knobs[size_t(row.id)])
-                    arguments << "--" + str(knobOptionName(row)) << QString::fromStdString(knobValueText(row, *value));
+                    arguments << "--" + str(knobOptionName(row))
+                              << QString::fromStdString(knobValueText(row, *value));
             }
         }
         // The settings are read by the next program, so they are written before it starts.
@@ -324,11 +395,13 @@ void Program::start() {
     } else if (m_options.demo) {
         m_start->openDemo(m_options.knobs);
     } else if (!m_options.model.isEmpty()) {
-        const bool look = m_options.page == "load" ||
-                          (m_options.ask.isEmpty() && m_options.screenshot.isEmpty());
+        const bool look =
+            m_options.page == "load" || (m_options.ask.isEmpty() && m_options.screenshot.isEmpty());
         const QString path = QFileInfo(m_options.model).absoluteFilePath();
-        if (look) m_start->openPath(path, m_options.knobs);
-        else m_start->loadPath(path, m_options.knobs);
+        if (look)
+            m_start->openPath(path, m_options.knobs);
+        else
+            m_start->loadPath(path, m_options.knobs);
     }
     m_window->show();
     if (!m_options.screenshot.isEmpty()) {
@@ -342,15 +415,17 @@ void Program::start() {
     }
 }
 
-// The picture is due when what was asked for has happened and the window has been quiet for a while.
+// The picture is due when what was asked for has happened and the window has been quiet for a
+// while.
 void Program::watchScreenshot() {
     const ChatPanel* chat = m_window->chatPage()->chat();
-    const bool wantsModel = (m_options.demo || !m_options.model.isEmpty()) && m_options.page != "load" &&
-                            m_options.page != "welcome" && m_options.page != "diagnose";
+    const bool wantsModel = (m_options.demo || !m_options.model.isEmpty()) &&
+                            m_options.page != "load" && m_options.page != "welcome" &&
+                            m_options.page != "diagnose";
     const bool loading = m_host->state() == SessionSource::State::Loading || m_start->opening();
     const bool failed = wantsModel && !loading && m_host->state() == SessionSource::State::NoModel;
-    const bool waiting = loading || chat->generating() ||
-                         (!m_options.ask.isEmpty() && !m_asked && !failed);
+    const bool waiting =
+        loading || chat->generating() || (!m_options.ask.isEmpty() && !m_asked && !failed);
     m_quietTicks = waiting ? 0 : m_quietTicks + 1;
     if (m_quietTicks < (failed ? 30 : kQuietTicks)) return;
     if (failed && m_exitCode == 0) failRun(1, "The model was not loaded; the picture shows why.");
@@ -358,7 +433,7 @@ void Program::watchScreenshot() {
 }
 
 void Program::failRun(int code, const QString& why) {
-    if (m_options.screenshot.isEmpty()) return;   // the window says it
+    if (m_options.screenshot.isEmpty()) return;  // the window says it
     std::fprintf(stderr, "%s\n", qPrintable(shown(why)));
     if (m_exitCode == 0) m_exitCode = code;
 }
@@ -373,7 +448,8 @@ void Program::takeScreenshot() {
     clearHover(m_window.get());
     const QPixmap picture = m_window->grab();
     if (!picture.save(file.absoluteFilePath(), "PNG")) {
-        std::fprintf(stderr, "The picture %s could not be written.\n", qPrintable(file.absoluteFilePath()));
+        std::fprintf(stderr, "The picture %s could not be written.\n",
+                     qPrintable(file.absoluteFilePath()));
         m_exitCode = 1;
     }
     m_window->closeNow();

@@ -9,23 +9,23 @@
 #include <memory>
 #include <optional>
 
-#include "app/workbench/pages/start_pages.h"
 #include "app/workbench/backend/engine_host.h"
+#include "app/workbench/pages/start_pages.h"
 #include "app/workbench/window/main_window.h"
 
 namespace colibri::ui {
 
 struct ProgramOptions {
-    QString model;                       // container, checkpoint or session to open; "" = none
+    QString model;  // container, checkpoint or session to open; "" = none
     bool demo = false;
     KnobValues knobs;
-    QString ask;                         // sent as soon as the model is ready
-    QString page;                        // "welcome", "load", "shape", "diagnose"; "" = what follows
-    QString sessionFile;                 // "" = in the sessions folder
-    QString screenshot;                  // taken when the reply has ended; then the program ends
-    std::optional<QSize> size;           // of the window; else as it was left
+    QString ask;                // sent as soon as the model is ready
+    QString page;               // "welcome", "load", "shape", "diagnose"; "" = what follows
+    QString sessionFile;        // "" = in the sessions folder
+    QString screenshot;         // taken when the reply has ended; then the program ends
+    std::optional<QSize> size;  // of the window; else as it was left
     std::optional<Theme::Mode> theme;
-    int scale = 0;                       // percent; 0 = the setting
+    int scale = 0;  // percent; 0 = the setting
 
     // Errors go to `error`; --help and --version are answered by `text`, with nothing to run.
     static std::optional<ProgramOptions> parse(const QStringList& arguments, QString* text,
@@ -34,7 +34,7 @@ struct ProgramOptions {
     Status checkKnobs() const;
 };
 
-bool isScale(int percent);               // one of the scales there are
+bool isScale(int percent);  // one of the scales there are
 
 // What the program does right after its QApplication: that has put the process into the user's
 // locale, but numbers are written one way everywhere, in files as on the screen.
@@ -57,7 +57,7 @@ private:
     void restart();
     void watchScreenshot();
     void takeScreenshot();
-    void failRun(int code, const QString& why);   // of a headless run: told, and its exit code
+    void failRun(int code, const QString& why);  // of a headless run: told, and its exit code
 
     ProgramOptions m_options;
     std::unique_ptr<EngineHost> m_host;

@@ -4,7 +4,6 @@
 #include <QHBoxLayout>
 #include <cmath>
 
-
 namespace colibri::ui {
 namespace {
 
@@ -33,7 +32,9 @@ void StatusCell::setBrief(bool on) {
     update();
 }
 
-QString StatusCell::shownText() const { return (label() + " " + value()).trimmed(); }
+QString StatusCell::shownText() const {
+    return (label() + " " + value()).trimmed();
+}
 
 QSize StatusCell::sizeHint() const {
     double w = 2 * kBarPad - kBarGap + 1;
@@ -80,7 +81,10 @@ void StatusCell::paintEvent(QPaintEvent*) {
         fillBox(p, bar, tone(Tone::Bg3), Qt::transparent, 1);
         QRectF used = bar;
         used.setWidth(64 * std::clamp(c.bar, 0.0, 1.0));
-        fillBox(p, used, tone(c.bar >= 1 ? Tone::Error : c.bar > 0.9 ? Tone::Warn : Tone::Text3),
+        fillBox(p, used,
+                tone(c.bar >= 1    ? Tone::Error
+                     : c.bar > 0.9 ? Tone::Warn
+                                   : Tone::Text3),
                 Qt::transparent, 1);
         x += 64 + kBarGap;
     }
@@ -150,15 +154,20 @@ void StatusBar::fit() {
         return sum;
     };
     // What is read most goes last; a state that should not be forgotten stays.
-    struct Step { Cell cell; bool drop; };
+    struct Step {
+        Cell cell;
+        bool drop;
+    };
     static constexpr Step kSteps[] = {
-        {Session, false}, {Serving, false}, {Gpu, false}, {Memory, false}, {Device, true},
-        {Cost, true}, {LinkBadge, false}, {Gpu, true}, {Session, true}, {Dropped, true},
-        {Version, true}, {Bell, true}, {Disk, true}};
+        {Session, false}, {Serving, false},   {Gpu, false}, {Memory, false}, {Device, true},
+        {Cost, true},     {LinkBadge, false}, {Gpu, true},  {Session, true}, {Dropped, true},
+        {Version, true},  {Bell, true},       {Disk, true}};
     for (const Step& step : kSteps) {
         if (needed() <= width()) break;
-        if (!step.drop) brief[step.cell] = true;
-        else if (!m_cells[step.cell]->content().badge) dropped[step.cell] = true;
+        if (!step.drop)
+            brief[step.cell] = true;
+        else if (!m_cells[step.cell]->content().badge)
+            dropped[step.cell] = true;
     }
     for (int i = 0; i < CellCount; ++i) {
         m_cells[i]->setBrief(brief[i]);
@@ -166,7 +175,9 @@ void StatusBar::fit() {
     }
 }
 
-void StatusBar::resizeEvent(QResizeEvent*) { fit(); }
+void StatusBar::resizeEvent(QResizeEvent*) {
+    fit();
+}
 
 void StatusBar::paintEvent(QPaintEvent*) {
     QPainter p(this);

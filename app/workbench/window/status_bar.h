@@ -17,13 +17,13 @@ class StatusCell : public QAbstractButton {
 public:
     struct Content {
         QString icon, label, value;
-        Tone dot = Tone::Count;          // Count: none
-        double bar = -1;                 // share; < 0: none
-        bool muted = false;              // value in text3
+        Tone dot = Tone::Count;  // Count: none
+        double bar = -1;         // share; < 0: none
+        bool muted = false;      // value in text3
         Tone valueTone = Tone::Text1;
-        bool badge = false;              // warn ground: a state that should not be forgotten
-        QString brief;                   // in place of value where there is little room
-        bool briefLabel = true;          // the label stays then; the bar never does
+        bool badge = false;      // warn ground: a state that should not be forgotten
+        QString brief;           // in place of value where there is little room
+        bool briefLabel = true;  // the label stays then; the bar never does
         bool operator==(const Content&) const = default;
     };
 
@@ -32,7 +32,7 @@ public:
     void setLeftLine(bool on) { m_leftLine = on; }
     void setBrief(bool on);
     bool brief() const { return m_brief; }
-    QString shownText() const;           // label and value as they are drawn
+    QString shownText() const;  // label and value as they are drawn
     const Content& content() const { return m_content; }
     QSize sizeHint() const override;
     QSize minimumSizeHint() const override { return sizeHint(); }
@@ -44,7 +44,9 @@ protected:
 
 private:
     QString label() const { return m_brief && !m_content.briefLabel ? QString() : m_content.label; }
-    QString value() const { return m_brief && !m_content.brief.isEmpty() ? m_content.brief : m_content.value; }
+    QString value() const {
+        return m_brief && !m_content.brief.isEmpty() ? m_content.brief : m_content.value;
+    }
     bool hasBar() const { return m_content.bar >= 0 && !m_brief; }
 
     Content m_content;
@@ -55,8 +57,21 @@ class StatusBar : public QWidget {
     Q_OBJECT
 
 public:
-    enum Cell { State, Memory, Device, Disk, Gpu, LinkBadge, Serving, Cost, Dropped, Session, Bell, Version,
-                CellCount };
+    enum Cell {
+        State,
+        Memory,
+        Device,
+        Disk,
+        Gpu,
+        LinkBadge,
+        Serving,
+        Cost,
+        Dropped,
+        Session,
+        Bell,
+        Version,
+        CellCount
+    };
 
     explicit StatusBar(QWidget* parent = nullptr);
     StatusCell* cell(Cell which) const { return m_cells[which]; }

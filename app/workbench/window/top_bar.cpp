@@ -10,9 +10,16 @@ namespace colibri::ui {
 namespace {
 
 constexpr double kWholeSession = 0;
-struct RangeChoice { const char* text; double seconds; };
-constexpr RangeChoice kRanges[] = {{"0:10", 10},   {"0:30", 30},   {"1:30", 90},   {"5:00", 300},
-                                   {"15:00", 900}, {"1:00:00", 3600},
+struct RangeChoice {
+    const char* text;
+    double seconds;
+};
+constexpr RangeChoice kRanges[] = {{"0:10", 10},
+                                   {"0:30", 30},
+                                   {"1:30", 90},
+                                   {"5:00", 300},
+                                   {"15:00", 900},
+                                   {"1:00:00", 3600},
                                    {"Whole session", kWholeSession}};
 
 class Logo : public QWidget {
@@ -54,7 +61,8 @@ void ModelChip::setCompact(bool on) {
 
 QSize ModelChip::sizeHint() const {
     const QString name = m_name.isEmpty() ? "No model loaded" : m_name;
-    double w = 1 + 8 + 16 + 8 + textWidth(m_name.isEmpty() ? type::body() : type::bodyMedium(), name);
+    double w =
+        1 + 8 + 16 + 8 + textWidth(m_name.isEmpty() ? type::body() : type::bodyMedium(), name);
     if (!m_compact && !m_weights.isEmpty()) w += 8 + textWidth(type::monoSmall(), m_weights);
     return {int(std::ceil(w + 8 + 12 + 8 + 1)), 28};
 }
@@ -68,8 +76,8 @@ void ModelChip::paintEvent(QPaintEvent*) {
     paintIcon(p, "chip", QRectF(9, 6, 16, 16), ink);
     const QFont font = none ? type::body() : type::bodyMedium();
     const QString name = none ? "No model loaded" : m_name;
-    const double suffix = m_compact || m_weights.isEmpty()
-                              ? 0 : 8 + textWidth(type::monoSmall(), m_weights);
+    const double suffix =
+        m_compact || m_weights.isEmpty() ? 0 : 8 + textWidth(type::monoSmall(), m_weights);
     const double room = width() - 33 - suffix - 29;
     drawElided(p, QRectF(33, 0, room, 28), Qt::AlignVCenter, name, font, ink);
     if (suffix > 0) {
@@ -125,7 +133,8 @@ void RecordingMark::setState(bool on, double seconds, const QString& error) {
 QSize RecordingMark::sizeHint() const {
     const QString word = m_on ? "Recording" : "Not recording";
     return {int(std::ceil(5 + 8 + 8 + textWidth(type::body(), word) + 8 +
-                          textWidth(type::monoSmall(), m_time) + 5)), 28};
+                          textWidth(type::monoSmall(), m_time) + 5)),
+            28};
 }
 
 void RecordingMark::paintEvent(QPaintEvent*) {
@@ -197,7 +206,8 @@ TopBar::TopBar(ViewState* view, QWidget* parent) : QWidget(parent), m_view(view)
     line->addLayout(m_tabsLayout);
     line->addStretch(1);
     for (QWidget* w : std::initializer_list<QWidget*>{m_pause, m_follow, m_followIcon, m_range,
-             m_lineA, m_recording, m_lineB, m_commands, m_search, m_docks, m_theme, m_bell, m_help}) {
+                                                      m_lineA, m_recording, m_lineB, m_commands,
+                                                      m_search, m_docks, m_theme, m_bell, m_help}) {
         if (w == m_follow) line->addSpacing(2);
         line->addWidget(w);
         if (w == m_follow) line->addSpacing(2);
@@ -206,16 +216,20 @@ TopBar::TopBar(ViewState* view, QWidget* parent) : QWidget(parent), m_view(view)
 
     connect(m_pause, &QAbstractButton::clicked, m_view, &ViewState::setPaused);
     const auto follow = [this] {
-        if (m_view->following() && !m_view->paused()) m_view->stopFollowing();
-        else m_view->follow();
+        if (m_view->following() && !m_view->paused())
+            m_view->stopFollowing();
+        else
+            m_view->follow();
         refreshMode();
     };
     connect(m_follow, &QAbstractButton::clicked, this, follow);
     connect(m_followIcon, &QAbstractButton::clicked, this, follow);
     connect(m_range, &QComboBox::activated, this, [this](int i) {
         const double span = m_range->itemData(i).toDouble();
-        if (span == kWholeSession) m_view->showWhole();
-        else m_view->setSpan(span);
+        if (span == kWholeSession)
+            m_view->showWhole();
+        else
+            m_view->setSpan(span);
         refreshRange();
     });
     connect(m_view, &ViewState::modeChanged, this, &TopBar::refreshMode);
@@ -253,7 +267,8 @@ void TopBar::setSessionVisible(bool on) {
 
 void TopBar::setWindowClass(WindowClass windowClass) {
     m_windowClass = windowClass;
-    const bool small = windowClass == WindowClass::Small, narrow = windowClass <= WindowClass::Compact;
+    const bool small = windowClass == WindowClass::Small,
+               narrow = windowClass <= WindowClass::Compact;
     m_logo->setVisible(!small);
     m_chip->setCompact(small);
     for (const auto& [key, tab] : m_tabs) tab->setShowIcon(!small);
@@ -268,12 +283,15 @@ void TopBar::setWindowClass(WindowClass windowClass) {
     m_commands->setVisible(!narrow);
     m_commands->setFixedWidth(windowClass == WindowClass::Large ? 320 : 212);
     m_search->setVisible(narrow);
-    m_docks->setVisible(m_session && windowClass == WindowClass::Compact);   // else they are there, or a tab
+    m_docks->setVisible(m_session &&
+                        windowClass == WindowClass::Compact);  // else they are there, or a tab
     m_theme->setVisible(!small);
     m_help->setVisible(!small);
 }
 
-void TopBar::setDot(bool on) { m_bell->setDot(on); }
+void TopBar::setDot(bool on) {
+    m_bell->setDot(on);
+}
 
 // "Last 1:30" while it follows; "Range 0:42" where it stands still. A length that is none of the
 // choices is written all the same.
@@ -281,9 +299,13 @@ void TopBar::refreshRange() {
     const bool whole = m_view->whole(), small = m_windowClass == WindowClass::Small;
     m_range->setCurrentIndex(m_range->findData(whole ? kWholeSession : m_view->span()));
     const double span = m_view->span();
-    m_range->setPlaceholderText(span < 10 ? QString::number(span, 'f', 1) + " s" : clockText(span, 0));
+    m_range->setPlaceholderText(span < 10 ? QString::number(span, 'f', 1) + " s"
+                                          : clockText(span, 0));
     m_range->setPrefix(small ? "" : "clock",
-                       small || whole ? "" : m_view->following() ? "Last" : "Range", !small);
+                       small || whole        ? ""
+                       : m_view->following() ? "Last"
+                                             : "Range",
+                       !small);
 }
 
 void TopBar::refreshMode() {

@@ -20,7 +20,7 @@ class ModelChip : public QAbstractButton {
 
 public:
     explicit ModelChip(QWidget* parent = nullptr);
-    void setModel(const QString& name, const QString& weights);   // "" = none
+    void setModel(const QString& name, const QString& weights);  // "" = none
     void setCompact(bool on);
     QSize sizeHint() const override;
     QSize minimumSizeHint() const override { return {80, 28}; }
@@ -69,12 +69,11 @@ class TopBar : public QWidget {
     Q_OBJECT
 
 public:
-
     TopBar(ViewState* view, QWidget* parent = nullptr);
     void addTab(const QString& key, const QString& icon, const QString& title);
-    void setCurrentTab(const QString& key);       // "" = none
+    void setCurrentTab(const QString& key);  // "" = none
     void setWindowClass(WindowClass windowClass);
-    void setSessionVisible(bool on);              // pause, follow, range, recording
+    void setSessionVisible(bool on);  // pause, follow, range, recording
     void setDot(bool on);
 
     ModelChip* chip() const { return m_chip; }
@@ -90,7 +89,7 @@ signals:
     void tabChosen(const QString& key);
     void commandsWanted();
     void themeWanted();
-    void docksWanted();                  // of the drawer of a narrow window
+    void docksWanted();  // of the drawer of a narrow window
     void helpWanted();
 
 protected:

@@ -63,17 +63,41 @@ const GgmlType kGgmlTypes[] = {
 };
 
 enum ValueType : uint32_t {
-    kU8, kI8, kU16, kI16, kU32, kI32, kF32, kBool, kString, kArray, kU64, kI64, kF64,
+    kU8,
+    kI8,
+    kU16,
+    kI16,
+    kU32,
+    kI32,
+    kF32,
+    kBool,
+    kString,
+    kArray,
+    kU64,
+    kI64,
+    kF64,
 };
 
 // Bytes of a fixed-size value; 0 for strings, arrays and unknown types.
 int valueBytes(uint32_t type) {
     switch (type) {
-        case kU8: case kI8: case kBool: return 1;
-        case kU16: case kI16: return 2;
-        case kU32: case kI32: case kF32: return 4;
-        case kU64: case kI64: case kF64: return 8;
-        default: return 0;
+        case kU8:
+        case kI8:
+        case kBool:
+            return 1;
+        case kU16:
+        case kI16:
+            return 2;
+        case kU32:
+        case kI32:
+        case kF32:
+            return 4;
+        case kU64:
+        case kI64:
+        case kF64:
+            return 8;
+        default:
+            return 0;
     }
 }
 
@@ -112,7 +136,8 @@ public:
 private:
     void fail(const std::string& what) {
         if (m_status.ok()) {
-            m_status = Status(Code::BadInput, m_where + ": " + printable(what) + " (byte " + std::to_string(m_at) + ")");
+            m_status = Status(Code::BadInput, m_where + ": " + printable(what) + " (byte " +
+                                                  std::to_string(m_at) + ")");
         }
     }
 
@@ -159,19 +184,33 @@ private:
 
     GgufValue readScalar(uint32_t type) {
         switch (type) {
-            case kU8: return int64_t(read<uint8_t>());
-            case kI8: return int64_t(read<int8_t>());
-            case kU16: return int64_t(read<uint16_t>());
-            case kI16: return int64_t(read<int16_t>());
-            case kU32: return int64_t(read<uint32_t>());
-            case kI32: return int64_t(read<int32_t>());
-            case kU64: return int64_t(std::min<uint64_t>(read<uint64_t>(), uint64_t(INT64_MAX)));
-            case kI64: return read<int64_t>();
-            case kF32: return double(read<float>());
-            case kF64: return read<double>();
-            case kBool: return read<uint8_t>() != 0;
-            case kString: return readString();
-            default: fail("a value of unknown type " + std::to_string(type)); return {};
+            case kU8:
+                return int64_t(read<uint8_t>());
+            case kI8:
+                return int64_t(read<int8_t>());
+            case kU16:
+                return int64_t(read<uint16_t>());
+            case kI16:
+                return int64_t(read<int16_t>());
+            case kU32:
+                return int64_t(read<uint32_t>());
+            case kI32:
+                return int64_t(read<int32_t>());
+            case kU64:
+                return int64_t(std::min<uint64_t>(read<uint64_t>(), uint64_t(INT64_MAX)));
+            case kI64:
+                return read<int64_t>();
+            case kF32:
+                return double(read<float>());
+            case kF64:
+                return read<double>();
+            case kBool:
+                return read<uint8_t>() != 0;
+            case kString:
+                return readString();
+            default:
+                fail("a value of unknown type " + std::to_string(type));
+                return {};
         }
     }
 
@@ -197,9 +236,12 @@ private:
         std::vector<double> out;
         for (uint64_t i = 0; i < count && m_status.ok(); ++i) {
             GgufValue v = readScalar(type);
-            if (auto* whole = std::get_if<int64_t>(&v)) out.push_back(double(*whole));
-            else if (auto* real = std::get_if<double>(&v)) out.push_back(*real);
-            else if (auto* yes = std::get_if<bool>(&v)) out.push_back(*yes ? 1 : 0);
+            if (auto* whole = std::get_if<int64_t>(&v))
+                out.push_back(double(*whole));
+            else if (auto* real = std::get_if<double>(&v))
+                out.push_back(*real);
+            else if (auto* yes = std::get_if<bool>(&v))
+                out.push_back(*yes ? 1 : 0);
         }
         return out;
     }
@@ -242,7 +284,7 @@ private:
         }
         t.offset = int64_t(offset);
         if (it == std::end(kGgmlTypes)) {
-            t.typeName = "type " + std::to_string(type);   // size unknown: never read
+            t.typeName = "type " + std::to_string(type);  // size unknown: never read
         } else {
             const FileBlock block = it->dtype ? fileBlock(*it->dtype) : it->block;
             t.typeName = it->name;
@@ -267,8 +309,8 @@ private:
         int64_t start = alignUp(int64_t(m_at), alignment);
         for (SourceTensor& t : out.tensors) {
             if (t.offset % alignment != 0) {
-                return Status(Code::BadInput, m_where + ": tensor \"" + printable(t.name) +
-                                                  "\" is not aligned");
+                return Status(Code::BadInput,
+                              m_where + ": tensor \"" + printable(t.name) + "\" is not aligned");
             }
             t.offset += start;
             if (t.offset > m_fileBytes - t.bytes) {
@@ -284,8 +326,9 @@ private:
                   [](auto* a, auto* b) { return a->offset < b->offset; });
         for (size_t i = 1; i < sorted.size(); ++i) {
             if (sorted[i - 1]->offset + sorted[i - 1]->bytes > sorted[i]->offset) {
-                return Status(Code::BadInput, m_where + ": tensors \"" + printable(sorted[i - 1]->name) +
-                                                  "\" and \"" + printable(sorted[i]->name) + "\" overlap");
+                return Status(Code::BadInput, m_where + ": tensors \"" +
+                                                  printable(sorted[i - 1]->name) + "\" and \"" +
+                                                  printable(sorted[i]->name) + "\" overlap");
             }
         }
         return {};

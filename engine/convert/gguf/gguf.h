@@ -24,7 +24,7 @@ using GgufValue = std::variant<std::monostate, int64_t, double, bool, std::strin
 struct GgufHeader {
     int version = 0;
     std::map<std::string, GgufValue> metadata;
-    std::vector<SourceTensor> tensors;   // shapes outermost first, absolute offsets
+    std::vector<SourceTensor> tensors;  // shapes outermost first, absolute offsets
 
     // nullptr: absent or of another type. number() also accepts integers.
     const std::string* text(const std::string& key) const;

@@ -140,7 +140,8 @@ void readRope(ArchFields& f, const FamilyRow& family, ModelConfig& c) {
     RopeSpec& rope = c.rope;
     rope.theta = f.number("rope.freq_base", family.defaultTheta);
     rope.interleaved = family.interleavedRope;
-    rope.rotaryDim = int(std::clamp<int64_t>(f.integer("rope.dimension_count", c.headDim), 0, 1 << 20));
+    rope.rotaryDim =
+        int(std::clamp<int64_t>(f.integer("rope.dimension_count", c.headDim), 0, 1 << 20));
     rope.originalPositions = f.integer("rope.scaling.original_context_length", 0);
     rope.attentionFactor = f.number("rope.scaling.attn_factor", 1);
     const std::string* type = f.text("rope.scaling.type");
@@ -198,8 +199,8 @@ void readLayers(ArchFields& f, const GgufHeader& header, GgufConfig& out) {
     c.numLayers = blocks - out.extraLayers;
     c.moeLayer.assign(size_t(c.numLayers), false);
     for (const SourceTensor& t : header.tensors) {
-        for (const char* end : {".ffn_gate_exps.weight", ".ffn_gate_up_exps.weight",
-                                ".ffn_gate.0.weight"}) {
+        for (const char* end :
+             {".ffn_gate_exps.weight", ".ffn_gate_up_exps.weight", ".ffn_gate.0.weight"}) {
             const int64_t layer = blockWith(t.name, end);
             if (layer >= 0 && layer < c.numLayers) c.moeLayer[size_t(layer)] = true;
         }
@@ -228,9 +229,13 @@ void finishGptOss(ArchFields&, ModelConfig& c) {
     for (int64_t i = 0; i < c.numLayers; ++i) c.windowLayer.push_back(i % 2 == 0);
 }
 
-void finishPhimoe(ArchFields&, ModelConfig& c) { c.routing.sparseJitter = 0.01; }
+void finishPhimoe(ArchFields&, ModelConfig& c) {
+    c.routing.sparseJitter = 0.01;
+}
 
-void finishErnie(ArchFields&, ModelConfig& c) { c.routing.renormEps = 1e-12; }
+void finishErnie(ArchFields&, ModelConfig& c) {
+    c.routing.renormEps = 1e-12;
+}
 
 void finishLlama4(ArchFields& f, ModelConfig& c) {
     constexpr int64_t kChunk = 8192, kNopeEvery = 4;

@@ -7,16 +7,16 @@
 #include <string>
 
 #include "engine/base/status.h"
-#include "engine/convert/source/families.h"
 #include "engine/convert/gguf/gguf.h"
+#include "engine/convert/source/families.h"
 #include "engine/model/config.h"
 
 namespace colibri {
 
 struct GgufConfig {
     const FamilyRow* family = nullptr;
-    ModelConfig config;                  // without rope.divisors, which are a tensor; not checked
-    int64_t extraLayers = 0;             // prediction layers after the last; ignored
+    ModelConfig config;       // without rope.divisors, which are a tensor; not checked
+    int64_t extraLayers = 0;  // prediction layers after the last; ignored
 };
 
 // Errors: Unsupported naming an architecture or option; BadInput naming a missing key.

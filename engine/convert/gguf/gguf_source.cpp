@@ -42,7 +42,8 @@ Status readDivisors(OpenedSource& out) {
         if (!t || !t->dtype) continue;
         std::vector<std::byte> scratch;
         std::vector<float>& divisors = out.config.rope.divisors;
-        if (t->elements() > 1 << 16) return Status(Code::BadInput, std::string(name) + " is too long");
+        if (t->elements() > 1 << 16)
+            return Status(Code::BadInput, std::string(name) + " is too long");
         divisors.resize(size_t(t->elements()));
         COLIBRI_TRY(out.checkpoint.readFloats(rowsOf(t, 0, 1, t->elements()), 0, 1, scratch,
                                               divisors.data()));

@@ -287,7 +287,8 @@ struct Model {
     std::string_view name;
     Result<Json> (*make)(const GgufHeader&, const Lists&);
 };
-constexpr Model kTokenizerModels[] = {{"gpt2", byteLevelBpe}, {"llama", scoredBpe}, {"t5", unigram}};
+constexpr Model kTokenizerModels[] = {
+    {"gpt2", byteLevelBpe}, {"llama", scoredBpe}, {"t5", unigram}};
 
 }  // namespace
 

@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int64_t kAny = int64_t(1) << 40;   // checkConfig knows the real ranges
+constexpr int64_t kAny = int64_t(1) << 40;  // checkConfig knows the real ranges
 
 // Options that change the mathematics, with the value that leaves it alone (null always does).
 struct NeutralOption {
@@ -22,10 +22,17 @@ struct NeutralOption {
     double neutral;
 };
 constexpr NeutralOption kNeutral[] = {
-    {"embedding_multiplier", 1}, {"residual_multiplier", 1},      {"logits_scaling", 1},
-    {"attention_multiplier", -1}, {"attn_logit_softcapping", -1}, {"final_logit_softcapping", -1},
-    {"router_logit_softcapping", -1}, {"swiglu_limit", -1},       {"partial_rotary_factor", 1},
-    {"routed_scaling_factor", 1},     {"use_bias", 0},
+    {"embedding_multiplier", 1},
+    {"residual_multiplier", 1},
+    {"logits_scaling", 1},
+    {"attention_multiplier", -1},
+    {"attn_logit_softcapping", -1},
+    {"final_logit_softcapping", -1},
+    {"router_logit_softcapping", -1},
+    {"swiglu_limit", -1},
+    {"partial_rotary_factor", 1},
+    {"routed_scaling_factor", 1},
+    {"use_bias", 0},
 };
 
 // The first of "a|b|c" that is there; the first of all when none is.
@@ -62,7 +69,9 @@ bool reads(const FamilyRow& family, std::string_view key) {
     return false;
 }
 
-void unsupported(Fields& f, const std::string& what) { f.fail(what, Code::Unsupported); }
+void unsupported(Fields& f, const std::string& what) {
+    f.fail(what, Code::Unsupported);
+}
 
 // Block-scaled FP8 and gpt-oss's MXFP4 are read; the others are named.
 void readQuantisation(Fields& f, HfConfig& out) {
@@ -96,9 +105,9 @@ void refuseOptions(Fields& f, const FamilyRow& family) {
     for (const NeutralOption& option : kNeutral) {
         const Json* value = f.find(option.key);
         if (!value || reads(family, option.key)) continue;
-        const bool neutral = value->is_boolean() ? *value == (option.neutral != 0)
-                                                 : value->is_number() &&
-                                                       value->get<double>() == option.neutral;
+        const bool neutral = value->is_boolean()
+                                 ? *value == (option.neutral != 0)
+                                 : value->is_number() && value->get<double>() == option.neutral;
         if (!neutral) {
             unsupported(f, std::string(option.key) + " " + value->dump() + " is not supported");
         }
@@ -122,11 +131,13 @@ void readRopeScaling(Fields& f, Fields& r, ModelConfig& c) {
         type = "default";
     }
     if (type == "longrope" || type == "su") {
-        const double d = double(c.maxPositions) / double(std::max<int64_t>(1, rope.originalPositions));
-        rope.attentionFactor = r.number("short_mscale", 0, 1e9,
-                                        d <= 1 || rope.originalPositions < 2
-                                            ? 1.0
-                                            : std::sqrt(1 + std::log(d) / std::log(double(rope.originalPositions))));
+        const double d =
+            double(c.maxPositions) / double(std::max<int64_t>(1, rope.originalPositions));
+        rope.attentionFactor =
+            r.number("short_mscale", 0, 1e9,
+                     d <= 1 || rope.originalPositions < 2
+                         ? 1.0
+                         : std::sqrt(1 + std::log(d) / std::log(double(rope.originalPositions))));
         rope.longAttentionFactor = r.number("long_mscale", 0, 1e9, 0.0);
         rope.divisors.clear();  // of the other spelling
         if (const Json* factors = r.array("short_factor")) {
@@ -196,9 +207,12 @@ void readRope(Fields& f, const FamilyRow& family, const std::string& where, Mode
 // Layers with experts, if the rule is a list or a pattern.
 bool hasExperts(Fields& f, LayerRule rule, int64_t layer, int64_t layers) {
     switch (rule) {
-        case LayerRule::All: return true;
-        case LayerRule::None: return false;
-        case LayerRule::Steps: return (layer + 1) % f.integer("decoder_sparse_step", 1, 1 << 20, 1) == 0;
+        case LayerRule::All:
+            return true;
+        case LayerRule::None:
+            return false;
+        case LayerRule::Steps:
+            return (layer + 1) % f.integer("decoder_sparse_step", 1, 1 << 20, 1) == 0;
         case LayerRule::FirstDense:
             return layer >= f.integer("first_k_dense_replace", 0, kAny, 0) &&
                    layer % f.integer("moe_layer_freq", 1, 1 << 20, 1) == 0;
@@ -269,8 +283,8 @@ void readWindow(Fields& f, const FamilyRow& family, ModelConfig& c) {
         }
         return;
     }
-    const bool off = family.window != WindowRule::Plain && 
-                     !f.flag("use_sliding_window", family.windowDefault);
+    const bool off =
+        family.window != WindowRule::Plain && !f.flag("use_sliding_window", family.windowDefault);
     if (!off) c.slidingWindow = f.integer("sliding_window", 0, kAny, 0);
     if (c.slidingWindow == 0 || (!c.windowLayer.empty() && !anywhere)) {
         c.slidingWindow = 0;
@@ -288,9 +302,9 @@ void readWindow(Fields& f, const FamilyRow& family, ModelConfig& c) {
 void readRouting(Fields& f, const FamilyRow& family, ModelConfig& c) {
     RoutingSpec& r = c.routing;
     r = family.routing;
-    r.renorm = family.renorm == RenormRule::Always ||
-               (family.renorm == RenormRule::ByConfig &&
-                f.flag("norm_topk_prob", family.renormDefault));
+    r.renorm =
+        family.renorm == RenormRule::Always ||
+        (family.renorm == RenormRule::ByConfig && f.flag("norm_topk_prob", family.renormDefault));
     if (family.grouped) {
         r.groups = f.integer("n_group", 1, kAny, 1);
         r.groupTopK = f.integer("topk_group", 1, kAny, 1);
@@ -349,7 +363,7 @@ double samplingDefault(const Fields& g, const char* key, double high, double off
 }
 
 void readGeneration(Fields& g, ModelConfig& c) {
-    readTokens(g, c);                    // over config.json's
+    readTokens(g, c);  // over config.json's
     c.temperature = float(samplingDefault(g, "temperature", 1e6, -1));
     c.topP = float(samplingDefault(g, "top_p", 1, 1));
     if (c.topP == 0) c.topP = -1;
@@ -365,8 +379,8 @@ void readSizes(Fields& f, const FamilyRow& family, ModelConfig& c) {
     c.headDim = integerOf(f, "head_dim", c.numHeads > 0 ? c.hiddenSize / c.numHeads : 0);
     if (family.latent) readLatent(f, c);
     if (family.layers != LayerRule::None) {
-        c.numExperts = integerOf(
-            f, "num_experts|num_local_experts|n_routed_experts|moe_num_experts");
+        c.numExperts =
+            integerOf(f, "num_experts|num_local_experts|n_routed_experts|moe_num_experts");
         c.topK = integerOf(f, "num_experts_per_tok|moe_k|moe_topk|experts_per_token");
         c.expertSize = integerOf(f, family.expertSizeKeys);
     }
@@ -385,10 +399,9 @@ void readSizes(Fields& f, const FamilyRow& family, ModelConfig& c) {
         c.qkNorm = family.qkNorm;
     }
     c.qkNormAfterRope = family.qkNormAfterRope;
-    c.attentionBias =
-        family.bias == BiasRule::Always ||
-        (family.bias == BiasRule::ByConfig &&
-         f.flag(present(f, "attention_bias|qkv_bias").c_str(), family.biasDefault));
+    c.attentionBias = family.bias == BiasRule::Always ||
+                      (family.bias == BiasRule::ByConfig &&
+                       f.flag(present(f, "attention_bias|qkv_bias").c_str(), family.biasDefault));
     c.ffnBias = f.flag("mlp_bias", false);
     c.sinks = family.sinks;
     c.expertBias = family.expertBias;
@@ -410,8 +423,7 @@ Json languageConfig(const Json& config) {
     return inner;
 }
 
-Result<HfConfig> readHfConfig(const Json& whole, const Json& generation,
-                              const std::string& where) {
+Result<HfConfig> readHfConfig(const Json& whole, const Json& generation, const std::string& where) {
     const Json config = languageConfig(whole);
     Fields f(config, where);
     std::string type = f.text("model_type");

@@ -15,10 +15,10 @@ namespace colibri {
 struct HfConfig {
     const FamilyRow* family = nullptr;
     ModelConfig config;
-    bool tiedKnown = false;              // false: tied if there is no lm_head
-    bool nested = false;                 // it was the text_config of a larger model
-    std::array<int64_t, 2> fp8Block{};   // rows and columns that share a scale; 0: not FP8
-    int64_t extraLayers = 0;             // multi-token-prediction layers after the last; ignored
+    bool tiedKnown = false;             // false: tied if there is no lm_head
+    bool nested = false;                // it was the text_config of a larger model
+    std::array<int64_t, 2> fp8Block{};  // rows and columns that share a scale; 0: not FP8
+    int64_t extraLayers = 0;            // multi-token-prediction layers after the last; ignored
 };
 
 // `generation` may be null. Keys of both major versions of the library are read. Errors: BadInput

@@ -7,11 +7,11 @@
 #include <system_error>
 
 #include "engine/base/file.h"
-#include "engine/base/printable.h"
-#include "engine/convert/source/foreign.h"
-#include "engine/convert/hf/safetensors.h"
-#include "engine/convert/source/source_texts.h"
 #include "engine/base/json_fields.h"
+#include "engine/base/printable.h"
+#include "engine/convert/hf/safetensors.h"
+#include "engine/convert/source/foreign.h"
+#include "engine/convert/source/source_texts.h"
 
 namespace colibri {
 

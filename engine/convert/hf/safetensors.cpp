@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/base/json_fields.h"
 #include "engine/base/printable.h"
 #include "engine/convert/source/foreign.h"
-#include "engine/base/json_fields.h"
 
 namespace colibri {
 
@@ -105,8 +105,8 @@ Result<SourceTensor> parseEntry(const std::string& name, const nlohmann::json& j
 }
 
 // The format allows neither overlaps nor holes.
-Status checkCoverage(const std::vector<SourceTensor>& tensors, int64_t dataStart,
-                     int64_t fileBytes, const std::string& where) {
+Status checkCoverage(const std::vector<SourceTensor>& tensors, int64_t dataStart, int64_t fileBytes,
+                     const std::string& where) {
     std::vector<const SourceTensor*> sorted;
     for (const SourceTensor& t : tensors) sorted.push_back(&t);
     std::sort(sorted.begin(), sorted.end(), [](auto* a, auto* b) {

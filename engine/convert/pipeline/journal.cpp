@@ -68,7 +68,7 @@ Journal::Journal(Journal&& other) noexcept
       m_units(std::move(other.m_units)) {}
 
 Journal::~Journal() {
-    if (m_fd >= 0) ::close(m_fd);        // and with it the lock
+    if (m_fd >= 0) ::close(m_fd);  // and with it the lock
 }
 
 // Stops at the first incomplete or changed line: later lines were not finished in order.

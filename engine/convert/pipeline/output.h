@@ -13,8 +13,8 @@
 #include <span>
 #include <string>
 
-#include "engine/base/status.h"
 #include "engine/base/hasher.h"
+#include "engine/base/status.h"
 
 namespace colibri {
 

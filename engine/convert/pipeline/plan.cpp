@@ -15,7 +15,7 @@ namespace colibri {
 
 namespace {
 
-constexpr size_t kEnoughFaults = 1000;   // a hostile config stops here
+constexpr size_t kEnoughFaults = 1000;  // a hostile config stops here
 
 // Faults of one kind, shown as a list of bounded length.
 struct FaultList {
@@ -222,7 +222,8 @@ private:
         if (!view) return {};
         view->rows = spec.rows;
         view->base = found.part * spec.rows * spec.cols;
-        if (m_source.pairedRope && (part == "q" || part == "k" || part == "q_bias" || part == "k_bias")) {
+        if (m_source.pairedRope &&
+            (part == "q" || part == "k" || part == "q_bias" || part == "k_bias")) {
             view->pairedHeads = part[0] == 'q' ? c.numHeads : c.numKvHeads;
             if (!spec.matrix) {  // a bias: one value per row
                 std::swap(view->rows, view->cols);
@@ -357,7 +358,8 @@ private:
             const std::string part = d.info.name.substr(d.info.name.rfind('.') + 1);
             if (d.info.packed && seen.insert(part).second) out += part + ", ";
         }
-        return m_plan.layers.empty() ? out.substr(0, out.size() - 2) : out + "and of experts w1, w3, w2";
+        return m_plan.layers.empty() ? out.substr(0, out.size() - 2)
+                                     : out + "and of experts w1, w3, w2";
     }
 
     std::optional<DType> overridden(const std::string& part) {
@@ -420,8 +422,8 @@ private:
                 if (name.starts_with(fillName(prefix, layers + extra, -1))) return true;
             }
         }
-        return m_source.extraLayers > 0 && (name.starts_with("mtp.") ||
-                                            name.starts_with("model.mtp."));
+        return m_source.extraLayers > 0 &&
+               (name.starts_with("mtp.") || name.starts_with("model.mtp."));
     }
 
     void place() {

@@ -21,16 +21,16 @@ struct DensePart {
     RowView view;
 };
 struct ExpertsPart {
-    ExpertLayer layout;                  // hashes still empty
+    ExpertLayer layout;                           // hashes still empty
     std::vector<std::array<RowView, 3>> experts;  // w1, w3, w2
 };
 struct Plan {
-    ModelConfig config;                  // with tiedEmbeddings resolved
-    std::vector<DensePart> dense;        // in file order
+    ModelConfig config;            // with tiedEmbeddings resolved
+    std::vector<DensePart> dense;  // in file order
     std::vector<ExpertsPart> layers;
     int64_t denseBytes = 0, expertBytes = 0;
-    DType sourceType = DType::F32;       // predominant
-    int64_t sourceTensors = 0;           // used
+    DType sourceType = DType::F32;  // predominant
+    int64_t sourceTensors = 0;      // used
 };
 
 // Types of single matrices, which override the general one: by the last part of their name in the

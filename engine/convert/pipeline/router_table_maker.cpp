@@ -15,7 +15,7 @@ namespace colibri {
 namespace {
 
 constexpr int64_t kEmbeddingBlockBytes = 16 << 20;  // of embedding rows in f32
-constexpr int64_t kSliceRows = 64;         // rows of one product
+constexpr int64_t kSliceRows = 64;                  // rows of one product
 
 class TableMaker {
 public:
@@ -122,7 +122,8 @@ private:
         for (int64_t r = first; r < first + n; ++r) {
             float* row = m_rows.data() + r * hidden;
             float mean = 0;  // taken off by layer norms
-            for (int64_t i = 0; i < hidden && !m_normBias.empty(); ++i) mean += row[i] / float(hidden);
+            for (int64_t i = 0; i < hidden && !m_normBias.empty(); ++i)
+                mean += row[i] / float(hidden);
             for (int64_t i = 0; i < hidden; ++i) {
                 row[i] = (row[i] - mean) * float(m_config.embeddingScale);
             }

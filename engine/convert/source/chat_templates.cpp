@@ -5,10 +5,10 @@
 #include <system_error>
 
 #include "engine/base/file.h"
+#include "engine/base/json_fields.h"
 #include "engine/base/printable.h"
 #include "engine/convert/source/foreign.h"
 #include "engine/convert/source/source_texts.h"
-#include "engine/base/json_fields.h"
 
 namespace colibri {
 

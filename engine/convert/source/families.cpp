@@ -91,10 +91,12 @@ constexpr NameRow kHfRows[] = {
     {"k", "model.layers.{L}.self_attn.k_proj.weight"},
     {"v", "model.layers.{L}.self_attn.v_proj.weight"},
     {"o", "model.layers.{L}.self_attn.o_proj.weight"},
-    {"q_norm", "model.layers.{L}.self_attn.q_norm.weight|"
-               "model.layers.{L}.self_attn.query_layernorm.weight"},
-    {"k_norm", "model.layers.{L}.self_attn.k_norm.weight|"
-               "model.layers.{L}.self_attn.key_layernorm.weight"},
+    {"q_norm",
+     "model.layers.{L}.self_attn.q_norm.weight|"
+     "model.layers.{L}.self_attn.query_layernorm.weight"},
+    {"k_norm",
+     "model.layers.{L}.self_attn.k_norm.weight|"
+     "model.layers.{L}.self_attn.key_layernorm.weight"},
     {"q_bias", "model.layers.{L}.self_attn.q_proj.bias"},
     {"k_bias", "model.layers.{L}.self_attn.k_proj.bias"},
     {"v_bias", "model.layers.{L}.self_attn.v_proj.bias"},
@@ -108,35 +110,45 @@ constexpr NameRow kHfRows[] = {
     {"kv_b", "model.layers.{L}.self_attn.kv_b_proj.weight"},  // k_up and v_up together
     {"ffn_norm", "model.layers.{L}.post_attention_layernorm.weight"},
     {"ffn_norm_bias", "model.layers.{L}.post_attention_layernorm.bias"},
-    {"router", "model.layers.{L}.mlp.gate.weight|model.layers.{L}.block_sparse_moe.gate.weight|"
-               "model.layers.{L}.mlp.router.weight|model.layers.{L}.mlp.gate.wg.weight|"
-               "model.layers.{L}.block_sparse_moe.router.layer.weight|"
-               "model.layers.{L}.block_sparse_moe.router.weight|"
-               "model.layers.{L}.feed_forward.router.weight|"
-               "model.layers.{L}.gate.weight|model.layers.{L}.router.weight"},
+    {"router",
+     "model.layers.{L}.mlp.gate.weight|model.layers.{L}.block_sparse_moe.gate.weight|"
+     "model.layers.{L}.mlp.router.weight|model.layers.{L}.mlp.gate.wg.weight|"
+     "model.layers.{L}.block_sparse_moe.router.layer.weight|"
+     "model.layers.{L}.block_sparse_moe.router.weight|"
+     "model.layers.{L}.feed_forward.router.weight|"
+     "model.layers.{L}.gate.weight|model.layers.{L}.router.weight"},
     {"router_logit_bias", "model.layers.{L}.mlp.router.bias"},
-    {"router_bias", "model.layers.{L}.mlp.gate.e_score_correction_bias|"
-                    "model.layers.{L}.mlp.e_score_correction_bias|"
-                    "model.layers.{L}.block_sparse_moe.e_score_correction_bias|"
-                    "model.layers.{L}.mlp.moe_statics.e_score_correction_bias|"
-                    "model.layers.{L}.mlp.gate.moe_statics.e_score_correction_bias"},
+    {"router_bias",
+     "model.layers.{L}.mlp.gate.e_score_correction_bias|"
+     "model.layers.{L}.mlp.e_score_correction_bias|"
+     "model.layers.{L}.block_sparse_moe.e_score_correction_bias|"
+     "model.layers.{L}.mlp.moe_statics.e_score_correction_bias|"
+     "model.layers.{L}.mlp.gate.moe_statics.e_score_correction_bias"},
     {"expert_gate_bias", "model.layers.{L}.mlp.experts.gate_up_proj_bias"},  // in turn with up's
     {"expert_up_bias", "model.layers.{L}.mlp.experts.gate_up_proj_bias"},
     {"expert_down_bias", "model.layers.{L}.mlp.experts.down_proj_bias"},
-    {"gate", "model.layers.{L}.mlp.gate_proj.weight|model.layers.{L}.feed_forward.gate_proj.weight"},
+    {"gate",
+     "model.layers.{L}.mlp.gate_proj.weight|model.layers.{L}.feed_forward.gate_proj.weight"},
     {"up", "model.layers.{L}.mlp.up_proj.weight|model.layers.{L}.feed_forward.up_proj.weight"},
-    {"down", "model.layers.{L}.mlp.down_proj.weight|model.layers.{L}.feed_forward.down_proj.weight"},
+    {"down",
+     "model.layers.{L}.mlp.down_proj.weight|model.layers.{L}.feed_forward.down_proj.weight"},
     {"gate_bias", "model.layers.{L}.mlp.gate_proj.bias"},
     {"up_bias", "model.layers.{L}.mlp.up_proj.bias"},
     {"down_bias", "model.layers.{L}.mlp.down_proj.bias"},
-#define COLIBRI_SHARED_NAMES(matrix)                                  \
-    "model.layers.{L}.mlp.shared_expert." matrix "_proj.weight|"      \
-    "model.layers.{L}.mlp.shared_experts." matrix "_proj.weight|"     \
-    "model.layers.{L}.mlp.shared_mlp." matrix "_proj.weight|"         \
+#define COLIBRI_SHARED_NAMES(matrix)              \
+    "model.layers.{L}.mlp.shared_expert." matrix  \
+    "_proj.weight|"                               \
+    "model.layers.{L}.mlp.shared_experts." matrix \
+    "_proj.weight|"                               \
+    "model.layers.{L}.mlp.shared_mlp." matrix     \
+    "_proj.weight|"                               \
     "model.layers.{L}.feed_forward.shared_expert." matrix "_proj.weight|"
-    {"shared_gate", COLIBRI_SHARED_NAMES("gate") "model.layers.{L}.shared_mlp.input_linear.weight[0/2]"},
-    {"shared_up", COLIBRI_SHARED_NAMES("up") "model.layers.{L}.shared_mlp.input_linear.weight[1/2]"},
-    {"shared_down", COLIBRI_SHARED_NAMES("down") "model.layers.{L}.shared_mlp.output_linear.weight"},
+    {"shared_gate",
+     COLIBRI_SHARED_NAMES("gate") "model.layers.{L}.shared_mlp.input_linear.weight[0/2]"},
+    {"shared_up",
+     COLIBRI_SHARED_NAMES("up") "model.layers.{L}.shared_mlp.input_linear.weight[1/2]"},
+    {"shared_down",
+     COLIBRI_SHARED_NAMES("down") "model.layers.{L}.shared_mlp.output_linear.weight"},
 #undef COLIBRI_SHARED_NAMES
     {"shared_gate_bias", "model.layers.{L}.mlp.shared_experts.gate_proj.bias"},
     {"shared_up_bias", "model.layers.{L}.mlp.shared_experts.up_proj.bias"},
@@ -146,14 +158,21 @@ constexpr NameRow kHfRows[] = {
 
 // Every family is read with either spelling: savers rename block_sparse_moe to mlp, and back. The
 // spellings after these are those of tools that split models into experts.
-#define COLIBRI_EXPERT_NAMES(hf, w)                               \
-    "model.layers.{L}.mlp.experts.{e}." hf ".weight|"             \
-    "model.layers.{L}.block_sparse_moe.experts.{e}." w ".weight|" \
-    "model.layers.{L}.mlp.experts.{e}." w ".weight|"              \
-    "model.layers.{L}.expert_{e}." w ".weight|"                   \
-    "model.layers.{L}.expert_{e}.expert_feedforward." w ".weight|" \
-    "model.layers.{L}.expert_feedforward.expert_{e}." w ".weight|" \
-    "model.layers.{L}.expert_feedforward.{e}." w ".weight|"       \
+#define COLIBRI_EXPERT_NAMES(hf, w)                     \
+    "model.layers.{L}.mlp.experts.{e}." hf              \
+    ".weight|"                                          \
+    "model.layers.{L}.block_sparse_moe.experts.{e}." w  \
+    ".weight|"                                          \
+    "model.layers.{L}.mlp.experts.{e}." w               \
+    ".weight|"                                          \
+    "model.layers.{L}.expert_{e}." w                    \
+    ".weight|"                                          \
+    "model.layers.{L}.expert_{e}.expert_feedforward." w \
+    ".weight|"                                          \
+    "model.layers.{L}.expert_feedforward.expert_{e}." w \
+    ".weight|"                                          \
+    "model.layers.{L}.expert_feedforward.{e}." w        \
+    ".weight|"                                          \
     "model.layers.{L}.expert_feedforward_{e}." w ".weight"
 
 // A stack in 4-bit floats has its blocks and scales apart: "_blocks" and "_scales" behind the name.
@@ -165,7 +184,8 @@ constexpr ExpertNames kHfExperts = {
     "model.layers.{L}.block_sparse_moe.experts.gate_up_proj|"
     "model.layers.{L}.block_sparse_moe.input_linear.weight|"
     "model.layers.{L}.feed_forward.experts.gate_up_proj",
-    "", "",
+    "",
+    "",
     "model.layers.{L}.mlp.experts.down_proj|"
     "model.layers.{L}.block_sparse_moe.experts.down_proj|"
     "model.layers.{L}.block_sparse_moe.output_linear.weight|"
@@ -223,13 +243,10 @@ constexpr NameRow kGgufRows[] = {
 };
 
 constexpr ExpertNames kGgufExperts = {
-    "blk.{L}.ffn_gate.{e}.weight",     // files from before experts were stacked
-    "blk.{L}.ffn_up.{e}.weight",
-    "blk.{L}.ffn_down.{e}.weight",
-    "blk.{L}.ffn_gate_up_exps.weight",
-    "blk.{L}.ffn_gate_exps.weight",
-    "blk.{L}.ffn_up_exps.weight",
-    "blk.{L}.ffn_down_exps.weight",
+    "blk.{L}.ffn_gate.{e}.weight",  // files from before experts were stacked
+    "blk.{L}.ffn_up.{e}.weight",       "blk.{L}.ffn_down.{e}.weight",
+    "blk.{L}.ffn_gate_up_exps.weight", "blk.{L}.ffn_gate_exps.weight",
+    "blk.{L}.ffn_up_exps.weight",      "blk.{L}.ffn_down_exps.weight",
 };
 
 constexpr Naming kGgufNaming = {kGgufRows, kGgufExperts};
@@ -471,7 +488,9 @@ constexpr FamilyRow kFamilies[] = {
 
 }  // namespace
 
-std::span<const FamilyRow> families() { return kFamilies; }
+std::span<const FamilyRow> families() {
+    return kFamilies;
+}
 
 const FamilyRow* familyByModelType(std::string_view modelType) {
     for (const FamilyRow& row : kFamilies) {
@@ -493,9 +512,13 @@ double yarnScale(double factor, double mscale) {
     return factor <= 1 ? 1.0 : 0.1 * mscale * std::log(factor) + 1.0;
 }
 
-const Naming& hfNaming() { return kHfNaming; }
+const Naming& hfNaming() {
+    return kHfNaming;
+}
 
-const Naming& ggufNaming() { return kGgufNaming; }
+const Naming& ggufNaming() {
+    return kGgufNaming;
+}
 
 std::vector<std::string> splitAlternatives(std::string_view names) {
     std::vector<std::string> out;

@@ -20,12 +20,12 @@ struct OpenedSource {
     Checkpoint checkpoint;
     ModelConfig config;
     const Naming* naming = nullptr;
-    StackForm stack = StackForm::Rows;   // of stacked experts
-    std::array<int64_t, 2> fp8Block{};   // rows and columns per scale
-    bool tiedKnown = true;               // config.tiedEmbeddings comes from the source
-    bool pairedRope = false;             // q and k rows are stored as rotated pairs
-    int64_t extraLayers = 0;             // layers after the last one; ignored
-    std::string kind;                    // "Hugging Face safetensors", "GGUF"
+    StackForm stack = StackForm::Rows;  // of stacked experts
+    std::array<int64_t, 2> fp8Block{};  // rows and columns per scale
+    bool tiedKnown = true;              // config.tiedEmbeddings comes from the source
+    bool pairedRope = false;            // q and k rows are stored as rotated pairs
+    int64_t extraLayers = 0;            // layers after the last one; ignored
+    std::string kind;                   // "Hugging Face safetensors", "GGUF"
     std::string fingerprint;
     std::vector<std::pair<std::string, std::string>> extraFiles;  // name, content
     std::string configText, generationText;  // of a Hugging Face checkpoint; empty: none
@@ -33,7 +33,7 @@ struct OpenedSource {
     // Ok, or why there is no usable tokenizer or chat template: Unsupported if the model can be
     // converted anyway, BadInput for a damaged file.
     Status tokenizerProblem, templateProblem;
-    std::vector<std::string> notes;      // for the user: what was chosen or left out
+    std::vector<std::string> notes;  // for the user: what was chosen or left out
 };
 
 }  // namespace colibri

@@ -8,9 +8,9 @@
 #include <limits>
 #include <system_error>
 
-#include "engine/base/printable.h"
-#include "engine/base/in_order.h"
 #include "engine/base/hasher.h"
+#include "engine/base/in_order.h"
+#include "engine/base/printable.h"
 #include "kernels/kernels.h"
 
 namespace colibri {
@@ -298,8 +298,8 @@ Status Checkpoint::readFloats(const RowView& view, int64_t row, int64_t n,
     if (view.colStride == 1) {
         for (int64_t i = 0; i < n;) {
             const int64_t run = runOf(view, row + i, n - i);
-            COLIBRI_TRY(readSpan(view, view.start(row + i), run * view.cols, scratch,
-                                 out + i * view.cols));
+            COLIBRI_TRY(
+                readSpan(view, view.start(row + i), run * view.cols, scratch, out + i * view.cols));
             i += run;
         }
         return {};
@@ -315,7 +315,8 @@ Status Checkpoint::readFloats(const RowView& view, int64_t row, int64_t n,
     };
     if (view.colStride < view.rowStride) {
         for (int64_t r = 0; r < n; ++r) {
-            COLIBRI_TRY(pick(view.start(row + r), view.cols, view.colStride, out + r * view.cols, 1));
+            COLIBRI_TRY(
+                pick(view.start(row + r), view.cols, view.colStride, out + r * view.cols, 1));
         }
         return {};
     }
@@ -336,8 +337,7 @@ Result<std::string> Checkpoint::fingerprint(const std::string& extra) const {
     all.update(extra);
     std::vector<const SourceTensor*> sorted;
     for (const SourceTensor& t : m_tensors) sorted.push_back(&t);
-    std::sort(sorted.begin(), sorted.end(),
-              [](auto* a, auto* b) { return a->name < b->name; });
+    std::sort(sorted.begin(), sorted.end(), [](auto* a, auto* b) { return a->name < b->name; });
     for (const SourceTensor* t : sorted) {
         all.update("\n" + t->name + " " + t->typeName + " " + shapeText(t->shape));
     }

@@ -28,11 +28,11 @@ constexpr size_t kListed = 20;                       // names shown per kind of 
 
 struct SourceTensor {
     std::string name;
-    std::string typeName;                // as in the file: "BF16", "F8_E4M3"
-    std::optional<DType> dtype;          // nothing: an unsupported type
-    std::vector<int64_t> shape;          // outermost first
-    int file = 0;                        // index into the checkpoint's files
-    int64_t offset = 0, bytes = 0;       // in the file
+    std::string typeName;           // as in the file: "BF16", "F8_E4M3"
+    std::optional<DType> dtype;     // nothing: an unsupported type
+    std::vector<int64_t> shape;     // outermost first
+    int file = 0;                   // index into the checkpoint's files
+    int64_t offset = 0, bytes = 0;  // in the file
 
     int64_t elements() const;  // at most kElementLimit
 };
@@ -59,16 +59,16 @@ struct RowView {
     int64_t pairedHeads = 0;
     Encoding encoding = Encoding::Plain;
     const SourceTensor* scales = nullptr;
-    int64_t width = 0;                   // FP8: of the tensor's rows, to find the scales,
+    int64_t width = 0;                    // FP8: of the tensor's rows, to find the scales,
     std::array<int64_t, 2> scaleBlock{};  // each of which holds for so many rows and columns
 
     // The default type of a conversion.
     DType dtype() const {
-        return encoding == Encoding::Plain  ? *tensor->dtype
+        return encoding == Encoding::Plain ? *tensor->dtype
                : encoding == Encoding::Fp8 ? DType::BF16
                                            : DType::MXFP4;
     }
-    int64_t start(int64_t row) const;    // element at which a row begins
+    int64_t start(int64_t row) const;  // element at which a row begins
 };
 
 // Consecutive whole rows of a tensor that is a matrix or a stack of them.
@@ -92,7 +92,7 @@ public:
     const SourceTensor* find(const std::string& name) const;
     // Keeps the tensors whose new name is not empty.
     void rename(const std::function<std::string(const std::string&)>& newName);
-    int64_t bytes() const;               // of all files
+    int64_t bytes() const;  // of all files
 
     // Bytes of a file at an offset.
     Status read(int file, int64_t offset, std::span<std::byte> out) const;

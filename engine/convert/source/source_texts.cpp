@@ -7,9 +7,9 @@
 
 #include "engine/base/file.h"
 #include "engine/base/format.h"
+#include "engine/base/json_fields.h"
 #include "engine/base/printable.h"
 #include "engine/convert/source/foreign.h"
-#include "engine/base/json_fields.h"
 #include "engine/text/chat_template.h"
 #include "engine/text/tokenizer.h"
 

@@ -6,13 +6,13 @@
 #include <cstring>
 
 #include "engine/base/format.h"
-#include "engine/convert/pipeline/plan.h"
-#include "engine/convert/synth/synth_text.h"
-#include "engine/convert/pipeline/target.h"
 #include "engine/base/hasher.h"
+#include "engine/base/progress_gate.h"
+#include "engine/convert/pipeline/plan.h"
+#include "engine/convert/pipeline/target.h"
+#include "engine/convert/synth/synth_text.h"
 #include "engine/model/layout.h"
 #include "engine/model/model_json.h"
-#include "engine/base/progress_gate.h"
 #include "kernels/kernels.h"
 #include "kernels/packed.h"
 

@@ -35,8 +35,8 @@ struct SynthOptions {
     std::filesystem::path target;  // must not exist
     DType dtype =
         DType::Q4_0;  // type of the matrices, with an encoder; embedding and head: see targetType
-    double skew = 0;               // of the routing: 0 is nearly uniform, 1 has clear favourites
-    int64_t layers = 0;            // 0: all of the shape's
+    double skew = 0;  // of the routing: 0 is nearly uniform, 1 has clear favourites
+    int64_t layers = 0;  // 0: all of the shape's
     uint64_t seed = 1;
 };
 

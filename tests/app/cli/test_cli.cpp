@@ -176,9 +176,9 @@ private slots:
 
     // The reference's logits say what they are.
     void generateLogprobs() {
-        const QStringList command{"generate",     m_model,     "--tokens",   prompt(),
-                                  "--max-tokens", "3",         "--kv-dtype", "f32",
-                                  "--logprobs",   "2",         "--json"};
+        const QStringList command{"generate",     m_model, "--tokens",   prompt(),
+                                  "--max-tokens", "3",     "--kv-dtype", "f32",
+                                  "--logprobs",   "2",     "--json"};
         const Run run = colibri(command);
         QVERIFY2(run.code == 0, run.err);
         const QJsonArray tokens = run.json()["tokens"].toArray();
@@ -339,7 +339,8 @@ private slots:
         QCOMPARE(check(R"({"expert_cache_size": 400})").code, 0);
         QCOMPARE(check(R"({"expert_cache_size": 400})", {"--model", m_model}).code, 3);
         // In range, and of no effect with this model: told, no error.
-        const Run table = check(R"({"router_mode": "table", "cache_policy": "lru"})", {"--model", m_model, "--json"});
+        const Run table = check(R"({"router_mode": "table", "cache_policy": "lru"})",
+                                {"--model", m_model, "--json"});
         QCOMPARE(table.code, 0);
         const QJsonObject problems = table.json()["problems"].toObject();
         QCOMPARE(problems.keys(), QStringList{"router_mode"});
@@ -377,7 +378,8 @@ private slots:
             QDir(folder.path()).isEmpty(QDir::AllEntries | QDir::Hidden | QDir::NoDotAndDotDot));
         QCOMPARE(colibri({"diagnose", "--dir", "/nonexistent"}).code, 3);
         // A folder with a model: its own experts are read, by the means the engine reads them with.
-        const QJsonObject disk = colibri({"diagnose", "--json", "--dir", m_model}).json()["disk"].toObject();
+        const QJsonObject disk =
+            colibri({"diagnose", "--json", "--dir", m_model}).json()["disk"].toObject();
         QVERIFY(disk["read_bytes_per_s"].toDouble() > 0);
         QVERIFY(!disk["reads"].toString().isEmpty());
         // Other programs name a file so, too.

@@ -19,7 +19,8 @@ public:
         m_address.sin_family = AF_INET;
         m_address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
         socklen_t size = sizeof m_address;
-        if (bind(m_socket, reinterpret_cast<sockaddr*>(&m_address), size) != 0 || listen(m_socket, 1) != 0 ||
+        if (bind(m_socket, reinterpret_cast<sockaddr*>(&m_address), size) != 0 ||
+            listen(m_socket, 1) != 0 ||
             getsockname(m_socket, reinterpret_cast<sockaddr*>(&m_address), &size) != 0)
             qFatal("no port to listen on");
     }
@@ -42,7 +43,8 @@ class TestCliTalk : public QObject {
 private slots:
     void initTestCase() {
         m_model = m_dir.filePath("model");
-        const Run run = colibri({"convert", kGolden + "/models/qwen3moe", "-o", m_model, "--dtype", "f32"});
+        const Run run =
+            colibri({"convert", kGolden + "/models/qwen3moe", "-o", m_model, "--dtype", "f32"});
         QVERIFY2(run.code == 0, run.err);
     }
 
@@ -66,7 +68,8 @@ private slots:
         const Run open = colibri({"serve", m_model + "-none", "--host", "0.0.0.0", "--port", "0"});
         QVERIFY2(open.err.contains("no API key"), open.err.constData());
         const Listener other;
-        const Run taken = colibri({"serve", m_model + "-none", "--port", QString::number(other.port())});
+        const Run taken =
+            colibri({"serve", m_model + "-none", "--port", QString::number(other.port())});
         QVERIFY2(taken.err.contains("cannot listen on 127.0.0.1"), taken.err.constData());
         const Run free = colibri({"serve", m_model + "-none", "--port", "0"});
         QVERIFY2(!free.err.contains("cannot listen"), free.err.constData());

@@ -3,8 +3,8 @@
 #include <QtTest>
 #include <cmath>
 
-#include "engine/unicode/utf8_assembler.h"
 #include "app/serve/logprobs_json.h"
+#include "engine/unicode/utf8_assembler.h"
 #include "tests/app/serve/serve_fixture.h"
 
 using namespace colibri;

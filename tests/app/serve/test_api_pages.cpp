@@ -190,7 +190,8 @@ private slots:
         options.host = "no-such-host.invalid";
         const Status unknown = serve::ApiServer(options).start();
         QCOMPARE(unknown.code(), Code::InvalidArgument);
-        QVERIFY2(unknown.text().find("unknown host name") != std::string::npos, unknown.text().c_str());
+        QVERIFY2(unknown.text().find("unknown host name") != std::string::npos,
+                 unknown.text().c_str());
         QVERIFY2(unknown.text().find("port") == std::string::npos, unknown.text().c_str());
         options.host = "192.0.2.1";  // for documentation: no machine has it
         const Status foreign = serve::ApiServer(options).start();

@@ -280,8 +280,7 @@ private slots:
         const auto ask = [&](const Json& messages) {
             Json body = chatBody("", 4);
             body["messages"] = messages;
-            const auto reply =
-                client.Post("/v1/chat/completions", body.dump(), "application/json");
+            const auto reply = client.Post("/v1/chat/completions", body.dump(), "application/json");
             return Json::parse(reply->body);
         };
         const auto cached = [](const Json& reply) {

@@ -278,7 +278,8 @@ private slots:
             return OtherServer(stream, 3, status).ask().error;
         };
         QCOMPARE(error(chunk(R"({"content": "a"})")), std::string("truncated"));
-        for (const char* garbage : {"data: {not json}\n\n", "data: {\"choices\":5}\n\n", "data: [1]\n\n"})
+        for (const char* garbage :
+             {"data: {not json}\n\n", "data: {\"choices\":5}\n\n", "data: [1]\n\n"})
             QCOMPARE(error(garbage + std::string("data: [DONE]\n\n")),
                      std::string("no valid events"));
         QCOMPARE(error(R"({"choices": [{"message": {"content": "whole"}}]})"),

@@ -50,8 +50,12 @@ protected:
         m_source->finish(*m_source->lastRun, stop);
         tick();
     }
-    const Turn& lastTurn() { return m_chat->conversation().turns[m_chat->conversation().path().last()]; }
-    ModelTurn* lastWidget() { return m_chat->view()->modelTurn(m_chat->conversation().path().last()); }
+    const Turn& lastTurn() {
+        return m_chat->conversation().turns[m_chat->conversation().path().last()];
+    }
+    ModelTurn* lastWidget() {
+        return m_chat->view()->modelTurn(m_chat->conversation().path().last());
+    }
 
     std::unique_ptr<Sandbox> m_sandbox;
     std::unique_ptr<FakeSource> m_source;

@@ -28,7 +28,9 @@ private:
     uint32_t m_state;
 };
 
-struct TurnSpan { double from, to; };
+struct TurnSpan {
+    double from, to;
+};
 constexpr TurnSpan kTurns[] = {{3, 24}, {31, 62.3}, {68, 90}};
 
 Marker knobMarker(double t, const char* label, KnobId knob, int64_t from, int64_t to, double change,
@@ -49,7 +51,8 @@ Marker knobMarker(double t, const char* label, KnobId knob, int64_t from, int64_
 
 }  // namespace
 
-FakeSource::FakeSource(bool loaded) : m_loaded(loaded), m_startNs(monotonicNs() - 90'000'000'000ull) {
+FakeSource::FakeSource(bool loaded)
+    : m_loaded(loaded), m_startNs(monotonicNs() - 90'000'000'000ull) {
     m_facts.name = "Wren-14B-A1.3B";
     m_facts.weights = "q4_0";
     m_facts.folder = "wren-14b-a1.3b-q4_0";
@@ -65,7 +68,8 @@ FakeSource::FakeSource(bool loaded) : m_loaded(loaded), m_startNs(monotonicNs() 
         m_knobs[size_t(i)] = {value, value, ""};
     }
     m_knobs[size_t(KnobId::ExpertCacheSize)] = {12, 12, ""};
-    m_knobs[size_t(KnobId::PrefetchThreads)] = {4, 2, "the process may use 10 cores, 8 of them compute"};
+    m_knobs[size_t(KnobId::PrefetchThreads)] = {4, 2,
+                                                "the process may use 10 cores, 8 of them compute"};
     buildStory();
     buildExperts();
     rebuild();
@@ -112,7 +116,8 @@ void FakeSource::buildStory() {
         put(SeriesId::ItlP50, t, value(i50));
         put(SeriesId::ItlP99, t, value(i99));
         put(SeriesId::TokensPerSecond, t, value(1000 / i50));
-        put(SeriesId::ReadRate, t, value(std::min(6.72 + a5 * .1, 96 * miss * 4.866e-3 * 1000 / i50)));
+        put(SeriesId::ReadRate, t,
+            value(std::min(6.72 + a5 * .1, 96 * miss * 4.866e-3 * 1000 / i50)));
         put(SeriesId::StallShare, t, value(29 + a3));
         put(SeriesId::QueueDepth, t, t > 60 && t < 63 ? 2 : t > 66 && t < 68.5 ? 1 : 0);
         put(SeriesId::MeanBatch, t, value(1));
@@ -121,8 +126,8 @@ void FakeSource::buildStory() {
         put(SeriesId::PrefetchLate, t, value(ahead * .21));
         put(SeriesId::PrefetchWasted, t, value(ahead * .34));
         put(SeriesId::PrefetchIssued, t, value(ahead * 1.57));
-        put(SeriesId::MemoryGiB, t, 1.56 + .86 * (t < 3 ? t / 3 : 1) +
-                                        .44 * (t > 44 ? std::min(1.0, (t - 44) / 2.4) : 0));
+        put(SeriesId::MemoryGiB, t,
+            1.56 + .86 * (t < 3 ? t / 3 : 1) + .44 * (t > 44 ? std::min(1.0, (t - 44) / 2.4) : 0));
     }
     m_story.series[size_t(SeriesId::SmUtilisation)].unavailable = "no NVIDIA driver";
     int n = 0;
@@ -137,8 +142,10 @@ void FakeSource::buildStory() {
         m.t = span.to;
         if (n < 3) m_story.markers.push_back(m);
     }
-    m_story.markers.push_back(knobMarker(16, "threads 1 -> 4", KnobId::PrefetchThreads, 1, 4, .005, -.02, .03));
-    m_story.markers.push_back(knobMarker(44, "cache 8 -> 12", KnobId::ExpertCacheSize, 8, 12, .18, .15, .21));
+    m_story.markers.push_back(
+        knobMarker(16, "threads 1 -> 4", KnobId::PrefetchThreads, 1, 4, .005, -.02, .03));
+    m_story.markers.push_back(
+        knobMarker(44, "cache 8 -> 12", KnobId::ExpertCacheSize, 8, 12, .18, .15, .21));
     std::sort(m_story.markers.begin(), m_story.markers.end(),
               [](const Marker& a, const Marker& b) { return a.t < b.t; });
     m_story.figures = {36.4, 27.5, 36.2, 36.4, 71.3, 12.5, 2.25, 6.35, 4.9e9, 29, 0.004, 366};
@@ -158,7 +165,8 @@ void FakeSource::buildExperts() {
     for (int l = 0; l < kLayers; ++l) {
         std::array<int, kExperts> order;
         std::iota(order.begin(), order.end(), 0);
-        for (int e = kExperts - 1; e > 0; --e) std::swap(order[size_t(e)], order[size_t(q.uniform() * (e + 1))]);
+        for (int e = kExperts - 1; e > 0; --e)
+            std::swap(order[size_t(e)], order[size_t(q.uniform() * (e + 1))]);
         const double skew = .72 + .34 * q.uniform() + (l < 3 ? .25 : 0);
         std::array<double, kExperts> weight{};
         for (int e = 0; e < kExperts; ++e)
@@ -169,14 +177,16 @@ void FakeSource::buildExperts() {
         std::iota(byWeight.begin(), byWeight.end(), 0);
         std::sort(byWeight.begin(), byWeight.end(),
                   [&](int a, int b) { return weight[size_t(a)] > weight[size_t(b)]; });
-        for (int i = 0; i < kExperts; ++i) rank.emplace_back(i + 7 * q.uniform(), byWeight[size_t(i)]);
+        for (int i = 0; i < kExperts; ++i)
+            rank.emplace_back(i + 7 * q.uniform(), byWeight[size_t(i)]);
         std::sort(rank.begin(), rank.end());
         std::vector<Residency> row(kExperts, Residency::OnDisk);
         for (int i = 0; i < 12; ++i) row[size_t(rank[size_t(i)].second)] = Residency::Resident;
         for (int e = 0; e < kExperts; ++e) {
             m_story.residency.push_back(row[size_t(e)]);
             const double share = weight[size_t(e)] / sum * 100;
-            m_story.heat.push_back(float(std::clamp(std::log(share / .25) / std::log(11 / .25), 0.0, 1.0)));
+            m_story.heat.push_back(
+                float(std::clamp(std::log(share / .25) / std::log(11 / .25), 0.0, 1.0)));
         }
     }
     for (const auto& [l, e] : {std::pair(6, 41), {7, 5}, {7, 33}})
@@ -202,6 +212,11 @@ void FakeSource::rebuild() {
     fillKnobs();
 }
 
+void FakeSource::publishKnobs() {
+    editable();
+    fillKnobs();
+}
+
 void FakeSource::fillKnobs() {
     m_snapshot->knobs = m_knobs;
     m_snapshot->knobsAt = sessionTime(monotonicNs());
@@ -211,7 +226,7 @@ std::shared_ptr<Snapshot> FakeSource::editable() {
     m_snapshot = std::make_shared<Snapshot>(*m_snapshot);
     m_snapshot->generation++;
     fillKnobs();
-    m_snapshot->now += 1;        // so that everything paced by time is drawn
+    m_snapshot->now += 1;  // so that everything paced by time is drawn
     m_snapshot->figuresAt = m_snapshot->lastActivity = m_snapshot->now;
     return m_snapshot;
 }
@@ -241,17 +256,24 @@ MemoryNow FakeSource::memory() const {
 
 KnobLimits FakeSource::knobLimits(KnobId id) const {
     switch (id) {
-        case KnobId::ExpertCacheSize: return {1, 64, 30};
-        case KnobId::PrefetchThreads: return {0, 8, 1};
-        case KnobId::ComputeThreads: return {1, 16, 8};
-        case KnobId::ContextLength: return {512, 32768, 8192};
-        default: break;
+        case KnobId::ExpertCacheSize:
+            return {1, 64, 30};
+        case KnobId::PrefetchThreads:
+            return {0, 8, 1};
+        case KnobId::ComputeThreads:
+            return {1, 16, 8};
+        case KnobId::ContextLength:
+            return {512, 32768, 8192};
+        default:
+            break;
     }
     const KnobRow& row = knobRow(id);
     return {row.min, row.max, row.defaultValue};
 }
 
-KnobState FakeSource::knobState(KnobId id) const { return m_knobs[size_t(id)]; }
+KnobState FakeSource::knobState(KnobId id) const {
+    return m_knobs[size_t(id)];
+}
 
 void FakeSource::setKnob(KnobId id, int64_t value, bool final) {
     finalKnobCalls += final;
@@ -260,8 +282,9 @@ void FakeSource::setKnob(KnobId id, int64_t value, bool final) {
 }
 
 std::string FakeSource::knobProblem(KnobId id, int64_t value) const {
-    const bool table = (id == KnobId::RouterMode && value == int64_t(RouterMode::Table)) ||
-                       (id == KnobId::PrefetchSource && value == int64_t(PrefetchSource::RouterTable));
+    const bool table =
+        (id == KnobId::RouterMode && value == int64_t(RouterMode::Table)) ||
+        (id == KnobId::PrefetchSource && value == int64_t(PrefetchSource::RouterTable));
     if (table && !routerTable) return "no router table in this model";
     if (numaNodes == 1 && (id == KnobId::NumaNode || (id == KnobId::NumaMode && value > 0)))
         return "this machine has one NUMA node";
@@ -313,7 +336,8 @@ Result<std::string> FakeSource::renderChat(const nlohmann::ordered_json& message
             {{"messages", messages}, {"add_generation_prompt", true}});
     std::string text;
     for (const auto& message : messages)
-        text += "<|" + message["role"].get<std::string>() + "|>" + message["content"].get<std::string>() + "\n";
+        text += "<|" + message["role"].get<std::string>() + "|>" +
+                message["content"].get<std::string>() + "\n";
     return text;
 }
 

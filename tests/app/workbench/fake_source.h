@@ -6,8 +6,8 @@
 #include <QHash>
 #include <map>
 
-#include "app/workbench/chat/conversation.h"
 #include "app/workbench/backend/session_source.h"
+#include "app/workbench/chat/conversation.h"
 
 namespace colibri::ui {
 
@@ -19,11 +19,12 @@ public:
 
     void setLoaded(bool on);
     void setModelName(const QString& name) { m_facts.name = name; }
-    void setNow(double now);                     // the session's clock; rebuilds the snapshot
+    void setNow(double now);  // the session's clock; rebuilds the snapshot
     // Takes effect with the next snapshot.
     void limitEffective(KnobId id, int64_t value, const std::string& reason);
-    std::shared_ptr<Snapshot> editable();        // to change what the next snapshot() returns
-    std::shared_ptr<ChatRun> lastRun;            // of startChat
+    void publishKnobs();  // into the next snapshot(), as the recorder does 4 times a second
+    std::shared_ptr<Snapshot> editable();  // to change what the next snapshot() returns
+    std::shared_ptr<ChatRun> lastRun;      // of startChat
     ChatRequest lastRequest;
     int cancels = 0, active = 0;
     std::vector<std::pair<KnobId, int64_t>> knobCalls;
@@ -31,7 +32,7 @@ public:
     QStringList notes;
     bool routerTable = false;
     int numaNodes = 1;
-    void setDense();                             // a model without experts
+    void setDense();  // a model without experts
     Calibration machine{6.8e9, 21e9, true, "io_uring", ""};
 
     // Feeds a reply: tokens of `gapMs` each; finish() ends it.
@@ -40,7 +41,9 @@ public:
 
     State state() const override { return m_loaded ? State::Ready : State::NoModel; }
     const ModelFacts* model() const override { return m_loaded ? &m_facts : nullptr; }
-    std::shared_ptr<const Snapshot> snapshot() const override { return m_loaded ? m_snapshot : nullptr; }
+    std::shared_ptr<const Snapshot> snapshot() const override {
+        return m_loaded ? m_snapshot : nullptr;
+    }
     double sessionTime(uint64_t ns) const override;
     int activeRequests() const override { return active; }
     MemoryNow memory() const override;
@@ -55,7 +58,7 @@ public:
     std::shared_ptr<ChatRun> startChat(ChatRequest request) override;
     void cancelChat(const std::shared_ptr<ChatRun>& run) override;
     int countTokens(const QString& text) const override {
-        return text.size() > (64 << 10) ? -1 : int(text.size() / 4);   // as EngineHost
+        return text.size() > (64 << 10) ? -1 : int(text.size() / 4);  // as EngineHost
     }
     Result<std::string> renderChat(const nlohmann::ordered_json& messages,
                                    const ChatOptions& options) const override;
@@ -70,12 +73,12 @@ private:
 
     bool m_loaded;
     ModelFacts m_facts;
-    Snapshot m_story;                            // all 90 s
+    Snapshot m_story;  // all 90 s
     std::shared_ptr<Snapshot> m_snapshot;
     std::array<KnobState, kKnobCount> m_knobs;
     double m_now = 90;
     uint64_t m_startNs = 0;
-    struct Fed {                                 // what a run got so far
+    struct Fed {  // what a run got so far
         std::vector<int32_t> ids;
         std::string text;
     };

@@ -8,8 +8,8 @@
 #include <memory>
 
 #include "app/workbench/pages/load_page.h"
-#include "app/workbench/widgets/message_strip.h"
 #include "app/workbench/pages/start_pages.h"
+#include "app/workbench/widgets/message_strip.h"
 #include "test_model.h"
 
 namespace colibri::ui {

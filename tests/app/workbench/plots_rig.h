@@ -2,9 +2,9 @@
 // The plots' panel with the seeded story, for its tests.
 #pragma once
 
+#include "app/workbench/platform/settings.h"
 #include "app/workbench/plots/plot_canvas.h"
 #include "app/workbench/plots/plots_panel.h"
-#include "app/workbench/platform/settings.h"
 #include "window_test.h"
 
 namespace colibri::ui {

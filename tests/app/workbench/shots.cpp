@@ -17,9 +17,9 @@
 #include <thread>
 
 #include "app/serve/http_target.h"
+#include "app/workbench/backend/engine_host.h"
 #include "app/workbench/chat/chat_parts.h"
 #include "app/workbench/pages/start_pages.h"
-#include "app/workbench/backend/engine_host.h"
 #include "app/workbench/window/main_window.h"
 #include "fake_source.h"
 
@@ -43,9 +43,10 @@ QSize sizeOf(const QString& name) {
 }
 
 void save(MainWindow& window, const QString& folder, const QString& name) {
-    for (QWidget* widget : window.findChildren<QWidget*>()) widget->setAttribute(Qt::WA_UnderMouse, false);
+    for (QWidget* widget : window.findChildren<QWidget*>())
+        widget->setAttribute(Qt::WA_UnderMouse, false);
     QImage image(window.size(), QImage::Format_ARGB32);
-    image.fill(Qt::magenta);     // anything the window leaves unpainted shows
+    image.fill(Qt::magenta);  // anything the window leaves unpainted shows
     QPainter painter(&image);
     window.render(&painter);
     painter.end();
@@ -129,7 +130,8 @@ void loadSome(MainWindow& window, bool toTheEnd) {
     window.loadTestPanel()->maxTokens()->setValue(24);
     window.loadTestPanel()->startTest();
     runUntil(window, [&] {
-        return !window.loadTest()->running() || (!toTheEnd && window.loadTest()->now().completed >= 9);
+        return !window.loadTest()->running() ||
+               (!toTheEnd && window.loadTest()->now().completed >= 9);
     });
 }
 
@@ -171,7 +173,8 @@ void shootLive(const QString& folder, const QString& name, Theme::Mode mode) {
             endSession(window, host, start);
         else if (name.startsWith("serve"))
             serveSome(window);
-        else loadSome(window, !name.startsWith("loading"));
+        else
+            loadSome(window, !name.startsWith("loading"));
     }
     settle(window);
     save(window, folder, name);
@@ -183,18 +186,24 @@ Conversation textConversation() {
     chat.title = "Every kind of text";
     Turn user;
     user.live = true;
-    for (int i = 0; i < 60; ++i) user.text += QString("line %1 of a log: 0x10 -> 1024x768, 12.5 tok/s\n").arg(i);
+    for (int i = 0; i < 60; ++i)
+        user.text += QString("line %1 of a log: 0x10 -> 1024x768, 12.5 tok/s\n").arg(i);
     Turn reply;
     reply.role = Turn::Role::Model;
     reply.live = true;
     reply.model = "Wren-14B-A1.3B";
     reply.text =
-        "# A heading\nPlain, *italic*, **bold**, ***both***, ~~struck~~, `0x10 -> y`, https://example.org/a_b, "
-        "$E = mc^2$ and 1024x768.\n\n## A smaller one\n\n> A quote that goes on\n> in a second line\n> "
-        "```py\n> print(1)\n> ```\n\n1. first\n   ```sh\n   ls -l | grep a_very_long_name_that_does_not_fit "
+        "# A heading\nPlain, *italic*, **bold**, ***both***, ~~struck~~, `0x10 -> y`, "
+        "https://example.org/a_b, "
+        "$E = mc^2$ and 1024x768.\n\n## A smaller one\n\n> A quote that goes on\n> in a second "
+        "line\n> "
+        "```py\n> print(1)\n> ```\n\n1. first\n   ```sh\n   ls -l | grep "
+        "a_very_long_name_that_does_not_fit "
         "--and-an-option-that-goes-on\n   ```\n2. second\n   - inner\n- [ ] open\n- [x] done\n\n"
-        "| Model | tok/s | Experts | Notes |\n|---|---|---|---|\n| Qwen3-30B-A3B | 12.5 | 1,024 | A long remark "
-        "that goes on and on, about the disk, the cache and the threads |\n| Mixtral 8x7 | 9.75 | 8 | no |\n\n"
+        "| Model | tok/s | Experts | Notes |\n|---|---|---|---|\n| Qwen3-30B-A3B | 12.5 | 1,024 | "
+        "A long remark "
+        "that goes on and on, about the disk, the cache and the threads |\n| Mixtral 8x7 | 9.75 | "
+        "8 | no |\n\n"
         "### The smallest\nAnd the last";
     reply.figures.tokS = 34.2;
     reply.figures.ttftMs = 402;
@@ -258,8 +267,9 @@ void shoot(const QString& folder, const QString& name, Theme::Mode mode) {
         chat->openConversation(storyConversation(size.width() >= 1920));
         const QVector<int> path = chat->conversation().path();
         source.active = 1;
-        chat->view()->modelTurn(path.last())->refresh(chat->conversation().turns[path.last()],
-                                                      ModelTurn::State::Generating, {});
+        chat->view()
+            ->modelTurn(path.last())
+            ->refresh(chat->conversation().turns[path.last()], ModelTurn::State::Generating, {});
         chat->composer()->setGenerating(true);
         chat->composer()->focusEditor();
         settle(window);
@@ -289,8 +299,9 @@ void shoot(const QString& folder, const QString& name, Theme::Mode mode) {
                                      "The ring of thread 3 was full for 0.2 s. Figures from 01:12 "
                                      "to 01:13 are too low."});
             window.messages()->error("Expert 37 of layer 14 could not be read",
-                "layer_014.bin, byte 180,043,776: input/output error, twice. The request ended; the "
-                "engine runs on. Check the disk, then verify hashes.");
+                                     "layer_014.bin, byte 180,043,776: input/output error, twice. "
+                                     "The request ended; the "
+                                     "engine runs on. Check the disk, then verify hashes.");
             window.topBar()->bell()->click();
         }
         settle(window);
@@ -310,7 +321,8 @@ int main(int argc, char** argv) {
     QDir().mkpath(folder);
     QStringList names;
     for (int i = 2; i < argc; ++i) names << argv[i];
-    if (names.isEmpty()) names = {"chat", "chat-800x500", "chat-1100x700", "chat-2560x1440", "palette"};
+    if (names.isEmpty())
+        names = {"chat", "chat-800x500", "chat-1100x700", "chat-2560x1440", "palette"};
     QStringList chats;
     for (const QString& name : names)
         if (name.startsWith("live") || name.startsWith("plots")) chats << name;

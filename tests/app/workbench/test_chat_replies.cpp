@@ -6,9 +6,9 @@
 #include <QJsonDocument>
 #include <QScrollBar>
 
+#include "app/workbench/backend/context_fit.h"
 #include "app/workbench/chat/chat_list.h"
 #include "app/workbench/chat/chat_parts.h"
-#include "app/workbench/backend/context_fit.h"
 #include "app/workbench/window/main_window.h"
 #include "chat_rig.h"
 
@@ -57,10 +57,10 @@ private slots:
         QCOMPARE(m_chat->replying(), QSet<QString>{first});
         m_source->feed(*run, {" a"});
         tick();
-        ask("Second");                             // both at once
+        ask("Second");  // both at once
         QCOMPARE(m_chat->replying().size(), 2);
         answer({"Two."});
-        m_chat->openById(first);                   // seen again, still growing
+        m_chat->openById(first);  // seen again, still growing
         QVERIFY(m_chat->generating());
         QCOMPARE(lastWidget()->flow()->visibleText(), QString("Once upon a"));
         m_chat->newChat();
@@ -100,18 +100,19 @@ private slots:
         ChatPanel* chat = window.chatPage()->chat();
         chat->send("Go");
         QVERIFY(chat->generating());
-        chat->newChat();                           // also one that is not seen
+        chat->newChat();  // also one that is not seen
         QVERIFY(chat->busy());
         window.close();
         QVERIFY(window.isVisible());
         QCOMPARE(m_source->cancels, 0);
         const Message asked = window.messages()->all().back();
-        QVERIFY2(asked.detail.contains("the reply that is being written"), qPrintable(asked.detail));
+        QVERIFY2(asked.detail.contains("the reply that is being written"),
+                 qPrintable(asked.detail));
         asked.action();
         QTRY_VERIFY(!window.isVisible());
         QCOMPARE(m_source->cancels, 1);
         window.show();
-        window.close();                            // nothing to ask about
+        window.close();  // nothing to ask about
         QTRY_VERIFY(!window.isVisible());
     }
 
@@ -139,7 +140,7 @@ private slots:
         m_chat->openById(id);
         QTRY_COMPARE(m_chat->conversation().id, id);
         QVERIFY(lastTurn().live);
-        m_chat->setSource(m_source.get());         // a new session: another clock
+        m_chat->setSource(m_source.get());  // a new session: another clock
         QVERIFY(!lastTurn().live);
     }
 
@@ -174,14 +175,16 @@ private slots:
         const QString line = QString(59, 'x') + "\n";
         write(line.repeated(973) + QString(60, 'x'));
         QCOMPARE(m_chat->composer()->meter()->used(), 14610);
-        QVERIFY2(m_chat->composer()->notice().startsWith("This message alone needs 14,610 tokens of 1,024."),
+        QVERIFY2(m_chat->composer()->notice().startsWith(
+                     "This message alone needs 14,610 tokens of 1,024."),
                  qPrintable(m_chat->composer()->notice()));
         QVERIFY(!m_chat->composer()->sendButton()->isEnabled());
         QTest::keyClick(m_chat->composer()->editor(), Qt::Key_Return);
         QVERIFY(m_chat->conversation().isEmpty());
         QCOMPARE(m_chat->composer()->text().size(), 58440);
         m_chat->composer()->setText(line.repeated(1200));
-        QTRY_VERIFY(m_chat->composer()->notice().contains("needs more than 15,000 tokens of 1,024"));
+        QTRY_VERIFY(
+            m_chat->composer()->notice().contains("needs more than 15,000 tokens of 1,024"));
         m_chat->composer()->setText("short");
         QTRY_VERIFY(m_chat->composer()->sendButton()->isEnabled());
         QCOMPARE(m_chat->composer()->notice(), QString());
@@ -192,7 +195,7 @@ private slots:
         m_source->setContextLength(160);
         m_chat->setSource(m_source.get());
         ask("First");
-        answer({"One", " two", " three"});         // 148 + 3 of 160
+        answer({"One", " two", " three"});  // 148 + 3 of 160
         const qsizetype turns = m_chat->conversation().turns.size();
         for (int i = 0; i < 3; ++i) {
             m_chat->composer()->setText(QString(60, 'y'));
@@ -203,7 +206,7 @@ private slots:
         QVERIFY(link("New chat"));
         QTest::mouseClick(link("New chat"), Qt::LeftButton);
         QVERIFY(m_chat->conversation().isEmpty());
-        QCOMPARE(m_chat->composer()->text(), QString(60, 'y'));   // the draft comes along
+        QCOMPARE(m_chat->composer()->text(), QString(60, 'y'));  // the draft comes along
     }
 
     void theChosenOverflowIsAskedForAndTold() {
@@ -230,7 +233,9 @@ private slots:
 
     void turnsAreLeftOutAsChosen() {
         nlohmann::ordered_json chat = nlohmann::ordered_json::array();
-        const auto add = [&](const char* role, const std::string& text) { chat.push_back({{"role", role}, {"content", text}}); };
+        const auto add = [&](const char* role, const std::string& text) {
+            chat.push_back({{"role", role}, {"content", text}});
+        };
         add("system", "s");
         for (const char* name : {"a", "b", "c"}) {
             add("user", name + std::string("?"));
@@ -238,21 +243,23 @@ private slots:
         }
         add("user", "d?");
         std::string sent;
-        const EncodeChat encode = [&](const nlohmann::ordered_json& messages) -> Result<std::vector<int32_t>> {
+        const EncodeChat encode =
+            [&](const nlohmann::ordered_json& messages) -> Result<std::vector<int32_t>> {
             sent.clear();
             for (const auto& message : messages) sent += message["content"].get<std::string>();
             return std::vector<int32_t>(messages.size() * 10);
         };
         const auto fit = [&](Overflow overflow, size_t room) {
             const auto fitted = fitChat(chat, overflow, room, encode);
-            return fitted ? std::pair(int(fitted->prompt.size()), fitted->leftOut) : std::pair(-1, -1);
+            return fitted ? std::pair(int(fitted->prompt.size()), fitted->leftOut)
+                          : std::pair(-1, -1);
         };
         QCOMPARE(fit(Overflow::Stop, 40), std::pair(80, 0));
         QCOMPARE(fit(Overflow::DropOldest, 80), std::pair(80, 0));
         QCOMPARE(fit(Overflow::DropOldest, 60), std::pair(60, 2));
         QCOMPARE(fit(Overflow::DropOldest, 59), std::pair(40, 4));
         QCOMPARE(fit(Overflow::DropOldest, 5), std::pair(20, 6));
-        QCOMPARE(sent, std::string("sd?"));        // system prompt and last message always stay
+        QCOMPARE(sent, std::string("sd?"));  // system prompt and last message always stay
         QCOMPARE(fit(Overflow::CutMiddle, 40), std::pair(40, 4));
         QCOMPARE(fit(Overflow::CutMiddle, 20), std::pair(20, 6));
         fit(Overflow::CutMiddle, 60);
@@ -268,7 +275,7 @@ private slots:
         QApplication::sendEvent(edit, &typing);
         QTest::keyClick(edit, Qt::Key_Return);
         QVERIFY(m_chat->conversation().isEmpty());
-        QTest::keyClick(edit, Qt::Key_Escape);     // nor does Esc, which drops it, act on the chat
+        QTest::keyClick(edit, Qt::Key_Escape);  // nor does Esc, which drops it, act on the chat
         QInputMethodEvent commit;
         commit.setCommitString(u"日本"_qs);
         QApplication::sendEvent(edit, &commit);
@@ -347,7 +354,8 @@ private slots:
         TextFlow* flow = lastWidget()->flow();
         const auto marked = [&] {
             const QRect rect = flow->tokenRect(5);
-            return flow->grab().toImage().pixelColor(rect.center().x(), rect.bottom() + 1) == tone(Tone::Warn);
+            return flow->grab().toImage().pixelColor(rect.center().x(), rect.bottom() + 1) ==
+                   tone(Tone::Warn);
         };
         QVERIFY(marked());
         ask("Again");

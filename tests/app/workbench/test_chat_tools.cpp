@@ -22,7 +22,7 @@ class TestChatTools : public QObject, ChatRig {
             m_chat->newChat();
             ask(title);
             answer({"ok"});
-            QTest::qWait(2);                       // each is later than the one before
+            QTest::qWait(2);  // each is later than the one before
         }
     }
     void type(SliderRow* row, const QString& text, bool enter = true) {
@@ -53,7 +53,7 @@ private slots:
         QTest::keyClick(list.search(), Qt::Key_Return);
         QCOMPARE(opened.size(), 1);
         QCOMPARE(opened[0][0].toString(), list.rows()->rows()[0].id);
-        list.beginSearch();                        // opened again: all chats
+        list.beginSearch();  // opened again: all chats
         QCOMPARE(list.search()->text(), QString());
         QCOMPARE(list.rows()->rows().size(), 3);
         QTest::keyClick(list.search(), Qt::Key_Down);
@@ -179,7 +179,8 @@ private slots:
             ask("x");
             seeds << m_source->lastRequest.sampling.seed;
             answer({"y"});
-            QCOMPARE(lastTurn().figures.drawn, QString("seed %1").arg(m_source->lastRequest.sampling.seed));
+            QCOMPARE(lastTurn().figures.drawn,
+                     QString("seed %1").arg(m_source->lastRequest.sampling.seed));
         }
         QVERIFY(seeds.size() > 1);
     }
@@ -315,7 +316,8 @@ private slots:
         QTest::mouseClick(fold, Qt::LeftButton);
         QVERIFY(!user->folded());
         QVERIFY(user->height() > 230 * 18);
-        QCOMPARE(QString::fromStdString(m_source->lastRequest.messages[0]["content"]), lines.join('\n'));
+        QCOMPARE(QString::fromStdString(m_source->lastRequest.messages[0]["content"]),
+                 lines.join('\n'));
     }
 
     void codeInAMessageIsShownAsCode() {
@@ -323,7 +325,8 @@ private slots:
         QCOMPARE(m_chat->view()->userTurn(0)->flow()->visibleText(), QString("Why?\nprint(1)"));
         answer({"Because."});
         m_chat->send("Not **bold** here\n# nor a heading");
-        QCOMPARE(m_chat->view()->userTurn(2)->flow()->visibleText(), QString("Not **bold** here\n# nor a heading"));
+        QCOMPARE(m_chat->view()->userTurn(2)->flow()->visibleText(),
+                 QString("Not **bold** here\n# nor a heading"));
     }
 
     // ---- out of the window
@@ -333,7 +336,9 @@ private slots:
         answer({"Kept."});
         const QString text = m_chat->conversation().markdown();
         QVERIFY2(text.contains("Started on 20") && text.contains("*20"), qPrintable(text));
-        QVERIFY2(text.contains("34.2 tok/s") && text.contains("148 tokens (119 reused)") && text.contains("hit rate 67.5 %"), qPrintable(text));
+        QVERIFY2(text.contains("34.2 tok/s") && text.contains("148 tokens (119 reused)") &&
+                     text.contains("hit rate 67.5 %"),
+                 qPrintable(text));
         QVERIFY2(text.contains("temp 0.7") && text.contains("seed 42"), qPrintable(text));
         QCOMPARE(m_chat->conversation().fileName(), QString("keep-this-that"));
         QCOMPARE(Conversation::create().fileName(), QString("chat"));
@@ -358,7 +363,8 @@ private slots:
         content.token = QString(30, 'w');
         content.gap = "104.6 ms";
         content.slo = "SLO 40";
-        content.reason = {{"layer 14 waited 12.6 ms for expert 37, all layers 70.1 ms", Tone::Text2, type::dense()}};
+        content.reason = {{"layer 14 waited 12.6 ms for expert 37, all layers 70.1 ms", Tone::Text2,
+                           type::dense()}};
         content.t = 1;
         Readout readout;
         readout.resize(560, 28);

@@ -6,7 +6,6 @@
 #include <QtTest>
 #include <mutex>
 #include <nlohmann/json.hpp>
-
 #include "app/workbench/backend/engine_host.h"
 #include "app/workbench/backend/inspection.h"
 #include "engine/base/machine.h"
@@ -162,7 +161,7 @@ void TestEngineHost::streamsAReply() {
 void TestEngineHost::cancelledReplyEndsAndKeepsItsTokens() {
     EngineHost host(data("cancels"));
     KnobValues slow;
-    slow[size_t(KnobId::LinkLimit)] = 1;     // each expert read takes some milliseconds
+    slow[size_t(KnobId::LinkLimit)] = 1;  // each expert read takes some milliseconds
     slow[size_t(KnobId::ExpertCacheSize)] = 1;
     QVERIFY(load(host, slow));
     const auto run = host.startChat(ask("Tell me a long story", 150));
@@ -192,7 +191,7 @@ void TestEngineHost::closingEndsARunningReply() {
     const std::string session = host.sessionPath().toStdString();
     host.close();
     QCOMPARE(host.state(), State::NoModel);
-    QVERIFY(finish(host, run, reply));       // exactly one end, although the engine is going
+    QVERIFY(finish(host, run, reply));  // exactly one end, although the engine is going
     // The session has the end of the reply too, and its own.
     QVERIFY(waitUntil([&] {
         const auto summary = readSessionSummary(session);
@@ -202,9 +201,11 @@ void TestEngineHost::closingEndsARunningReply() {
     QCOMPARE(sqlite3_open_v2(session.c_str(), &handle, SQLITE_OPEN_READONLY, nullptr), SQLITE_OK);
     const SqliteDb db(handle);
     sqlite3_stmt* row = nullptr;
-    QCOMPARE(sqlite3_prepare_v2(handle, "SELECT stop, done FROM requests", -1, &row, nullptr), SQLITE_OK);
+    QCOMPARE(sqlite3_prepare_v2(handle, "SELECT stop, done FROM requests", -1, &row, nullptr),
+             SQLITE_OK);
     QCOMPARE(sqlite3_step(row), SQLITE_ROW);
-    QCOMPARE(QString::fromUtf8(reinterpret_cast<const char*>(sqlite3_column_text(row, 0))), QString("cancelled"));
+    QCOMPARE(QString::fromUtf8(reinterpret_cast<const char*>(sqlite3_column_text(row, 0))),
+             QString("cancelled"));
     QVERIFY(sqlite3_column_type(row, 1) != SQLITE_NULL);
     sqlite3_finalize(row);
     const auto refused = host.startChat(ask("Hello"));
@@ -250,7 +251,7 @@ void TestEngineHost::cancelledLoadEndsWithoutModel() {
     QVERIFY(host.loadCancelling());
     QVERIFY(waitUntil([&] { return host.state() != State::Loading; }));
     QCOMPARE(host.state(), State::NoModel);
-    QCOMPARE(failures.count(), 0);           // asked for, so nothing to complain about
+    QCOMPARE(failures.count(), 0);  // asked for, so nothing to complain about
     QVERIFY(load(host));
 }
 
@@ -259,8 +260,8 @@ void TestEngineHost::laterLoadReplacesEarlier() {
     host.load(m_dir.filePath("nothing-here").toStdString(), {});
     QSignalSpy failures(&host, &EngineHost::loadFailed);
     QVERIFY(load(host));
-    QCOMPARE(failures.count(), 0);           // the first load's failure came too late to matter
-    QVERIFY(load(host));                     // and over a running model
+    QCOMPARE(failures.count(), 0);  // the first load's failure came too late to matter
+    QVERIFY(load(host));            // and over a running model
     QCOMPARE(host.model()->folder, m_model);
 }
 
@@ -335,7 +336,7 @@ void TestEngineHost::killedSessionIsFoundRecoveredAndDiscarded() {
 void TestEngineHost::sessionFilesAreNeverOverwritten() {
     const SessionFolder folder(data("names"));
     auto first = folder.reserve();
-    auto second = folder.reserve();          // the first is only reserved: no file yet
+    auto second = folder.reserve();  // the first is only reserved: no file yet
     QVERIFY(first.ok() && second.ok());
     QVERIFY(first->path != second->path);
     QFile file(second->path);
@@ -373,7 +374,7 @@ void TestEngineHost::aClosedSessionHasTheSizeOfItsFile() {
     const QString before = QDir::currentPath();
     QDir::setCurrent(data("sized"));
     EngineHost host(data("sized"));
-    host.setSessionFile("mine.colibri-session");       // as a headless run names it
+    host.setSessionFile("mine.colibri-session");  // as a headless run names it
     const bool loaded = load(host);
     QDir::setCurrent(before);
     QVERIFY(loaded);
@@ -382,15 +383,17 @@ void TestEngineHost::aClosedSessionHasTheSizeOfItsFile() {
     host.close();
     const QString path = data("sized") + "/mine.colibri-session";
     QCOMPARE(host.recent().entries()[0].path, path);
-    QVERIFY(waitUntil([&] { return host.recent().entries()[0].bytes == QFileInfo(path).size() &&
-                                   !QFileInfo::exists(path + "-wal"); }));
+    QVERIFY(waitUntil([&] {
+        return host.recent().entries()[0].bytes == QFileInfo(path).size() &&
+               !QFileInfo::exists(path + "-wal");
+    }));
     QCOMPARE(RecentList(data("sized") + "/recent.json").entries()[0].bytes, QFileInfo(path).size());
 }
 
 // How fast a model runs is what a reply shows that had the engine to itself.
 void TestEngineHost::aReplyBesideOthersDoesNotMeasureTheModel() {
     EngineHost host(data("shared"));
-    KnobValues together;                     // they start in one step
+    KnobValues together;  // they start in one step
     together[size_t(KnobId::BatchTimeout)] = 200;
     together[size_t(KnobId::MaxBatch)] = 4;
     QVERIFY(load(host, together));
@@ -407,7 +410,7 @@ void TestEngineHost::aReplyBesideOthersDoesNotMeasureTheModel() {
         QVERIFY(finish(host, run, reply));
         gaps += reply.result->gapsMs.size();
     }
-    QVERIFY(gaps >= 16);                     // enough to measure with, were they alone
+    QVERIFY(gaps >= 16);  // enough to measure with, were they alone
     const std::string fingerprint = host.container()->fingerprint;
     host.close();
     QVERIFY(!host.measurements().run(fingerprint));
@@ -453,12 +456,12 @@ void TestEngineHost::recentListIsKept() {
 
 void TestEngineHost::damagedRecentListIsAnEmptyOne() {
     const QString file = m_dir.filePath("damaged.json");
-    for (const char* text : {"{\"schema\": 1, \"recent\": [{\"path\": 7}, 3, null]}", "{", "[]",
-                             "{\"schema\": 9, \"recent\": []}", "",
-                             "{\"schema\": \"1\", \"recent\": []}",
-                             "{\"schema\": [1], \"recent\": {}}", "{\"schema\": 1, \"recent\": 3}",
-                             "{\"schema\": 1, \"recent\": [{\"path\": \"/a\", \"used\": 4}]}",
-                             "{\"schema\": 1, \"recent\": [{\"path\": \"/a\", \"bytes\": -1e300}]}"}) {
+    for (const char* text :
+         {"{\"schema\": 1, \"recent\": [{\"path\": 7}, 3, null]}", "{", "[]",
+          "{\"schema\": 9, \"recent\": []}", "", "{\"schema\": \"1\", \"recent\": []}",
+          "{\"schema\": [1], \"recent\": {}}", "{\"schema\": 1, \"recent\": 3}",
+          "{\"schema\": 1, \"recent\": [{\"path\": \"/a\", \"used\": 4}]}",
+          "{\"schema\": 1, \"recent\": [{\"path\": \"/a\", \"bytes\": -1e300}]}"}) {
         QFile out(file);
         QVERIFY(out.open(QIODevice::WriteOnly | QIODevice::Truncate));
         out.write(text);
@@ -494,8 +497,9 @@ void TestEngineHost::fieldsOfAWrongTypeDoNotEndTheProgram() {
         QSignalSpy told(&host, &EngineHost::notRead);  // one for each of the two files
         QVERIFY(waitUntil([&] { return told.count() == 2; }));
     }
-    QVERIFY(write("measurements.json", R"({"schema": 1, "machine": )" + machine +
-                                           R"(, "runs": {"f": {"gaps": 20}, "g": {"gaps": "x"}}})"));
+    QVERIFY(
+        write("measurements.json", R"({"schema": 1, "machine": )" + machine +
+                                       R"(, "runs": {"f": {"gaps": 20}, "g": {"gaps": "x"}}})"));
     const Measurements kept(data("damaged") + "/measurements.json");
     QCOMPARE(kept.run("f")->gaps, uint64_t(20));
     QVERIFY(!kept.run("g"));
@@ -574,7 +578,7 @@ void TestEngineHost::diskIsMeasuredAndLeavesNothing() {
     const QString dir = m_dir.filePath("disk");
     QDir().mkpath(dir);
     CancelFlag cancel{false};
-    const auto rates = calibrateFolder(dir.toStdString(), cancel);    // of a file of its own
+    const auto rates = calibrateFolder(dir.toStdString(), cancel);  // of a file of its own
     QVERIFY2(rates.ok(), rates.status().text().c_str());
     QVERIFY(rates->diskBytesPerSecond > 0 && rates->memoryBytesPerSecond > 0);
     QVERIFY(QDir(dir).isEmpty());

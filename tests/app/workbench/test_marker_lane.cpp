@@ -17,7 +17,8 @@ private slots:
         Theme::get().setMode(Theme::Mode::Dark);
     }
 
-    // What the engine does by itself is told apart, and never stands in the way of the user's changes.
+    // What the engine does by itself is told apart, and never stands in the way of the user's
+    // changes.
     void automaticChangesAreQuietAndGiveWay() {
         show();
         MarkerLane* lane = nullptr;
@@ -32,12 +33,17 @@ private slots:
         };
         auto snapshot = m_source->editable();
         const auto add = [&](double t) {
-            snapshot->markers.push_back({.t = t, .label = "Prefetch source next_router \u2192 off",
-                                         .kind = Marker::Kind::Knob, .knob = KnobId::PrefetchSource,
-                                         .from = 3, .to = 0, .undoTo = 3, .automatic = true,
+            snapshot->markers.push_back({.t = t,
+                                         .label = "Prefetch source next_router \u2192 off",
+                                         .kind = Marker::Kind::Knob,
+                                         .knob = KnobId::PrefetchSource,
+                                         .from = 3,
+                                         .to = 0,
+                                         .undoTo = 3,
+                                         .automatic = true,
                                          .reason = "backed off: 80 % late or wasted"});
         };
-        add(44.5);          // at a change of the user: both are seen, in rows of their own
+        add(44.5);  // at a change of the user: both are seen, in rows of their own
         tick();
         QCOMPARE(autos(), 1);
         for (const auto& flag : lane->flags())
@@ -93,17 +99,23 @@ private slots:
     void severalChangesStandAtTheirTime() {
         show();
         auto snapshot = m_source->editable();
-        std::erase_if(snapshot->markers, [](const Marker& m) { return m.kind == Marker::Kind::Knob; });
+        std::erase_if(snapshot->markers,
+                      [](const Marker& m) { return m.kind == Marker::Kind::Knob; });
         const auto change = [&](double t, const char* label, bool automatic) {
-            Marker marker{.t = t, .label = label, .kind = Marker::Kind::Knob,
-                          .knob = KnobId::ExpertCacheSize, .from = 8, .to = 16};
+            Marker marker{.t = t,
+                          .label = label,
+                          .kind = Marker::Kind::Knob,
+                          .knob = KnobId::ExpertCacheSize,
+                          .from = 8,
+                          .to = 16};
             marker.automatic = automatic;
             snapshot->markers.push_back(marker);
         };
         change(58, "Cache size 8 -> 16", false);
         change(60, "Link limit 25 -> 400", false);
         change(66, "Link limit 400 -> 12 for a while", false);
-        for (const double t : {57.0, 59.0, 61.0, 64.0}) change(t, "Source next_router -> off", true);
+        for (const double t : {57.0, 59.0, 61.0, 64.0})
+            change(t, "Source next_router -> off", true);
         tick();
         const double w = m_panel->lane()->width() - kPlotLeft - kPlotRight;
         bool counted = false;
@@ -130,7 +142,7 @@ private slots:
         marker.high = 0.03;
         QCOMPARE(effectLook(marker).text, QString("no effect"));
         QCOMPARE(effectLook(marker).interval, QString("95 %: −2.0..+3.0"));
-        marker.change = 10.87;           // a percentage of four digits is hard to read
+        marker.change = 10.87;  // a percentage of four digits is hard to read
         marker.low = 9.63;
         marker.high = 12.55;
         QCOMPARE(effectLook(marker).text, QString("11.9 × tok/s"));
@@ -145,7 +157,8 @@ private slots:
         show();
         QSignalSpy spy(m_panel.get(), &PlotsPanel::turnClicked);
         const double w = m_panel->lane()->width() - kPlotLeft - kPlotRight;
-        QTest::mouseClick(m_panel->lane(), Qt::LeftButton, {}, QPoint(int(kPlotLeft + 45 / 90.0 * w), 12));
+        QTest::mouseClick(m_panel->lane(), Qt::LeftButton, {},
+                          QPoint(int(kPlotLeft + 45 / 90.0 * w), 12));
         QCOMPARE(spy.size(), 1);
         QCOMPARE(spy[0][0].toDouble(), 31.0);
     }

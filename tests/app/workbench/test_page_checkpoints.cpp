@@ -15,10 +15,10 @@
 #include "app/workbench/pages/load_facts.h"
 #include "app/workbench/pages/load_page.h"
 #include "app/workbench/pages/memory_panel.h"
-#include "app/workbench/widgets/message_strip.h"
 #include "app/workbench/pages/recent_table.h"
 #include "app/workbench/pages/start_pages.h"
 #include "app/workbench/pages/welcome_page.h"
+#include "app/workbench/widgets/message_strip.h"
 #include "engine/convert/open_source.h"
 #include "engine/convert/pipeline/target.h"
 #include "engine/store/calibration.h"
@@ -112,13 +112,11 @@ void TestPageCheckpoints::whatIsNoModelIsRefused() {
         m_pages->strip()->hide();
         open(path);
         QVERIFY(m_pages->strip()->isVisible());
-        QVERIFY2(m_pages->strip()->detail().contains(path),
-                 qPrintable(m_pages->strip()->detail()));
+        QVERIFY2(m_pages->strip()->detail().contains(path), qPrintable(m_pages->strip()->detail()));
         // Seen, not only shown: a strip without height is no message.
         QTRY_VERIFY(m_pages->strip()->height() >= 40);
         for (QAbstractButton* button : m_pages->strip()->findChildren<QAbstractButton*>())
-            if (button->isVisible())
-                QVERIFY(m_pages->strip()->rect().contains(button->geometry()));
+            if (button->isVisible()) QVERIFY(m_pages->strip()->rect().contains(button->geometry()));
     }
     write(m_dir.filePath("broken.colibri-session"), "this is no database");
     m_pages->strip()->hide();
@@ -162,7 +160,7 @@ void TestPageCheckpoints::checkpointIsConvertedAndOpened() {
     const QString target = m_dir.filePath("converted");
     page->convertPanel()->target()->setText(target);
     emit page->convertPanel()->target()->textEdited(target);
-    QTest::keyClick(page->convertPanel()->types(), Qt::Key_Right);   // q8_0 -> q4_0
+    QTest::keyClick(page->convertPanel()->types(), Qt::Key_Right);  // q8_0 -> q4_0
     QVERIFY(waitUntil([&] { return page->convertPanel()->ready(); }));
     QVERIFY(page->command().contains("--dtype q4_0"));
     QVERIFY(page->command().contains(target));
@@ -216,7 +214,7 @@ void TestPageCheckpoints::existingTargetIsRefused() {
 void TestPageCheckpoints::stoppedConversionCanBeDiscarded() {
     const std::filesystem::path target = m_dir.filePath("stopped").toStdString();
     QCOMPARE(partialBytes(target), int64_t(0));
-    QVERIFY(discardPartial(target).ok());                 // nothing there is nothing to do
+    QVERIFY(discardPartial(target).ok());  // nothing there is nothing to do
     ConvertOptions options;
     options.source = goldenModel("qwen3moe").toStdString();
     options.target = target;

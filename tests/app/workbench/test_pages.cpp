@@ -14,10 +14,10 @@
 #include "app/workbench/pages/load_facts.h"
 #include "app/workbench/pages/load_page.h"
 #include "app/workbench/pages/memory_panel.h"
-#include "app/workbench/widgets/message_strip.h"
 #include "app/workbench/pages/recent_table.h"
 #include "app/workbench/pages/start_pages.h"
 #include "app/workbench/pages/welcome_page.h"
+#include "app/workbench/widgets/message_strip.h"
 #include "engine/convert/open_source.h"
 #include "engine/convert/pipeline/target.h"
 #include "engine/store/calibration.h"
@@ -123,7 +123,7 @@ void TestPages::recentListFiltersAndMissingRowsAreRemoved() {
     QTest::mouseClick(table->rows()[0], Qt::LeftButton);
     QCOMPARE(m_host->recent().entries().size(), 1);
     QVERIFY(m_pages->strip()->isVisible());
-    QTest::qWait(10);                        // a layout shows its new buttons in the event loop
+    QTest::qWait(10);  // a layout shows its new buttons in the event loop
     // Undo brings it back.
     for (Button* button : m_pages->strip()->findChildren<Button*>())
         if (button->text() == "Undo" && button->isVisible()) button->click();
@@ -162,12 +162,18 @@ void TestPages::machineStripSaysWhatIsMissing() {
 void TestPages::whatALoadMeasuredIsShown() {
     const auto info = openContainer(m_model.toStdString());
     QVERIFY(info.ok());
-    Calibration rates{.diskBytesPerSecond = 3.2e9, .memoryBytesPerSecond = 21e9, .direct = true,
-                      .reads = "io_uring", .reason = "", .recordBytes = 6144, .measuredAt = 1'700'000'000};
+    Calibration rates{.diskBytesPerSecond = 3.2e9,
+                      .memoryBytesPerSecond = 21e9,
+                      .direct = true,
+                      .reads = "io_uring",
+                      .reason = "",
+                      .recordBytes = 6144,
+                      .measuredAt = 1'700'000'000};
     QVERIFY(keepCalibration(*info, rates).ok());
-    m_pages->showDiagnose();                       // looks again
+    m_pages->showDiagnose();  // looks again
     const auto strip = [this] { return m_pages->welcome()->machine()->accessibleName(); };
-    QVERIFY2(waitUntil([&] { return strip().contains("21.0 GB/s measured"); }), qPrintable(strip()));
+    QVERIFY2(waitUntil([&] { return strip().contains("21.0 GB/s measured"); }),
+             qPrintable(strip()));
     // Reads of 6 KiB tell of this model's experts, not of the disk.
     QVERIFY2(strip().contains("Disk: n/a"), qPrintable(strip()));
     ContainerInfo large = *info;
@@ -178,8 +184,10 @@ void TestPages::whatALoadMeasuredIsShown() {
     m_pages->showDiagnose();
     QVERIFY2(waitUntil([&] { return strip().contains("5.50 GB/s"); }), qPrintable(strip()));
     rates.recordBytes = 6144;
-    const QString report = machineText(machineSections(m_pages->facts(), machineCalibration(), "somewhere"));
-    QVERIFY2(!report.contains("not measured yet") && report.contains("2023-11-1"), qPrintable(report));
+    const QString report =
+        machineText(machineSections(m_pages->facts(), machineCalibration(), "somewhere"));
+    QVERIFY2(!report.contains("not measured yet") && report.contains("2023-11-1"),
+             qPrintable(report));
     open(m_model);
     for (const Fact& fact : tokenFactList(*info, *m_pages->load()->inspection().calibration))
         QVERIFY2(!fact.value.contains("not measured"), qPrintable(fact.name));
@@ -235,7 +243,7 @@ void TestPages::estimateIsTheEnginesOwn() {
     Segment* kv = page->atLoad()->segment(KnobId::KvDtype);
     const int64_t before = page->memoryPanel()->estimate().kvCache;
     kv->setFocus();
-    QTest::keyClick(kv, Qt::Key_Left);       // f16 -> f32
+    QTest::keyClick(kv, Qt::Key_Left);  // f16 -> f32
     QCOMPARE(page->memoryPanel()->estimate().kvCache, 2 * before);
     // What fits: the estimate of the largest cache is within the limit, one more is not.
     shape.cacheSize = 5;
@@ -248,7 +256,7 @@ void TestPages::estimateIsTheEnginesOwn() {
 void TestPages::overTheLimitNeedsTheBox() {
     open(m_model);
     LoadPage* page = m_pages->load();
-    page->memoryPanel()->setFree(kGiB + 4096);   // all but a page is reserve
+    page->memoryPanel()->setFree(kGiB + 4096);  // all but a page is reserve
     QVERIFY(!page->memoryPanel()->fits());
     QVERIFY(!page->mainButton()->isEnabled());
     QTest::keyClick(page, Qt::Key_Return);
@@ -375,7 +383,8 @@ void TestPages::aFailedOpenStaysWhereOneWas() {
     QVERIFY(waitUntil([&] { return failed.count() == 1; }));
     QCOMPARE(m_pages->current(), static_cast<QWidget*>(m_pages->welcome()));
     // Two folders are called alike: the name comes with its folder, and first.
-    QVERIFY2(m_pages->strip()->text().contains("broken/tiny could not be opened"), qPrintable(m_pages->strip()->text()));
+    QVERIFY2(m_pages->strip()->text().contains("broken/tiny could not be opened"),
+             qPrintable(m_pages->strip()->text()));
     QVERIFY(!failed[0][2].toBool());
     // From the chat: these pages do not come up at all, the window says it.
     m_pages->hide();
@@ -394,7 +403,8 @@ void TestPages::cancelledLoadSaysWhatWasClosed() {
     QVERIFY(waitUntil([&] { return m_host->state() == SessionSource::State::Ready; }));
     const QString other = copyModel("another");
     m_pages->openPath(other);
-    QVERIFY(waitUntil([&] { return m_pages->load()->inspection().path.string() == other.toStdString(); }));
+    QVERIFY(waitUntil(
+        [&] { return m_pages->load()->inspection().path.string() == other.toStdString(); }));
     m_pages->load()->start();
     m_pages->load()->cancel();
     QVERIFY(waitUntil([&] { return m_host->state() == SessionSource::State::NoModel; }));
@@ -416,7 +426,8 @@ void TestPages::nothingIsClippedInASmallWindow() {
         for (QWidget* widget : page->findChildren<QWidget*>()) {
             if (!widget->isVisible() || widget->width() == 0) continue;
             const int left = widget->mapTo(page, QPoint(0, 0)).x();
-            if (left < 0 || left + widget->width() > page->width()) return widget->metaObject()->className();
+            if (left < 0 || left + widget->width() > page->width())
+                return widget->metaObject()->className();
         }
         return "";
     };

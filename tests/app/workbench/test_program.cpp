@@ -5,9 +5,9 @@
 
 #include "app/workbench/pages/guide_page.h"
 #include "app/workbench/pages/load_page.h"
-#include "app/workbench/widgets/message_strip.h"
 #include "app/workbench/pages/welcome_page.h"
 #include "app/workbench/platform/settings.h"
+#include "app/workbench/widgets/message_strip.h"
 #include "app/workbench/window/program.h"
 #include "test_model.h"
 #include "window_test.h"

@@ -33,15 +33,17 @@ private slots:
     // ---- markdown
 
     void markdownBlocks() {
-        const QString text = "# Head\n\nPlain **bold** and `code`\nsecond line\n\n- one\n  more\n- two\n\n1. first\n"
-                             "```py\nx = 1\ny = 2\n```\n| a | b |\n|---|--:|\n| x | 3 |\n\n> said";
+        const QString text =
+            "# Head\n\nPlain **bold** and `code`\nsecond line\n\n- one\n  more\n- two\n\n1. first\n"
+            "```py\nx = 1\ny = 2\n```\n| a | b |\n|---|--:|\n| x | 3 |\n\n> said";
         const auto blocks = parseMarkdown(text, 0, false);
         using Kind = MarkdownBlock::Kind;
         std::vector<Kind> kinds;
         for (const auto& block : blocks) kinds.push_back(block.kind);
-        QCOMPARE(kinds, (std::vector<Kind>{Kind::Heading, Kind::Paragraph, Kind::Item, Kind::Item, Kind::Item,
-                                           Kind::Code, Kind::Table, Kind::Quote}));
-        QCOMPARE(blocks[1].text.text, QString("Plain bold and code") + QChar(QChar::LineSeparator) + "second line");
+        QCOMPARE(kinds, (std::vector<Kind>{Kind::Heading, Kind::Paragraph, Kind::Item, Kind::Item,
+                                           Kind::Item, Kind::Code, Kind::Table, Kind::Quote}));
+        QCOMPARE(blocks[1].text.text,
+                 QString("Plain bold and code") + QChar(QChar::LineSeparator) + "second line");
         QCOMPARE(blocks[2].text.text, QString("one more"));
         QCOMPARE(blocks[4].marker, QString("1."));
         QCOMPARE(blocks[5].marker, QString("py"));
@@ -49,8 +51,9 @@ private slots:
         QCOMPARE(blocks[6].rows[1][1].text, QString("3"));
         // Every visible character knows its source.
         for (const auto& block : blocks) {
-            QCOMPARE(block.text.source.size(), block.text.text.isEmpty() ? block.text.source.size()
-                                                                         : block.text.text.size() + 1);
+            QCOMPARE(block.text.source.size(), block.text.text.isEmpty()
+                                                   ? block.text.source.size()
+                                                   : block.text.text.size() + 1);
             for (qsizetype i = 0; i < block.text.text.size(); ++i) {
                 const QChar shown = block.text.text[i], source = text[block.text.source[i]];
                 if (shown != QChar::LineSeparator && shown != ' ') QCOMPARE(shown, source);
@@ -62,35 +65,41 @@ private slots:
         const auto blocks = parseMarkdown("so **much", 0, true);
         QCOMPARE(blocks[0].text.text, QString("so much"));
         QCOMPARE(parseMarkdown("so **much", 0, false)[0].text.text, QString("so **much"));
-        QCOMPARE(parseMarkdown("2 * 3 * 4 and a_b_c", 0, false)[0].text.text, QString("2 * 3 * 4 and a_b_c"));
+        QCOMPARE(parseMarkdown("2 * 3 * 4 and a_b_c", 0, false)[0].text.text,
+                 QString("2 * 3 * 4 and a_b_c"));
         QVERIFY(parseMarkdown("```\nopen", 0, true)[0].open);
     }
 
     // In time that grows as the square of their number these would take hours.
     void aMillionMarksAreReadInOnePass() {
         constexpr int kCount = 1'000'000;
-        for (const QString piece : {"[", "](", "[](", "*", "*a ", "**", "**a ** ", "_", "__a", "`", "``a", "\\", "|",
-                                    "[a](", "*[`__", "a|\n"}) {
+        for (const QString piece : {"[", "](", "[](", "*", "*a ", "**", "**a ** ", "_", "__a", "`",
+                                    "``a", "\\", "|", "[a](", "*[`__", "a|\n"}) {
             const QString text = piece.repeated(kCount / int(piece.size()));
-            for (const QString& whole : {text, text + "](", text + "](b", "**" + text, "a|b\n--|--\n" + text}) {
+            for (const QString& whole :
+                 {text, text + "](", text + "](b", "**" + text, "a|b\n--|--\n" + text}) {
                 const auto blocks = parseMarkdown(whole, 0, true);
                 QVERIFY2(!blocks.empty(), qPrintable(piece));
             }
         }
         const auto table = [](const QString& head, const QString& rows) {
-            return parseMarkdown(head.repeated(kCount / 3) + "\n--|--\n" + rows.repeated(kCount / 4), 0, false);
+            return parseMarkdown(
+                head.repeated(kCount / 3) + "\n--|--\n" + rows.repeated(kCount / 4), 0, false);
         };
         QCOMPARE(table("a|", "1|2\n")[0].rows.size(), size_t(1 + kCount / 4));
         QCOMPARE(parseMarkdown("a|b\n" + QString(kCount, ' ') + "-x", 0, false).size(), size_t(1));
     }
 
     void marksBetweenMarks() {
-        const auto text = [](const char* source) { return parseMarkdown(source, 0, false)[0].text; };
+        const auto text = [](const char* source) {
+            return parseMarkdown(source, 0, false)[0].text;
+        };
         QCOMPARE(text("[ [a](b) [c] **d [e](f)**").text, QString("[ a [c] d e"));
         QCOMPARE(text("a *b* ` *c* `d` __e__").text, QString("a b  *c* d` e"));
         QCOMPARE(text("[a](b").text, QString("[a](b"));
         QCOMPARE(text("[a] (b) [c](d)").styles.size(), size_t(1));
-        QCOMPARE(parseMarkdown("a|b\n|:--|--:|\nc|7", 0, false)[0].rightAligned, (std::vector<int>{0, 1}));
+        QCOMPARE(parseMarkdown("a|b\n|:--|--:|\nc|7", 0, false)[0].rightAligned,
+                 (std::vector<int>{0, 1}));
         QCOMPARE(parseMarkdown("a|b\n|-|-|", 0, false)[0].kind, MarkdownBlock::Kind::Paragraph);
     }
 
@@ -128,10 +137,13 @@ private slots:
         QCOMPARE(quote[1].kind, Kind::Item);
         QCOMPARE(quote[1].quote, 1);
         QCOMPARE(quote[2].kind, Kind::Paragraph);
-        const auto list = parseMarkdown("1. a\n\n   b\n   - c\n2. d\n- [ ] todo\n- [x] done", 0, false);
+        const auto list =
+            parseMarkdown("1. a\n\n   b\n   - c\n2. d\n- [ ] todo\n- [x] done", 0, false);
         QStringList shown;
-        for (const auto& block : list) shown << QString("%1 %2 %3").arg(block.depth).arg(block.marker, block.text.text);
-        QCOMPARE(shown, QStringList({"1 1. a", "1  b", "2 • c", "1 2. d", "1 [ ] todo", "1 [x] done"}));
+        for (const auto& block : list)
+            shown << QString("%1 %2 %3").arg(block.depth).arg(block.marker, block.text.text);
+        QCOMPARE(shown,
+                 QStringList({"1 1. a", "1  b", "2 • c", "1 2. d", "1 [ ] todo", "1 [x] done"}));
     }
 
     void inlineMarksHaveTheirOwnLook() {
@@ -139,7 +151,9 @@ private slots:
             QStringList out;
             const MarkedText text = parseMarkdown(source, 0, false)[0].text;
             for (const TextStyle& style : text.styles)
-                out << QString("%1 %2").arg(style.flags).arg(text.text.mid(style.begin, style.length));
+                out << QString("%1 %2")
+                           .arg(style.flags)
+                           .arg(text.text.mid(style.begin, style.length));
             return out.join(", ");
         };
         QCOMPARE(flags("*a* **b** ***c***"), QString("8 a, 1 b, 9 c"));
@@ -179,9 +193,12 @@ private slots:
     // ---- tables
 
     void tablesNeverCutFigures() {
-        const QString text = "| Model | tok/s | Experts | Notes |\n|---|---|---|---|\n"
-                             "| Qwen3-30B-A3B | 12.5 | 1,024 | A long remark that goes on and on, about the disk, the "
-                             "cache, the threads and whatever else one may say of a model |\n| Mixtral | 9.75 | 8 | no |";
+        const QString text =
+            "| Model | tok/s | Experts | Notes |\n|---|---|---|---|\n"
+            "| Qwen3-30B-A3B | 12.5 | 1,024 | A long remark that goes on and on, about the disk, "
+            "the "
+            "cache, the threads and whatever else one may say of a model |\n| Mixtral | 9.75 | 8 | "
+            "no |";
         TextFlow flow;
         flow.setText(text, 0, false);
         for (const int width : {700, 420, 300}) {
@@ -190,38 +207,46 @@ private slots:
             for (int row = 0; row < 3; ++row)
                 for (int column = 0; column < 3; ++column) {
                     const QRect cell = flow.cellRect(row, column);
-                    QVERIFY2(cell.width() > 0, qPrintable(QString("%1 %2 at %3").arg(row).arg(column).arg(width)));
+                    QVERIFY2(cell.width() > 0,
+                             qPrintable(QString("%1 %2 at %3").arg(row).arg(column).arg(width)));
                     QVERIFY2(cell.height() < 24, "a figure is broken into lines");
-                    if (column > 0) QVERIFY2(cell.left() >= flow.cellRect(row, column - 1).right(), "cells overlap");
+                    if (column > 0)
+                        QVERIFY2(cell.left() >= flow.cellRect(row, column - 1).right(),
+                                 "cells overlap");
                     right = std::max(right, cell.right());
                 }
-            QVERIFY(flow.cellRect(1, 3).height() > 24);     // the long text is what gives way
+            QVERIFY(flow.cellRect(1, 3).height() > 24);  // the long text is what gives way
             if (width >= 420) QVERIFY(flow.cellRect(1, 3).right() <= width);
         }
         // Too narrow for the words and figures: it scrolls sideways, as code does.
         flow.resize(220, flow.layoutFor(220));
         QVERIFY(flow.cellRect(1, 3).right() > 220);
-        QWheelEvent wheel(QPointF(20, 40), QPointF(20, 40), {}, {-2000, 0}, Qt::NoButton, {}, Qt::NoScrollPhase, false);
+        QWheelEvent wheel(QPointF(20, 40), QPointF(20, 40), {}, {-2000, 0}, Qt::NoButton, {},
+                          Qt::NoScrollPhase, false);
         QApplication::sendEvent(&flow, &wheel);
         QVERIFY(flow.cellRect(1, 3).right() <= 220);
     }
 
     void tablesAreFoundAndCopied() {
         TextFlow flow;
-        flow.setText("Before\n\n| a | b |\n|--|--|\n| needle | 2 |\n\n1. one\n2. two\n   - three", 0, false);
+        flow.setText("Before\n\n| a | b |\n|--|--|\n| needle | 2 |\n\n1. one\n2. two\n   - three",
+                     0, false);
         flow.resize(400, flow.layoutFor(400));
         QCOMPARE(flow.setFind("needle"), 1);
         QVERIFY(flow.findRect(0).width() > 10);
         flow.selectAll();
-        QCOMPARE(flow.selectedText(), QString("Before\na\tb\nneedle\t2\n1. one\n2. two\n  • three"));
+        QCOMPARE(flow.selectedText(),
+                 QString("Before\na\tb\nneedle\t2\n1. one\n2. two\n  • three"));
     }
 
     // ---- fonts
 
     // The glyphs of the characters as they stand in the font: nothing is put in their place.
     void textIsShownAsItIsWritten() {
-        for (const QFont& font : {type::chat(), type::body(), type::dense(), uiFont(11, QFont::Medium), type::mono()})
-            for (const QString& text : {QString("0x10"), QString("1024x768"), QString("->"), QString("=>"), QString("<-")}) {
+        for (const QFont& font :
+             {type::chat(), type::body(), type::dense(), uiFont(11, QFont::Medium), type::mono()})
+            for (const QString& text : {QString("0x10"), QString("1024x768"), QString("->"),
+                                        QString("=>"), QString("<-")}) {
                 QTextLayout layout(text, font);
                 layout.beginLayout();
                 layout.createLine();
@@ -246,7 +271,9 @@ private slots:
     }
 
     void growingTextGivesTheSameBlocksAsWholeText() {
-        const QString text = "One **two** three.\n\n- a\n- b `c`\n  - d\n\n  e\n\n> q\n> ```\n> x\n> ```\nlazy\n\n```sh\nls -l\n```\n\nEnd | of\n|---|---|\n| x | y |\n\nlast";
+        const QString text =
+            "One **two** three.\n\n- a\n- b `c`\n  - d\n\n  e\n\n> q\n> ```\n> x\n> "
+            "```\nlazy\n\n```sh\nls -l\n```\n\nEnd | of\n|---|---|\n| x | y |\n\nlast";
         TextFlow grown, whole;
         grown.layoutFor(400);
         whole.layoutFor(400);
@@ -355,9 +382,10 @@ private slots:
 
     void hostileTextIsShown() {
         TextFlow flow;
-        for (const QString& text : {QString("****"), QString("[a](b"), QString("[](#)"), QString("| | |\n|-|"),
-                                    QString("```"), QString("> "), QString(5000, '*'), QString("\n\n\n"),
-                                    QString("- \n- "), QString("<b>no html</b>")}) {
+        for (const QString& text :
+             {QString("****"), QString("[a](b"), QString("[](#)"), QString("| | |\n|-|"),
+              QString("```"), QString("> "), QString(5000, '*'), QString("\n\n\n"),
+              QString("- \n- "), QString("<b>no html</b>")}) {
             flow.setText(text, 0, true);
             QVERIFY(flow.layoutFor(200) >= 0);
             flow.grab();

@@ -3,12 +3,12 @@
 #include <QDir>
 
 #include "app/workbench/pages/load_page.h"
-#include "app/workbench/widgets/message_strip.h"
-#include "app/workbench/widgets/page_parts.h"
 #include "app/workbench/pages/shape_page.h"
 #include "app/workbench/pages/shape_panel.h"
 #include "app/workbench/pages/start_pages.h"
 #include "app/workbench/pages/welcome_page.h"
+#include "app/workbench/widgets/message_strip.h"
+#include "app/workbench/widgets/page_parts.h"
 #include "test_model.h"
 #include "window_test.h"
 
@@ -21,7 +21,7 @@ class TestShapePage : public QObject {
     std::unique_ptr<Sandbox> m_sandbox;
     std::unique_ptr<EngineHost> m_host;
     std::unique_ptr<StartPages> m_pages;
-    QString m_folder;                    // empty at the begin of each test
+    QString m_folder;  // empty at the begin of each test
     int m_run = 0;
 
     ShapePage* page() { return m_pages->shape(); }
@@ -31,8 +31,12 @@ class TestShapePage : public QObject {
         panel()->target()->selectAll();
         QTest::keyClicks(panel()->target(), path);
     }
-    void choose(const char* shape) { panel()->shape()->setCurrentIndex(panel()->shape()->findData(shape)); }
-    bool settled() { return waitUntil([&] { return panel()->ready(); }); }
+    void choose(const char* shape) {
+        panel()->shape()->setCurrentIndex(panel()->shape()->findData(shape));
+    }
+    bool settled() {
+        return waitUntil([&] { return panel()->ready(); });
+    }
     QStringList left() {
         return QDir(m_folder).entryList(QDir::AllEntries | QDir::Hidden | QDir::NoDotAndDotDot);
     }
@@ -73,7 +77,7 @@ private slots:
         QTest::keyClick(types, Qt::Key_Right);
         QTest::keyClick(types, Qt::Key_Right);
         QVERIFY(settled());
-        QVERIFY(panel()->note() != q4);                     // f32 takes more
+        QVERIFY(panel()->note() != q4);  // f32 takes more
         panel()->skew()->slider()->setFocus();
         QTest::keyClick(panel()->skew()->slider(), Qt::Key_Right);
         QVERIFY(settled());
@@ -83,7 +87,8 @@ private slots:
         QTest::keyClick(page(), Qt::Key_Return);
         QVERIFY(page()->busy());
         QVERIFY(waitUntil([&] { return m_pages->current() == m_pages->load(); }));
-        QCOMPARE(m_pages->load()->inspection().path.string(), (m_folder + "/tiny-model").toStdString());
+        QCOMPARE(m_pages->load()->inspection().path.string(),
+                 (m_folder + "/tiny-model").toStdString());
         QCOMPARE(m_pages->load()->inspection().container.expertType, DType::F32);
         QCOMPARE(left(), QStringList{"tiny-model"});
     }
@@ -124,7 +129,8 @@ private slots:
         QTest::addColumn<QString>("says");
         QTest::newRow("already exists") << "/."
                                         << "already exists";
-        QTest::newRow("no folder above") << "/none/model" << "Create it first";
+        QTest::newRow("no folder above") << "/none/model"
+                                         << "Create it first";
     }
     void aTargetThatCannotBeIsRefused() {
         QFETCH(QString, name);

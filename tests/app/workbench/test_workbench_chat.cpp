@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include <sys/resource.h>
 #include <QClipboard>
 #include <QDir>
 #include <QJsonDocument>
 #include <QScrollBar>
 #include <csignal>
-#include <sys/resource.h>
 
 #include "app/workbench/chat/chat_list.h"
 #include "app/workbench/chat/chat_parts.h"
@@ -26,7 +26,8 @@ private slots:
         ask("Why is it slow?");
         QVERIFY(m_chat->generating());
         QCOMPARE(m_chat->composer()->text(), QString());
-        QCOMPARE(QString::fromStdString(m_source->lastRequest.messages[0]["content"]), QString("Why is it slow?"));
+        QCOMPARE(QString::fromStdString(m_source->lastRequest.messages[0]["content"]),
+                 QString("Why is it slow?"));
         m_source->feed(*m_source->lastRun, {"Because", " of", " misses"});
         tick();
         QCOMPARE(lastTurn().text, QString("Because of misses"));
@@ -46,7 +47,8 @@ private slots:
         QCOMPARE(files.size(), 1);
         QFile file(folder() + "/" + files[0]);
         QVERIFY(file.open(QIODevice::ReadOnly));
-        const auto stored = Conversation::fromJson(QJsonDocument::fromJson(file.readAll()).object());
+        const auto stored =
+            Conversation::fromJson(QJsonDocument::fromJson(file.readAll()).object());
         QVERIFY(stored.has_value());
         QCOMPARE(stored->turns.size(), 2);
         QCOMPARE(stored->turns[1].text, QString("Because of misses."));
@@ -58,7 +60,7 @@ private slots:
     void typingGoesOnWhileAReplyStreams() {
         ask("One");
         QTest::keyClicks(m_chat->composer()->editor(), "Two");
-        QTest::keyClick(m_chat->composer()->editor(), Qt::Key_Return);   // not sent yet
+        QTest::keyClick(m_chat->composer()->editor(), Qt::Key_Return);  // not sent yet
         QCOMPARE(m_chat->composer()->text(), QString("Two"));
         answer({"done"});
         QTest::keyClick(m_chat->composer()->editor(), Qt::Key_Return);
@@ -138,9 +140,9 @@ private slots:
         answer({"One."});
         QVERIFY(lastTurn().live);
         const QString id = m_chat->conversation().id;
-        m_chat->setSource(m_source.get());   // the same model again: the chat goes on
+        m_chat->setSource(m_source.get());  // the same model again: the chat goes on
         QCOMPARE(m_chat->conversation().id, id);
-        QVERIFY(!lastTurn().live);           // but its times are of another session
+        QVERIFY(!lastTurn().live);  // but its times are of another session
         m_source->setModelName("Another");
         m_chat->setSource(m_source.get());
         QVERIFY(m_chat->conversation().isEmpty());
@@ -168,7 +170,8 @@ private slots:
         QCOMPARE(m_source->lastRequest.sampling.seed, ChatSettings().sampling.seed + 1);
         answer({"second"});
         QCOMPARE(lastTurn().text, QString("second"));
-        QCOMPARE(lastTurn().figures.drawn, QString("seed %1").arg(m_source->lastRequest.sampling.seed));
+        QCOMPARE(lastTurn().figures.drawn,
+                 QString("seed %1").arg(m_source->lastRequest.sampling.seed));
         QCOMPARE(m_chat->conversation().turns.size(), 3);
         IconButton* left = nullptr;
         for (auto* button : lastWidget()->findChildren<IconButton*>())
@@ -189,7 +192,8 @@ private slots:
         QTest::keyClicks(editor, "The question");
         QTest::keyClick(editor, Qt::Key_Return);
         QVERIFY(m_chat->generating());
-        QCOMPARE(QString::fromStdString(m_source->lastRequest.messages[0]["content"]), QString("The question"));
+        QCOMPARE(QString::fromStdString(m_source->lastRequest.messages[0]["content"]),
+                 QString("The question"));
         answer({"Ah."});
         QCOMPARE(m_chat->conversation().path().size(), 2);
         QCOMPARE(m_chat->conversation().turns.size(), 4);
@@ -243,7 +247,8 @@ private slots:
         // The slow one alone is underlined.
         const QImage image = flow->grab().toImage();
         QCOMPARE(image.pixelColor(rect.center().x(), rect.bottom() + 1), tone(Tone::Warn));
-        QVERIFY(image.pixelColor(flow->tokenRect(1).center().x(), rect.bottom() + 1) != tone(Tone::Warn));
+        QVERIFY(image.pixelColor(flow->tokenRect(1).center().x(), rect.bottom() + 1) !=
+                tone(Tone::Warn));
         flow->setFocus();
         QTest::keyClick(flow, Qt::Key_Left);
         QCOMPARE(flow->hoveredToken(), 2);
@@ -262,7 +267,8 @@ private slots:
             QList<int> marked;
             for (int token = 1; token < 8; ++token) {
                 const QRect rect = flow->tokenRect(token);
-                if (image.pixelColor(rect.center().x(), rect.bottom() + 1) == tone(Tone::Warn)) marked << token;
+                if (image.pixelColor(rect.center().x(), rect.bottom() + 1) == tone(Tone::Warn))
+                    marked << token;
             }
             return marked;
         };
@@ -359,7 +365,7 @@ private slots:
         m_store->flush();
         QVERIFY(list.rows()->rows().isEmpty());
         QCOMPARE(QDir(folder()).entryList({"*.json"}).size(), 1);
-        QVERIFY(m_store->restore());   // also before the deleted chat has been read
+        QVERIFY(m_store->restore());  // also before the deleted chat has been read
         QTRY_COMPARE(QDir(folder()).entryList({"*.json"}).size(), 2);
         // A new program reads the same list.
         ChatStore again(folder());
@@ -371,10 +377,12 @@ private slots:
 
     void brokenFilesAreLeftOut() {
         QDir().mkpath(folder());
-        for (const QByteArray& content : {QByteArray(""), QByteArray("{"), QByteArray("[]"),
-                 QByteArray(R"({"schema":1,"id":"x","roots":[5],"turns":[]})"),
-                 QByteArray(R"({"schema":1,"id":"x","roots":[0],"turns":[{"role":"user","children":[9]}]})"),
-                 QByteArray(R"({"schema":9,"id":"x","roots":[],"turns":[]})")}) {
+        for (const QByteArray& content :
+             {QByteArray(""), QByteArray("{"), QByteArray("[]"),
+              QByteArray(R"({"schema":1,"id":"x","roots":[5],"turns":[]})"),
+              QByteArray(
+                  R"({"schema":1,"id":"x","roots":[0],"turns":[{"role":"user","children":[9]}]})"),
+              QByteArray(R"({"schema":9,"id":"x","roots":[],"turns":[]})")}) {
             QFile file(folder() + QString("/%1.json").arg(content.size()));
             QVERIFY(file.open(QIODevice::WriteOnly));
             file.write(content);
@@ -431,7 +439,7 @@ private slots:
         QTRY_VERIFY(!failed.isEmpty());
         QVERIFY(failed[0][0].toString().contains(folder()));
         QCOMPARE(content(), before);
-        QCOMPARE(QDir(folder()).entryList(QDir::Files).size(), 1);   // nothing half-written is left
+        QCOMPARE(QDir(folder()).entryList(QDir::Files).size(), 1);  // nothing half-written is left
     }
 
     void withoutAModelNothingIsSent() {
@@ -439,7 +447,7 @@ private slots:
         m_chat->setSource(m_source.get());
         ask("Hello?");
         QVERIFY(!m_chat->generating());
-        QCOMPARE(m_chat->composer()->text(), QString("Hello?"));   // what was typed stays
+        QCOMPARE(m_chat->composer()->text(), QString("Hello?"));  // what was typed stays
     }
 
     void samplingIsKept() {
@@ -483,7 +491,8 @@ private slots:
         ask("x");
         QCOMPARE(m_source->lastRequest.chat.templateArgs.dump(),
                  std::string("{\"enable_thinking\":false,\"effort\":\"low\"}"));
-        QVERIFY(m_chat->samplingPanel()->settings().options().contains("--template-arg enable_thinking=false"));
+        QVERIFY(m_chat->samplingPanel()->settings().options().contains(
+            "--template-arg enable_thinking=false"));
         // What is not sound is said, and changes nothing.
         type("enable_thinking=flase");
         QVERIFY(!panel->templateNote()->isHidden());

@@ -56,11 +56,12 @@ private slots:
     void everyKnobShowsWhatIsInForce() {
         for (const KnobRow& knob : knobTable()) {
             const KnobState state = m_source->knobState(knob.id);
-            const QString value = knobText(knob, state.effective);   // "8,192", as everywhere
+            const QString value = knobText(knob, state.effective);  // "8,192", as everywhere
             if (knob.live) {
                 QVERIFY2(m_panel->control(knob.id)->isVisibleTo(m_panel.get()), knob.name);
                 if (state.effective != state.requested)
-                    QVERIFY2(m_panel->control(knob.id)->note().contains("Effective " + value), knob.name);
+                    QVERIFY2(m_panel->control(knob.id)->note().contains("Effective " + value),
+                             knob.name);
                 continue;
             }
             bool shown = false;
@@ -92,7 +93,8 @@ private slots:
         QCOMPARE(router->note(), QString("table n/a: no router table in this model."));
         router->segment()->setFocus();
         QTest::keyClick(router->segment(), Qt::Key_Right);
-        QTest::mouseClick(router->segment(), Qt::LeftButton, {}, {router->segment()->width() - 8, 12});
+        QTest::mouseClick(router->segment(), Qt::LeftButton, {},
+                          {router->segment()->width() - 8, 12});
         QCOMPARE(requested(KnobId::RouterMode), int64_t(RouterMode::Exact));
 
         KnobControl* source = m_panel->control(KnobId::PrefetchSource);
@@ -103,7 +105,7 @@ private slots:
         QVERIFY(source->note().endsWith("router_table n/a: no router table in this model."));
         source->select()->setFocus();
         QTest::keyClick(source->select(), Qt::Key_Up);
-        QTest::keyClick(source->select(), Qt::Key_Up);     // past the table
+        QTest::keyClick(source->select(), Qt::Key_Up);  // past the table
         QCOMPARE(requested(KnobId::PrefetchSource), int64_t(PrefetchSource::Off));
 
         QCOMPARE(m_panel->control(KnobId::NumaMode)->note(),
@@ -152,7 +154,7 @@ private slots:
         QTest::keyClick(field, Qt::Key_Return);
         QCOMPARE(requested(KnobId::ExpertCacheSize), int64_t(12));
         QVERIFY(field->property("error").toBool());
-        tick();                              // the error stays while the session goes on
+        tick();  // the error stays while the session goes on
         QVERIFY(field->property("error").toBool());
         QCOMPARE(field->text(), QString("80"));
         QTest::keyClick(field, Qt::Key_Escape);
@@ -169,7 +171,7 @@ private slots:
         QVERIFY(m_source->knobCalls.size() > before);
         // Paced: a drag of five mouse events at once gives at most the first and the last value.
         QVERIFY(m_source->knobCalls.size() - before <= 2);
-        QCOMPARE(m_source->finalKnobCalls - finals, 1);   // one change for the session too
+        QCOMPARE(m_source->finalKnobCalls - finals, 1);  // one change for the session too
         QVERIFY(m_panel->history()->canUndo());
         m_panel->undo();
         QCOMPARE(requested(KnobId::ExpertCacheSize), int64_t(12));
@@ -275,9 +277,14 @@ private slots:
         auto* list = m_panel->findChild<ChangesList*>();
         const int before = list->shown();
         const auto undos = list->findChildren<Button*>();
-        m_source->editable()->markers.push_back(
-            {.t = 88, .label = "Prefetch source next_router \u2192 off", .kind = Marker::Kind::Knob,
-             .knob = KnobId::PrefetchSource, .from = 3, .to = 0, .undoTo = 3, .automatic = true});
+        m_source->editable()->markers.push_back({.t = 88,
+                                                 .label = "Prefetch source next_router \u2192 off",
+                                                 .kind = Marker::Kind::Knob,
+                                                 .knob = KnobId::PrefetchSource,
+                                                 .from = 3,
+                                                 .to = 0,
+                                                 .undoTo = 3,
+                                                 .automatic = true});
         tick();
         QCOMPARE(list->shown(), before);
         QCOMPARE(list->findChildren<Button*>(), undos);
@@ -287,8 +294,13 @@ private slots:
         auto* list = m_panel->findChild<ChangesList*>();
         const int before = list->height();
         auto& marker = m_source->editable()->markers.emplace_back();
-        marker = {.t = 89, .label = "Cache size 12 \u2192 13", .kind = Marker::Kind::Knob,
-                  .knob = KnobId::ExpertCacheSize, .from = 12, .to = 13, .undoTo = 12,
+        marker = {.t = 89,
+                  .label = "Cache size 12 \u2192 13",
+                  .kind = Marker::Kind::Knob,
+                  .knob = KnobId::ExpertCacheSize,
+                  .from = 12,
+                  .to = 13,
+                  .undoTo = 12,
                   .effect = Marker::Effect::NotMeasured};
         marker.reason =
             "load changed: tokens before it came at different numbers of requests, 24 are needed "
@@ -297,9 +309,13 @@ private slots:
         QVERIFY(list->height() > before);
         // So does a change whose values are long.
         const int reason = list->height();
-        m_source->editable()->markers.push_back(
-            {.t = 89.5, .label = "", .kind = Marker::Kind::Knob, .knob = KnobId::PrefetchSource,
-             .from = 3, .to = 2, .undoTo = 3});
+        m_source->editable()->markers.push_back({.t = 89.5,
+                                                 .label = "",
+                                                 .kind = Marker::Kind::Knob,
+                                                 .knob = KnobId::PrefetchSource,
+                                                 .from = 3,
+                                                 .to = 2,
+                                                 .undoTo = 3});
         m_panel->tick(m_source->snapshot());
         QVERIFY(list->height() > reason);
     }
@@ -321,13 +337,13 @@ private slots:
         QCOMPARE(history.undo().front().from, int64_t(64));
         QVERIFY(!history.canUndo());
         QCOMPARE(history.redo().front().to, int64_t(62));
-        history.push({cache, 62, 61}, 20, true);         // much later: another change
+        history.push({cache, 62, 61}, 20, true);  // much later: another change
         QCOMPARE(history.next()->front().from, int64_t(62));
-        history.push({cache, 61, 50}, 20.2, false);      // a drag is a change of its own
+        history.push({cache, 61, 50}, 20.2, false);  // a drag is a change of its own
         QCOMPARE(history.next()->front().from, int64_t(61));
-        history.push({depth, 1, 2}, 20.3, true);         // another knob
+        history.push({depth, 1, 2}, 20.3, true);  // another knob
         QCOMPARE(history.next()->front().knob, depth);
-        history.push({depth, 2, 1}, 20.4, true);         // back where it was: no change at all
+        history.push({depth, 2, 1}, 20.4, true);  // back where it was: no change at all
         QCOMPARE(history.next()->front().knob, cache);
 
         Slider* slider = row(cache)->slider();
@@ -349,7 +365,9 @@ private slots:
 
     // What the engine says under a knob comes and goes while a reply streams: nothing moves.
     void knobsStayUnderTheHand() {
-        const auto top = [&](KnobId id) { return m_panel->control(id)->mapTo(m_panel.get(), QPoint()).y(); };
+        const auto top = [&](KnobId id) {
+            return m_panel->control(id)->mapTo(m_panel.get(), QPoint()).y();
+        };
         const auto settle = [&] {
             tick();
             QCoreApplication::sendPostedEvents(nullptr, QEvent::LayoutRequest);
@@ -360,7 +378,8 @@ private slots:
         m_source->editable()->store.prefetchIssued = 75;
         settle();
         QCOMPARE(top(KnobId::ComputeThreads), before);
-        m_source->limitEffective(KnobId::PrefetchSource, 0, "backed off: 72 % late or wasted in the last 256");
+        m_source->limitEffective(KnobId::PrefetchSource, 0,
+                                 "backed off: 72 % late or wasted in the last 256");
         settle();
         QVERIFY(m_panel->control(KnobId::PrefetchSource)->note().contains("backed off"));
         QCOMPARE(top(KnobId::ComputeThreads), before);
@@ -387,13 +406,13 @@ private slots:
         QCOMPARE(outcome->text(), QString("1 of 2 applied; context length needs a reload"));
         QVERIFY(outcome->model.isEmpty());
         QCOMPARE(requested(KnobId::ExpertCacheSize), int64_t(17));
-        QCOMPARE(requested(KnobId::ContextLength), int64_t(512));   // the load page begins with it
+        QCOMPARE(requested(KnobId::ContextLength), int64_t(512));  // the load page begins with it
         outcome = load(R"({"schema": 1, "model": "Finch", "knobs": {"expert_cache_size": 900}})");
         QVERIFY(outcome);
         QCOMPARE(outcome->model, QString("Finch"));
         QCOMPARE(outcome->text(), QString("0 of 1 applied; out of range: cache size 900 (1..64)"));
         QCOMPARE(requested(KnobId::ExpertCacheSize), int64_t(17));
-        m_panel->undo();                     // an import is one step
+        m_panel->undo();  // an import is one step
         QCOMPARE(requested(KnobId::ExpertCacheSize), int64_t(12));
     }
 
@@ -417,7 +436,8 @@ private slots:
         QSignalSpy failed(m_panel.get(), &KnobsPanel::failed);
         m_panel->renameProfile("other", ".desk");
         QCOMPARE(failed.size(), 1);
-        for (const QString& each : m_panel->profiles()->names()) QVERIFY(m_panel->profiles()->remove(each).ok());
+        for (const QString& each : m_panel->profiles()->names())
+            QVERIFY(m_panel->profiles()->remove(each).ok());
     }
 
     // A dense model has the knobs that do something, and one line for the rest.
@@ -440,7 +460,8 @@ private slots:
         m_panel->request(KnobId::CachePolicy, 2);
         QString error;
         QVERIFY2(m_panel->saveConfig(path, &error), qPrintable(error));
-        const QJsonObject knobs = QJsonDocument::fromJson(m_panel->configJson().toUtf8())["knobs"].toObject();
+        const QJsonObject knobs =
+            QJsonDocument::fromJson(m_panel->configJson().toUtf8())["knobs"].toObject();
         QCOMPARE(knobs["expert_cache_size"].toInt(), 17);
         QCOMPARE(knobs["cache_policy"].toString(), QString("lfru"));
         m_panel->resetAll();
@@ -471,8 +492,9 @@ private slots:
     }
 
     void commandLineNamesWhatDiffers() {
-        QCOMPARE(m_panel->commandLine(), QString("colibri chat wren-14b-a1.3b-q4_0 --expert-cache-size 12 "
-                                                 "--prefetch-threads 4"));
+        QCOMPARE(m_panel->commandLine(),
+                 QString("colibri chat wren-14b-a1.3b-q4_0 --expert-cache-size 12 "
+                         "--prefetch-threads 4"));
     }
 
     void withoutAModelThereAreNoKnobs() {
@@ -480,7 +502,7 @@ private slots:
         m_panel->setSource(m_source.get());
         QVERIFY(!m_panel->control(KnobId::ExpertCacheSize)->isVisible());
         QVERIFY(!m_panel->history()->canUndo());
-        m_panel->request(KnobId::ExpertCacheSize, 5);   // nothing to change, nothing breaks
+        m_panel->request(KnobId::ExpertCacheSize, 5);  // nothing to change, nothing breaks
         QCOMPARE(requested(KnobId::ExpertCacheSize), int64_t(12));
     }
 };

@@ -35,9 +35,12 @@ class TestWorkbenchLive : public QObject {
         QVERIFY(chat()->generating());
     }
     bool waitTokens(int n) {
-        return QTest::qWaitFor([&] { return lastTurn().tokens.size() >= n || !chat()->generating(); }, 60000);
+        return QTest::qWaitFor(
+            [&] { return lastTurn().tokens.size() >= n || !chat()->generating(); }, 60000);
     }
-    bool waitDone() { return QTest::qWaitFor([&] { return !chat()->generating(); }, 60000); }
+    bool waitDone() {
+        return QTest::qWaitFor([&] { return !chat()->generating(); }, 60000);
+    }
 
     // Of a request that is answered with one token.
     int promptTokens(ChatRequest request) {
@@ -51,12 +54,14 @@ class TestWorkbenchLive : public QObject {
     // Clock ticks of each thread so far, by its name.
     static QMap<QString, qint64> processorTicks() {
         QMap<QString, qint64> out;
-        for (const QString& task : QDir("/proc/self/task").entryList(QDir::Dirs | QDir::NoDotAndDotDot)) {
+        for (const QString& task :
+             QDir("/proc/self/task").entryList(QDir::Dirs | QDir::NoDotAndDotDot)) {
             QFile file("/proc/self/task/" + task + "/stat");
             if (!file.open(QIODevice::ReadOnly)) continue;
             const QString line = file.readAll();
             const QStringList fields = line.section(')', -1).split(' ', Qt::SkipEmptyParts);
-            out[line.section('(', 1).section(')', 0, -2)] += fields.value(11).toLongLong() + fields.value(12).toLongLong();
+            out[line.section('(', 1).section(')', 0, -2)] +=
+                fields.value(11).toLongLong() + fields.value(12).toLongLong();
         }
         return out;
     }
@@ -98,8 +103,9 @@ private slots:
         knobs[size_t(KnobId::ComputeThreads)] = 1;
         QSignalSpy failed(m_host.get(), &EngineHost::loadFailed);
         m_host->load(model.toStdString(), knobs);
-        QVERIFY(QTest::qWaitFor([&] { return m_host->state() == SessionSource::State::Ready || failed.size(); },
-                                60000));
+        QVERIFY(QTest::qWaitFor(
+            [&] { return m_host->state() == SessionSource::State::Ready || failed.size(); },
+            60000));
         QVERIFY(m_host->model());
         m_window->showPage("chat");
     }
@@ -123,8 +129,10 @@ private slots:
         ask("Tell me a story about a fox.");
         QVERIFY(waitTokens(5));
         SliderRow* cache = knobs->control(KnobId::ExpertCacheSize)->sliderRow();
-        drag(cache->slider(), QPoint(int(cache->slider()->xOf(8)), 11), QPoint(int(cache->slider()->xOf(24)), 11));
-        QVERIFY(QTest::qWaitFor([&] { return m_host->knobState(KnobId::ExpertCacheSize).effective == 24; }, 5000));
+        drag(cache->slider(), QPoint(int(cache->slider()->xOf(8)), 11),
+             QPoint(int(cache->slider()->xOf(24)), 11));
+        QVERIFY(QTest::qWaitFor(
+            [&] { return m_host->knobState(KnobId::ExpertCacheSize).effective == 24; }, 5000));
         QVERIFY(waitTokens(20));
         knobs->request(KnobId::ExpertCacheSize, 4);
         knobs->request(KnobId::PrefetchSource, int64_t(PrefetchSource::PreviousToken));
@@ -134,13 +142,16 @@ private slots:
         QCOMPARE(lastTurn().text, alone);
 
         // The changes left a marker in the lane; steps within a second are one change.
-        QVERIFY(QTest::qWaitFor([&] {
-            int found = 0;
-            const auto snapshot = m_host->snapshot();
-            for (const Marker& marker : snapshot->markers)
-                found += marker.kind == Marker::Kind::Knob && marker.knob == KnobId::ExpertCacheSize;
-            return found >= 1;
-        }, 5000));
+        QVERIFY(QTest::qWaitFor(
+            [&] {
+                int found = 0;
+                const auto snapshot = m_host->snapshot();
+                for (const Marker& marker : snapshot->markers)
+                    found +=
+                        marker.kind == Marker::Kind::Knob && marker.knob == KnobId::ExpertCacheSize;
+                return found >= 1;
+            },
+            5000));
         QVERIFY(!m_window->chatPage()->plots()->lane()->flags().empty());
     }
 

@@ -34,7 +34,9 @@ class TestWorkbenchLoad : public EngineWindow {
         QCOMPARE(segment->current(), index);
     }
     void start() { QTest::mouseClick(panel()->startButton(), Qt::LeftButton); }
-    bool waitEnd() { return waitUntil([&] { return !test()->running(); }, 60000); }
+    bool waitEnd() {
+        return waitUntil([&] { return !test()->running(); }, 60000);
+    }
     QString total(const QString& name) {
         for (const auto& row : panel()->totals()->rows())
             if (row[0].text == name) return row[1].text;
@@ -89,7 +91,8 @@ private slots:
         QCOMPARE(rows.size(), 3);
         QCOMPARE(rows[0][0].text, QString("TTFT"));
         for (const auto& row : rows)
-            for (int c = 1; c < row.size(); ++c) QVERIFY(QString(row[c].text).remove(',').toDouble() > 0);
+            for (int c = 1; c < row.size(); ++c)
+                QVERIFY(QString(row[c].text).remove(',').toDouble() > 0);
         const LoadReport& report = *test()->report();
         QCOMPARE(report.ttft.count(), uint64_t(6));
         QCOMPARE(report.itl.count(), uint64_t(6 * 4));
@@ -136,14 +139,16 @@ private slots:
         QFile file(path);
         QVERIFY(file.open(QIODevice::ReadOnly));
         const auto read = nlohmann::json::parse(file.readAll().toStdString());
-        for (const char* key : {"version", "model", "weights", "context_length", "max_tokens", "knobs"})
+        for (const char* key :
+             {"version", "model", "weights", "context_length", "max_tokens", "knobs"})
             QVERIFY2(read.contains(key), key);
         QCOMPARE(read["knobs"]["expert_cache_size"].get<int64_t>(),
                  m_host->knobState(KnobId::ExpertCacheSize).effective);
         QCOMPARE(read["max_tokens"].get<int>(), 3);
     }
 
-    // Tokens are counted as they come; when no request will come any more, it says what it waits for.
+    // Tokens are counted as they come; when no request will come any more, it says what it waits
+    // for.
     void whatItWaitsForIsSaid() {
         QVERIFY(load(slow()));
         type(panel()->users(), "2");
@@ -184,7 +189,7 @@ private slots:
     void promptsComeFromAFile() {
         QVERIFY(load());
         choose(panel()->promptsFrom(), 1);
-        QVERIFY(!panel()->startButton()->isEnabled());       // no file yet
+        QVERIFY(!panel()->startButton()->isEnabled());  // no file yet
         const QString file = m_sandbox->path("prompts.txt");
         write(file, "Hello\n{\"prompt\": 7}\n");
         QTest::keyClicks(panel()->promptsFile(), file);
@@ -200,7 +205,8 @@ private slots:
         start();
         QVERIFY(waitEnd());
         QCOMPARE(total("Completed"), QString("2 of 2"));
-        QCOMPARE(test()->report()->samples[0].promptTokens, test()->report()->samples[1].promptTokens);
+        QCOMPARE(test()->report()->samples[0].promptTokens,
+                 test()->report()->samples[1].promptTokens);
     }
 
     void cancelEndsItAndCountsWhatWasCut() {

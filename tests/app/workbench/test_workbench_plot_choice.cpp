@@ -20,7 +20,6 @@ public:
 class TestPlotChoice : public PlotsRig {
     Q_OBJECT
 
-
 private slots:
     void initTestCase() { m_sandbox = std::make_unique<Sandbox>(); }
 
@@ -38,7 +37,8 @@ private slots:
             (action->isChecked() ? shown : hidden) << action->text();
             if (action->text() == "Queue") queue = action;
         }
-        QCOMPARE(shown, (QStringList{"Hit rate", "Expert load", "ITL", "SM utilisation", "Experts map"}));
+        QCOMPARE(shown,
+                 (QStringList{"Hit rate", "Expert load", "ITL", "SM utilisation", "Experts map"}));
         QCOMPARE(hidden, (QStringList{"Decode rate", "Read", "Memory", "Stall", "KV cache", "Queue",
                                       "Prefetch"}));
         QVERIFY(queue);
@@ -69,7 +69,8 @@ private slots:
         QCOMPARE(m_panel->timeAxis()->width(), m_panel->plot("hit")->width());
     }
 
-    // Four live plots at 1440x900: what is n/a and the map make room; the axis of time stays in view.
+    // Four live plots at 1440x900: what is n/a and the map make room; the axis of time stays in
+    // view.
     void fourPlotsAreEachTallEnoughToBeRead() {
         show();
         QVERIFY(m_panel->plot("sm")->isVisible() && m_panel->experts()->isVisible());
@@ -81,13 +82,14 @@ private slots:
         for (const char* key : {"hit", "load", "itl", "prefetch"}) {
             QVERIFY2(canvas(key)->height() >= 96, key);
             const QRect seen = canvas(key)->visibleRegion().boundingRect();
-            QVERIFY2(seen.height() == canvas(key)->height(), key);   // nothing to scroll for
+            QVERIFY2(seen.height() == canvas(key)->height(), key);  // nothing to scroll for
         }
         for (const char* key : {"rate", "disk", "memory", "queue", "stall"})
             m_panel->setPlotShown(key, true);
         tick();
         QCoreApplication::processEvents();
-        const QRect axis(m_panel->timeAxis()->mapTo(m_panel.get(), QPoint()), m_panel->timeAxis()->size());
+        const QRect axis(m_panel->timeAxis()->mapTo(m_panel.get(), QPoint()),
+                         m_panel->timeAxis()->size());
         QVERIFY(m_panel->timeAxis()->isVisible() && m_panel->rect().contains(axis));
         m_panel->setPlotShown("experts", true);
         QMenu menu;
@@ -132,7 +134,8 @@ private slots:
         QVERIFY(!titles.contains("Hit rate") && !titles.contains("Experts map"));
         int lines = 0;
         for (QWidget* widget : m_panel->findChildren<QWidget*>())
-            lines += widget->isVisible() && widget->accessibleName().startsWith("This model is dense");
+            lines +=
+                widget->isVisible() && widget->accessibleName().startsWith("This model is dense");
         QCOMPARE(lines, 1);
     }
 
@@ -145,10 +148,11 @@ private slots:
         const auto content = [&] { return m_panel->plot("prefetch")->header()->content(); };
         QCOMPARE(content().definition, QString("read ahead, by outcome, 2 s, by next_router"));
         QCOMPARE(content().entries.size(), size_t(4));
-        QCOMPARE(content().tags[0].text, QString("65 % useful"));   // 1 of 1 + 0.21 + 0.34
+        QCOMPARE(content().tags[0].text, QString("65 % useful"));  // 1 of 1 + 0.21 + 0.34
         const auto issued = &m_source->snapshot()->series[size_t(SeriesId::PrefetchIssued)];
         QCOMPARE(content().entries[3].last, QString::number(issued->y.back(), 'f', 1));
-        m_source->limitEffective(KnobId::PrefetchSource, 0, "backed off: 72 % late or wasted in the last 256");
+        m_source->limitEffective(KnobId::PrefetchSource, 0,
+                                 "backed off: 72 % late or wasted in the last 256");
         m_source->editable();
         tick();
         QCOMPARE(content().tags[0].text, QString("backed off"));
@@ -164,7 +168,9 @@ private slots:
         show();
         m_panel->setPlotShown("disk", true);
         tick();
-        const auto definition = [&] { return m_panel->plot("disk")->header()->content().definition; };
+        const auto definition = [&] {
+            return m_panel->plot("disk")->header()->content().definition;
+        };
         QCOMPARE(canvas("disk")->bound(), 6.8);
         QVERIFY(!canvas("disk")->boundHard());
         QCOMPARE(canvas("disk")->boundLabel(), QString("measured limit 6.80 GB/s"));
@@ -189,18 +195,18 @@ private slots:
         QCOMPARE(canvas("queue")->graph(0)->lineStyle(), QCPGraph::lsStepLeft);
         QCOMPARE(canvas("queue")->graph(1)->lineStyle(), QCPGraph::lsLine);
         QCOMPARE(m_panel->plot("queue")->header()->content().entries[0].max, QString("2"));
-        QCOMPARE(canvas("queue")->yAxis->range().upper, 4.0);      // whole requests at the ticks
+        QCOMPARE(canvas("queue")->yAxis->range().upper, 4.0);  // whole requests at the ticks
     }
 
     // Paused, or idle with nothing new in view: no widget of the panel is painted again.
     void nothingIsRepaintedWhenNothingChanged() {
         show();
         for (const bool paused : {false, true}) {
-            m_source->setNow(64);            // between two turns
+            m_source->setNow(64);  // between two turns
             m_source->editable()->lastActivity = 62.3;
             m_view->setPaused(false);
             m_view->advance(64, 62.3);
-            for (int i = 0; i < 10; ++i) {   // what the end of the turn has set off
+            for (int i = 0; i < 10; ++i) {  // what the end of the turn has set off
                 m_source->editable()->lastActivity = 62.3;
                 m_view->advance(m_source->snapshot()->now, 62.3);
                 if (i == 8) m_view->setPaused(paused);
@@ -209,7 +215,8 @@ private slots:
                 QTest::qWait(10);
             }
             PaintCounter counter;
-            for (QWidget* widget : m_panel->findChildren<QWidget*>()) widget->installEventFilter(&counter);
+            for (QWidget* widget : m_panel->findChildren<QWidget*>())
+                widget->installEventFilter(&counter);
             for (int i = 0; i < 10; ++i) {
                 m_source->editable()->lastActivity = 62.3;
                 m_view->advance(m_source->snapshot()->now, 62.3);
@@ -238,7 +245,7 @@ private slots:
         show();
         m_source->active = 1;
         tick();
-        QTest::qWait(50);                    // what showing the window has set off
+        QTest::qWait(50);  // what showing the window has set off
         auto snapshot = m_source->editable();
         for (SeriesData& data : snapshot->series) {
             if (data.t.empty()) continue;

@@ -30,7 +30,8 @@ private slots:
         SeriesData data;
         for (int i = 0; i < 20000; ++i) {
             data.t.push_back(i * 0.01);
-            data.y.push_back(i >= 8000 && i < 9000 ? std::nan("") : std::sin(i * 0.37) + (i == 12345 ? 50 : 0));
+            data.y.push_back(i >= 8000 && i < 9000 ? std::nan("")
+                                                   : std::sin(i * 0.37) + (i == 12345 ? 50 : 0));
         }
         QVector<double> keys, values;
         decimate(data, 0, 200, 300, &keys, &values);
@@ -123,20 +124,26 @@ private slots:
             return spansText(cards[0].detail) + "|" + spansText(cards[2].detail);
         };
         QVERIFY(details().contains(" at 00:") && details().contains("was"));
-        const auto next = [&](double now) {   // each redraw needs a moment that has passed
+        const auto next = [&](double now) {  // each redraw needs a moment that has passed
             m_source->editable()->now = now - 1;
             return m_source->editable();
         };
         next(91)->figures.hitRate = std::nan("");
         m_source->editable()->figures.decodeTokS = std::nan("");
-        QVERIFY2(!details().contains(" at 00:") && !details().contains("was"), qPrintable(details()));
+        QVERIFY2(!details().contains(" at 00:") && !details().contains("was"),
+                 qPrintable(details()));
         next(92)->figures.hitRate = 50;
         m_source->editable()->figures.decodeTokS = 30;
         QVERIFY(details().contains(" at 00:"));
-        next(44 + 121);                       // long ago
-        QVERIFY2(!details().contains(" at 00:") && !details().contains("was"), qPrintable(details()));
-        Marker again{.t = 93, .label = "cache 12 -> 16", .kind = Marker::Kind::Knob,
-                     .knob = KnobId::ExpertCacheSize, .from = 12, .to = 16};
+        next(44 + 121);  // long ago
+        QVERIFY2(!details().contains(" at 00:") && !details().contains("was"),
+                 qPrintable(details()));
+        Marker again{.t = 93,
+                     .label = "cache 12 -> 16",
+                     .kind = Marker::Kind::Knob,
+                     .knob = KnobId::ExpertCacheSize,
+                     .from = 12,
+                     .to = 16};
         next(94)->markers.push_back(again);
         QVERIFY2(!details().contains(" at 00:"), qPrintable(details()));
     }
@@ -165,7 +172,7 @@ private slots:
     // After a reply the figures are read: they stay, greyed and named as those of the last turn.
     void theFiguresOfTheLastTurnStay() {
         show();
-        m_source->setNow(64);                // between two turns
+        m_source->setNow(64);  // between two turns
         auto snapshot = m_source->editable();
         snapshot->figuresAt = snapshot->lastActivity = 62.3;
         snapshot->now = 600;
@@ -179,7 +186,7 @@ private slots:
         }
         QCOMPARE(spansText(cards[0].detail), QString("+18.0 % at 00:44"));
         QVERIFY(!spansText(cards[4].detail).contains("waiting"));
-        m_source->editable()->running = 1;   // the next one: live figures
+        m_source->editable()->running = 1;  // the next one: live figures
         tick();
         QVERIFY(!m_panel->figures()->cards()[0].past);
     }
@@ -196,7 +203,9 @@ private slots:
     void theLegendDoesNotRunAway() {
         show();
         PlotHeader* header = m_panel->plot("hit")->header();
-        const auto names = [&] { return header->grab(QRect(0, 6, header->width() - 14 - 5 * 46, 60)).toImage(); };
+        const auto names = [&] {
+            return header->grab(QRect(0, 6, header->width() - 14 - 5 * 46, 60)).toImage();
+        };
         const QImage before = names();
         m_view->setCursor(58.6);
         QCoreApplication::processEvents();
@@ -204,7 +213,8 @@ private slots:
         QCOMPARE(names(), before);
     }
 
-    // The limit's label is not drawn through by its line, nor does it lie on the curve that it limits.
+    // The limit's label is not drawn through by its line, nor does it lie on the curve that it
+    // limits.
     void theLimitIsLabelledClearOfLineAndCurve() {
         show();
         PlotCanvas* c = canvas("itl");
@@ -214,7 +224,8 @@ private slots:
             const QRectF label = c->sloLabel();
             if (label.isEmpty()) continue;
             const double line = c->y(slo);
-            QVERIFY2(line <= label.top() || line >= label.bottom(), qPrintable(QString::number(slo)));
+            QVERIFY2(line <= label.top() || line >= label.bottom(),
+                     qPrintable(QString::number(slo)));
             QVERIFY(c->area().contains(label.adjusted(1, 1, -1, -1)));
         }
         m_view->setSlo(40);
@@ -227,7 +238,8 @@ private slots:
         QVERIFY(std::abs(m_view->cursor() - 58.6) < 0.2);
         const PlotHeader::Content& load = m_panel->plot("load")->header()->content();
         QCOMPARE(load.cursorTime, clockText(m_view->cursor(), 1));
-        const double v = valueAt(m_source->snapshot()->series[size_t(SeriesId::LoadP99)], m_view->cursor());
+        const double v =
+            valueAt(m_source->snapshot()->series[size_t(SeriesId::LoadP99)], m_view->cursor());
         QCOMPARE(load.entries[0].cursor, QString::number(v, 'f', 2));
         QEvent leave(QEvent::Leave);
         QApplication::sendEvent(c, &leave);
@@ -245,7 +257,7 @@ private slots:
         QVERIFY(m_view->span() < 70);
         QVERIFY(!m_view->following());
         QVERIFY(std::abs(c->xAxis->pixelToCoord(at.x()) - before) < 0.5);
-        QCOMPARE(canvas("itl")->xAxis->range().lower, m_view->lower());   // linked
+        QCOMPARE(canvas("itl")->xAxis->range().lower, m_view->lower());  // linked
     }
 
     void dragPansAndEndFollowsAgain() {
@@ -292,7 +304,7 @@ private slots:
         drag(c, label, QPoint(label.x(), int(c->y(30)) - 8));
         QVERIFY(m_view->sloMs() < 38);
         QVERIFY(m_view->sloMs() > 25);
-        QVERIFY(m_view->following());        // a drag of the label is not a pan
+        QVERIFY(m_view->following());  // a drag of the label is not a pan
     }
 
     void legendClickHidesASeries() {
@@ -336,7 +348,8 @@ private slots:
         tick();
         const PlotHeader::Entry entry = m_panel->plot("itl")->header()->content().entries[0];
         QVERIFY(entry.grey && !entry.over && !entry.maxOver);
-        QVERIFY(!entry.thirdGrey && !entry.thirdOver);   // pooled of the whole range, which is enough
+        QVERIFY(!entry.thirdGrey &&
+                !entry.thirdOver);  // pooled of the whole range, which is enough
         m_view->setSlo(40);
         QCOMPARE(canvas("itl")->graph(0)->pen().color(), tone(seriesTone(2)));
         QCOMPARE(canvas("itl")->graph(2)->pen().color(), tone(Tone::Text3));
@@ -403,13 +416,15 @@ private slots:
     void expertsMapReadsOutACell() {
         show();
         ExpertsMap* map = m_panel->experts();
-        QCOMPARE(map->cellText(7, 33), QString("layer 7, expert 33: loading, recent use %1").arg(
-            double(m_source->snapshot()->heat[7 * 64 + 33]), 0, 'f', 2));
+        QCOMPARE(map->cellText(7, 33),
+                 QString("layer 7, expert 33: loading, recent use %1")
+                     .arg(double(m_source->snapshot()->heat[7 * 64 + 33]), 0, 'f', 2));
         QVERIFY(map->cellText(99, 0).isEmpty());
         const QImage image = map->grab().toImage();
         QCOMPARE(image.pixelColor(map->cellRect(7, 33).center()), tone(Tone::S2));
         // Cells cover the map without overlap.
-        for (int e = 1; e < 64; ++e) QVERIFY(map->cellRect(3, e).left() > map->cellRect(3, e - 1).right());
+        for (int e = 1; e < 64; ++e)
+            QVERIFY(map->cellRect(3, e).left() > map->cellRect(3, e - 1).right());
     }
 
     // ---- exports
@@ -440,7 +455,7 @@ private slots:
         QCOMPARE(lines.size(), head + 1 + 201);
         QCOMPARE(lines[head + 1].section(',', 0, 0), QString("40.000"));
         QVERIFY(lines[head + 1].section(',', 1, 1).toDouble() > 50);
-        m_view->setRange(24.5, 30.5);        // between two turns: gaps are empty fields
+        m_view->setRange(24.5, 30.5);  // between two turns: gaps are empty fields
         QVERIFY(m_panel->plot("hit")->csv().contains("27.000,,\n"));
     }
 
@@ -455,12 +470,13 @@ private slots:
         QCOMPARE(ok.size(), 2);
         QCOMPARE(bad.size(), 1);
         const QImage image(png);
-        QVERIFY(image.width() >= 2000 && image.height() >= 800);   // not as small as the screen's plot
+        QVERIFY(image.width() >= 2000 &&
+                image.height() >= 800);  // not as small as the screen's plot
         bool blue = false;
         for (int y = 0; y < image.height() && !blue; ++y)
             for (int x = 0; x < image.width() && !blue; ++x)
                 blue = image.pixelColor(x, y).blue() > 200 && image.pixelColor(x, y).red() < 120;
-        QVERIFY(blue);                       // the curve is in it
+        QVERIFY(blue);  // the curve is in it
         // Its size is that of the picture, whatever the window's; nothing of the pointer is in it.
         m_view->setCursor(50);
         QCOMPARE(m_panel->plot("hit")->image().size(), image.size());
@@ -472,7 +488,7 @@ private slots:
             for (int x = 0; x < pointed.width(); ++x) cursor += pointed.pixelColor(x, y) == accent;
         QCOMPARE(cursor, 0);
         QVERIFY(m_view->hasCursor());
-        QVERIFY(m_panel->plot("hit")->canvas()->height() < 320);   // the screen's plot is as it was
+        QVERIFY(m_panel->plot("hit")->canvas()->height() < 320);  // the screen's plot is as it was
         QVERIFY(QSvgRenderer(svg).isValid());
         QFile file(svg);
         QVERIFY(file.open(QIODevice::ReadOnly));

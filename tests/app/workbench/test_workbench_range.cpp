@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The visible range of the plots: inside the session, frozen by a pause, and what is exported of it.
-#include "app/workbench/plots/plot_data.h"
+// The visible range of the plots: inside the session, frozen by a pause, and what is exported of
+// it.
 #include "app/workbench/platform/ask_file.h"
+#include "app/workbench/plots/plot_data.h"
 #include "plots_rig.h"
 
 using namespace colibri;
@@ -70,7 +71,7 @@ private slots:
         QCOMPARE(view.upper(), 144.0);
         view.pan(-500);
         QCOMPARE(view.lower(), 0.0);
-        view.setSpan(300);                       // of a session of 2:24
+        view.setSpan(300);  // of a session of 2:24
         QCOMPARE(view.lower(), 0.0);
         view.setRange(100, 110);
         view.zoom(100, 105);
@@ -98,11 +99,11 @@ private slots:
         QVERIFY(view.following());
         view.setSpan(30);
         QCOMPARE(view.upper(), 103.0);
-        view.setRange(700, 800);                 // what is recorded meanwhile can be looked at
+        view.setRange(700, 800);  // what is recorded meanwhile can be looked at
         QCOMPARE(view.upper(), 800.0);
         view.follow();
         QCOMPARE(view.upper(), 103.0);
-        view.advance(901, 901);                  // the next turn begins
+        view.advance(901, 901);  // the next turn begins
         QCOMPARE(view.upper(), 901.0);
     }
 
@@ -110,7 +111,7 @@ private slots:
     void anEmptyPlotLeadsToTheLastTurn() {
         show();
         m_source->editable();
-        m_view->setRange(25, 30);                // between two turns
+        m_view->setRange(25, 30);  // between two turns
         tick();
         PlotCanvas* c = canvas("hit");
         QCOMPARE(c->emptyLink(), QString("Show the last turn"));
@@ -118,7 +119,7 @@ private slots:
         QTest::mouseClick(c, Qt::LeftButton, {}, c->emptyLinkRect().center().toPoint());
         QCOMPARE(wanted.size(), 1);
         QCOMPARE(wanted[0][0].toDouble(), 68.0);
-        m_view->setRange(20, 30);                // there is something to see
+        m_view->setRange(20, 30);  // there is something to see
         tick();
         QVERIFY(c->emptyLinkRect().isEmpty());
     }
@@ -127,9 +128,10 @@ private slots:
         show();
         QString why;
         int exported = 0;
-        connect(m_panel.get(), &PlotsPanel::exportFailed, this, [&](const QString& text) { why = text; });
+        connect(m_panel.get(), &PlotsPanel::exportFailed, this,
+                [&](const QString& text) { why = text; });
         connect(m_panel.get(), &PlotsPanel::exported, this, [&] { ++exported; });
-        m_view->setRange(26, 29);            // between two turns
+        m_view->setRange(26, 29);  // between two turns
         tick();
         const QString path = m_sandbox->path("empty.csv");
         m_panel->exportPlot(m_panel->plot("hit"), "csv", path);
@@ -149,7 +151,7 @@ private slots:
         QDir().mkpath(m_sandbox->path("exports"));
         rememberFolder(m_sandbox->path("exports/a.csv"));
         QCOMPARE(inLastFolder("hit.csv"), m_sandbox->path("exports/hit.csv"));
-        rememberFolder({});                  // nothing was chosen
+        rememberFolder({});  // nothing was chosen
         QCOMPARE(inLastFolder("hit.csv"), m_sandbox->path("exports/hit.csv"));
         QDir(m_sandbox->path("exports")).removeRecursively();
         QVERIFY(!inLastFolder("hit.csv").startsWith(m_sandbox->path("exports")));

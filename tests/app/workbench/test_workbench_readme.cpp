@@ -2,9 +2,9 @@
 // "The first five minutes" of README.md, step by step as it is written there, on the demo model.
 #include <QPlainTextEdit>
 
-#include "app/workbench/widgets/data_table.h"
-#include "app/workbench/plots/plot_canvas.h"
 #include "app/workbench/backend/engine_host.h"
+#include "app/workbench/plots/plot_canvas.h"
+#include "app/workbench/widgets/data_table.h"
 #include "app/workbench/window/main_window.h"
 #include "window_test.h"
 

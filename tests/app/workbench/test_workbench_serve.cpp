@@ -6,9 +6,9 @@
 #include <QPlainTextEdit>
 #include <thread>
 
-#include "app/workbench/widgets/data_table.h"
 #include "app/workbench/backend/inspection.h"
 #include "app/workbench/platform/settings.h"
+#include "app/workbench/widgets/data_table.h"
 #include "engine_window.h"
 
 using namespace colibri;
@@ -39,7 +39,8 @@ class TestWorkbenchServe : public EngineWindow {
     bool switchTo(bool on) {
         Segment* s = panel()->switcher();
         QTest::mouseClick(s, Qt::LeftButton, {}, QPoint(on ? s->width() - 8 : 8, s->height() / 2));
-        return waitUntil([&] { return server()->state() == State::On || server()->state() == State::Off; });
+        return waitUntil(
+            [&] { return server()->state() == State::On || server()->state() == State::Off; });
     }
     bool serve(const QString& host = "127.0.0.1", const QString& key = {}) {
         m_window->commands()->run("engine.serve");
@@ -63,7 +64,7 @@ class TestWorkbenchServe : public EngineWindow {
 private slots:
     void initTestCase() {
         makeModel();
-        ChatSettings settings;           // within the small model's context
+        ChatSettings settings;  // within the small model's context
         settings.sampling.temperature = 0;
         settings.maxTokens = 40;
         settings.store({});
@@ -129,7 +130,7 @@ private slots:
         }));
         QVERIFY(switchTo(false));
         QCOMPARE(server()->state(), State::Off);
-        QCOMPARE(figure("Answered"), QString("2"));     // what it did stays to be read
+        QCOMPARE(figure("Answered"), QString("2"));  // what it did stays to be read
         QVERIFY(!m_window->status()->cell(StatusBar::Serving)->isVisible());
         QVERIFY(!c.Get("/v1/models"));
     }
@@ -188,7 +189,9 @@ private slots:
     // What others use is not ended without a question.
     void closingWhatIsServedIsAskedFirst() {
         int closed = 0;
-        const auto close = [&] { m_window->whenUnused("Close the model?", "Close it", [&] { ++closed; }); };
+        const auto close = [&] {
+            m_window->whenUnused("Close the model?", "Close it", [&] { ++closed; });
+        };
         QVERIFY(load());
         close();
         QCOMPARE(closed, 1);
@@ -212,7 +215,7 @@ private slots:
         QVERIFY(switchTo(true));
         QCOMPARE(server()->state(), State::Off);
         QVERIFY2(panel()->note().contains(port), qPrintable(panel()->note()));
-        panel()->port()->clear();        // any other
+        panel()->port()->clear();  // any other
         QTest::keyClicks(panel()->port(), "many");
         QCOMPARE(panel()->options().port, 0);
         QVERIFY(switchTo(true));
@@ -235,12 +238,15 @@ private slots:
         const std::string session = m_host->sessionPath().toStdString();
         std::string streamed;
         std::thread program([&, c = std::make_shared<httplib::Client>(client())] {
-            const auto reply = c->Post("/v1/chat/completions", chatBody(4000, true), "application/json");
+            const auto reply =
+                c->Post("/v1/chat/completions", chatBody(4000, true), "application/json");
             if (reply) streamed = reply->body;
         });
         const bool begun = waitUntil([&] { return figure("In flight") == "1"; });
-        if (closeWindow) m_window->close();
-        else m_host->load(m_model.toStdString(), {});
+        if (closeWindow)
+            m_window->close();
+        else
+            m_host->load(m_model.toStdString(), {});
         const bool ended = waitUntil([&] { return server()->state() == State::Off; });
         program.join();
         QVERIFY(begun);
@@ -251,13 +257,13 @@ private slots:
         QVERIFY(server()->error().ok());
         if (closeWindow) return;
         QVERIFY(waitUntil([&] { return m_host->state() == SessionSource::State::Ready; }));
-        QCOMPARE(figure("Cancelled"), QString("0"));     // figures of the former model have left
+        QCOMPARE(figure("Cancelled"), QString("0"));  // figures of the former model have left
         // The session of the model that was served ended cleanly, with its request.
         QVERIFY(waitUntil([&] {
             const auto summary = readSessionSummary(session);
             return summary && summary->endedCleanly && summary->requests == 1;
         }));
-        QVERIFY(switchTo(true));         // and the new one can be served
+        QVERIFY(switchTo(true));  // and the new one can be served
         QCOMPARE(server()->state(), State::On);
     }
 

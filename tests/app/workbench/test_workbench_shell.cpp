@@ -20,7 +20,8 @@ class TestShell : public QObject, WindowRig {
     void dragOver(const QString& path, bool drop) {
         QMimeData mime;
         mime.setUrls({QUrl::fromLocalFile(path)});
-        QDragEnterEvent enter(QPoint(400, 400), Qt::CopyAction, &mime, Qt::LeftButton, Qt::NoModifier);
+        QDragEnterEvent enter(QPoint(400, 400), Qt::CopyAction, &mime, Qt::LeftButton,
+                              Qt::NoModifier);
         QApplication::sendEvent(m_window.get(), &enter);
         if (!drop) return;
         QDropEvent event(QPointF(400, 400), Qt::CopyAction, &mime, Qt::LeftButton, Qt::NoModifier);
@@ -41,7 +42,8 @@ private slots:
         StatusBar* status = m_window->status();
         const auto sheet = [&](StatusBar::Cell cell) {
             QTest::mouseClick(status->cell(cell), Qt::LeftButton);
-            const QString text = m_window->sheet()->isOpen() ? m_window->sheet()->plainText() : QString();
+            const QString text =
+                m_window->sheet()->isOpen() ? m_window->sheet()->plainText() : QString();
             m_window->sheet()->closePanel();
             return text;
         };
@@ -79,7 +81,8 @@ private slots:
             palette->closePanel();
             return out;
         };
-        QVERIFY2(titles("set link").contains("Set link limit"), qPrintable(titles("set link").join("|")));
+        QVERIFY2(titles("set link").contains("Set link limit"),
+                 qPrintable(titles("set link").join("|")));
         QVERIFY(titles("set threads").contains("Set prefetch threads"));
         QVERIFY(titles("set numa").contains("Set NUMA"));
         QVERIFY(titles("reads").filter("Set reads link").isEmpty());
@@ -148,9 +151,10 @@ private slots:
     // Qt's own dialogs had blue and yellow icons of another age.
     void fileDialogsHaveTheProgramsIcons() {
         QFileIconProvider provider;
-        for (const QIcon& icon : {provider.icon(QFileIconProvider::Folder), provider.icon(QFileIconProvider::File),
-                                  QApplication::style()->standardIcon(QStyle::SP_FileDialogToParent),
-                                  QApplication::style()->standardIcon(QStyle::SP_FileDialogNewFolder)}) {
+        for (const QIcon& icon :
+             {provider.icon(QFileIconProvider::Folder), provider.icon(QFileIconProvider::File),
+              QApplication::style()->standardIcon(QStyle::SP_FileDialogToParent),
+              QApplication::style()->standardIcon(QStyle::SP_FileDialogNewFolder)}) {
             const QImage image = icon.pixmap(16).toImage();
             QVERIFY(!image.isNull());
             for (int y = 0; y < image.height(); ++y)
@@ -199,7 +203,9 @@ private slots:
     void ourOwnExportsAreKnown() {
         KnobValues knobs;
         knobs[size_t(KnobId::ExpertCacheSize)] = 9;
-        dragOver(fileOf("colibri-config.json", QByteArray::fromStdString(knobsToJson(knobs, "", ""))), true);
+        dragOver(
+            fileOf("colibri-config.json", QByteArray::fromStdString(knobsToJson(knobs, "", ""))),
+            true);
         QCOMPARE(m_source->knobState(KnobId::ExpertCacheSize).requested, int64_t(9));
         Conversation story = storyConversation(false);
         story.title = "From a file";
@@ -225,7 +231,9 @@ private slots:
     }
 
     void theWindowTicksSlowlyWhileNothingHappens() {
-        const auto pause = [] { QTest::qWait(1600); };   // what was touched is shown smoothly for a while
+        const auto pause = [] {
+            QTest::qWait(1600);
+        };  // what was touched is shown smoothly for a while
         pause();
         tick(1);
         QVERIFY(m_window->tickInterval() >= 250);
@@ -253,15 +261,18 @@ private slots:
     void aWindowIsNeverLargerThanItsScreen() {
         const QMargins frame(4, 28, 4, 4);
         const QRect laptop(0, 24, 1366, 744);
-        for (const QRect& window : {QRect(2, 40, 1440, 900), QRect(-500, -300, 2880, 1800), QRect(4000, 2000, 1440, 900),
-                                    QRect(100, 100, 900, 600), QRect(1200, 700, 800, 500)}) {
+        for (const QRect& window :
+             {QRect(2, 40, 1440, 900), QRect(-500, -300, 2880, 1800), QRect(4000, 2000, 1440, 900),
+              QRect(100, 100, 900, 600), QRect(1200, 700, 800, 500)}) {
             const QRect place = fittedInto(window, laptop, frame);
-            QVERIFY2(laptop.contains(place.marginsAdded(frame)), qPrintable(QString::number(window.x())));
+            QVERIFY2(laptop.contains(place.marginsAdded(frame)),
+                     qPrintable(QString::number(window.x())));
             QVERIFY(place.width() <= window.width() && place.height() <= window.height());
         }
         QCOMPARE(fittedInto({100, 100, 900, 600}, laptop, frame), QRect(100, 100, 900, 600));
         // The monitor that it stood on is gone; this one has another origin.
-        QCOMPARE(fittedInto({100, 100, 900, 600}, {1920, 0, 1920, 1080}, frame).topLeft(), QPoint(1924, 100));
+        QCOMPARE(fittedInto({100, 100, 900, 600}, {1920, 0, 1920, 1080}, frame).topLeft(),
+                 QPoint(1924, 100));
     }
 
     // The screen of these tests has 800x800.

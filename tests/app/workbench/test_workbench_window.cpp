@@ -77,7 +77,8 @@ private slots:
         QCOMPARE(palette->list()->rows().size(), size_t(1));
         QTest::keyClick(palette->input(), Qt::Key_Return);
         QVERIFY(!palette->isOpen());
-        QCOMPARE(m_source->knobState(KnobId::CachePolicy).requested, int64_t(CachePolicyKind::Slru));
+        QCOMPARE(m_source->knobState(KnobId::CachePolicy).requested,
+                 int64_t(CachePolicyKind::Slru));
     }
 
     void paletteCopiesTheCommandLineAndEscapeCloses() {
@@ -99,8 +100,14 @@ private slots:
     // What lies under it is not acted on, and Esc closes it wherever the focus went.
     void keysDoNotActBehindTheSheet() {
         int closed = 0;
-        m_window->commands()->add({"test.close", "Model", "Close", "close", QKeySequence("Ctrl+W"),
-                                   [&] { ++closed; }, {}, {}});
+        m_window->commands()->add({"test.close",
+                                   "Model",
+                                   "Close",
+                                   "close",
+                                   QKeySequence("Ctrl+W"),
+                                   [&] { ++closed; },
+                                   {},
+                                   {}});
         QTest::keyClick(m_window.get(), Qt::Key_W, Qt::ControlModifier);
         QCOMPARE(closed, 1);
         m_window->openKeyboardSheet();
@@ -126,15 +133,17 @@ private slots:
             tick();
             ChatPage* page = m_window->chatPage();
             const int before = page->mapTo(m_window.get(), QPoint(0, 0)).y();
-            m_window->messages()->error("The config was not written.",
-                                        QString("/a/long/path/").repeated(20) + "config.json: no space left on device");
+            m_window->messages()->error(
+                "The config was not written.",
+                QString("/a/long/path/").repeated(20) + "config.json: no space left on device");
             tick();
             auto* bar = m_window->findChild<MessageBar*>();
             QVERIFY(bar->isVisible());
             QCOMPARE(bar->width(), m_window->width());
             const int top = page->mapTo(m_window.get(), QPoint(0, 0)).y();
             QCOMPARE(top, before + bar->height());
-            QVERIFY(bar->height() >= bar->heightForWidth(bar->width()));    // and all of it can be read
+            QVERIFY(bar->height() >=
+                    bar->heightForWidth(bar->width()));  // and all of it can be read
             QVERIFY(bar->mapTo(m_window.get(), QPoint(0, bar->height())).y() <= top);
             m_window->messages()->close(m_window->messages()->inBar()->id);
             tick();
@@ -146,12 +155,17 @@ private slots:
     void theStatusBarNeverCuts() {
         StatusBar* status = m_window->status();
         m_source->setKnob(KnobId::LinkLimit, 25);
+        m_source->publishKnobs();
         m_source->active = 1;
         for (const int width : {800, 1000, 1024, 1100, 1280, 1440, 1600, 2560}) {
             m_window->resize(width, 700);
             tick();
-            status->cell(StatusBar::Serving)->setContent({.icon = "send", .label = "Serving",
-                .value = ":8080", .brief = ":8080", .briefLabel = false});
+            status->cell(StatusBar::Serving)
+                ->setContent({.icon = "send",
+                              .label = "Serving",
+                              .value = ":8080",
+                              .brief = ":8080",
+                              .briefLabel = false});
             status->setWanted(StatusBar::Serving, true);
             QCoreApplication::sendPostedEvents();  // no timers: the window knows of no server
             int right = 0;
@@ -163,8 +177,10 @@ private slots:
                 right = std::max(right, cell->geometry().right());
             }
             QVERIFY2(right < width, qPrintable(QString::number(width)));
-            for (const auto cell : {StatusBar::State, StatusBar::Memory, StatusBar::LinkBadge, StatusBar::Serving})
-                QVERIFY2(status->cell(cell)->isVisible(), qPrintable(QString("%1: %2").arg(width).arg(int(cell))));
+            for (const auto cell :
+                 {StatusBar::State, StatusBar::Memory, StatusBar::LinkBadge, StatusBar::Serving})
+                QVERIFY2(status->cell(cell)->isVisible(),
+                         qPrintable(QString("%1: %2").arg(width).arg(int(cell))));
             QVERIFY(status->cell(StatusBar::Memory)->shownText().endsWith("GiB"));
         }
         QCOMPARE(status->cell(StatusBar::Session)->shownText(), QString("session 0412, 18.4 MiB"));
@@ -198,8 +214,8 @@ private slots:
         chat->openConversation(conversation);
         m_window->commands()->run("knobs.copy_command");
         const QString line = QApplication::clipboard()->text();
-        for (const char* part : {"colibri chat ", " --temperature ", " --top-p ", " --seed ", " --max-tokens ",
-                                 " --system 'Be brief, it'\\''s late.'"})
+        for (const char* part : {"colibri chat ", " --temperature ", " --top-p ", " --seed ",
+                                 " --max-tokens ", " --system 'Be brief, it'\\''s late.'"})
             QVERIFY2(line.contains(part), qPrintable(line));
     }
 
@@ -214,7 +230,8 @@ private slots:
     }
 
     void nothingIsLeftUnpainted() {
-        for (const QSize size : {QSize(800, 500), QSize(1100, 700), QSize(1440, 900), QSize(2560, 1440)}) {
+        for (const QSize size :
+             {QSize(800, 500), QSize(1100, 700), QSize(1440, 900), QSize(2560, 1440)}) {
             m_window->resize(size);
             tick();
             QImage image(size, QImage::Format_RGB32);
@@ -248,7 +265,7 @@ private slots:
         tick();
         QVERIFY(!page->knobs()->isVisible());
         QTest::keyClick(m_window.get(), Qt::Key_K, Qt::ControlModifier);
-        QVERIFY(page->knobs()->isVisible());   // as a drawer
+        QVERIFY(page->knobs()->isVisible());  // as a drawer
         QTest::keyClick(m_window.get(), Qt::Key_K, Qt::ControlModifier);
         QVERIFY(!page->knobs()->isVisible());
         m_window->resize(2560, 1440);
@@ -267,7 +284,8 @@ private slots:
         QCOMPARE(status->cell(StatusBar::State)->content().label, QString("Idle"));
         QCOMPARE(status->cell(StatusBar::Memory)->content().value, QString("2.86 of 4.81 GiB"));
         QCOMPARE(status->cell(StatusBar::Gpu)->content().value, QString("n/a: no NVIDIA driver"));
-        QCOMPARE(status->cell(StatusBar::Session)->content().value, QString("session 0412, 18.4 MiB"));
+        QCOMPARE(status->cell(StatusBar::Session)->content().value,
+                 QString("session 0412, 18.4 MiB"));
         m_source->active = 1;
         tick();
         QCOMPARE(status->cell(StatusBar::State)->content().label, QString("Generating"));
@@ -285,7 +303,7 @@ private slots:
                      read.value + " " + read.unit);
         }
         const FigureCard& read = m_window->chatPage()->plots()->figures()->cards()[3];
-        QVERIFY(read.value.toDouble() > 300);    // and goes with the session
+        QVERIFY(read.value.toDouble() > 300);  // and goes with the session
     }
 
     // One click on it changed the engine.
@@ -293,6 +311,7 @@ private slots:
         StatusCell* badge = m_window->status()->cell(StatusBar::LinkBadge);
         QVERIFY(!badge->isVisible());
         m_source->setKnob(KnobId::LinkLimit, 25);
+        m_source->publishKnobs();
         tick();
         QVERIFY(badge->isVisible());
         QCOMPARE(badge->content().value, QString("25 MB/s"));
@@ -309,7 +328,8 @@ private slots:
         MessageCenter* messages = m_window->messages();
         QVERIFY(!messages->inBar());
         bool acted = false;
-        messages->post({Message::Kind::Info, "Chat deleted.", "title", "Undo", [&] { acted = true; }});
+        messages->post(
+            {Message::Kind::Info, "Chat deleted.", "title", "Undo", [&] { acted = true; }});
         QCOMPARE(messages->inBar()->text, QString("Chat deleted."));
         messages->error("It broke.", "file, byte 3");
         QCOMPARE(messages->inBar()->text, QString("It broke."));
@@ -346,7 +366,8 @@ private slots:
     }
 
     void endOnASliderIsItsOwn() {
-        Slider* slider = m_window->chatPage()->knobs()->control(KnobId::ExpertCacheSize)->sliderRow()->slider();
+        Slider* slider =
+            m_window->chatPage()->knobs()->control(KnobId::ExpertCacheSize)->sliderRow()->slider();
         m_window->view()->setRange(10, 30);
         slider->setFocus();
         QTest::keyClick(slider, Qt::Key_End);
@@ -400,9 +421,10 @@ private slots:
             if (!focus->accessibleName().isEmpty()) seen.insert(focus->accessibleName());
             QTest::keyClick(focus, Qt::Key_Tab);
         }
-        for (const char* part : {"colibri::ui::PlotCanvas", "colibri::ui::Slider", "colibri::ui::NumberField",
-                                 "colibri::ui::Segment", "colibri::ui::ModelChip", "colibri::ui::StatusCell",
-                                 "colibri::ui::ExpertsMap"})
+        for (const char* part :
+             {"colibri::ui::PlotCanvas", "colibri::ui::Slider", "colibri::ui::NumberField",
+              "colibri::ui::Segment", "colibri::ui::ModelChip", "colibri::ui::StatusCell",
+              "colibri::ui::ExpertsMap"})
             QVERIFY2(seen.contains(part), part);
     }
 
@@ -422,14 +444,16 @@ private slots:
             arguments.prepend("colibri-workbench");
             return ProgramOptions::parse(arguments, &text, &error);
         };
-        const auto options = parse({"model", "--size", "800x500", "--theme", "light", "--expert-cache-size", "9"});
+        const auto options =
+            parse({"model", "--size", "800x500", "--theme", "light", "--expert-cache-size", "9"});
         QVERIFY(options);
         QCOMPARE(*options->size, QSize(800, 500));
         QCOMPARE(options->theme, Theme::Mode::Light);
         QCOMPARE(options->knobs[size_t(KnobId::ExpertCacheSize)], int64_t(9));
         QVERIFY(!parse({"--size", "big"}));
         QVERIFY(error.contains("1440x900"));
-        for (const char* size : {"1440", "1440x", "16384x16384", "799x500", "-800x500", "1440x900x2"})
+        for (const char* size :
+             {"1440", "1440x", "16384x16384", "799x500", "-800x500", "1440x900x2"})
             QVERIFY2(!parse({"--size", size}), size);
         for (const char* scale : {"abc", "0", "1000", "110", "-100"})
             QVERIFY2(!parse({"--scale", scale}), scale);
@@ -446,7 +470,8 @@ private slots:
         QVERIFY(parse({"--help"}));
         QVERIFY(text.contains("--screenshot"));
         // Knobs are explained as in the help of the command line.
-        QVERIFY2(text.simplified().contains("Link limit, 0..100000 MB/s, default 0."), qPrintable(text));
+        QVERIFY2(text.simplified().contains("Link limit, 0..100000 MB/s, default 0."),
+                 qPrintable(text));
         QVERIFY(!text.contains("executable_name"));
     }
 };

@@ -38,15 +38,16 @@ inline void drag(QWidget* widget, QPoint from, QPoint to, Qt::KeyboardModifiers 
     QTest::mousePress(widget, Qt::LeftButton, modifiers, from);
     for (int i = 1; i <= 4; ++i) {
         const QPoint at = from + (to - from) * i / 4;
-        QMouseEvent move(QEvent::MouseMove, at, widget->mapToGlobal(at), Qt::NoButton, Qt::LeftButton,
-                         modifiers);
+        QMouseEvent move(QEvent::MouseMove, at, widget->mapToGlobal(at), Qt::NoButton,
+                         Qt::LeftButton, modifiers);
         QApplication::sendEvent(widget, &move);
     }
     QTest::mouseRelease(widget, Qt::LeftButton, modifiers, to);
 }
 
 inline void hover(QWidget* widget, QPoint at) {
-    QMouseEvent move(QEvent::MouseMove, at, widget->mapToGlobal(at), Qt::NoButton, Qt::NoButton, {});
+    QMouseEvent move(QEvent::MouseMove, at, widget->mapToGlobal(at), Qt::NoButton, Qt::NoButton,
+                     {});
     QApplication::sendEvent(widget, &move);
 }
 

@@ -2,8 +2,8 @@
 #include <QTemporaryDir>
 #include <QTest>
 
-#include <csignal>
 #include <sys/resource.h>
+#include <csignal>
 
 #include "engine/base/file.h"
 #include "engine/base/machine.h"
@@ -14,8 +14,7 @@ namespace fs = std::filesystem;
 class TestFile : public QObject {
     Q_OBJECT
 private slots:
-    void atomicWriteReplacesWhole()
-    {
+    void atomicWriteReplacesWhole() {
         QTemporaryDir dir;
         const fs::path path = fs::path(dir.path().toStdString()) / "config.json";
         QVERIFY(writeFileAtomically(path, "one").ok());
@@ -23,8 +22,7 @@ private slots:
         QCOMPARE(*readTextFile(path), "two, longer");
         QCOMPARE(std::distance(fs::directory_iterator(path.parent_path()), {}), 1);
     }
-    void aFullDiskLeavesTheOldContentAndNoLitter()
-    {
+    void aFullDiskLeavesTheOldContentAndNoLitter() {
         QTemporaryDir dir;
         const fs::path path = fs::path(dir.path().toStdString()) / "chat.json";
         QVERIFY(writeFileAtomically(path, "old").ok());
@@ -41,8 +39,7 @@ private slots:
         QCOMPARE(*readTextFile(path), "old");
         QCOMPARE(std::distance(fs::directory_iterator(path.parent_path()), {}), 1);
     }
-    void readingPastTheEndNamesFileAndByte()
-    {
+    void readingPastTheEndNamesFileAndByte() {
         QTemporaryDir dir;
         const fs::path path = fs::path(dir.path().toStdString()) / "layer.bin";
         QVERIFY(writeFileAtomically(path, "12345").ok());
@@ -53,23 +50,20 @@ private slots:
         QCOMPARE(status.code(), Code::BadInput);
         QVERIFY(status.message().find("layer.bin ends at byte 5") != std::string::npos);
     }
-    void missingFilesAndFoldersAreNamed()
-    {
+    void missingFilesAndFoldersAreNamed() {
         const auto missing = File::open("/no/such/model.json", File::Mode::Read);
         QCOMPARE(missing.status().code(), Code::BadInput);
         QVERIFY(missing.status().message().find("/no/such/model.json") != std::string::npos);
         QTemporaryDir dir;
         QCOMPARE(readTextFile(dir.path().toStdString()).status().code(), Code::BadInput);
     }
-    void textFilesAreBounded()
-    {
+    void textFilesAreBounded() {
         QTemporaryDir dir;
         const fs::path path = fs::path(dir.path().toStdString()) / "big.json";
         QVERIFY(writeFileAtomically(path, std::string(100, ' ')).ok());
         QCOMPARE(readTextFile(path, 99).status().code(), Code::BadInput);
     }
-    void machineFactsAreSane()
-    {
+    void machineFactsAreSane() {
         QVERIFY(physicalCores() >= 1 && physicalCores() <= logicalCpus());
         QVERIFY(numaNodes() >= 1);
         QVERIFY(memoryTotal() > 0 && memoryFreeNow() > 0 && memoryFreeNow() <= memoryTotal());

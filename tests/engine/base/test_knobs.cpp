@@ -13,8 +13,7 @@ using namespace colibri;
 class TestKnobs : public QObject {
     Q_OBJECT
 private slots:
-    void everyRowIsWhole()
-    {
+    void everyRowIsWhole() {
         std::set<std::string> names;
         int index = 0;
         for (const KnobRow& row : knobTable()) {
@@ -32,8 +31,7 @@ private slots:
         QVERIFY(findKnob("expert-cache-size"));
         QVERIFY(!findKnob("cache"));
     }
-    void valuesAreCheckedAgainstTheRange()
-    {
+    void valuesAreCheckedAgainstTheRange() {
         const KnobRow& size = knobRow(KnobId::ExpertCacheSize);
         QCOMPARE(*parseKnobValue(size, "12", {1, 64, 30}), 12);
         for (const char* wrong : {"", "0", "65", "12x", "1.5", "-3", "99999999999999999999"}) {
@@ -47,8 +45,7 @@ private slots:
         QVERIFY(parseKnobValue(policy, "LRU", {}).status().hint().find("lru, slru or lfru") !=
                 std::string::npos);
     }
-    void configRoundTrip()
-    {
+    void configRoundTrip() {
         KnobValues values;
         values[size_t(KnobId::ExpertCacheSize)] = 12;
         values[size_t(KnobId::CachePolicy)] = 2;
@@ -57,8 +54,7 @@ private slots:
         QVERIFY(back.ok());
         QVERIFY(*back == values);
     }
-    void wrongConfigNamesTheKey_data()
-    {
+    void wrongConfigNamesTheKey_data() {
         QTest::addColumn<QByteArray>("text");
         QTest::addColumn<QByteArray>("named");
         QTest::newRow("not json") << QByteArray("{\"schema\"") << QByteArray("byte");
@@ -66,10 +62,10 @@ private slots:
         QTest::newRow("no schema") << QByteArray("{\"knobs\":{}}") << QByteArray("schema");
         QTest::newRow("newer") << QByteArray("{\"schema\":9,\"knobs\":{}}") << QByteArray("9");
         QTest::newRow("no knobs") << QByteArray("{\"schema\":1}") << QByteArray("knobs");
-        QTest::newRow("unknown knob") << QByteArray("{\"schema\":1,\"knobs\":{\"speed\":1}}")
-                                      << QByteArray("speed");
-        QTest::newRow("wrong type")
-            << QByteArray("{\"schema\":1,\"knobs\":{\"link_limit\":[1]}}") << QByteArray("link_limit");
+        QTest::newRow("unknown knob")
+            << QByteArray("{\"schema\":1,\"knobs\":{\"speed\":1}}") << QByteArray("speed");
+        QTest::newRow("wrong type") << QByteArray("{\"schema\":1,\"knobs\":{\"link_limit\":[1]}}")
+                                    << QByteArray("link_limit");
         QTest::newRow("range") << QByteArray("{\"schema\":1,\"knobs\":{\"prefetch_depth\":5}}")
                                << QByteArray("prefetch_depth");
         QTest::newRow("deep") << QByteArray("{\"schema\":1,\"knobs\":{\"link_limit\":" +
@@ -89,8 +85,7 @@ private slots:
         QTest::newRow("key") << QByteArray("{\"schema\":1,\"knobs\":{},\"knob\":{}}")
                              << QByteArray("\"knob\"");
     }
-    void wrongConfigNamesTheKey()
-    {
+    void wrongConfigNamesTheKey() {
         QFETCH(QByteArray, text);
         QFETCH(QByteArray, named);
         const auto values = knobsFromJson(text.toStdString());
@@ -99,8 +94,7 @@ private slots:
                  values.status().text().c_str());
     }
     // The engine takes the value of the knob as the type of its cache.
-    void choicesOfTheKvTypeAreTheTypesOfTheKernels()
-    {
+    void choicesOfTheKvTypeAreTheTypesOfTheKernels() {
         const KnobRow& row = knobRow(KnobId::KvDtype);
         QCOMPARE(row.choices.size(), size_t(3));
         QCOMPARE(knobValueText(row, int64_t(KvType::F32)), std::string("f32"));
@@ -140,8 +134,7 @@ private slots:
         texts[size_t(KnobId::ExpertCacheSize)] = "";  // given, and no number
         QCOMPARE(knobsFromOptions(texts).status().code(), Code::InvalidArgument);
     }
-    void aFileGivesItsKnobsAndItsModel()
-    {
+    void aFileGivesItsKnobsAndItsModel() {
         QTemporaryDir folder;
         const std::string path = folder.filePath("knobs.json").toStdString();
         const auto write = [&](const QByteArray& text) {

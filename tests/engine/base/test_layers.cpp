@@ -13,26 +13,55 @@ class TestLayers : public QObject {
     // Every folder with sources, each above all that it may include from. A new folder takes a
     // place here.
     static QStringList order() {
-        return {"kernels", "kernels/scalar", "kernels/simd", "kernels/avx2", "kernels/avx512",
-                "engine/base", "engine/telemetry", "engine/knobs", "engine/unicode",
-                "engine/jinja", "engine/text", "engine/model", "engine/store",
-                "engine/convert/source", "engine/convert/pipeline", "engine/convert/gguf",
-                "engine/convert/flat", "engine/convert/hf", "engine/convert/synth",
-                "engine/convert", "engine/runtime", "engine/include", "engine/api",
-                "profiler/gpu", "profiler/metrics", "profiler/session", "profiler/record",
-                "profiler/loadtest", "profiler/quality",
-                "app/serve", "app/cli",
-                "app/workbench/platform", "app/workbench/theme", "app/workbench/widgets",
-                "app/workbench/backend", "app/workbench/plots", "app/workbench/chat",
-                "app/workbench/knobs", "app/workbench/docks", "app/workbench/pages",
-                "app/workbench/window", "app/workbench"};
+        return {"kernels",
+                "kernels/scalar",
+                "kernels/simd",
+                "kernels/avx2",
+                "kernels/avx512",
+                "engine/base",
+                "engine/telemetry",
+                "engine/knobs",
+                "engine/unicode",
+                "engine/jinja",
+                "engine/text",
+                "engine/model",
+                "engine/store",
+                "engine/convert/source",
+                "engine/convert/pipeline",
+                "engine/convert/gguf",
+                "engine/convert/flat",
+                "engine/convert/hf",
+                "engine/convert/synth",
+                "engine/convert",
+                "engine/runtime",
+                "engine/include",
+                "engine/api",
+                "profiler/gpu",
+                "profiler/metrics",
+                "profiler/session",
+                "profiler/record",
+                "profiler/loadtest",
+                "profiler/quality",
+                "app/serve",
+                "app/cli",
+                "app/workbench/platform",
+                "app/workbench/theme",
+                "app/workbench/widgets",
+                "app/workbench/backend",
+                "app/workbench/plots",
+                "app/workbench/chat",
+                "app/workbench/knobs",
+                "app/workbench/docks",
+                "app/workbench/pages",
+                "app/workbench/window",
+                "app/workbench"};
     }
     // The sources below a folder, with their paths from the top: "engine/base/file.h".
     static QStringList sources(const QString& folder) {
         const QDir top(COLIBRI_SOURCE_DIR);
         QStringList paths;
-        QDirIterator it(top.filePath(folder), {"*.h", "*.cpp", "*.c", "*.cu", "*.cuh"},
-                        QDir::Files, QDirIterator::Subdirectories);
+        QDirIterator it(top.filePath(folder), {"*.h", "*.cpp", "*.c", "*.cu", "*.cuh"}, QDir::Files,
+                        QDirIterator::Subdirectories);
         while (it.hasNext()) paths << top.relativeFilePath(it.next());
         return paths;
     }
@@ -78,8 +107,7 @@ private slots:
             for (const QString& path : sources(top))
                 QVERIFY2(!qt.match(textOf(path)).hasMatch(), qPrintable(path));
     }
-    void filesStayReadable()
-    {
+    void filesStayReadable() {
         for (const char* folder : {"kernels", "engine", "profiler", "app", "tests"}) {
             QDirIterator it(COLIBRI_SOURCE_DIR "/" + QString(folder),
                             {"*.h", "*.cpp", "*.py", "*.sh"}, QDir::Files,

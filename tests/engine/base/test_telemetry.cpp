@@ -10,8 +10,7 @@ using namespace colibri;
 class TestTelemetry : public QObject {
     Q_OBJECT
 private slots:
-    void aFullRingDropsTheNewAndCounts()
-    {
+    void aFullRingDropsTheNewAndCounts() {
         Telemetry telemetry;
         EventRing* ring = telemetry.addRing("engine", 4);
         Event event{};
@@ -26,8 +25,7 @@ private slots:
         QCOMPARE(events.size(), 1);
         QCOMPARE(events[0].sequence, 4);  // dropped events take no number
     }
-    void drainSortsByTimeOverRings()
-    {
+    void drainSortsByTimeOverRings() {
         Telemetry telemetry;
         EventRing* a = telemetry.addRing("a");
         EventRing* b = telemetry.addRing("b");
@@ -47,8 +45,7 @@ private slots:
         QCOMPARE(events[0].thread, 0);
         QCOMPARE(events[1].thread, 1);
     }
-    void offMeansNothingIsKeptOrCounted()
-    {
+    void offMeansNothingIsKeptOrCounted() {
         Telemetry telemetry;
         EventRing* ring = telemetry.addRing("engine", 2);
         telemetry.setEnabled(false);
@@ -58,8 +55,7 @@ private slots:
         telemetry.drain(events);
         QVERIFY(events.empty());
     }
-    void producerAndReaderTogetherLoseNothingUncounted()
-    {
+    void producerAndReaderTogetherLoseNothingUncounted() {
         Telemetry telemetry;
         constexpr uint64_t kCount = 200000;
         std::vector<std::thread> producers;

@@ -17,8 +17,12 @@ namespace {
 
 using Json = nlohmann::json;
 
-bool isMixtral(const TinyOptions& o) { return o.family == "mixtral"; }
-std::string moePrefix(const TinyOptions& o) { return isMixtral(o) ? "block_sparse_moe" : "mlp"; }
+bool isMixtral(const TinyOptions& o) {
+    return o.family == "mixtral";
+}
+std::string moePrefix(const TinyOptions& o) {
+    return isMixtral(o) ? "block_sparse_moe" : "mlp";
+}
 
 bool isDense(const TinyOptions& o, int64_t layer) {
     return std::find(o.denseLayers.begin(), o.denseLayers.end(), layer) != o.denseLayers.end();
@@ -36,8 +40,10 @@ void putText(std::string& out, const std::string& text) {
 
 void encode(std::string& out, const std::vector<float>& values, const std::string& type) {
     for (float v : values) {
-        if (type == "F32") put(out, v);
-        else put(out, type == "F16" ? f32ToF16(v) : f32ToBf16(v));
+        if (type == "F32")
+            put(out, v);
+        else
+            put(out, type == "F16" ? f32ToF16(v) : f32ToBf16(v));
     }
 }
 
@@ -62,12 +68,14 @@ std::string ggmlBlocks(const std::vector<float>& values, int64_t cols, DType typ
 }  // namespace
 
 Json tinyConfig(const TinyOptions& o) {
-    Json c = {{"model_type", o.family}, {"hidden_size", o.hidden}, {"vocab_size", o.vocab},
-              {"num_hidden_layers", o.layers}, {"num_attention_heads", o.heads},
-              {"num_key_value_heads", o.kvHeads}, {"head_dim", o.headDim},
-              {"num_experts_per_tok", o.topK}, {"max_position_embeddings", 512},
-              {"rms_norm_eps", 1e-5}, {"rope_theta", 10000.0}, {"hidden_act", "silu"},
-              {"tie_word_embeddings", o.tied}, {"eos_token_id", 3}, {"bos_token_id", nullptr}};
+    Json c = {{"model_type", o.family},         {"hidden_size", o.hidden},
+              {"vocab_size", o.vocab},          {"num_hidden_layers", o.layers},
+              {"num_attention_heads", o.heads}, {"num_key_value_heads", o.kvHeads},
+              {"head_dim", o.headDim},          {"num_experts_per_tok", o.topK},
+              {"max_position_embeddings", 512}, {"rms_norm_eps", 1e-5},
+              {"rope_theta", 10000.0},          {"hidden_act", "silu"},
+              {"tie_word_embeddings", o.tied},  {"eos_token_id", 3},
+              {"bos_token_id", nullptr}};
     c[isMixtral(o) ? "num_local_experts" : "num_experts"] = o.experts;
     if (o.family == "qwen3_moe") {
         c["moe_intermediate_size"] = o.expertSize;
@@ -156,7 +164,8 @@ Tensors stacked(const Tensors& tensors, const TinyOptions& o) {
                 const auto& v = tensors.at(x + part).values;
                 both.values.insert(both.values.end(), v.begin(), v.end());
             }
-            const auto& v = tensors.at(x + (isMixtral(o) ? "w2.weight" : "down_proj.weight")).values;
+            const auto& v =
+                tensors.at(x + (isMixtral(o) ? "w2.weight" : "down_proj.weight")).values;
             down.values.insert(down.values.end(), v.begin(), v.end());
         }
         out[p + "mlp.experts.gate_up_proj"] = std::move(both);
@@ -171,7 +180,8 @@ std::string safetensorsBytes(const Tensors& tensors, const std::string& type) {
     for (auto& [name, t] : tensors) {
         const size_t begin = data.size();
         encode(data, t.values, type);
-        header[name] = {{"dtype", type}, {"shape", t.shape}, {"data_offsets", {begin, data.size()}}};
+        header[name] = {
+            {"dtype", type}, {"shape", t.shape}, {"data_offsets", {begin, data.size()}}};
     }
     const std::string text = header.dump();
     std::string out;
@@ -268,9 +278,12 @@ struct GgufWriter {
     void matrix(const std::string& name, const Tensor& t) { add(name, t, types(name)); }
     void add(const std::string& name, const Tensor& t, uint32_t type) {
         std::string data;
-        if (type == 0) encode(data, t.values, "F32");
-        else if (type == 1) encode(data, t.values, "F16");
-        else if (type == 30) encode(data, t.values, "BF16");
+        if (type == 0)
+            encode(data, t.values, "F32");
+        else if (type == 1)
+            encode(data, t.values, "F16");
+        else if (type == 30)
+            encode(data, t.values, "BF16");
         else if (type == 2 || type == 8)
             data = ggmlBlocks(t.values, t.shape.back(), type == 2 ? DType::Q4_0 : DType::Q8_0);
         else
@@ -371,19 +384,25 @@ std::string ggufBytes(const TinyOptions& o, const Tensors& tensors, uint32_t qua
 std::vector<std::string> ggufParts(const TinyOptions& o, const Tensors& tensors,
                                    const GgufTypes& types, int parts,
                                    const std::vector<std::pair<std::string, std::string>>& texts) {
-    const std::string arch =
-        isMixtral(o) ? "llama" : o.family == "qwen3_moe" ? "qwen3moe" : "olmoe";
+    const std::string arch = isMixtral(o)              ? "llama"
+                             : o.family == "qwen3_moe" ? "qwen3moe"
+                                                       : "olmoe";
     GgufWriter w;
     w.types = types;
     w.text("general.architecture", arch);
     w.text("general.name", "tiny");
     for (auto& [key, value] : texts) w.text(key, value);
-    const std::pair<const char*, int64_t> numbers[] = {
-        {"block_count", o.layers}, {"context_length", 512}, {"embedding_length", o.hidden},
-        {"feed_forward_length", o.expertSize}, {"attention.head_count", o.heads},
-        {"attention.head_count_kv", o.kvHeads}, {"attention.key_length", o.headDim},
-        {"attention.value_length", o.headDim}, {"expert_count", o.experts},
-        {"expert_used_count", o.topK}, {"vocab_size", o.vocab}};
+    const std::pair<const char*, int64_t> numbers[] = {{"block_count", o.layers},
+                                                       {"context_length", 512},
+                                                       {"embedding_length", o.hidden},
+                                                       {"feed_forward_length", o.expertSize},
+                                                       {"attention.head_count", o.heads},
+                                                       {"attention.head_count_kv", o.kvHeads},
+                                                       {"attention.key_length", o.headDim},
+                                                       {"attention.value_length", o.headDim},
+                                                       {"expert_count", o.experts},
+                                                       {"expert_used_count", o.topK},
+                                                       {"vocab_size", o.vocab}};
     for (auto& [key, value] : numbers) w.number(arch + "." + key, uint32_t(value));
     w.real(arch + ".attention.layer_norm_rms_epsilon", 1e-5f);
     w.real(arch + ".rope.freq_base", 10000.0f);

@@ -23,12 +23,12 @@ struct Tensor {
 using Tensors = std::map<std::string, Tensor>;
 
 struct TinyOptions {
-    std::string family = "olmoe";        // "qwen3_moe", "mixtral"
+    std::string family = "olmoe";  // "qwen3_moe", "mixtral"
     int64_t layers = 2, hidden = 64, heads = 4, kvHeads = 2, headDim = 16;
     int64_t experts = 4, topK = 2, expertSize = 40, vocab = 70, denseSize = 48;
     bool bias = false, tied = false;
-    bool quantisedBias = false;          // in a GGUF
-    std::vector<int64_t> denseLayers;    // qwen3_moe: mlp_only_layers
+    bool quantisedBias = false;        // in a GGUF
+    std::vector<int64_t> denseLayers;  // qwen3_moe: mlp_only_layers
     unsigned seed = 1;
 };
 

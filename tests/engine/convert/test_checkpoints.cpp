@@ -50,15 +50,13 @@ class TestCheckpoints : public QObject {
 
     QTemporaryDir m_dir;
     int m_number = 0;
-    fs::path fresh() {
-        return fs::path(m_dir.path().toStdString()) / std::to_string(m_number++);
-    }
+    fs::path fresh() { return fs::path(m_dir.path().toStdString()) / std::to_string(m_number++); }
 
 private slots:
     void everyTensorKeepsItsValues_data() {
         QTest::addColumn<QString>("family");
         QTest::addColumn<QString>("sourceType");
-        QTest::addColumn<int>("dtype");       // -1: none
+        QTest::addColumn<int>("dtype");  // -1: none
         QTest::addColumn<double>("tolerance");
         for (const char* family : {"olmoe", "qwen3_moe", "mixtral"}) {
             for (const char* type : {"F32", "F16", "BF16"}) {
@@ -110,16 +108,23 @@ private slots:
         for (int64_t layer = 0; layer < o.layers; ++layer) {
             const std::string l = std::to_string(layer) + ".";
             const std::string p = "model.layers." + l;
-            QVERIFY(check(containerValues(*info, l + "q"), p + "self_attn.q_proj.weight", tolerance));
-            QVERIFY(check(containerValues(*info, l + "k"), p + "self_attn.k_proj.weight", tolerance));
-            QVERIFY(check(containerValues(*info, l + "v"), p + "self_attn.v_proj.weight", tolerance));
-            QVERIFY(check(containerValues(*info, l + "o"), p + "self_attn.o_proj.weight", tolerance));
-            QVERIFY(check(containerValues(*info, l + "attn_norm"), p + "input_layernorm.weight", 0));
+            QVERIFY(
+                check(containerValues(*info, l + "q"), p + "self_attn.q_proj.weight", tolerance));
+            QVERIFY(
+                check(containerValues(*info, l + "k"), p + "self_attn.k_proj.weight", tolerance));
+            QVERIFY(
+                check(containerValues(*info, l + "v"), p + "self_attn.v_proj.weight", tolerance));
+            QVERIFY(
+                check(containerValues(*info, l + "o"), p + "self_attn.o_proj.weight", tolerance));
+            QVERIFY(
+                check(containerValues(*info, l + "attn_norm"), p + "input_layernorm.weight", 0));
             QVERIFY(check(containerValues(*info, l + "ffn_norm"),
                           p + "post_attention_layernorm.weight", 0));
             if (!mixtral) {
-                QVERIFY(check(containerValues(*info, l + "q_norm"), p + "self_attn.q_norm.weight", 0));
-                QVERIFY(check(containerValues(*info, l + "k_norm"), p + "self_attn.k_norm.weight", 0));
+                QVERIFY(
+                    check(containerValues(*info, l + "q_norm"), p + "self_attn.q_norm.weight", 0));
+                QVERIFY(
+                    check(containerValues(*info, l + "k_norm"), p + "self_attn.k_norm.weight", 0));
             }
             if (o.bias) {
                 for (std::string x : {"q", "k", "v", "o"}) {
@@ -128,9 +133,12 @@ private slots:
                 }
             }
             if (!info->config.moeLayer[size_t(layer)]) {
-                QVERIFY(check(containerValues(*info, l + "gate"), p + "mlp.gate_proj.weight", tolerance));
-                QVERIFY(check(containerValues(*info, l + "up"), p + "mlp.up_proj.weight", tolerance));
-                QVERIFY(check(containerValues(*info, l + "down"), p + "mlp.down_proj.weight", tolerance));
+                QVERIFY(check(containerValues(*info, l + "gate"), p + "mlp.gate_proj.weight",
+                              tolerance));
+                QVERIFY(
+                    check(containerValues(*info, l + "up"), p + "mlp.up_proj.weight", tolerance));
+                QVERIFY(check(containerValues(*info, l + "down"), p + "mlp.down_proj.weight",
+                              tolerance));
                 continue;
             }
             const std::string m = p + (mixtral ? "block_sparse_moe." : "mlp.");
@@ -170,9 +178,8 @@ private slots:
             Result<ContainerInfo> first = convert(plain, reference, DType::Q8_0);
             QVERIFY2(first.ok(), first.status().text().c_str());
             const auto expected = withoutSource(reference);
-            for (const fs::path& source :
-                 {sharded, bare, stack, plain / "model.safetensors",
-                  sharded / "model-00002-of-00005.safetensors"}) {
+            for (const fs::path& source : {sharded, bare, stack, plain / "model.safetensors",
+                                           sharded / "model-00002-of-00005.safetensors"}) {
                 const fs::path target = fresh();
                 Result<ContainerInfo> info = convert(source, target, DType::Q8_0);
                 QVERIFY2(info.ok(), info.status().text().c_str());
@@ -203,7 +210,8 @@ private slots:
         QCOMPARE(containerBytes(*info), containerBytes(*planned));
         QCOMPARE(QString::fromStdString(info->config.name), name);
         QVERIFY(readFile(target / "tokenizer.json") == readFile(source / "tokenizer.json"));
-        QVERIFY(readFile(target / "chat_template.jinja") == readFile(source / "chat_template.jinja"));
+        QVERIFY(readFile(target / "chat_template.jinja") ==
+                readFile(source / "chat_template.jinja"));
         QVERIFY(!info->config.eosIds.empty());
         QVERIFY(std::abs(info->config.temperature - 0.7f) < 1e-6f);
         // Every parameter of the source is in the container, none twice.
@@ -291,8 +299,8 @@ private slots:
         o.tied = true;
         Tensors tensors = tinyTensors(o);
         tensors["model.layers.0.self_attn.rotary_emb.inv_freq"] = {{2}, {1, 2}};
-        tensors["lm_head.weight"] = tensors["model.embed_tokens.weight"];   // the tied copy
-        tensors["model.layers.2.mlp.anything.weight"] = {{1}, {1}};          // after the last layer
+        tensors["lm_head.weight"] = tensors["model.embed_tokens.weight"];  // the tied copy
+        tensors["model.layers.2.mlp.anything.weight"] = {{1}, {1}};        // after the last layer
         const fs::path source = fresh();
         nlohmann::json config = tinyConfig(o);
         writeCheckpoint(source, config, tensors);
@@ -368,12 +376,15 @@ private slots:
         row("rotation", R"({"rope_scaling": {"rope_type": "proportional", "factor": 4}})",
             "proportional");
         row("old key", R"({"rope_scaling": {"type": "mrope", "factor": 4}})", "mrope");
-        row("per layer type", R"({"rope_parameters": {"full_attention": {"rope_type": "default"}}})",
+        row("per layer type",
+            R"({"rope_parameters": {"full_attention": {"rope_type": "default"}}})",
             "per layer type");
         row("fp8", R"({"quantization_config": {"quant_method": "fp8"}})", "fp8");
-        for (const char* method : {"gptq", "awq", "bitsandbytes", "compressed-tensors", "modelopt"}) {
+        for (const char* method :
+             {"gptq", "awq", "bitsandbytes", "compressed-tensors", "modelopt"}) {
             row(method,
-                qPrintable(QString(R"({"quantization_config": {"quant_method": "%1"}})").arg(method)),
+                qPrintable(
+                    QString(R"({"quantization_config": {"quant_method": "%1"}})").arg(method)),
                 method);
         }
         row("soft cap", R"({"final_logit_softcapping": 30})", "final_logit_softcapping");
@@ -397,14 +408,15 @@ private slots:
 
     void senselessConfigs_data() {
         QTest::addColumn<QString>("patch");
-        for (const char* patch :
-             {R"({"num_experts_per_tok": 5})", R"({"num_experts_per_tok": 0})",
-              R"({"num_key_value_heads": 3})", R"({"hidden_size": -4})", R"({"hidden_size": 1e18})",
-              R"({"hidden_size": "64"})", R"({"num_hidden_layers": 9223372036854775807})",
-              R"({"num_hidden_layers": 0})", R"({"vocab_size": 18446744073709551615})",
-              R"({"head_dim": 15})", R"({"rms_norm_eps": -1})", R"({"rope_theta": 0})",
-              R"({"num_experts": 4000000000})", R"({"eos_token_id": "x"})",
-              R"({"num_experts": 65535, "num_hidden_layers": 4096, "intermediate_size": 4194304})"}) {
+        for (
+            const char* patch :
+            {R"({"num_experts_per_tok": 5})", R"({"num_experts_per_tok": 0})",
+             R"({"num_key_value_heads": 3})", R"({"hidden_size": -4})", R"({"hidden_size": 1e18})",
+             R"({"hidden_size": "64"})", R"({"num_hidden_layers": 9223372036854775807})",
+             R"({"num_hidden_layers": 0})", R"({"vocab_size": 18446744073709551615})",
+             R"({"head_dim": 15})", R"({"rms_norm_eps": -1})", R"({"rope_theta": 0})",
+             R"({"num_experts": 4000000000})", R"({"eos_token_id": "x"})",
+             R"({"num_experts": 65535, "num_hidden_layers": 4096, "intermediate_size": 4194304})"}) {
             QTest::newRow(patch) << QString(patch);
         }
     }
@@ -474,7 +486,7 @@ private slots:
         QCOMPARE(c.bosId, -1);
         QCOMPARE(c.rope.factor, 2.0);
         QCOMPARE(c.rope.type, std::string("linear"));
-        QVERIFY(!c.routing.renorm);      // absent is false
+        QVERIFY(!c.routing.renorm);  // absent is false
         QCOMPARE(c.temperature, 0.6f);
         QCOMPARE(c.topP, 0.95f);
         QCOMPARE(c.topKSampling, 20);

@@ -50,8 +50,8 @@ private slots:
         const TinyOptions& o = m_options;
         const int64_t q = o.heads * o.headDim, kv = o.kvHeads * o.headDim;
         const int64_t expert = 3 * o.hidden * o.expertSize;
-        const int64_t layer = 2 * o.hidden * q + 2 * o.hidden * kv + 2 * o.hidden + q + kv +
-                              o.experts * o.hidden;
+        const int64_t layer =
+            2 * o.hidden * q + 2 * o.hidden * kv + 2 * o.hidden + q + kv + o.experts * o.hidden;
         const int64_t rest = 2 * o.vocab * o.hidden + o.hidden;
         QCOMPARE(info->parameterCount(), rest + o.layers * (layer + o.experts * expert));
         QCOMPARE(info->activeParameterCount(), rest + o.layers * (layer + o.topK * expert));
@@ -67,7 +67,7 @@ private slots:
         QVERIFY(status.message().find("tensor \"1.k\"") != std::string::npos);
         flip(m_target / "dense.bin", size_t(k.offset + 5));
         const ExpertLayer& e = info->expertLayers[1];
-        flip(m_target / e.file, size_t(3 * e.recordBytes - 1));   // padding belongs to the record
+        flip(m_target / e.file, size_t(3 * e.recordBytes - 1));  // padding belongs to the record
         status = verifyContainer(*info, {}, nullptr);
         QVERIFY(status.message().find("layer 1, expert 2") != std::string::npos);
         QVERIFY(status.message().find("1.k") == std::string::npos);
@@ -75,7 +75,8 @@ private slots:
 
     void sizesAndFilesAreChecked() {
         const std::string dense = readFile(m_target / "dense.bin");
-        for (const std::string& bad : {dense.substr(0, dense.size() - 1), dense + "x", std::string()}) {
+        for (const std::string& bad :
+             {dense.substr(0, dense.size() - 1), dense + "x", std::string()}) {
             writeFile(m_target / "dense.bin", bad);
             Result<ContainerInfo> info = openContainer(m_target);
             QCOMPARE(int(info.status().code()), int(Code::BadInput));
@@ -94,7 +95,8 @@ private slots:
     void denseWeightsAreTheFile() {
         Result<ContainerInfo> info = openContainer(m_target);
         uint64_t last = 0;
-        auto dense = DenseWeights::load(*info, [&](const Progress& p) { last = p.done; }, nullptr);
+        auto dense = DenseWeights::load(
+            *info, [&](const Progress& p) { last = p.done; }, nullptr);
         QVERIFY2(dense.ok(), dense.status().text().c_str());
         QCOMPARE(int64_t(last), info->denseBytes);
         const std::string file = readFile(m_target / "dense.bin");
@@ -134,7 +136,7 @@ private slots:
         QCOMPARE(m.total(), m.dense + m.expertCache + m.kvCache + m.buffers + m.recording);
         shape.kvType = KvType::F32;
         QCOMPARE(estimateMemory(*info, shape).kvCache, 2 * m.kvCache);
-        shape.cacheSize = 1000;          // no more than there are
+        shape.cacheSize = 1000;  // no more than there are
         QCOMPARE(estimateMemory(*info, shape).expertCache, 4 * 2 * info->expertRecordBytes());
         shape.prefillChunk *= 2;
         QVERIFY(estimateMemory(*info, shape).buffers > m.buffers);

@@ -10,8 +10,8 @@
 
 #include "engine/convert/converter.h"
 #include "engine/convert/flat/flat.h"
-#include "engine/convert/loadable_model.h"
 #include "engine/convert/inspect.h"
+#include "engine/convert/loadable_model.h"
 #include "engine/model/router_table.h"
 #include "kernels/kernels.h"
 #include "tests/engine/convert/checkpoint_maker.h"

@@ -17,9 +17,7 @@ class TestGguf : public QObject {
 
     QTemporaryDir m_dir;
     int m_number = 0;
-    fs::path fresh() {
-        return fs::path(m_dir.path().toStdString()) / std::to_string(m_number++);
-    }
+    fs::path fresh() { return fs::path(m_dir.path().toStdString()) / std::to_string(m_number++); }
     static TinyOptions options(const std::string& family) {
         TinyOptions o;
         o.family = family;
@@ -73,7 +71,7 @@ private slots:
         QVERIFY2(a.ok(), a.status().text().c_str());
         QVERIFY2(b.ok(), b.status().text().c_str());
         QCOMPARE(int(a->expertType), int(DType::Q4_0));
-        QCOMPARE(int(a->find("embed")->dtype), int(DType::Q4_0));   // as it is in the file
+        QCOMPARE(int(a->find("embed")->dtype), int(DType::Q4_0));  // as it is in the file
         for (const char* name : {"embed", "0.q", "1.k", "1.o", "head"}) {
             QVERIFY(containerValues(*a, name) == containerValues(*b, name));
         }
@@ -247,7 +245,7 @@ private slots:
     void scalesThatAreNotNumbers() {
         const TinyOptions o = options("olmoe");
         std::string bytes = ggufBytes(o, tinyTensors(o), 8);
-        bytes[bytes.size() - 33] = 0x7e;     // the last block's scale becomes NaN
+        bytes[bytes.size() - 33] = 0x7e;  // the last block's scale becomes NaN
         const fs::path file = fresh();
         writeFile(file, bytes);
         Result<ContainerInfo> info = convertModel({file, fresh(), {}, ""}, {}, nullptr);

@@ -41,9 +41,7 @@ class TestHeaders : public QObject {
 
     QTemporaryDir m_dir;
     int m_number = 0;
-    fs::path fresh() {
-        return fs::path(m_dir.path().toStdString()) / std::to_string(m_number++);
-    }
+    fs::path fresh() { return fs::path(m_dir.path().toStdString()) / std::to_string(m_number++); }
     static TinyOptions tiny() {
         TinyOptions o;
         o.layers = 1;
@@ -59,8 +57,8 @@ class TestHeaders : public QObject {
 
 private slots:
     void safetensorsCutAtEveryByte() {
-        const std::string whole = safetensorsBytes({{"a", {{2, 3}, std::vector<float>(6)}},
-                                                    {"b", {{4}, std::vector<float>(4)}}});
+        const std::string whole = safetensorsBytes(
+            {{"a", {{2, 3}, std::vector<float>(6)}}, {"b", {{4}, std::vector<float>(4)}}});
         QVERIFY(parse(whole).ok());
         for (size_t n = 0; n < whole.size(); ++n) {
             QCOMPARE(int(parse(whole.substr(0, n)).code()), int(Code::BadInput));
@@ -76,7 +74,8 @@ private slots:
         QTest::addColumn<QByteArray>("file");
         QTest::addColumn<QString>("named");
         auto row = [](const char* name, const std::string& file, const char* named) {
-            QTest::newRow(name) << QByteArray(file.data(), qsizetype(file.size())) << QString(named);
+            QTest::newRow(name) << QByteArray(file.data(), qsizetype(file.size()))
+                                << QString(named);
         };
         row("huge length", std::string("\xff\xff\xff\xff\xff\xff\xff\x7f", 8), "header of");
         row("length past the end", withHeader("{}", 0).substr(0, 9), "truncated");
@@ -92,10 +91,11 @@ private slots:
             "duplicate");
         row("overlap",
             withHeader(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"
-                       R"("b":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", 8),
+                       R"("b":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})",
+                       8),
             "overlaps");
-        row("hole",
-            withHeader(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", 8), "gap");
+        row("hole", withHeader(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", 8),
+            "gap");
         row("rest", withHeader(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 9),
             "after the last tensor");
         row("past the end",
@@ -103,17 +103,17 @@ private slots:
             "truncated");
         row("product overflow",
             withHeader(R"({"a":{"dtype":"F32","shape":[4294967296,4294967296,16],)"
-                       R"("data_offsets":[0,0]}})", 0),
+                       R"("data_offsets":[0,0]}})",
+                       0),
             "too large");
         row("negative size",
             withHeader(R"({"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})", 4),
             "whole number");
         row("offset over 63 bits",
-            withHeader(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,18446744073709551615]}})",
-                       4),
+            withHeader(
+                R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,18446744073709551615]}})", 4),
             "not a range");
-        row("backwards",
-            withHeader(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}})", 4),
+        row("backwards", withHeader(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}})", 4),
             "not a range");
         row("dtype", withHeader(R"({"a":{"dtype":"F31","shape":[1],"data_offsets":[0,4]}})", 4),
             "F31");
@@ -155,13 +155,14 @@ private slots:
 
     void ggufCutAtEveryByte() {
         const TinyOptions o = tiny();
-        const std::string whole = ggufBytes(o, tinyTensors(o), 8, {{"tokenizer.ggml.model", "none"}});
+        const std::string whole =
+            ggufBytes(o, tinyTensors(o), 8, {{"tokenizer.ggml.model", "none"}});
         bool more = false;
         QVERIFY(parseGgufHeader(bytesOf(whole), int64_t(whole.size()), "f", more).ok());
         for (size_t n = 0; n < whole.size(); ++n) {
             auto cut = parseGgufHeader(bytesOf(whole).first(n), int64_t(n), "f", more);
             QCOMPARE(int(cut.status().code()), int(Code::BadInput));
-            QVERIFY(!more);              // there is no more of this file
+            QVERIFY(!more);  // there is no more of this file
         }
         // A prefix of a longer file asks for more.
         QVERIFY(!parseGgufHeader(bytesOf(whole).first(100), int64_t(whole.size()), "f", more).ok());
@@ -192,8 +193,9 @@ private slots:
         file[4] = 2;
         QVERIFY(parseGgufHeader(bytesOf(file), int64_t(file.size()), "f", more).ok());
         file[4] = 1;
-        QCOMPARE(int(parseGgufHeader(bytesOf(file), int64_t(file.size()), "f", more).status().code()),
-                 int(Code::Unsupported));
+        QCOMPARE(
+            int(parseGgufHeader(bytesOf(file), int64_t(file.size()), "f", more).status().code()),
+            int(Code::Unsupported));
         file[4] = 0;
         file[7] = 3;
         const Status big = parseGgufHeader(bytesOf(file), int64_t(file.size()), "f", more).status();
@@ -215,8 +217,8 @@ private slots:
         for (size_t n = 0; n < whole.size(); ++n) {
             QVERIFY(!parseModelJson(std::string_view(whole).substr(0, n), "model.json").ok());
         }
-        for (const char* hostile : {"-1", "0", "1e300", "9223372036854775807", "\"x\"", "null", "[]",
-                                    "18446744073709551616", "4611686018427387904", "{}"}) {
+        for (const char* hostile : {"-1", "0", "1e300", "9223372036854775807", "\"x\"", "null",
+                                    "[]", "18446744073709551616", "4611686018427387904", "{}"}) {
             bentNumbers(whole, hostile);
         }
     }
@@ -238,7 +240,8 @@ private slots:
         row("\"dtype\":\"q8_0\"", "\"dtype\":\"q9_9\"", "q9_9");
         row("\"softmax\"", "\"sparsemax\"", "sparsemax");
         row("\"scale_on\": \"output\"", "\"scale_on\": \"both\"", "both");
-        row("\"rope_type\": \"default\"", "\"rope_type\": \"yarn\"", "yarn");  // without its numbers
+        row("\"rope_type\": \"default\"", "\"rope_type\": \"yarn\"",
+            "yarn");  // without its numbers
         row("\"vocab_size\": 16", "\"vocab_size\": 16, \"vocab_size\": 16", "duplicate");
         row("\"moe_layers\": [\n  0", "\"moe_layers\": [\n  1", "moe_layers");
     }

@@ -11,8 +11,8 @@
 #include <set>
 
 #include "engine/convert/converter.h"
-#include "engine/convert/pipeline/journal.h"
 #include "engine/convert/open_source.h"
+#include "engine/convert/pipeline/journal.h"
 #include "tests/engine/convert/checkpoint_maker.h"
 
 using namespace colibri;

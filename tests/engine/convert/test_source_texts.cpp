@@ -3,8 +3,8 @@
 #include <QTemporaryDir>
 #include <QTest>
 
-#include "engine/convert/gguf/gguf_texts.h"
 #include "engine/convert/converter.h"
+#include "engine/convert/gguf/gguf_texts.h"
 #include "engine/convert/inspect.h"
 #include "engine/convert/source/source_texts.h"
 #include "engine/text/tokenizer.h"
@@ -265,8 +265,8 @@ private slots:
             "Z", "\"tool_use\"");
         row("object", "tokenizer_config.json", R"({"chat_template": {"tool_use": "T"}})", "T",
             "the only one");
-        row("chosen", "tokenizer_config.json", "{\"chat_template\":" + three + "}", "T", "as requested",
-            "tool_use");
+        row("chosen", "tokenizer_config.json", "{\"chat_template\":" + three + "}", "T",
+            "as requested", "tool_use");
         row("list in chat_template.json", "chat_template.json", "{\"chat_template\":" + named + "}",
             "Z", "zephyr");
         row("folder", "additional_chat_templates/rag.jinja", "A", "A",

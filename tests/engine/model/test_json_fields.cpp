@@ -34,9 +34,10 @@ private slots:
 
     // Python's library writes them, so published configs have them.
     void numbersThatOnlyPythonWritesAreRead() {
-        const auto parsed =
-            parseJson("{\"a\": [null, NaN, Infinity, -Infinity, -1], "
-                      "\"b\": \"NaN, \\\"Infinity\\\\\", \"c\": NaN}", "f");
+        const auto parsed = parseJson(
+            "{\"a\": [null, NaN, Infinity, -Infinity, -1], "
+            "\"b\": \"NaN, \\\"Infinity\\\\\", \"c\": NaN}",
+            "f");
         QVERIFY2(parsed.ok(), parsed.status().text().c_str());
         const json& a = (*parsed)["a"];
         QVERIFY(a[0].is_null() && a[4] == -1);
@@ -44,7 +45,8 @@ private slots:
         QCOMPARE(a[2].get<double>(), INFINITY);
         QCOMPARE(a[3].get<double>(), -INFINITY);
         QCOMPARE((*parsed)["b"].get<std::string>(), std::string("NaN, \"Infinity\\"));
-        for (const char* text : {"[NaN", "[NaNs]", "NaNNaN", "[- Infinity]", "[+Infinity]", "[nan]"}) {
+        for (const char* text :
+             {"[NaN", "[NaNs]", "NaNNaN", "[- Infinity]", "[+Infinity]", "[nan]"}) {
             QCOMPARE(parseJson(text, "f").status().message(), std::string("f: not valid JSON"));
         }
         QVERIFY(parseJson(R"({"a": NaN, "a": 1})", "f").status().message().find("duplicate") !=

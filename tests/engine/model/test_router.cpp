@@ -144,11 +144,13 @@ private slots:
         QCOMPARE(c.experts, (std::vector<int>{2, 3}));
         QVERIFY(near(c.weights[0], sigmoid(2.0)));
         // The bias that lifts the first group chooses, and does not weigh.
-        const Choice biased = select([&] {
-            RoutingSpec s = spec;
-            s.selectBias = true;
-            return s;
-        }(), logits, 2, {2.0f, 2.0f, 0.0f, 0.0f});
+        const Choice biased = select(
+            [&] {
+                RoutingSpec s = spec;
+                s.selectBias = true;
+                return s;
+            }(),
+            logits, 2, {2.0f, 2.0f, 0.0f, 0.0f});
         QCOMPARE(biased.experts, (std::vector<int>{0, 1}));
         QVERIFY(near(biased.weights[0], sigmoid(3.0)));
     }

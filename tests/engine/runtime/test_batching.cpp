@@ -153,9 +153,9 @@ private slots:
     // A short prompt behind a long one has its first token first, and a reply that runs gets a
     // token in every step of the long prompt.
     void aLongPromptHoldsNobodyUp() {
-        const auto engine = load(m_model, {{KnobId::BatchTimeout, 0},
-                                           {KnobId::PrefillChunk, 16},
-                                           {KnobId::ExpertCacheSize, 16}});
+        const auto engine = load(
+            m_model,
+            {{KnobId::BatchTimeout, 0}, {KnobId::PrefillChunk, 16}, {KnobId::ExpertCacheSize, 16}});
         Pending running(*engine, greedyRequest(m_prompts[0], 400));
         while (running.tokens() == 0) std::this_thread::yield();  // 400 tokens are soon told
         Pending longer(*engine, greedyRequest(somePrompt(800, 300, 5), 2));

@@ -44,7 +44,8 @@ private slots:
         for (const KnobRow& row : knobTable()) {
             if (!row.live || !row.choices.empty()) continue;
             const KnobLimits limits = engine->knobLimits(row.id);
-            if (row.id == KnobId::NumaNode && limits.max == 0) continue;  // one node: its own reason
+            if (row.id == KnobId::NumaNode && limits.max == 0)
+                continue;  // one node: its own reason
             for (const int64_t value : {limits.min - 1, limits.max + 1}) {
                 const KnobState state = engine->applyKnob(row.id, value);
                 QCOMPARE(state.requested, value);

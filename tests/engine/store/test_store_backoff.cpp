@@ -97,7 +97,8 @@ private slots:
         const int64_t pause = stepsUntil(rig, step, false, false, 10'000);
         QVERIFY(pause > 0);
         QVERIFY(stepsUntil(rig, step, true, false, 2000) > 0);
-        QVERIFY(rig.store->state(KnobId::PrefetchSource).reason.find("in the last 100") != std::string::npos);
+        QVERIFY(rig.store->state(KnobId::PrefetchSource).reason.find("in the last 100") !=
+                std::string::npos);
         const int64_t longer = stepsUntil(rig, step, false, false, 20'000);
         QVERIFY2(longer > pause + pause / 2, std::to_string(longer).c_str());
     }
@@ -108,7 +109,8 @@ private slots:
         Rig rig = makeRig(options);
         for (int64_t step = 0; step < 1500; ++step) QVERIFY(layer(rig, step, true));
         QVERIFY(rig.store->stats().prefetchUseful > 800);
-        QCOMPARE(rig.store->state(KnobId::PrefetchSource).effective, int64_t(PrefetchSource::NextRouter));
+        QCOMPARE(rig.store->state(KnobId::PrefetchSource).effective,
+                 int64_t(PrefetchSource::NextRouter));
         QVERIFY(rig.store->state(KnobId::PrefetchSource).reason.empty());
     }
 
@@ -146,7 +148,8 @@ private slots:
         rig.store->setPrefetch(PrefetchSource::NextRouter, 1);  // the same: goes on pausing
         QCOMPARE(rig.store->state(KnobId::PrefetchSource).effective, int64_t(PrefetchSource::Off));
         rig.store->setPrefetch(PrefetchSource::PreviousToken, 1);
-        QCOMPARE(rig.store->state(KnobId::PrefetchSource).effective, int64_t(PrefetchSource::PreviousToken));
+        QCOMPARE(rig.store->state(KnobId::PrefetchSource).effective,
+                 int64_t(PrefetchSource::PreviousToken));
         QVERIFY(rig.store->state(KnobId::PrefetchSource).reason.empty());
     }
 

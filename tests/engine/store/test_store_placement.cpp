@@ -175,7 +175,8 @@ private slots:
         QVERIFY(fill(few));
         QCOMPARE(few.store->state(KnobId::NumaMode).effective, int64_t(NumaMode::Off));
         QCOMPARE(few.store->state(KnobId::NumaNode).effective, int64_t(3));
-        QCOMPARE(few.store->state(KnobId::NumaNode).reason, std::string("this machine has 4 NUMA nodes"));
+        QCOMPARE(few.store->state(KnobId::NumaNode).reason,
+                 std::string("this machine has 4 NUMA nodes"));
 
         Rig stuck = rigOn(numa);
         numa->set(false, true);

@@ -74,7 +74,8 @@ class TestTwoNodes : public QObject {
     Q_OBJECT
 
     static bool settled(const Filled& f, NumaMode mode, int node) {
-        const KnobState modeNow = f.store->state(KnobId::NumaMode), nodeNow = f.store->state(KnobId::NumaNode);
+        const KnobState modeNow = f.store->state(KnobId::NumaMode),
+                        nodeNow = f.store->state(KnobId::NumaNode);
         return modeNow.effective == int64_t(mode) && modeNow.reason.empty() &&
                nodeNow.effective == node && nodeNow.reason.empty();
     }

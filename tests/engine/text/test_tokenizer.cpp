@@ -8,8 +8,8 @@
 #include <random>
 #include <thread>
 
-#include "engine/unicode/utf8_assembler.h"
 #include "engine/text/tokenizer.h"
+#include "engine/unicode/utf8_assembler.h"
 
 using namespace colibri;
 using nlohmann::json;
@@ -249,9 +249,12 @@ private slots:
     void newerMarksAreNoMarks_data() {
         QTest::addColumn<QString>("type");
         QTest::addColumn<QString>("text");
-        QTest::newRow("composed across") << "NFC" << "a\u07fd\u0301";
-        QTest::newRow("decomposed") << "NFKC" << "a\U0001e030\u0301";
-        QTest::newRow("stripped") << "StripAccents" << "a\u180f";
+        QTest::newRow("composed across") << "NFC"
+                                         << "a\u07fd\u0301";
+        QTest::newRow("decomposed") << "NFKC"
+                                    << "a\U0001e030\u0301";
+        QTest::newRow("stripped") << "StripAccents"
+                                  << "a\u180f";
     }
     void newerMarksAreNoMarks() {
         QFETCH(QString, type);

@@ -4,8 +4,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "engine/unicode/utf8_assembler.h"
 #include "engine/text/tokenizer.h"
+#include "engine/unicode/utf8_assembler.h"
 
 using namespace colibri;
 using nlohmann::json;
