@@ -320,6 +320,7 @@ private slots:
         KnobControl* knob = m_window->chatPage()->knobs()->control(KnobId::LinkLimit);
         QVERIFY(knob->isAncestorOf(QApplication::focusWidget()));
         QVERIFY(m_window->commands()->run("knobs.lift_limit"));
+        m_source->publishKnobs();
         tick();
         QVERIFY(!badge->isVisible());
     }
