@@ -247,9 +247,8 @@ void ServePanel::tick() {
          row("Answered", count(f.answered)),
          row("Refused", refusedText(f.refused), f.refused.empty() ? Tone::Count : Tone::Warn),
          row("Cancelled", count(f.cancelled)), row("Prompt tokens", count(f.promptTokens)),
-         row("Reused prompt tokens", count(f.cachedTokens)),
-         row("Generated tokens", count(f.tokens)), row("TTFT P50", latency(f.ttftP50Ms)),
-         row("ITL P50", latency(f.itlP50Ms))});
+         row("Prompt reused", count(f.cachedTokens)), row("Generated tokens", count(f.tokens)),
+         row("TTFT P50", latency(f.ttftP50Ms)), row("ITL P50", latency(f.itlP50Ms))});
     QVector<QVector<TableCell>> lines;
     for (const ServeFigures::Request& r : f.recent) {
         if (lines.size() == kLogLines) break;
