@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/base/process.h"
 
+#include <malloc.h>
+
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -9,6 +11,11 @@
 namespace colibri {
 
 void prepareProcess() {
+#ifdef __GLIBC__
+    // By default each core brings eight arenas, whose gaps add up to tens of megabytes while a
+    // server runs. Threads here seldom allocate at the same time.
+    mallopt(M_ARENA_MAX, 2);
+#endif
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
         // The lowest free number is taken, so the loop fills the gaps in order.
         // What is written to a closed standard output is lost, and has to fail.
