@@ -11,6 +11,7 @@
 #include <random>
 #include <thread>
 
+#include "engine/base/process.h"
 #include "profiler/record/recorder.h"
 #include "tests/app/serve/serve_fixture.h"
 
@@ -243,6 +244,7 @@ class TestSoak : public QObject {
 
 private slots:
     void initTestCase() {
+        prepareProcess();  // as the programs do
         qInfo("seed %u", m_seed);
         m_model = scratchFolder() / "demo";
         std::filesystem::copy(COLIBRI_SOURCE_DIR "/resources/demo-model/container", m_model,

@@ -83,9 +83,6 @@ private slots:
             Pending(*engine, std::move(request)).wait();
             events = knobEvents(*engine, KnobId::PrefetchSource);
         }
-        // On one busy core the prefetch thread hardly ever gets to read in time.
-        if (events.empty() && engine->storeStats().prefetchIssued < 1000)
-            QSKIP("too few prefetches to judge");
         QVERIFY2(!events.empty(), "prefetching never paused");
         QCOMPARE(events[0].knob.requested, int64_t(PrefetchSource::NextRouter));
         QCOMPARE(events[0].knob.effective, int64_t(PrefetchSource::Off));
