@@ -283,9 +283,9 @@ void MainWindow::openSessionSheet() {
     row("Engine", "Folder", model->folder);
     const MemoryNow memory = m_source->memory();
     row("Memory", "This process", str(formatGiB(double(memory.used))));
-    row("Memory", "It could use without swapping",
+    row("Memory", "Available without swapping",
         memory.limit > 0 ? str(formatGiB(double(memory.limit)))
-                         : QString("n/a: the system does not tell"));
+                         : QString("n/a: not reported by the system"));
     row("Recording", "Session file",
         snapshot->sessionFile.empty() ? QString("none") : str(snapshot->sessionFile));
     row("Recording", "Size", str(formatGiB(double(snapshot->sessionBytes))));
