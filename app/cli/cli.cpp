@@ -22,7 +22,7 @@
 namespace colibri::cli {
 
 namespace {
-constexpr size_t kInputLimit = 256 << 20;  // as readTextFile
+constexpr size_t kInputLimit = 256 << 20;  // the limit of readTextFile
 constexpr std::chrono::seconds kWorthALine{1};
 }  // namespace
 
@@ -67,7 +67,8 @@ void messageFigures(std::string_view figures) {
 
 namespace {
 
-// How many letters have to be added, left out, exchanged or swapped with their neighbour.
+// The Damerau-Levenshtein distance: the number of insertions, deletions, substitutions and swaps of
+// adjacent letters that turn `a` into `b`.
 size_t spellingDistance(std::string_view a, std::string_view b) {
     std::vector<size_t> before, last, now(b.size() + 1);
     std::iota(now.begin(), now.end(), size_t(0));
@@ -125,8 +126,8 @@ bool outText(std::string_view text) {
 }
 
 int outJson(const Json& json) {
-    // Text from a model may hold anything: what is not UTF-8 is replaced, and what would act on a
-    // terminal is written as JSON's escapes, which mean the same.
+    // Text from a model may contain any bytes. Invalid UTF-8 is replaced, and control characters
+    // are written as JSON escapes, so that they do not act on a terminal.
     const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
     return out(printableLines(text) + "\n") ? kOk : kFailed;
 }
@@ -146,7 +147,7 @@ void installSignals() {
     action.sa_handler = [](int signal) {
         if (interrupted().exchange(true)) _exit(128 + signal);
     };
-    sigemptyset(&action.sa_mask);  // no SA_RESTART: a wait for input ends
+    sigemptyset(&action.sa_mask);  // no SA_RESTART: a signal ends a wait for input
     sigaction(SIGINT, &action, nullptr);
     sigaction(SIGTERM, &action, nullptr);
 }
@@ -200,7 +201,7 @@ Result<std::string> readInput(const std::string& path) {
         return systemError("cannot read", source, errno);
     if (text.size() > kInputLimit) {
         return Status(Code::BadInput,
-                      source + " holds more than " + formatCount(kInputLimit) + " bytes");
+                      source + " is larger than " + formatCount(kInputLimit) + " bytes");
     }
     return text;
 }
@@ -230,9 +231,9 @@ Result<std::vector<int32_t>> parseIds(std::string_view text) {
 
 namespace {
 
-// "" or what is wrong with the value of an option.
+// What is wrong with the value of an option; "" if nothing is.
 std::string wrongValue(const CLI::Option& option, const std::string& value) {
-    constexpr std::string_view kTexts[] = {"--prompt", "--system", "--text"};  // "" is one
+    constexpr std::string_view kTexts[] = {"--prompt", "--system", "--text"};  // may be empty
     const std::string name = option.get_name();
     const std::string type = option.get_type_name();
     if (value.empty()) {
@@ -257,7 +258,7 @@ Status checkValues(const CLI::App& app) {
     for (const CLI::App* verb : app.get_subcommands()) {
         for (const CLI::Option* option : verb->get_options()) {
             for (const std::string& value : option->results()) {
-                // A flag has the value that the parser gave it.
+                // The value of a flag comes from the parser, not from the user.
                 if (option->get_items_expected_max() == 0) continue;
                 const std::string wrong = wrongValue(*option, value);
                 if (!wrong.empty()) return {Code::InvalidArgument, wrong};

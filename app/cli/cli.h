@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What all verbs of the command line share: output, signals, numbers in JSON.
+// Functions that all verbs of the command line share: output, signals, input.
 // Results go to standard output, everything else to standard error.
 #pragma once
 
@@ -21,39 +21,40 @@ using Json = nlohmann::ordered_json;
 
 // Prints "colibri: message. hint" and returns the exit code of the status.
 int fail(const Status& status);
-// One line on standard error, or a line with a list of indented items below it. Control characters
-// of names and paths in it, line feeds too, are escaped.
+// Prints one line on standard error, or a line with a list of items below it, each on a line that
+// begins with two spaces. Control characters in the lines are escaped, so the text may contain
+// names and paths.
 void message(std::string_view text);
-// Text of several lines; none of it may come from outside.
+// Prints text of several lines, which must not contain line feeds from untrusted input.
 void messageLines(std::string_view text);
-// Figures with two spaces between them; on a terminal they begin a new line where they would not
-// fit in one.
+// Prints figures that are separated by two spaces. On a terminal, a figure that does not fit starts
+// a new line.
 void messageFigures(std::string_view figures);
 
-// "Did you mean X? " with the name that is spelled nearly so; "" when there is none.
+// "Did you mean X? " with the name whose spelling is closest; "" if none is close.
 std::string didYouMean(std::string_view given, const std::vector<std::string>& names);
 
-// Writes and flushes; false when standard output is closed or full (told once, silently for a
-// closed pipe: whoever reads has had enough).
+// Writes and flushes. Returns false if standard output is closed or full. The error is reported
+// once, and not at all for a closed pipe, because its reader has ended.
 bool out(std::string_view bytes);
-// Text that a model or a file wrote: raw, but on a terminal its control characters are escaped.
+// Prints text from a model or a file. Control characters are escaped on a terminal only.
 bool outText(std::string_view text);
-int outJson(const Json& json);  // one line; the verb's exit code
+int outJson(const Json& json);  // prints one line; returns the exit code
 
-Json jsonNumber(double value);  // null when not finite
+Json jsonNumber(double value);  // null if `value` is not finite
 
-// Set by the first Ctrl-C (or SIGTERM); the second ends the program at once.
+// Set by the first Ctrl-C or SIGTERM; the second one ends the program immediately.
 CancelFlag& interrupted();
 void installSignals();
 
-// Progress of a long job on standard error: a line that is rewritten on a terminal. In a log file
-// one line for each stage that takes longer than a second: what is quick is of no interest later.
+// Shows the progress of a long job on standard error. A terminal shows one line that is rewritten.
+// A log file gets one line for each stage that takes longer than a second.
 class ProgressLine {
 public:
     ~ProgressLine() { finish(); }
     void show(const Progress& progress);
     void finish();                        // ends the line
-    void note(const std::string& text) {  // a line that stays
+    void note(const std::string& text) {  // prints a line that stays
         finish();
         message(text);
     }
@@ -63,26 +64,26 @@ public:
 
 private:
     std::string m_stage;
-    std::chrono::steady_clock::time_point m_begun;  // of the stage
+    std::chrono::steady_clock::time_point m_begun;  // start of the stage
     bool m_open = false, m_told = false;
 };
 
-// A whole text file, or standard input for "-" and for pipes.
+// Reads a whole text file, or standard input if `path` is "-" or a pipe.
 Result<std::string> readInput(const std::string& path);
 
-// "1,2,3" (white space is fine) -> ids. Errors: InvalidArgument.
+// Parses "1,2,3"; white space is allowed. Errors: InvalidArgument.
 Result<std::vector<int32_t>> parseIds(std::string_view text);
 
-// A verb registers its options and gives the function that runs it.
+// A verb registers its options and the function that runs it.
 using Action = std::function<int()>;
 struct Verbs {
     CLI::App& app;
-    Action chosen;  // of the verb on the command line
+    Action chosen;  // the verb on the command line
     CLI::App* add(const std::string& name, const std::string& about, Action action);
 };
 
-// What the parser takes silently: empty values where no text is asked for, and whole numbers that
-// it cuts to the largest it can hold.
+// Rejects what the parser accepts silently: empty values of options that need text, and integers
+// that the parser clamps because they are out of range. Errors: InvalidArgument.
 Status checkValues(const CLI::App& app);
 
 void addConvert(Verbs& verbs);

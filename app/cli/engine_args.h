@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Options of the verbs that load a model: the folder, every knob of the table, the instruction set
-// and the session file.
+// Options of the verbs that load a model: the folder, all knobs, the instruction set and the
+// session file.
 #pragma once
 
 #include <memory>
@@ -13,11 +13,12 @@
 
 namespace colibri::cli {
 
-// --expert-cache-size N and so on, made from the knob table, and --config FILE below them.
+// The options --expert-cache-size N etc., made from the knob table, and --config FILE.
 class KnobOptions {
 public:
     void addTo(CLI::App& verb);
-    // Options over config file; unset ones stay unset. Errors: BadInput (config), InvalidArgument.
+    // The values that were set; an option overrides the config file. Errors: BadInput (config
+    // file), InvalidArgument.
     Result<KnobValues> values(const ContainerInfo& info) const;
     bool given(KnobId id) const { return m_texts[size_t(id)].has_value(); }
     void setText(KnobId id, std::string text) { m_texts[size_t(id)] = std::move(text); }
@@ -36,30 +37,30 @@ struct EngineArgs {
     bool reloadRouterTable = false;
     bool json = false;
     bool coldStart = false;
-    // Tokens the context must hold where no context length is asked for; 0: any.
+    // The smallest context length to choose if none is set, in tokens; 0: any.
     int64_t contextAtLeast = 0;
 
-    // `what`: the name of the argument, "DIR" or "URL|DIR".
+    // `what`: name of the argument, "DIR" or "URL|DIR".
     void addTo(CLI::App& verb, bool withSession = true, const char* what = "DIR",
                const char* about = "Model folder, written by colibri convert");
 };
 
-// A loaded engine and what watches it. Members end in reverse order: the recorder first.
+// A loaded engine and its recorder. Members are destroyed in reverse order, so the recorder ends
+// first.
 struct LoadedEngine {
     std::unique_ptr<Engine> engine;
     std::unique_ptr<Recorder> recorder;
 };
 
-// Ends with `status` what was refused before any work: no session file stays behind, so that the
-// same command can be given again.
+// Ends a command that was refused before it did any work. Deletes the session file, so that the
+// command can be repeated. Returns the exit code of `status`.
 int refuse(LoadedEngine& loaded, const EngineArgs& args, const Status& status);
 
-// Ends the recording once the results are told. Gives `code`, or says that the session was not kept
-// whole and gives the exit code of that.
+// Ends the recording after the results were printed. Returns `code`. If the session file is
+// incomplete, reports this and returns the exit code of that error.
 int endRecording(LoadedEngine& loaded, int code);
 
-// Tells once, as soon as it is known, that the session file is no longer written: who goes on may
-// want to begin anew.
+// Reports once, as soon as it is noticed, that the session file is no longer written.
 class LostRecording {
 public:
     void tell(LoadedEngine& loaded);
@@ -68,19 +69,20 @@ private:
     bool m_told = false;
 };
 
-// What `chat` and text prompts need and the model lacks: "tokenizer", "chat template".
+// The error of a model that lacks what `chat` and text prompts need: "tokenizer" or "chat
+// template".
 Status missingText(const Engine& engine, const std::string& what, const std::string& hint);
 
-// Loads with progress on standard error, and to `listener`; Ctrl-C cancels. Knobs whose effective
-// value differs are told.
+// Loads a model, with progress on standard error and to `listener`. Ctrl-C cancels. Reports the
+// knobs whose effective value differs from the requested one.
 Result<LoadedEngine> loadEngine(const EngineArgs& args, const ProgressFn& listener = {});
 
-// The "knobs" object of bench and load: the values in force.
+// The "knobs" object of bench and load: effective values.
 Json knobsJson(const Engine& engine);
-// The "router" object of generate and bench: null without a router table.
+// The "router" object of generate and bench; null without a router table.
 Json routerJson(const Engine& engine);
-// "router table: 71.3 % of 1,062 choices agree with the gate (router_mode exact)"; "" while no
-// table is in use: neither computed with nor read ahead by.
+// "router table: 71.3 % of 1,062 choices agree with the gate (router_mode exact)". "" if the router
+// table neither replaces the router nor predicts experts for prefetching.
 std::string routerLine(const Engine& engine);
 
 // The "experts" object of generate and bench.

@@ -24,7 +24,7 @@ namespace colibri::cli {
 
 namespace {
 
-// Terminals then mark what is pasted, so that it can be told from what is typed.
+// Makes the terminal mark pasted text, to distinguish it from typed text.
 void markPastes(bool on) {
     const char* terminal = std::getenv("TERM");
     if (!terminal || std::string_view(terminal) == "dumb") return;
@@ -38,8 +38,8 @@ constexpr std::wstring_view kPrompt = L"> ";
 
 struct LineReader::Editor {
     explicit Editor(Candidates given) : candidates(std::move(given)) {
-        // For the widths of characters on the terminal. Not the user's language: its rules for
-        // numbers and letters would reach other code.
+        // The width of a character on the terminal depends on LC_CTYPE. The user's locale is not
+        // set, because its number and letter rules would affect other code.
         std::setlocale(LC_CTYPE, "C.UTF-8");
         edit = el_init("colibri", stdin, stderr, stderr);
         past = history_winit();
@@ -97,7 +97,8 @@ struct LineReader::Editor {
         return Got::Line;
     }
 
-    // libedit's own reading would try again after a signal; this one ends, so that Ctrl-C does.
+    // libedit's own function retries after a signal. This one returns, so that Ctrl-C has an
+    // effect.
     static int readCharacter(EditLine* edit, wchar_t* out) {
         Editor& self = of(edit);
         switch (self.keys.next(*out)) {
@@ -114,7 +115,7 @@ struct LineReader::Editor {
         return -1;
     }
 
-    // The terminal has wrapped what it shows to its new width: draw the line anew from its start.
+    // The terminal has wrapped the line to its new width, so the line is redrawn from its start.
     void resized() {
         winsize size{};
         if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return;
@@ -165,7 +166,7 @@ struct LineReader::Editor {
     EditLine* edit = nullptr;
     HistoryW* past = nullptr;
     TerminalKeys keys{[this] { resized(); }};
-    bool stopped = false;  // a signal ended the reading
+    bool stopped = false;  // reading was ended by a signal
 };
 
 #else

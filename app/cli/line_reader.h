@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Lines that a user types: with editing, history (Up, Down, Ctrl-R) and completion (Tab) on a
-// terminal, as they come from a pipe or a file. The prompt goes to standard error.
+// Reads lines that a user types. On a terminal it offers editing, history (Up, Down, Ctrl-R) and
+// completion (Tab); from a pipe or a file it reads lines unchanged. The prompt goes to standard
+// error.
 #pragma once
 
 #include <functional>
@@ -12,15 +13,15 @@ namespace colibri::cli {
 
 class LineReader {
 public:
-    // What may stand for the last word of `before`, the text left of the cursor.
+    // Returns possible completions of the last word of `before`, the text left of the cursor.
     using Candidates = std::function<std::vector<std::string>(const std::string& before)>;
 
     explicit LineReader(Candidates candidates);
     ~LineReader();
 
     enum class Got { Line, End, Interrupted };
-    // Waits for a line, which comes without its end (LF or CRLF). Interrupted: by a signal that
-    // interrupted() tells of; what was typed is dropped.
+    // Waits for a line and returns it without its line end (LF or CRLF). Interrupted: a signal set
+    // interrupted(); the typed text is dropped.
     Got read(std::string& line);
 
 private:

@@ -13,7 +13,8 @@ constexpr const char* kFooter =
     "Results go to standard output, progress and messages to standard error.\n"
     "Exit codes: 0 ok, 1 failed, 2 usage, 3 bad input, 4 unsupported.";
 
-// In the order CLI11 takes: last first. "--option=" gives an empty value, not the next argument.
+// The arguments in the order that CLI11 expects: last first. "--option=" becomes an option with an
+// empty value, so that it does not take the next argument.
 std::vector<std::string> argumentsOf(int argc, char** argv) {
     std::vector<std::string> arguments;
     for (int i = 1; i < argc; ++i) {
@@ -29,7 +30,7 @@ std::vector<std::string> argumentsOf(int argc, char** argv) {
     return arguments;
 }
 
-// An option that nobody knows is often one that is spelled nearly so.
+// An unknown option is often a misspelled one: suggests the closest name.
 void tellNearOption(const CLI::App& app, int argc, char** argv) {
     using namespace colibri::cli;
     std::vector<std::string> names;
@@ -43,7 +44,7 @@ void tellNearOption(const CLI::App& app, int argc, char** argv) {
     }
 }
 
-// What is wrong with the arguments. The parser quotes them as they are.
+// Reports what is wrong with the arguments. The parser quotes them unescaped.
 int refuseArguments(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
     colibri::cli::message(error.what());
     colibri::cli::message("Run with --help for more information.");

@@ -18,9 +18,9 @@ struct SamplingArgs {
     std::vector<std::string> stops;
     bool ignoreEos = false;
 
-    // Of a chat the help says that defaults are the model's.
+    // `ofChat`: the help says that the model defines the defaults.
     void addTo(CLI::App& verb, bool ofChat = false);
-    // `defaults`: of what is not given.
+    // `defaults`: values of options that are not set.
     Request request(std::vector<int32_t> prompt, const Sampling& defaults) const;
 };
 
@@ -30,15 +30,15 @@ struct ChatOptionArgs {
     std::string reasoningEffort;
     bool specialInMessages = false;
 
-    // With `only`, each needs that option too.
+    // `only`: an option that these options require; nullptr: none.
     void addTo(CLI::App& verb, const char* only = nullptr);
     Result<ChatOptions> options() const;  // Errors: InvalidArgument
 };
 
-// The "stats" object of a request; loads: of its expert loads.
+// The "stats" object of a request. `loads`: its expert load times.
 Json statsJson(const RequestResult& result, const Histogram& loads, const Engine& engine);
 
-// The figures of one request in one line.
+// The metrics of one request in one line.
 std::string statsLine(const RequestResult& result);
 
 }  // namespace colibri::cli

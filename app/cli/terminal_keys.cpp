@@ -15,8 +15,8 @@ namespace colibri::cli {
 
 namespace {
 
-constexpr int kLookMs = 100;     // for signals and for the terminal's size
-constexpr int kSequenceMs = 50;  // between the bytes of one sequence
+constexpr int kLookMs = 100;     // interval of checks for signals and the terminal's size
+constexpr int kSequenceMs = 50;  // longest gap between two bytes of one sequence
 constexpr unsigned char kEscape = 0x1b;
 constexpr size_t kSequenceBytes = 64;
 
@@ -69,10 +69,11 @@ void TerminalKeys::lookAtSize() {
     m_resized();
 }
 
-// `forMs` -1: until there is input.
+// `forMs`: time limit; -1: none.
 std::optional<unsigned char> TerminalKeys::readByte(int forMs) {
     for (;;) {
-        // Ctrl-C may come just before the wait, or to another thread: neither ends the wait.
+        // Ctrl-C may arrive just before the wait, or on another thread. Neither ends a wait, so it
+        // is short.
         pollfd input{STDIN_FILENO, POLLIN, 0};
         while (!interrupted().load() && poll(&input, 1, forMs < 0 ? kLookMs : forMs) <= 0) {
             if (forMs >= 0) return {};
@@ -90,7 +91,7 @@ std::optional<unsigned char> TerminalKeys::readByte(int forMs) {
     }
 }
 
-// What follows ESC [ or ESC O, up to the byte that ends it; "" when it is cut short.
+// The bytes after ESC [ or ESC O up to the final byte; "" if the sequence is incomplete.
 std::string TerminalKeys::sequenceBody(unsigned char first) {
     std::string body(1, char(first));
     while (body.size() < kSequenceBytes) {
@@ -103,7 +104,7 @@ std::string TerminalKeys::sequenceBody(unsigned char first) {
     return {};
 }
 
-// Up to its end, BEL or ESC \.
+// Skips a string sequence up to its end, BEL or ESC \.
 void TerminalKeys::skipString() {
     for (bool escape = false;;) {
         const std::optional<unsigned char> byte = readByte(kSequenceMs);
@@ -115,7 +116,7 @@ void TerminalKeys::skipString() {
 void TerminalKeys::takeSequence() {
     const std::optional<unsigned char> first = readByte(kSequenceMs);
     if (!first) {
-        if (!m_pasting) m_keys.push_back(kEscape);  // the key itself
+        if (!m_pasting) m_keys.push_back(kEscape);  // the Escape key itself
         return;
     }
     if (*first == '[' || *first == 'O') {
@@ -131,7 +132,7 @@ void TerminalKeys::takeSequence() {
         if (known && !m_pasting) m_keys.assign(sequence.begin(), sequence.end());
     } else if (std::string_view("]P_^X").find(char(*first)) != std::string_view::npos) {
         skipString();
-    } else if (!m_pasting) {  // a key with Alt
+    } else if (!m_pasting) {  // a key together with Alt
         m_keys.push_back(kEscape);
         takeCharacter(*first);
     }

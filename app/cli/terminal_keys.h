@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What comes from the keyboard of a terminal, as a line editor takes it: whole characters, known
-// key sequences, pasted text without the control characters in it. Other sequences are dropped.
+// Decodes terminal input for a line editor: whole characters, known key sequences, and pasted text
+// without its control characters. Other sequences are dropped.
 #pragma once
 
 #include <deque>
@@ -11,22 +11,22 @@
 
 namespace colibri::cli {
 
-// A sequence of a key, and what libedit calls that which it does.
+// The sequence that a key sends, and the key of libedit with the same function.
 struct KeySequence {
     const char *sequence, *command;
 };
 extern const KeySequence kKeySequences[23];
 
-// Of pasted text: characters of their own in the line that is edited, so that a line feed does not
-// send it and a tab completes nothing.
+// Visible characters that replace line feeds and tabs in pasted text. A line feed would submit the
+// line, a tab would complete a word.
 constexpr wchar_t kPastedLineFeed = L'\u2424', kPastedTab = L'\u2409';
 
 class TerminalKeys {
 public:
-    // `resized` is called while a key is awaited, once the terminal has another width.
+    // `resized` is called, while a key is awaited, after the width of the terminal has changed.
     explicit TerminalKeys(std::function<void()> resized) : m_resized(std::move(resized)) {}
 
-    // A new line is read: what was left of the last one is dropped.
+    // Starts a new line: drops what is left of the last one.
     void begin();
     enum class Got { Key, End, Failed, Interrupted };
     Got next(wchar_t& key);
@@ -40,8 +40,8 @@ private:
     void takeCharacter(unsigned char first);
 
     std::function<void()> m_resized;
-    std::deque<wchar_t> m_keys;  // read and not asked for
-    Got m_why = Got::End;        // readByte gave nothing
+    std::deque<wchar_t> m_keys;  // decoded but not returned yet
+    Got m_why = Got::End;        // why readByte returned nothing
     bool m_pasting = false;
     int m_columns = 0;
 };

@@ -11,7 +11,7 @@ namespace colibri::cli {
 
 namespace {
 
-constexpr float kEven = 1e9f;  // a temperature at which no logit counts
+constexpr float kEven = 1e9f;  // a temperature so high that all tokens are equally likely
 
 struct BenchArgs {
     EngineArgs engine;
@@ -28,7 +28,7 @@ struct Series {
         for (const double v : values) sum += v;
         return values.empty() ? std::nan("") : sum / double(values.size());
     }
-    double sd() const {  // of the sample; needs two values
+    double sd() const {  // sample standard deviation; needs two values
         if (values.size() < 2) return std::nan("");
         double sum = 0;
         for (const double v : values) sum += (v - mean()) * (v - mean());
@@ -52,7 +52,7 @@ class Bench {
 public:
     Bench(const BenchArgs& args, LoadedEngine& loaded) : m_args(args), m_loaded(loaded) {}
 
-    // One prompt of p tokens, then one generation of n from an almost empty context.
+    // Computes one prompt of p tokens, then generates n tokens from an almost empty context.
     Status round(int index, bool measured) {
         const int64_t vocab = m_loaded.engine->config().vocabSize;
         const uint64_t seed = m_args.seed * 1000003 + uint64_t(index) * 2;
@@ -76,8 +76,8 @@ private:
         r.prompt = std::move(prompt);
         r.maxTokens = tokens;
         r.ignoreEos = true;
-        // Evenly drawn from the vocabulary, as llama-bench does: text soon repeats itself, and with
-        // it the experts, which flatters the hit rate.
+        // Tokens are drawn uniformly from the vocabulary, as llama-bench does. Real generated text
+        // soon repeats itself and therefore its experts, which would raise the hit rate.
         r.sampling.temperature = kEven;
         r.sampling.seed = m_args.seed;
         Result<RequestResult> result =
@@ -156,7 +156,7 @@ int run(BenchArgs args) {
     Bench bench(args, *loaded);
     ProgressLine progress;
     double from = 0;
-    for (int i = -1; i < args.repeat; ++i) {  // -1: warm-up, not measured
+    for (int i = -1; i < args.repeat; ++i) {  // round -1 is the warm-up
         progress.show({i < 0 ? "Warm-up" : "Measuring", uint64_t(std::max(i, 0)),
                        uint64_t(args.repeat), "rounds"});
         if (i == 0) from = loaded->recorder->sessionTime(monotonicNs());
@@ -167,7 +167,7 @@ int run(BenchArgs args) {
         }
     }
     progress.finish();
-    (void)loaded->recorder->flush();  // a failure is told at the end
+    (void)loaded->recorder->flush();  // endRecording reports a failure
     const Histogram loads =
         loaded->recorder->loadsBetween(from, loaded->recorder->sessionTime(monotonicNs()));
     return endRecording(*loaded, report(args, bench, *loaded, loads));

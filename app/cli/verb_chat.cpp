@@ -31,13 +31,13 @@ struct ChatArgs {
     int figuresEvery = 0;  // tokens; 0: only at the end of a reply
 };
 
-// A line of figures while the reply streams.
+// Prints a line of metrics every N tokens of a reply.
 class Figures {
 public:
     explicit Figures(int every) : m_every(every) {}
 
     void add(const GeneratedToken& token) {
-        if (token.gapNs == 0) return;  // the first: its wait is the prompt's
+        if (token.gapNs == 0) return;  // the first token waits for the prompt
         ++m_tokens;
         m_gapsNs += token.gapNs;
         m_stallNs += token.stallNs;
@@ -62,7 +62,7 @@ private:
 constexpr const char* kCommands[] = {"/set",   "/knobs", "/stats", "/system",
                                      "/clear", "/help",  "/quit",  "/exit"};
 
-// A line's first word and the rest, without the white space around both.
+// Splits a line into its first word and the rest, both without surrounding white space.
 std::pair<std::string, std::string> cutWord(std::string_view line) {
     constexpr std::string_view kSpace = " \t\r";
     const size_t first = std::min(line.find_first_not_of(kSpace), line.size());
@@ -72,7 +72,7 @@ std::pair<std::string, std::string> cutWord(std::string_view line) {
     return {std::string(word), std::string(line.substr(rest))};
 }
 
-// What Tab offers: commands, for /set knobs and the values of those that have names.
+// Completions for Tab: commands; after /set knob names, then the names of the knob's values.
 std::vector<std::string> candidates(const std::string& before) {
     std::vector<std::string> all;
     const size_t at = before.find_last_of(' ') + 1;
@@ -126,7 +126,7 @@ private:
         if (m_args.engine.json) {
             if (const int code = outJson({{"turns", m_turns}}); code != kOk) return code;
         }
-        // Nobody sits before a pipe to see that a turn failed.
+        // With input from a pipe no user sees a failed turn, so the exit code reports it.
         return endRecording(m_loaded, m_failed && !isatty(STDIN_FILENO) ? kFailed : kOk);
     }
 
@@ -136,7 +136,7 @@ private:
         if (!system.empty()) m_messages.push_back({{"role", "system"}, {"content", system}});
     }
 
-    // False: quit.
+    // False: the chat ends.
     bool command(const std::string& line) {
         const auto [name, rest] = cutWord(line);
         if (name == "/quit" || name == "/exit") return false;
@@ -219,8 +219,7 @@ private:
         tellEffects(true);
     }
 
-    // The effect of each /set on decode speed: once when it is known, with `all` each of them
-    // again.
+    // Prints the measured effect of each /set on the decode rate: new ones only, or all of them.
     void tellEffects(bool all) {
         const auto snapshot = m_loaded.recorder->snapshot();
         for (const Marker& m : snapshot->markers) {
@@ -256,7 +255,7 @@ private:
         const bool stopped = interrupted().exchange(false);
         const Status status = result.ok() ? result->status : result.status();
         if (!status.ok()) {
-            // The conversation goes on without this turn.
+            // The conversation continues without this turn.
             m_messages.erase(m_messages.size() - 1);
             m_turns.push_back({{"user", line}, {"error", status.text()}});
             m_failed = true;
@@ -279,7 +278,7 @@ private:
              {"text", result->text},
              {"stop", stopReasonName(result->stop)},
              {"stats", statsJson(*result, m_loaded.recorder->loadsBetween(from, to), m_engine)}});
-        // Its reasoning is not repeated.
+        // The reasoning of a turn is not part of later prompts.
         const auto answer = size_t(splitReply(result->text, inReasoning).answerFrom);
         m_messages.push_back({{"role", "assistant"}, {"content", result->text.substr(answer)}});
         messageFigures((stopped ? "Stopped. " : "") + statsLine(*result));
@@ -287,7 +286,8 @@ private:
         return kOk;
     }
 
-    // The reply; with --json standard output is for the object at the end.
+    // Prints the reply: to standard error with --json, because standard output then gets one
+    // object.
     bool show(const std::string& text) {
         if (!m_args.engine.json) return outText(text);
         const std::string shown = isatty(STDERR_FILENO) ? printableLines(text) : text;
@@ -302,9 +302,9 @@ private:
     std::string m_system;
     Json m_messages;
     Json m_turns = Json::array();  // for --json
-    bool m_failed = false;         // a turn
+    bool m_failed = false;         // a turn failed
     LostRecording m_lost;
-    double m_toldTo = 0;  // effects of changes up to here are told; seconds
+    double m_toldTo = 0;  // seconds; effects of changes up to here are printed
 };
 
 int run(const ChatArgs& args) {

@@ -32,7 +32,7 @@ int check(const ConfigArgs& args) {
                 return fail(Status(Code::BadInput, fits.status().message(), fits.status().hint())
                                 .in(args.file));
             }
-            // In range, and yet of no effect there.
+            // The value is in range but may have no effect on this model or machine.
             const std::string problem = knobProblemFor(row.id, *value, *info);
             if (!problem.empty()) problems[row.name] = problem;
         }

@@ -22,7 +22,7 @@ struct DiagnoseArgs {
     bool json = false, quick = false;
 };
 
-// A GPU needs the driver's libraries and its device files; the first that is missing is named.
+// Why CUDA is not available: the first missing library or device file.
 std::string cudaReason() {
     void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!library) return "no NVIDIA driver (libcuda.so.1 cannot be loaded)";

@@ -44,7 +44,7 @@ Result<std::vector<int32_t>> promptIds(const GenerateArgs& args, const Engine& e
     return engine.tokenizer()->encode(text, {.special = true, .bos = !args.noBos});
 }
 
-// One entry for each token, as in a chat reply of `serve`.
+// One entry for each token, in the format of a chat reply of `serve`.
 Json logprobsJson(const RequestResult& result, const Engine& engine) {
     Json list = Json::array();
     for (const std::vector<Logprob>& token : result.logprobs) {
@@ -68,7 +68,7 @@ int run(const GenerateArgs& args) {
     Result<RequestResult> result =
         runRequest(engine, std::move(request), {.onText = show}, &interrupted());
     if (!result.ok()) return refuse(*loaded, args.engine, result.status());
-    (void)loaded->recorder->flush();  // a failure is told at the end
+    (void)loaded->recorder->flush();  // endRecording reports a failure
     if (!result->status.ok()) return fail(result->status);
     const Histogram loads =
         loaded->recorder->loadsBetween(from, loaded->recorder->sessionTime(monotonicNs()));

@@ -18,10 +18,10 @@ struct InfoArgs {
     bool json = false, verify = false;
 };
 
-// A model folder, or a checkpoint: then what a conversion in its own types would give.
+// A model folder, or a checkpoint and what its conversion without options would write.
 struct Described {
     ContainerInfo container;
-    std::optional<SourceInfo> source;  // of a checkpoint
+    std::optional<SourceInfo> source;  // set for a checkpoint
     TextProblems problems;
     std::vector<std::string> notes;
 };
@@ -58,7 +58,7 @@ LoadShape shapeFor(const ContainerInfo& info, const KnobValues& values) {
     return shape;
 }
 
-// "" where the tokenizer does not tell.
+// The text of a token; "" without a tokenizer.
 std::string nameOfToken(const Described& model, int32_t id) {
     const auto found = model.problems.tokens.find(id);
     return found == model.problems.tokens.end() ? std::string() : found->second;
@@ -133,7 +133,7 @@ std::string millions(int64_t n) {
     return formatSig(double(n) / 1e6) + " M";
 }
 
-// Names and values in two columns.
+// Prints names and values in two columns.
 class Table {
 public:
     void add(const std::string& name, const std::string& value) {

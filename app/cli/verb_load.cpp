@@ -13,10 +13,10 @@ namespace colibri::cli {
 
 namespace {
 
-constexpr double kOnePerPiece = 0.1;  // tokens; some give no text, as the end of a reply
+constexpr double kOnePerPiece = 0.1;  // tokens; some give no text
 
 struct LoadArgs {
-    EngineArgs engine;  // its model is the URL or the folder
+    EngineArgs engine;  // here the model is a URL or a folder
     LoadOptions load;
     std::string prompts, csv, apiKey;
     int maxTokens = 128;
@@ -43,7 +43,7 @@ void tell(const LoadReport& r) {
     message(formatCount(r.completed) + " of " + formatCount(int64_t(r.samples.size())) +
             " requests completed in " + formatFixed(r.durationS, 1) +
             " s: " + formatSig(r.requestsPerSecond()) + " req/s, " + rate);
-    // Then the gaps are not those between tokens.
+    // The gaps are then not those between tokens.
     if (r.pieces > 0 && !(std::fabs(r.tokensPerPiece() - 1) <= kOnePerPiece)) {
         message("ITL is measured between pieces of text, " + formatCount(int64_t(r.pieces)) +
                 " in total" +
@@ -59,7 +59,7 @@ Result<std::vector<LoadPrompt>> promptsOf(const LoadArgs& args) {
     return parseLoadPrompts(*text, args.prompts);
 }
 
-// What the target is: with the command line enough to repeat the test.
+// Describes the target. Together with the command line this is enough to repeat the test.
 Json settingsOf(const Engine& engine) {
     const ContainerInfo& info = engine.info();
     return {{"model", engine.config().name},
@@ -72,7 +72,7 @@ Json settingsOf(const Engine& engine) {
             {"knobs", knobsJson(engine)}};
 }
 
-// Of a server only what it tells; its own settings are not known here.
+// What a server reports about itself; its settings are not known here.
 Json settingsOf(const serve::HttpTarget& server) {
     const std::optional<int64_t> context = server.contextLength();
     return {{"model", server.model()},
@@ -87,8 +87,8 @@ Json requestsAsked(const LoadArgs& args) {
             {"duration_s", args.load.durationS > 0 ? Json(args.load.durationS) : Json(nullptr)}};
 }
 
-// `loaded`: the engine, where the target is a model; it ends after the report is told. `settings`
-// becomes what is known of the target.
+// `loaded`: receives the engine if the target is a model; keep it until the report was printed.
+// `settings`: receives the description of the target.
 Result<LoadReport> runOn(const LoadArgs& args, const std::vector<LoadPrompt>& prompts,
                          LoadedEngine& loaded, Json& settings) {
     std::unique_ptr<LoadTarget> target;
@@ -131,7 +131,7 @@ int run(LoadArgs args) {
     Result<LoadReport> report = runOn(args, *prompts, loaded, settings);
     if (!report.ok()) return fail(report.status());
     tell(*report);
-    // What could not be written is said last: the figures are told all the same.
+    // A write error is reported after the figures, which are printed in any case.
     const Status written =
         args.csv.empty() ? Status() : writeFileAtomically(args.csv, loadCsv(*report));
     if (args.engine.json) {

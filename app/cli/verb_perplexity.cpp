@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// `perplexity DIR --file F` and `compare A B --file F`: the cost of a weight type as a number.
+// `perplexity DIR --file F` and `compare A B --file F`: measure the loss caused by a weight type.
 #include "app/cli/engine_args.h"
 #include "engine/base/file.h"
 #include "profiler/quality/perplexity.h"

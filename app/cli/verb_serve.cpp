@@ -47,9 +47,9 @@ int run(ServeArgs args) {
     Result<ChatOptions> chat = args.chat.options();
     if (!chat.ok()) return fail(chat.status());
     args.api.chat = std::move(*chat);
-    LoadedEngine loaded;  // outlives the server
+    LoadedEngine loaded;  // must outlive the server
     serve::ApiServer server(args.api);
-    // Before the model is read, which may take long: clients are told that it is loading.
+    // The server starts before the model is loaded, so that clients learn that it is loading.
     if (Status status = server.start(); !status.ok()) return fail(status);
     message("Listening on " + args.api.host + ", port " + std::to_string(server.port()) +
             "; loading the model");

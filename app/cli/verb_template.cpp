@@ -38,7 +38,7 @@ Result<Json> readContext(const TemplateArgs& args) {
     return context;
 }
 
-// In a model folder the special tokens come from the model where the file names none.
+// Adds the special tokens of a model folder's model if the file does not name them.
 void addSpecialTokens(const fs::path& folder, Json& context) {
     Result<ContainerInfo> info = openContainer(folder);
     if (!info.ok()) return;

@@ -11,7 +11,7 @@ namespace colibri::serve {
 
 namespace {
 
-constexpr size_t kNameBytes = 100;  // of a name that a client sent
+constexpr size_t kNameBytes = 100;  // limit for quoting a name from a client
 
 std::string lower(std::string_view text) {
     std::string out(text);
@@ -25,8 +25,8 @@ bool isPort(std::string_view text) {
     return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
 }
 
-// Of a Host header: "localhost:8080", "[::1]:8080". What follows the name is a port or belongs to
-// the name.
+// Removes the port from a Host header: "localhost:8080", "[::1]:8080". Anything else after the name
+// counts as part of the name.
 std::string_view withoutPort(std::string_view host) {
     const size_t bracket = host.find(']');
     const size_t colon = host.find(':', bracket == host.npos ? 0 : bracket);
@@ -39,7 +39,7 @@ std::string_view hostOfOrigin(std::string_view origin) {
     return scheme == origin.npos ? std::string_view() : origin.substr(scheme + 3);
 }
 
-// As browsers write it: in lower case, without the port that its scheme implies.
+// The form in which browsers write an origin: lower case, without the default port of its scheme.
 std::string plainOrigin(std::string_view given) {
     std::string origin = lower(given);
     if (origin.ends_with('/')) origin.pop_back();
@@ -61,7 +61,8 @@ bool consistsOf(std::string_view text, std::string_view more) {
     });
 }
 
-// In lower case: "chat.example.org", "192.168.1.5", "[fe80::1]".
+// Whether a text in lower case is a host name or address: "chat.example.org", "192.168.1.5",
+// "[fe80::1]".
 bool isName(std::string_view text) {
     if (text.size() > 2 && text.front() == '[' && text.back() == ']') {
         return text.find(':') != text.npos && consistsOf(text.substr(1, text.size() - 2), ":.%");
@@ -74,13 +75,14 @@ std::string told(std::string_view name) {
     return "\"" + text::toValidUtf8(name.substr(0, kNameBytes)) + "\"";
 }
 
-// Whole: the library's own function ends at a NUL, which a client can write as %00.
+// The whole value of a header. The library's own function stops at a NUL, which a client can send
+// as %00.
 std::string headerOf(const httplib::Request& request, const char* name) {
     const auto found = request.headers.find(name);
     return found == request.headers.end() ? std::string() : found->second;
 }
 
-// Takes as long for every wrong key of a length.
+// The time does not depend on where the keys differ.
 bool sameKey(const std::string& expected, const std::string& given) {
     size_t difference = expected.size() ^ given.size();
     for (size_t i = 0; i < given.size(); ++i) {
@@ -93,7 +95,7 @@ bool sameKey(const std::string& expected, const std::string& given) {
 
 bool isLoopback(std::string_view host) {
     if (host == "localhost" || host == "::1" || host == "[::1]") return true;
-    // A name may begin like an address: "127.0.0.1.example.org".
+    // Names such as "127.0.0.1.example.org" begin like an address, so the whole text is parsed.
     in_addr address{};
     return inet_pton(AF_INET, std::string(host).c_str(), &address) == 1 &&
            ntohl(address.s_addr) >> 24 == 127 && host.find('\0') == host.npos;
@@ -101,9 +103,10 @@ bool isLoopback(std::string_view host) {
 
 namespace {
 
-// "": it is the origin of a web page, as browsers write it.
+// What is wrong with an origin; "" if it is the origin of a web page in the form that browsers
+// send.
 std::string problemOfOrigin(const std::string& given) {
-    // Those of pages, and those of extensions and of programs that show pages of their own.
+    // Schemes of web pages, of browser extensions and of programs that embed web pages.
     constexpr std::string_view kSchemes[] = {
         "http", "https", "chrome-extension", "moz-extension", "safari-web-extension",
         "app",  "tauri", "capacitor",        "ionic",         "vscode-webview"};
@@ -131,7 +134,7 @@ std::string problemOfOrigin(const std::string& given) {
 
 Status Access::check(const AccessOptions& options) {
     for (const std::string& given : options.corsOrigins) {
-        // "null" is what browsers send for a local file, and for the frames of any site.
+        // Browsers send "null" for local files and for sandboxed frames of any site.
         if (given == "*" || given == "null") {
             if (!options.apiKey.empty()) continue;
             return Status(Code::InvalidArgument,
@@ -181,7 +184,7 @@ std::optional<Access::Refusal> Access::refuseNames(const httplib::Request& reque
     if (request.get_header_value_count("Host") > 1) {
         return Refusal{400, "the request has more than one Host header"};
     }
-    // HTTP/1.0 knows no Host; every browser sends one.
+    // HTTP/1.0 has no Host header; every browser sends one.
     const bool noHost = !request.has_header("Host") && request.version == "HTTP/1.0";
     if (m_options.apiKey.empty() && !noHost && !admitsHost(host)) {
         return Refusal{403, "this server does not accept the host name " + told(withoutPort(host)) +
@@ -200,10 +203,10 @@ std::optional<Access::Refusal> Access::refuseNames(const httplib::Request& reque
 
 std::optional<Access::Refusal> Access::refuse(const httplib::Request& request) const {
     if (std::optional<Refusal> refusal = refuseNames(request)) return refusal;
-    // A preflight carries no key.
+    // A CORS preflight never has a key.
     if (m_options.apiKey.empty() || request.path == "/health" || isPreflight(request)) return {};
     const std::string given = request.get_header_value("Authorization");
-    constexpr std::string_view kScheme = "bearer ";  // in any case
+    constexpr std::string_view kScheme = "bearer ";  // compared without regard to case
     if (lower(given.substr(0, kScheme.size())) == kScheme &&
         sameKey(m_options.apiKey, given.substr(kScheme.size()))) {
         return {};
@@ -219,7 +222,7 @@ bool Access::isPreflight(const httplib::Request& request) {
 void Access::answerPreflight(const httplib::Request& request, httplib::Response& response) {
     response.status = 204;
     response.set_header("Access-Control-Allow-Methods", "GET, HEAD, POST, OPTIONS");
-    // Client libraries send headers of their own; none of them has a meaning here.
+    // Client libraries send various headers. All are allowed, since none has a meaning here.
     const std::string asked = request.get_header_value("Access-Control-Request-Headers");
     response.set_header("Access-Control-Allow-Headers",
                         asked.empty() ? "Authorization, Content-Type" : asked);

@@ -32,18 +32,19 @@ bool comesInChunks(const HttpRequest& req) {
            strcasecmp(req.get_header_value("Transfer-Encoding").c_str(), "chunked") == 0;
 }
 
-// The library would read such a body until the client hangs up or its time is over.
+// The library would read a body without a length until the client disconnects or times out.
 int refusedWithoutLength(const HttpRequest& req) {
     if (req.has_header("Transfer-Encoding")) return comesInChunks(req) ? 0 : 501;
     const bool hasBody = req.method == "POST" || req.method == "PUT" || req.method == "PATCH";
     return hasBody ? 411 : 0;
 }
 
-// 0: the request's body may be read; else the status of the rejection.
+// The HTTP status with which a request is rejected because of its length; 0: its body may be read.
 int refusedLength(const HttpRequest& req, size_t most) {
     const size_t given = req.get_header_value_count("Content-Length");
     if (given == 0) return refusedWithoutLength(req);
-    // Two lengths: a proxy could see other requests in the bytes than this server does.
+    // With both headers, a proxy could split the bytes into requests differently (request
+    // smuggling).
     if (req.has_header("Transfer-Encoding")) return 400;
     const std::string text = req.get_header_value("Content-Length");
     if (given > 1 || !isDigits(text)) return 400;
@@ -129,7 +130,7 @@ struct ApiServer::Impl {
     ApiStats stats() const;
 };
 
-// A path that ends in "/" stands for what is below it.
+// A path that ends in "/" matches everything below it.
 const ApiServer::Impl::Route ApiServer::Impl::kRoutes[] = {
     {"POST", "/v1/chat/completions", &Impl::chat},
     {"POST", "/v1/completions", &Impl::completion},
@@ -147,15 +148,15 @@ void ApiServer::Impl::install() {
     http.Patch(".*", answer);
     http.Delete(".*", answer);
     http.Options(".*", answer);
-    // Before a body is read.
+    // Runs before a body is read.
     http.set_pre_routing_handler([this](const HttpRequest& req, HttpResponse& res) {
         access.addHeaders(req, res);
         if (admit(req, res)) {
-            // A body is JSON whatever the client calls it. The library reads forms, which is what
-            // curl -d says, up to 8 KiB only.
+            // A body is JSON regardless of its content type. curl -d sends the type of a form, and
+            // the library limits forms to 8 KiB.
             httplib::Headers& headers = const_cast<HttpRequest&>(req).headers;
             headers.erase("Content-Type");
-            // Without a length there is none; the library would wait for it.
+            // Without a length the request has no body; the library would wait for one.
             if (req.method == "DELETE" && !comesInChunks(req))
                 headers.emplace("Content-Length", "0");
             return Handled::Unhandled;
@@ -173,7 +174,8 @@ void ApiServer::Impl::install() {
     http.set_exception_handler([](const HttpRequest&, HttpResponse& res, std::exception_ptr) {
         setError(res, 500, "internal server error");
     });
-    // Counted before it is sent: who has seen an answer sees it in the metrics.
+    // Responses are counted before they are sent, so that a client that has a response finds it in
+    // the metrics.
     http.set_post_routing_handler([this](const HttpRequest&, HttpResponse& res) {
         metrics.addResponse(res.status);
         if (res.status == 204) res.headers.erase("Content-Length");
@@ -184,7 +186,7 @@ void ApiServer::Impl::install() {
     });
 }
 
-// False: `res` has the answer.
+// False: the request is rejected, and `res` has the response.
 bool ApiServer::Impl::admit(const HttpRequest& req, HttpResponse& res) {
     if (const std::optional<Access::Refusal> refusal = access.refuse(req)) {
         setError(res, refusal->status, refusal->message);
@@ -290,7 +292,7 @@ void ApiServer::Impl::generate(Endpoint endpoint, const HttpRequest& req, HttpRe
 
 namespace {
 
-// Nothing: the result is a reply.
+// Empty if the result is a reply.
 std::optional<ApiError> errorOf(const RequestResult& result, const Connection& connection) {
     if (!result.status.ok()) return replyError(result.status);
     if (result.stop != StopReason::Cancelled) return {};
@@ -352,10 +354,10 @@ void ApiServer::Impl::stream(std::shared_ptr<Generation> generation, ReplyWriter
                              const HttpRequest& req, HttpResponse& res) {
     constexpr const char* kType = "text/event-stream";
     res.set_header("Cache-Control", "no-cache");
-    res.set_header("X-Accel-Buffering", "no");  // proxies pass each piece on
+    res.set_header("X-Accel-Buffering", "no");  // proxies do not buffer the stream
     const auto done = [this, generation](bool) { metrics.addResult(generation->finish()); };
     auto events = eventsOf(generation, std::move(writer));
-    if (req.version == "HTTP/1.0") {  // knows no chunks: the stream ends with the connection
+    if (req.version == "HTTP/1.0") {  // no chunks: the stream ends with the connection
         Connection::current().closeAfterReply();
         res.set_content_provider(kType, std::move(events), done);
     } else {
@@ -447,11 +449,11 @@ Status ApiServer::start() {
     m.listener = std::thread([&m] {
         try {
             m.http.listen_after_bind();
-        } catch (const std::bad_alloc&) {  // running() reports that it has ended
+        } catch (const std::bad_alloc&) {  // running() becomes false
         }
         m.listening.store(false);
     });
-    // The library can be stopped only after its loop has begun.
+    // stop() of the library has no effect before its loop runs.
     while (!m.http.is_running() && m.listening.load()) {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }

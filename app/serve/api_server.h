@@ -38,7 +38,7 @@ public:
     // Serves a loaded model. `engine` must outlive this, or stop() must be called before it is
     // destroyed. Call once; before or after start().
     void serve(Engine& engine);
-    // Sets the progress of loading, which clients can query. Any thread.
+    // Sets the progress of loading, which /health and errors report. Any thread.
     void tellLoading(const Progress& progress);
 
     // Starts answering requests on threads of its own and returns. Errors: InvalidArgument (those

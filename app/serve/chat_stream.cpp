@@ -14,9 +14,10 @@ namespace {
 using Plain = nlohmann::json;
 
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
-constexpr size_t kMostBytes = 16 << 20;  // of a line, and of an event
+constexpr size_t kMostBytes = 16 << 20;  // limit for a line and for an event
 
-// Half of a character that was torn between two events, as JSON's escapes write it, is no JSON.
+// Replaces JSON escapes of lone surrogates, which the JSON parser rejects: some servers split a
+// character between two events.
 std::string withoutSurrogates(std::string text) {
     for (size_t at = 0; (at = text.find("\\u", at)) != text.npos; at += 6) {
         if (at + 6 > text.size()) break;
@@ -35,7 +36,7 @@ std::optional<Plain> parsed(const std::string& data) {
     return {};
 }
 
-// A string or a list of parts that is not empty.
+// Whether a field is a non-empty string or list of parts.
 bool hasText(const Plain& delta, const char* key) {
     const auto found = delta.find(key);
     if (found == delta.end()) return false;
@@ -89,7 +90,7 @@ void ChatStream::line(std::string_view line) {
     }
     if (m_data.size() + line.size() > kMostBytes) m_data.clear();
     m_data += line;
-    // Most servers write an event in one line, and not all end it with an empty one.
+    // Most servers write an event in one line, and some omit the empty line after it.
     if (const std::optional<Plain> json = parsed(m_data)) {
         if (json->is_object()) event(*json);
         m_data.clear();
@@ -107,7 +108,7 @@ void ChatStream::event(const Plain& event) {
     if (const auto error = event.find("error"); error != event.end() && !error->is_null()) {
         m_reply.error = "failed";
     }
-    // llama.cpp's, if usage was not requested or is not supported.
+    // llama.cpp sends these counts if usage was not requested or is not supported.
     if (const Plain* timings = objectAt(event, "timings"); timings && !m_reply.tokens) {
         m_reply.tokens = countAt(*timings, "predicted_n");
     }

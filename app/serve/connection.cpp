@@ -33,7 +33,7 @@ constexpr const char* kFull =
 
 thread_local Connection* t_current = nullptr;
 
-// Waits for an event of one socket until a moment; false: it did not come.
+// Waits for an event of one socket. False: `until` passed.
 bool waitFor(int socket, short events, Clock::time_point until) {
     for (;;) {
         const auto left =
@@ -45,7 +45,7 @@ bool waitFor(int socket, short events, Clock::time_point until) {
     }
 }
 
-// The current state of a socket: of `events`, errors and a complete end.
+// The current state of a socket: those of `events` that are set, errors, and a full hang-up.
 short stateOf(int socket, short events) {
     pollfd p{socket, events, 0};
     return poll(&p, 1, 0) > 0 ? p.revents : short(0);
@@ -142,7 +142,7 @@ ssize_t Connection::read(char* to, size_t size) {
 
 ssize_t Connection::write(const char* from, size_t size) {
     Clock::time_point deadline = Clock::now() + m_limits.write;
-    size_t done = std::min(size, std::exchange(m_probed, 0));  // the client has these bytes
+    size_t done = std::min(size, std::exchange(m_probed, 0));  // the client already has these bytes
     while (done < size) {
         if (stopping()) deadline = std::min(deadline, Clock::now() + kLastWrite);
         const Clock::time_point slice = std::min(deadline, Clock::now() + kLastWrite);
@@ -187,7 +187,7 @@ HttpServer::HttpServer(const ConnectionLimits& limits) : m_limits(limits) {
     new_task_queue = [n = size_t(limits.connections + kRefusers)] {
         return new httplib::ThreadPool(n);
     };
-    // The library would let two servers share a port.
+    // The library's default options would let two servers share a port.
     set_socket_options([this](socket_t socket) {
         const int on = 1;
         setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
@@ -198,7 +198,7 @@ HttpServer::HttpServer(const ConnectionLimits& limits) : m_limits(limits) {
 
 namespace {
 
-// "[::1]" is how addresses and the user write it, "::1" what the system takes.
+// URLs and users write "[::1]", the system expects "::1".
 std::string withoutBrackets(const std::string& host) {
     return host.starts_with('[') && host.ends_with(']') ? host.substr(1, host.size() - 2) : host;
 }
@@ -246,8 +246,8 @@ int HttpServer::bindTo(const std::string& given, int port) {
     } else if (!bind_to_port(host, port)) {
         port = 0;
     }
-    // The library's queue is compiled in as 5. When it overflows Linux answers with SYN cookies,
-    // and some of the clients who come at one moment find their connection reset.
+    // The library compiles its queue length in as 5. When the queue overflows, Linux answers with
+    // SYN cookies and some of the clients that connect at the same time get a connection reset.
     if (port) ::listen(m_listener, m_limits.connections);
     return port;
 }
@@ -269,7 +269,7 @@ bool HttpServer::process_and_close_socket(socket_t socket) {
         }
         try {
             if (!ending()) serveConnection(socket);
-        } catch (const std::bad_alloc&) {  // this connection ends
+        } catch (const std::bad_alloc&) {  // only this connection ends
         }
         std::lock_guard lock(m_mutex);
         m_sockets.erase(socket);
@@ -287,7 +287,7 @@ void HttpServer::serveConnection(int socket) {
     Connection connection(socket, m_limits, m_ending);
     while (connection.awaitRequest()) {
         bool closed = false;
-        // No answer here has parts to choose from.
+        // Ranges are ignored: no response supports them.
         const auto setUp = [](httplib::Request& request) { request.ranges.clear(); };
         const bool ok = process_request(connection, ending(), closed, setUp);
         if (!ok || closed || connection.closing()) break;

@@ -8,7 +8,7 @@
 namespace colibri::serve {
 
 namespace {
-constexpr std::chrono::milliseconds kLook{50};  // how often to see whether the client is there
+constexpr std::chrono::milliseconds kLook{50};  // interval of checks for a disconnect
 }
 
 Generation::Generation(Engine& engine, Connection& connection)

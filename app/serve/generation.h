@@ -21,15 +21,15 @@ struct PromptProgress {
 
 class Generation {
 public:
-    // `engine` and `connection` must outlive this. `progress`: report that of the prompt.
+    // `engine` and `connection` must outlive this. `progress`: report the progress of the prompt.
     // Errors: those of Engine::submit.
     static Result<std::unique_ptr<Generation>> start(Engine& engine, Request request,
                                                      Connection& connection, bool progress);
 
     struct Piece {
         std::string text;
-        // Of the tokens the text comes from, when asked for. Those that gave none go with the next
-        // text, or alone at the end.
+        // Log-probabilities, if requested, of the tokens that make up the text. Tokens without text
+        // are reported with the next text, or alone at the end.
         std::vector<std::vector<Logprob>> logprobs;
 
         bool empty() const { return text.empty() && logprobs.empty(); }
@@ -54,14 +54,14 @@ private:
     void addProgress(uint32_t done, uint32_t total);
 
     Connection& m_connection;
-    // Of the engine's thread.
-    std::vector<std::vector<Logprob>> m_logprobs;  // of tokens that gave no text yet
+    // Used by the engine's thread.
+    std::vector<std::vector<Logprob>> m_logprobs;  // of tokens without text so far
     uint32_t m_cached = 0;                         // prompt tokens
-    std::optional<Clock::time_point> m_begun;      // the engine, with the prompt
-    // Under the lock of m_run.
+    std::optional<Clock::time_point> m_begun;      // when the engine started the prompt
+    // Guarded by the lock of m_run.
     Piece m_piece;                             // not taken yet
     std::optional<PromptProgress> m_progress;  // not taken yet; the newest
-    RequestRun m_run;  // last: it waits for the engine's thread before the rest goes
+    RequestRun m_run;  // last member: its destructor waits for the engine's thread
 };
 
 }  // namespace colibri::serve

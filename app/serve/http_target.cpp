@@ -18,10 +18,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kToldBytes = 4000;  // of an error's body
+constexpr size_t kToldBytes = 4000;  // limit for quoting the body of an error
 constexpr size_t kReasonBytes = 200;
 constexpr time_t kConnectS = 10, kReadS = 600;
-constexpr std::chrono::milliseconds kLookForCancel{50};  // how often for a cancellation
+constexpr std::chrono::milliseconds kLookForCancel{50};  // interval of checks for a cancellation
 
 void setUp(httplib::Client& client, const std::string& apiKey) {
     client.set_connection_timeout(kConnectS);
@@ -29,7 +29,8 @@ void setUp(httplib::Client& client, const std::string& apiKey) {
     if (!apiKey.empty()) client.set_bearer_token_auth(apiKey.c_str());
 }
 
-// Ends what a client has open when `cancel` is set: a server that is silent would be waited for.
+// Closes a client's connection when `cancel` is set, since the client would wait for a silent
+// server.
 class Ender {
 public:
     Ender(httplib::Client& client, const CancelFlag* cancel) {
@@ -38,7 +39,7 @@ public:
             std::mutex mutex;
             std::condition_variable_any wake;
             std::unique_lock lock(mutex);
-            // Again and again: the first time there may be no connection yet.
+            // Repeated, because the first time there may be no connection yet.
             while (!done.stop_requested()) {
                 if (cancel->load()) client.stop();
                 wake.wait_for(lock, done, kLookForCancel, [] { return false; });
@@ -107,7 +108,7 @@ Result<std::unique_ptr<HttpTarget>> HttpTarget::connect(std::string url, HttpTar
     auto target = std::make_unique<HttpTarget>();
     target->m_address = url;
     target->m_model = json["data"][0]["id"];
-    for (const char* key : {"context_length", "max_model_len"}) {  // of this server, of vLLM
+    for (const char* key : {"context_length", "max_model_len"}) {  // ours, vLLM's
         const auto found = json["data"][0].find(key);
         if (found != json["data"][0].end() && found->is_number_integer())
             target->m_contextLength = found->get<int64_t>();
@@ -125,7 +126,7 @@ LoadReply HttpTarget::ask(const LoadPrompt& prompt, const CancelFlag& cancel) {
                  {"temperature", 0},
                  {"stream", true},
                  {"stream_options", {{"include_usage", true}}}};
-    if (m_options.ignoreEos) body["ignore_eos"] = true;  // not every server knows it
+    if (m_options.ignoreEos) body["ignore_eos"] = true;  // some servers do not support it
     LoadReply reply;
     ChatStream stream(reply);
     int status = 0;

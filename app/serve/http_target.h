@@ -22,7 +22,7 @@ public:
                                                        const CancelFlag* cancel = nullptr);
 
     const std::string& model() const { return m_model; }
-    // Of the model, as the server tells it; nothing: it does not.
+    // The context length that the server reports; empty: none.
     std::optional<int64_t> contextLength() const { return m_contextLength; }
 
     LoadReply ask(const LoadPrompt& prompt, const CancelFlag& cancel) override;

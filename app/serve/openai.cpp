@@ -15,7 +15,7 @@ namespace {
 using Plain = nlohmann::json;
 
 constexpr size_t kMaxStops = 16;
-constexpr double kMaxBias = 100;  // of a logit
+constexpr double kMaxBias = 100;  // limit for the bias of a logit
 constexpr int64_t kMaxInt = std::numeric_limits<int>::max();
 
 void readStops(Fields& fields, Request& request) {
@@ -43,7 +43,7 @@ void readLogitBias(Fields& fields, Sampling& s) {
         int32_t id = 0;
         const auto error = std::from_chars(key.data(), key.data() + key.size(), id).ec;
         const double bias = value.is_number() ? value.get<double>() : std::nan("");
-        // One way to write each id: "012" would be a second entry for the token 12.
+        // Each id has one spelling: "012" would be a second entry for token 12.
         if (error != std::errc() || id < 0 || key != std::to_string(id)) {
             return fields.failAt("logit_bias", "\"" + key.substr(0, 60) + "\" is not a token id");
         }
@@ -67,7 +67,7 @@ void readSampling(Fields& fields, const ModelConfig& model, Sampling& s) {
         float(fields.number("temperature", 0, 100, model.temperature >= 0 ? model.temperature : 1));
     s.topP = float(fields.number("top_p", 0, 1, model.topP > 0 ? model.topP : 1));
     s.topK = int(fields.integer("top_k", -1, kMaxInt, std::max(0, model.topKSampling)));
-    s.topK = std::max(s.topK, 0);  // -1 means off to some clients
+    s.topK = std::max(s.topK, 0);  // some clients send -1 for off
     s.minP = float(fields.number("min_p", 0, 1, 0));
     const char* key = fields.has("repetition_penalty") ? "repetition_penalty" : "repeat_penalty";
     s.repetitionPenalty = float(fields.number(key, 0, 100, 1));
@@ -77,7 +77,7 @@ void readSampling(Fields& fields, const ModelConfig& model, Sampling& s) {
     s.seed = readSeed(fields);
 }
 
-// -1: as many as the context holds.
+// -1: as many tokens as the context can hold.
 void readMaxTokens(Fields& fields, int64_t contextLength, int defaultMaxTokens, Request& request) {
     const char* key = fields.has("max_completion_tokens") ? "max_completion_tokens"
                       : fields.has("max_tokens")          ? "max_tokens"
@@ -97,16 +97,17 @@ void readStream(Fields& fields, ApiRequest& out) {
     Fields options(*given, "stream_options");
     out.includeUsage = options.flag("include_usage", false);
     for (const auto& [key, value] : given->items()) {
-        // Padding against listeners: nothing of it belongs to the reply.
+        // Padding that hides the length of chunks from eavesdroppers. It is not part of the reply.
         if (key == "include_usage" || key == "include_obfuscation" || value.is_null()) continue;
         if (value != false)
             options.fail(key.substr(0, 60) + " is not supported", Code::Unsupported);
     }
-    const std::string& wrong = options.status().message();  // begins with the name
+    const std::string& wrong = options.status().message();  // starts with the field's name
     if (!wrong.empty()) fields.failAt("stream_options", wrong.substr(wrong.find(": ") + 2));
 }
 
-// A chat says logprobs: true, and how many likely ones apart; a completion says only the latter.
+// A chat has logprobs: true and a separate number of alternatives; a completion has the number
+// only.
 void readLogprobs(Fields& fields, ApiRequest& out) {
     if (!out.chat && fields.has("logprobs")) {
         out.request.logprobs = int(fields.integer("logprobs", 0, kMaxLogprobs));
@@ -119,7 +120,7 @@ void readLogprobs(Fields& fields, ApiRequest& out) {
     out.request.logprobs = int(top);
 }
 
-// All that chats and completions have in common, but the prompt.
+// Reads the fields that chats and completions share, except for the prompt.
 void readCommon(Fields& fields, const Engine& engine, int defaultMaxTokens, ApiRequest& out) {
     out.model = fields.text("model", "");
     readStream(fields, out);
@@ -130,7 +131,7 @@ void readCommon(Fields& fields, const Engine& engine, int defaultMaxTokens, ApiR
     readMaxTokens(fields, engine.contextLength(), defaultMaxTokens, out.request);
 }
 
-// A message's content as the templates know it: one string.
+// A message's content in the form that templates expect: one string.
 Result<std::string> contentText(const Plain& message, const std::string& where) {
     const auto content = message.find("content");
     if (content == message.end() || content->is_null()) {
@@ -173,8 +174,8 @@ Result<Json> chatMessages(const Plain& list) {
         Result<std::string> content = contentText(message, where);
         if (!content.ok()) return content.status();
         Json copy = {{"role", role}, {"content", std::move(*content)}};
-        // name, tool_calls, tool_call_id. As to a plain list: looking for each key among the
-        // others would take the square of their number.
+        // name, tool_calls, tool_call_id. The fields are appended as to a plain list: an insertion
+        // that checks for the key would take time proportional to the square of their number.
         std::vector<std::pair<const std::string, Json>>& fields = copy.get_ref<Json::object_t&>();
         for (const auto& [key, value] : message.items()) {
             if (key != "role" && key != "content") fields.emplace_back(key, value);
@@ -184,9 +185,9 @@ Result<Json> chatMessages(const Plain& list) {
     return messages;
 }
 
-constexpr size_t kMostTemplateArgs = 256;  // each is compared with all others
+constexpr size_t kMostTemplateArgs = 256;  // each name is compared with all others
 
-// Into the variables of the template: reasoning_effort, and chat_template_kwargs over it.
+// Sets variables of the template: reasoning_effort, then chat_template_kwargs, which override it.
 void readTemplateArgs(Fields& fields, Json& args) {
     const auto set = [&](const std::string& name, const Plain& value) {
         if (args.is_null()) args = Json::object();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The OpenAI API's JSON: from a body to a request, from a result to a reply. Pure functions.
+// Translates between the OpenAI API's JSON and the engine: request bodies to requests, results to
+// replies. Pure functions.
 //
 // parameters.cpp lists the supported parameters. The reasoning of a chat's reply is in
 // "reasoning_content" beside "content"; its tags are in neither. With logprobs there is one entry
@@ -56,7 +57,7 @@ public:
     std::string piece(const Generation::Piece& piece);
     std::string last(const RequestResult& result);  // reason, counts, [DONE]
     static std::string failure(const ApiError& error);
-    // A comment, which clients ignore: proxies and clients close a silent stream.
+    // A comment, which clients ignore. It keeps proxies and clients from closing a silent stream.
     static std::string keepAlive() { return ": the reply is being computed\n\n"; }
 
 private:

@@ -118,7 +118,7 @@ std::string ReplyWriter::piece(const Generation::Piece& piece) {
     Json entries = logprobs(piece.logprobs);
     if (!m_chat) return event(chunk(piece.text, std::move(entries), nullptr));
     Json delta = deltaOf(m_splitter.add(piece.text));
-    if (delta.empty() && entries.is_null()) return {};  // perhaps the beginning of a tag
+    if (delta.empty() && entries.is_null()) return {};  // the text may be the beginning of a tag
     return event(chunk(std::move(delta), std::move(entries), nullptr));
 }
 

@@ -50,7 +50,7 @@ const std::map<std::string_view, Parameter>& parameters() {
         {"ignore_eos", {kRead}},
         {"logprobs", {kRead}},
         {"top_logprobs", {kRead}},
-        // User, storage, billing and priority.
+        // Identification of users, storage, billing and priority.
         {"user", {kNoEffect}},
         {"metadata", {kNoEffect}},
         {"store", {kNoEffect}},
@@ -59,7 +59,7 @@ const std::map<std::string_view, Parameter>& parameters() {
         {"prompt_cache_key", {kNoEffect}},
         {"prompt_cache_retention", {kNoEffect}},
         {"prediction", {kNoEffect}},
-        {"parallel_tool_calls", {kNoEffect}},  // without tools
+        {"parallel_tool_calls", {kNoEffect}},  // there are no tools
         {"priority", {kNoEffect}},
         {"request_id", {kNoEffect}},
         {"cache_salt", {kNoEffect}},
@@ -68,7 +68,7 @@ const std::map<std::string_view, Parameter>& parameters() {
         {"n_keep", {kNoEffect}},  // no reply shifts the context
         {"n_discard", {kNoEffect}},
         {"keep_alive", {kNoEffect}},
-        // Settings of options rejected below; without effect on their own.
+        // Settings of options that are rejected below. They have no effect on their own.
         {"dynatemp_exponent", {kNoEffect}},
         {"xtc_threshold", {kNoEffect}},
         {"mirostat_tau", {kNoEffect}},
@@ -79,7 +79,7 @@ const std::map<std::string_view, Parameter>& parameters() {
         {"dry_sequence_breakers", {kNoEffect}},
         {"guided_decoding_backend", {kNoEffect}},
         {"guided_whitespace_pattern", {kNoEffect}},
-        // Of the OpenAI API.
+        // Parameters of the OpenAI API.
         {"n", {kOnly, {1}}},
         {"best_of", {kOnly, {1}}},
         {"echo", {kOnly, {false}}},
@@ -93,7 +93,7 @@ const std::map<std::string_view, Parameter>& parameters() {
         {"audio", {kOnly, {}, At::Chat}},
         {"verbosity", {kOnly, {"medium"}, At::Chat}},
         {"web_search_options", {kOnly, {}, At::Chat}},
-        // Of vLLM.
+        // Parameters of vLLM.
         {"use_beam_search", {kOnly, {false}}},
         {"length_penalty", {kOnly, {1}}},
         {"min_tokens", {kOnly, {0}}},
@@ -123,8 +123,8 @@ const std::map<std::string_view, Parameter>& parameters() {
         {"logits_processors", {kOnly, {list}}},
         {"mm_processor_kwargs", {kOnly, {object}}},
         {"kv_transfer_params", {kOnly, {object}}},
-        // Of llama.cpp.
-        {"repeat_last_n", {kOnly, {-1}}},  // the penalty looks at the whole text
+        // Parameters of llama.cpp.
+        {"repeat_last_n", {kOnly, {-1}}},  // the penalty applies to the whole text
         {"dynatemp_range", {kOnly, {0}}},
         {"typical_p", {kOnly, {1}}},
         {"typ_p", {kOnly, {1}}},
