@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The syntax tree of a template. Immutable after parsing; shared by all renderings.
+// The syntax tree of a template. It is immutable after parsing, and all renderings share it.
 #pragma once
 
 #include <memory>
@@ -76,10 +76,10 @@ struct Statement;
 using StatementPtr = std::unique_ptr<Statement>;
 using Body = std::vector<StatementPtr>;
 
-// What macro and call share.
+// The common part of macro and call blocks.
 struct MacroBody {
     std::vector<std::string> parameters;
-    std::vector<ExprPtr> defaults;  // of the last parameters
+    std::vector<ExprPtr> defaults;  // defaults of the last parameters
     Body body;
     bool usesCaller = false, usesVarargs = false, usesKwargs = false;
 };
@@ -87,7 +87,7 @@ struct MacroBody {
 enum class StatementKind : uint8_t {
     Text,         // text
     Print,        // exprs
-    If,           // exprs: tests; bodies: one for each, and perhaps one more for else
+    If,           // exprs: tests; bodies: one for each test, and one for else if there is one
     For,          // target, exprs: items, filter or null; bodies: body, else; recursive
     Set,          // target, exprs: value
     SetBlock,     // target, exprs: filter or null; bodies: body
@@ -100,7 +100,7 @@ enum class StatementKind : uint8_t {
     Generation,   // bodies: body
     Break,
     Continue,
-    OtherTemplate,  // include, import, from, extends: there are no other templates
+    OtherTemplate,  // include, import, from, extends: an error when executed
 };
 
 struct Statement {

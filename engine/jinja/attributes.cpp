@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// object.name and object[key]: the first looks for methods before items, the second after them.
+// object.name looks for methods before items; object[key] looks for items before methods.
 #include "engine/jinja/machine.h"
 #include "engine/jinja/python_text.h"
 
@@ -51,7 +51,7 @@ std::optional<Value> cyclerAttribute(const Value& cycler, const std::string& nam
     return std::nullopt;
 }
 
-// What Python calls an attribute: a method, or a field of one of our own objects.
+// The attribute in Python's sense: a method, or a field of a runtime object such as `loop`.
 std::optional<Value> ownAttribute(const Value& object, const std::string& name) {
     switch (object.type()) {
         case Type::Namespace:
@@ -92,13 +92,13 @@ std::optional<Value> ownAttribute(const Value& object, const std::string& name) 
     return findMethod(object, name);
 }
 
-// Whether Python objects of this type have such an attribute that the sandbox keeps to itself.
+// Whether Python objects of this type have an attribute of this name that the sandbox hides.
 bool isHidden(const Value& object, std::string_view name) {
     return (name.starts_with("__") && name.ends_with("__") && name.size() > 4) ||
            hasUnsafeMethod(object, name);
 }
 
-// object[key] without falling back to attributes.
+// object[key] without the fallback to attributes.
 std::optional<Value> ownItem(const Value& object, const Value& key) {
     if (object.is(Type::Dict)) {
         if (key.is(Type::List) || key.is(Type::Dict)) return std::nullopt;

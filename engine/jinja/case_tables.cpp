@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Facts of the Unicode character database that utf8proc does not tell: case mappings that are not
-// one character to one, and derived properties.
+// Properties from the Unicode character database that utf8proc does not provide: case mappings to
+// several characters, and derived properties.
 #include "engine/jinja/case_tables.h"
 
 namespace colibri::jinja {
 namespace {
 
-// Sorted by code; unused places are 0.
+// Sorted by code; unused elements are 0.
 constexpr CaseMapping kUpper[] = {
     {0xDF, {0x53, 0x53}},
     {0x149, {0x2BC, 0x4E}},
@@ -167,7 +167,7 @@ constexpr CaseMapping kLower[] = {
     {0x130, {0x69, 0x307}},
 };
 
-// Only where the folding is not the lower case.
+// Only characters whose case folding differs from their lower case.
 constexpr CaseMapping kFold[] = {
     {0xB5, {0x3BC}},
     {0xDF, {0x73, 0x73}},
@@ -468,7 +468,7 @@ constexpr CaseMapping kFold[] = {
     {0xFB17, {0x574, 0x56D}},
 };
 
-// Digits that are not decimal digits: superscripts, circled ...
+// Digits that are not decimal digits, such as superscripts and circled digits.
 constexpr CodeRange kDigits[] = {
     {0xB2, 0xB3},       {0xB9, 0xB9},       {0x1369, 0x1371},   {0x19DA, 0x19DA},
     {0x2070, 0x2070},   {0x2074, 0x2079},   {0x2080, 0x2089},   {0x2460, 0x2468},
@@ -477,7 +477,7 @@ constexpr CodeRange kDigits[] = {
     {0x10A40, 0x10A43}, {0x10E60, 0x10E68}, {0x11052, 0x1105A}, {0x1F100, 0x1F10A},
 };
 
-// Letters that are numbers.
+// Letters with a numeric value.
 constexpr CodeRange kNumerics[] = {
     {0x3405, 0x3405},   {0x3483, 0x3483},   {0x382A, 0x382A},   {0x3B4D, 0x3B4D},
     {0x4E00, 0x4E00},   {0x4E03, 0x4E03},   {0x4E07, 0x4E07},   {0x4E09, 0x4E09},

@@ -89,7 +89,7 @@ Value Runtime::evaluateDisplay(const Expr& expr) {
                                        : Value::tuple(std::move(items));
 }
 
-// What evaluates only some of its operands: a if b else c, or, and; and not.
+// Operators that do not evaluate all operands: a if b else c, or, and; also not.
 Value Runtime::evaluateChoice(const Expr& expr) {
     const auto operand = [&](size_t i) { return evaluate(*expr.operands[i]); };
     if (expr.kind == ExprKind::Conditional) {
@@ -119,7 +119,7 @@ Value Runtime::evaluateConcat(const Expr& expr) {
         safe |= m_autoescape && parts.back().is(Type::String) && parts.back().asString().safe;
     }
     m_at = expr.at;
-    // With escaping on, one safe part makes the whole safe and the others escaped.
+    // With escaping on, one safe part makes the result safe, and the other parts are escaped.
     for (const Value& part : parts) {
         out.append(safe ? textFor(part) : tracedStr(part));
         if (out.text.size() > m_limits.value) chargeBytes(out.text.size());
@@ -220,7 +220,7 @@ Value Runtime::call(const Value& callee, const Arguments& given) {
     }
 }
 
-// The filter `expr` on what stands before it, or on `input` where nothing does (filter blocks).
+// Applies the filter `expr` to its operand, or to `input` if it has none (filter blocks).
 Value Runtime::filterWith(const Expr& expr, const Value& input) {
     Value value = input;
     if (!expr.operands.empty() && expr.operands[0]) {

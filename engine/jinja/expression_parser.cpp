@@ -9,8 +9,8 @@
 namespace colibri::jinja {
 namespace {
 
-constexpr int kDeepestSyntax = 200;  // brackets in brackets, blocks in blocks
-constexpr int kDeepestTree = 1000;   // also a chain such as a + b + c ...
+constexpr int kDeepestSyntax = 200;  // brackets within brackets, blocks within blocks
+constexpr int kDeepestTree = 1000;   // also limits chains such as a + b + c ...
 
 constexpr std::pair<std::string_view, BinaryOperator> kBinary[] = {
     {"+", BinaryOperator::Add},          {"-", BinaryOperator::Subtract},
@@ -94,7 +94,7 @@ ExprPtr ExpressionParser::make(ExprKind kind, Position at) {
     return expr;
 }
 
-// Trees are walked and freed by recursion: their depth is bounded here.
+// Recursive functions walk and free the tree, so its depth is limited here.
 void ExpressionParser::adopt(Expr& parent, ExprPtr child) {
     if (child) parent.depth = std::max(parent.depth, child->depth + 1);
     if (parent.depth > kDeepestTree)
@@ -157,7 +157,7 @@ ExprPtr ExpressionParser::conditional() {
     const size_t unknown = m_unknown.size();
     ExprPtr expr = orExpression();
     while (current().isName("if")) {
-        // All three parts are checked only when they are run.
+        // As in the reference, names in all three parts are checked only when they are evaluated.
         m_unknown.resize(std::min(unknown, m_unknown.size()));
         take();
         const bool outer = std::exchange(m_soft, true);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Expressions: the lower half of the parser. Throws SyntaxError.
+// The parser of expressions, the base of the template parser. Throws SyntaxError.
 #pragma once
 
 #include <initializer_list>
@@ -27,7 +27,7 @@ protected:
     [[noreturn]] void fail(const std::string& message);
     [[noreturn]] void fail(const std::string& message, Position at);
 
-    // One level deeper for as long as the result lives; SyntaxError where it is too deep.
+    // Counts one level of nesting during its lifetime. Throws SyntaxError if the limit is reached.
     struct Nesting {
         int& level;
         explicit Nesting(int& counter) : level(counter) { ++level; }
@@ -36,18 +36,19 @@ protected:
     };
     Nesting nest();
 
-    // Full expression, perhaps a tuple without parentheses, which ends at a tag's end, ")", or one
-    // of `ends`.
+    // Parses a full expression, possibly a tuple without parentheses. It ends at the end of a tag,
+    // ")" or one of `ends`.
     ExprPtr tuple(bool conditional = true, std::initializer_list<std::string_view> ends = {},
                   bool parenthesized = false);
     ExprPtr expression();
-    // Names (and name.attribute for a namespace) that can be assigned to.
+    // Parses an assignment target: names, and name.attribute for a namespace.
     ExprPtr assignTarget(std::initializer_list<std::string_view> ends, bool withNamespace);
-    // |name(...)|name(...); `inlineStart`: the first stands without its "|". Null when there is
-    // none.
+    // Parses |name(...)|name(...). `inlineStart`: the first filter has no "|" before it. Returns
+    // null if there is no filter.
     ExprPtr filterChain(ExprPtr input, bool inlineStart);
 
-    // Unknown filters and tests are errors of syntax, but within an if only when they are reached.
+    // Reports unknown filters and tests as syntax errors. Those within an if are errors only when
+    // they are executed.
     void failOnUnknownNames();
     template <typename Parse>
     auto hard(Parse parse) {
@@ -60,7 +61,7 @@ protected:
         return parse();
     }
 
-    // Special names that the macros being parsed use.
+    // Special names that the macros being parsed refer to.
     struct MacroNames {
         bool caller = false, varargs = false, kwargs = false;
     };

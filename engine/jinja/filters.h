@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The filters, in two tables.
+// The tables of filters.
 #pragma once
 
 #include <span>
@@ -16,7 +16,7 @@ struct FilterRow {
 std::span<const FilterRow> textFilters();
 std::span<const FilterRow> listFilters();
 
-// A whole number given to a filter; RenderError for another type. Brought within 64 bits.
+// The integer argument of a filter, clamped to 64 bits. RenderError for another type.
 int64_t wholeArgument(const std::optional<Value>& value, int64_t fallback);
 inline bool flagArgument(const std::optional<Value>& value) {
     return value && truthy(*value);

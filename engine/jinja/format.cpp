@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// "%5.2f" % x and "{:>5}".format(x).
+// Implements "%5.2f" % x and "{:>5}".format(x).
 #include <algorithm>
 #include <cmath>
 
@@ -11,11 +11,11 @@ namespace {
 
 constexpr int kWidest = 100'000;
 
-// One conversion, of either notation.
+// A conversion specification of either notation.
 struct Spec {
     std::string fill = " ";
-    char align = 0;   // < > ^ =, 0: the type's own
-    char sign = '-';  // - + or space
+    char align = 0;   // < > ^ =; 0: the default of the type
+    char sign = '-';  // -, + or space
     bool alternate = false, zero = false;
     char grouping = 0;  // , or _
     int width = 0, precision = -1;
@@ -159,7 +159,7 @@ Integer wholeNumber(const Value& value, char type) {
               " is required, not " + typeName(value));
 }
 
-// The values of a % format, one after the other or by name.
+// Supplies the values of a % format, by position or by name.
 class PercentValues {
 public:
     explicit PercentValues(const Value& values) : m_values(values) {}
@@ -251,8 +251,8 @@ std::string converted(Runtime& runtime, const Value& value, Spec& spec, bool esc
     }
 }
 
-// %(key)flags width.precision type: reads one conversion from just behind the '%' on. `value` is
-// set where the conversion names it.
+// Reads one conversion, %(key)flags width.precision type, starting after the '%'. Sets `value` if
+// the conversion has a key.
 class PercentConversion {
 public:
     PercentConversion(const std::string& format, size_t& at, PercentValues& source)
@@ -283,7 +283,7 @@ public:
     }
 
 private:
-    // 0 at the end. A null character in the format is no part of a conversion either.
+    // 0 at the end. A null character in the format is not valid in a conversion either.
     char here() const { return m_at < m_format.size() ? m_format[m_at] : '\0'; }
 
     void readFlags(Spec& spec) {

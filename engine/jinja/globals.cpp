@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions that every template sees.
+// Global functions of templates.
 #include <array>
 
 #include "engine/jinja/machine.h"
@@ -16,8 +16,8 @@ Value strftimeNow(Runtime& runtime, const Arguments& arguments) {
     const Value format = *arguments.bind("strftime_now", {"format"}, 1)[0];
     if (!format.is(Type::String))
         typeError("strftime() argument 1 must be str, not " + typeName(format));
-    // One more character, so that an empty result can be told from a failed call; microseconds,
-    // which C does not know, are those of a whole second.
+    // The extra character distinguishes an empty result from an error. C has no microseconds (%f),
+    // so they are always 000000.
     const std::string wanted =
         replaceAll(format.asString(), "%f", TracedText("000000"), -1).text + "x";
     const std::tm now = runtime.now();
@@ -55,7 +55,7 @@ Value makeRange(Runtime&, const Arguments& arguments) {
     return Value::range(range);
 }
 
-// What dict(...) makes of a mapping or pairs, and keywords.
+// Implements dict(...): a mapping or pairs, and keywords.
 DictObject dictOf(const Arguments& arguments) {
     DictObject dict;
     if (arguments.positional.size() > 1) {

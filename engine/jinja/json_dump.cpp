@@ -89,7 +89,7 @@ private:
         spendOnText(piece.size(), m_out.text.size());
     }
 
-    // What stands before an item; `first` of its container.
+    // Writes the separator before an item; `first`: it is the first of its container.
     void separate(bool first, int depth) {
         if (!first) put(m_style.itemSeparator);
         newLine(depth + 1);

@@ -16,7 +16,7 @@ bool isDigitChar(char c) {
     return c >= '0' && c <= '9';
 }
 
-// Lines end with \n alone, and the last line's end is dropped.
+// Converts all line ends to line feeds and drops the last one.
 std::string normalized(std::string_view source) {
     std::string out;
     out.reserve(source.size());
@@ -81,7 +81,7 @@ private:
         }
     }
 
-    // After "%}" and "#}": "-" swallows all white space, nothing swallows one newline, "+" none.
+    // After "%}" and "#}": "-" removes all white space, "+" none, no sign one newline.
     void endTag(char sign) {
         if (sign == '-') {
             const size_t before = m_at;
@@ -93,7 +93,7 @@ private:
         }
     }
 
-    // The text before a tag that begins at `tag`, whose sign stands behind its two characters.
+    // Adds the text before the tag at `tag`. The sign of the tag follows its two characters.
     void addData(size_t begin, size_t tag, bool isVariable, Position at) {
         std::string_view data = m_text.substr(begin, tag - begin);
         const char sign = tag + 2 < m_text.size() ? m_text[tag + 2] : '\0';
@@ -110,7 +110,7 @@ private:
         if (!data.empty()) add(TokenType::Data, at, std::string(data));
     }
 
-    // Where the next tag begins; npos: nowhere.
+    // The start of the next tag; npos: none.
     size_t findTag() const {
         for (size_t at = m_text.find('{', m_at); at != std::string_view::npos;
              at = m_text.find('{', at + 1)) {
@@ -143,7 +143,7 @@ private:
     }
 
     void comment(Position at) {
-        // The sign at the beginning belongs to the tag, so "{#-#}" is a whole comment.
+        // The sign belongs to the start of the tag, so "{#-#}" is a complete comment.
         const bool sign = look(2) == '-' || look(2) == '+';
         const size_t end = m_text.find("#}", m_at + (sign ? 3 : 2));
         if (end == std::string_view::npos) throw SyntaxError(at, "Missing end of comment tag");
@@ -153,8 +153,7 @@ private:
         endTag(last == '-' || last == '+' ? last : '\0');
     }
 
-    // "{%" sign space NAME space; then "%}" or "-%}". 0: it is not there, else its length up to
-    // there.
+    // The length of "{%" sign space NAME space before "%}" or "-%}"; 0 if the text at `at` differs.
     size_t tagLength(size_t at, std::string_view name) const {
         if (!m_text.substr(at).starts_with("{%")) return 0;
         size_t pos = at + 2;
@@ -200,7 +199,7 @@ private:
     }
 
     void inside(bool variable) {
-        std::string open;  // brackets that are open
+        std::string open;  // unclosed brackets
         while (m_at < m_text.size()) {
             skipSpace();
             if (m_at >= m_text.size()) return;
@@ -234,7 +233,7 @@ private:
         return true;
     }
 
-    // Digits with single underscores between them; the position behind.
+    // Skips digits with single underscores between them. Returns the position after them.
     template <typename IsDigit>
     size_t digitsEnd(size_t at, IsDigit isDigit) const {
         while (at < m_text.size()) {
@@ -294,7 +293,7 @@ private:
             end = digitsEnd(begin, inBase);
             if (end == begin) base = 10;
         }
-        if (base == 10) {  // a number that begins with 0 has only zeros
+        if (base == 10) {  // a decimal number that begins with 0 has only zeros
             begin = m_at;
             end = look() == '0' ? digitsEnd(m_at, [](char c) { return c == '0'; })
                                 : digitsEnd(m_at, isDigitChar);
@@ -383,7 +382,7 @@ private:
         if (!fits || std::from_chars(begin, end, code, 16).ptr != end || code > 0x10FFFF) {
             throw SyntaxError(at, "truncated \\" + std::string(1, text[i + 1]) + " escape");
         }
-        // Half of a surrogate pair is no character.
+        // A surrogate is not a character by itself.
         appendUtf8(out, code >= 0xD800 && code < 0xE000 ? text::kReplacement : char32_t(code));
         return i + 2 + size_t(digits);
     }
@@ -415,7 +414,7 @@ private:
     std::string_view m_text;
     size_t m_at = 0;
     int m_line = 1, m_column = 1;
-    bool m_lineStarts = true;  // what went before ended with a newline
+    bool m_lineStarts = true;  // the text before ended with a newline
     std::vector<Token> m_tokens;
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Source text to tokens, with the white space rules of trim_blocks and lstrip_blocks.
+// Splits source text into tokens and applies the white space rules of trim_blocks and
+// lstrip_blocks.
 #pragma once
 
 #include <string>
@@ -27,7 +28,7 @@ enum class TokenType : uint8_t {
 struct Token {
     TokenType type = TokenType::End;
     Position at;
-    std::string text;  // data, name, operator; a string with its escapes resolved
+    std::string text;  // data, name or operator; a string after resolving its escapes
     Value value;       // of a number
 
     bool isName(std::string_view name) const { return type == TokenType::Name && text == name; }
@@ -42,8 +43,8 @@ struct SyntaxError : std::runtime_error {
     Position at;
 };
 
-// The tokens up to the first error; `error` of the end token's text when there is one. The parser
-// meets it only when it gets there, as in the reference.
+// The tokens up to the first error. If there is an error, the end token holds it in `error`. As in
+// the reference, it is reported only when the parser reaches it.
 struct TokenList {
     std::vector<Token> tokens;
     bool failed = false;

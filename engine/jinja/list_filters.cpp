@@ -8,7 +8,7 @@
 namespace colibri::jinja {
 namespace {
 
-// "a.b.0" as a path of keys; a whole number is a key by itself.
+// Splits "a.b.0" into a path of keys. An integer is a key by itself.
 std::vector<Value> pathOf(const Value& attribute) {
     if (!attribute.is(Type::String)) return {attribute};
     std::vector<Value> path;
@@ -33,9 +33,9 @@ Value ignoreCase(const Value& value) {
     return value.is(Type::String) ? Value::string(lower(value.text())) : value;
 }
 
-// What items are sorted or compared by: themselves, or attributes, in small letters unless
-// `caseSensitive`. With `several`, the key is always a list, and the attribute may name more than
-// one: "a,b".
+// Computes sort keys: the items themselves or their attributes, in lower case unless
+// `caseSensitive`. With `several`, the key is a list, and the attribute may be several names:
+// "a,b".
 class KeyOf {
 public:
     KeyOf(const std::optional<Value>& attribute, bool caseSensitive, bool several = false)
@@ -81,7 +81,7 @@ std::vector<Keyed> keyed(Runtime& runtime, const Value& value, const KeyOf& keyO
 }
 
 void sortKeyed(std::vector<Keyed>& items, bool reverse) {
-    // Equal items keep their order, also when it is reversed.
+    // The sort is stable, also in reverse order.
     std::stable_sort(items.begin(), items.end(), [&](const Keyed& a, const Keyed& b) {
         return reverse ? compare(b.key, a.key, "<") < 0 : compare(a.key, b.key, "<") < 0;
     });
@@ -170,7 +170,7 @@ Value groupby(Runtime& runtime, const Value& value, const Arguments& arguments) 
         std::vector<Value> members;
         for (end = begin; end < items.size() && equal(items[end].key, items[begin].key); ++end)
             members.push_back(items[end].item);
-        // The group is named as its first member writes it.
+        // As in the reference, the first member determines the spelling of the group's name.
         const Value name =
             caseSensitive ? items[begin].key : follow(runtime, members[0], path, fallback);
         groups.push_back(Value::tuple({name, Value::list(std::move(members))}, true));
@@ -185,7 +185,7 @@ Value join(Runtime& runtime, const Value& value, const Arguments& arguments) {
         const std::vector<Value> path = pathOf(*given[1]);
         for (Value& item : items) item = follow(runtime, item, path, Value::none());
     }
-    bool safe = false;  // with escaping on, one safe item makes the whole safe
+    bool safe = false;  // with escaping on, one safe item makes the result safe
     for (const Value& item : items)
         safe |= runtime.autoescape() && item.is(Type::String) && item.asString().safe;
     const auto textOf = [&](const Value& item) {
@@ -293,7 +293,7 @@ Value slice(Runtime& runtime, const Value& value, const Arguments& arguments) {
 
 Value attr(Runtime& runtime, const Value& value, const Arguments& arguments) {
     const std::string name = str(*arguments.bind("attr", {"name"}, 1)[0]);
-    // Items do not count: a dict is asked for its methods only.
+    // Items are not attributes here: only the methods of a dict count.
     if (value.is(Type::Dict) && !findMethod(value, name) && !hasUnsafeMethod(value, name)) {
         return Value::undefined("'dict object' has no attribute " + reprText(name));
     }

@@ -281,7 +281,7 @@ Runtime::Flow Runtime::runFor(const Statement& statement, std::vector<Value> ite
     loop->sized = sized && !statement.exprs[1];
     loop->depth0 = depth0;
     const Value loopValue = Value::object(Type::Loop, loop);
-    bool anyFinished = false;  // `else` runs unless some item's body came to its end
+    bool anyFinished = false;  // `else` runs unless the body of some item was completed
     while (loop->advance()) {
         charge(1);
         const Swapped guard(m_scope, innerScope(loop->outer));
@@ -336,7 +336,7 @@ void LoopObject::peek() {
     if (!after) after = pull();
 }
 
-// A loop over what has no length is counted by walking it.
+// A sequence without a known length is counted by iterating over it.
 size_t LoopObject::length() {
     if (!knownLength && sized) knownLength = source.size();
     if (!knownLength) {
@@ -413,12 +413,12 @@ void Runtime::assign(const Expr& target, const Value& value) {
 Value Runtime::makeMacro(const MacroBody& body, std::string name) {
     auto macro = std::make_shared<MacroObject>(MacroObject{std::move(name), &body, m_scope});
     charge(50);
-    m_captured.push_back(m_scope);  // the scope will hold the macro, and the macro holds the scope
+    m_captured.push_back(m_scope);  // a cycle: the scope will hold the macro, which holds the scope
     return Value::object(Type::Macro, std::move(macro));
 }
 
-// Gives `scope` the macro's special variables, and finds the value of each parameter; null where
-// the call gives none.
+// Sets the macro's special variables in `scope`. Returns the value of each parameter; null if the
+// call does not set it.
 std::vector<const Value*> Runtime::bindMacro(const MacroObject& macro, const Arguments& given,
                                              Scope& scope) {
     const MacroBody& body = *macro.body;

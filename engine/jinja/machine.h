@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What runs a template: its scopes, its limits, and what filters, tests and methods may ask of it.
+// The interpreter: scopes, limits, and the interface for filters, tests and methods.
 #pragma once
 
 #include <ctime>
@@ -15,31 +15,31 @@
 
 namespace colibri::jinja {
 
-// Bounds that no honest template comes near.
+// Limits far beyond the needs of legitimate templates.
 struct Limits {
-    int64_t steps = 20'000'000;  // evaluated nodes, and one for each 16 bytes that are made
-    size_t output = 16 << 20;    // bytes rendered
+    int64_t steps = 20'000'000;  // evaluated nodes, and one for each 16 bytes created
+    size_t output = 16 << 20;    // bytes of rendered text
     size_t value = 16 << 20;     // bytes of one string, or items of one list
-    size_t stack = 1 << 20;      // bytes of the machine's stack
-    Integer range = 100'000;     // the reference's sandbox has the same
+    size_t stack = 1 << 20;      // bytes of the interpreter's stack
+    Integer range = 100'000;     // the limit of the reference's sandbox
 };
 
 // Arguments of a call, a filter or a test.
 struct Arguments {
     std::vector<Value> positional;
     std::vector<std::pair<std::string, Value>> named;
-    bool namesAreData = false;  // they come from a dict that holds data: f(**dict)
+    bool namesAreData = false;  // the names come from a dict that holds data: f(**dict)
 
     bool hasData() const;
     const Value* find(std::string_view name) const;
-    // One place for each parameter, by position or name. RenderError: too many, unknown or twice;
-    // the first `required` have to be there.
+    // Assigns the arguments to parameters, by position or name. RenderError: too many, an unknown
+    // name, a duplicate, or one of the first `required` is missing.
     std::vector<std::optional<Value>> bind(std::string_view function,
                                            std::initializer_list<const char*> parameters,
                                            size_t required = 0) const;
 };
 
-// Variables of one stretch of the template. Names are views into the syntax tree.
+// The variables of one block. Names are views into the syntax tree.
 struct Scope {
     std::shared_ptr<Scope> parent;
     std::vector<std::pair<std::string_view, Value>> variables;
@@ -52,26 +52,26 @@ using ScopePtr = std::shared_ptr<Scope>;
 struct MacroObject {
     std::string name;
     const MacroBody* body = nullptr;
-    ScopePtr scope;  // where it was defined
+    ScopePtr scope;  // the scope of its definition
 };
 
-// The variable `loop`, and the source of a for statement's items.
+// The variable `loop`, which also iterates over the items of a for statement.
 struct LoopObject {
     Runtime* runtime = nullptr;
     const Statement* statement = nullptr;
-    ScopePtr outer;             // of the statement; the filter and a recursion need it
-    std::vector<Value> source;  // items, not yet filtered
+    ScopePtr outer;             // scope of the statement, used by the filter and by recursive calls
+    std::vector<Value> source;  // items before filtering
     size_t nextSource = 0;
-    bool sized = true;      // the source had a length before it was walked
-    bool filtered = false;  // what is left of the source has passed the filter
-    int64_t index = -1;     // of the current item
+    bool sized = true;      // the source has a length without iterating over it
+    bool filtered = false;  // the remaining items have passed the filter
+    int64_t index = -1;     // index of the current item
     int depth0 = 0;
     std::optional<Value> previous, current, after;
     std::optional<size_t> knownLength;
     std::optional<std::vector<Value>> lastChanged;
 
-    bool advance();  // to the next item; false at the end
-    void peek();     // looks for `after`
+    bool advance();  // moves to the next item; false at the end
+    void peek();     // determines `after`
     size_t length();
     Value attribute(const std::string& name, bool& found);
 
@@ -79,7 +79,7 @@ private:
     std::optional<Value> pull();
 };
 
-// Setting and restoring a member for the time of a block.
+// Sets a member and restores it at the end of the block.
 template <typename T>
 class Swapped {
 public:
@@ -93,7 +93,7 @@ private:
     T m_before;
 };
 
-// Whether the operation under way on this thread has data among its inputs.
+// Whether the operation that runs on this thread has data among its inputs.
 bool dataInHand();
 
 class Runtime {
@@ -101,11 +101,11 @@ public:
     Runtime(const Template& source, const Limits& limits, const std::optional<std::tm>& now);
     ~Runtime();
 
-    // RenderError ends it; where() tells the place.
+    // RenderError ends the rendering; where() returns its position.
     TracedText render(ScopePtr root);
     Position where() const { return m_at; }
 
-    // Counts work; RenderError when there is too much. spend() comes here as well.
+    // Counts work. RenderError if the limit is exceeded. spend() calls this.
     void charge(int64_t steps);
     void chargeBytes(size_t bytes);
     void checkStack() const;
@@ -117,11 +117,11 @@ public:
     Value applyFilter(const std::string& name, const Value& input, const Arguments& arguments);
     bool applyTest(const std::string& name, const Value& input, const Arguments& arguments);
     bool autoescape() const { return m_autoescape; }
-    // The value's text as the escaping in force asks for it, for output.
+    // The text of a value for output, escaped if autoescape is on.
     TracedText textFor(const Value& value);
-    Value text(TracedText text, bool safe = false);   // a string that is counted
+    Value text(TracedText text, bool safe = false);   // a string whose size is charged
     Value text(std::string text, bool safe = false);  // of unknown origin, see Value::string
-    // Runs an operation on inputs that hold data, or none that do.
+    // Runs an operation and records whether its inputs hold data.
     template <typename Run>
     Value operate(bool data, Run run) {
         const Swapped guard(m_dataInHand, data);
@@ -175,36 +175,36 @@ private:
     TracedText* m_out = nullptr;
     size_t m_emitted = 0;
     bool m_autoescape = false, m_dataInHand = false;
-    // Cleared at the end: what a template can tie into a ring (a namespace that holds itself, a
-    // macro in the scope that it was defined in).
+    // Objects that a template can link into a cycle: a namespace that holds itself, a macro in the
+    // scope of its definition. They are cleared at the end.
     std::vector<std::shared_ptr<Namespace>> m_namespaces;
     std::vector<ScopePtr> m_captured;
 };
 
-// Tables, each in its own file. Null: no such name.
+// Lookup in the tables, each in its own file. Null: no such name.
 using FilterFunction = Value (*)(Runtime&, const Value& input, const Arguments&);
 using TestFunction = bool (*)(Runtime&, const Value& input, const Arguments&);
 struct TestRow {
     std::string_view name;
     TestFunction test;
-    size_t arguments = 0;  // how many it needs, by position
+    size_t arguments = 0;  // number of required positional arguments
 };
 FilterFunction findFilter(std::string_view name);
 const TestRow* findTest(std::string_view name);
 std::optional<Value> findGlobal(std::string_view name);
 
-// Operators, with Python's meaning.
+// Operators with Python's semantics.
 Value binaryOperator(Runtime& runtime, BinaryOperator op, const Value& left, const Value& right);
 Value negative(const Value& value);
 Value positive(const Value& value);
 Value sliceOf(Runtime& runtime, const Value& object, const Value& start, const Value& stop,
               const Value& step);
 
-// A method of a string, list, tuple or dict, bound to it; nothing where there is none.
+// The bound method of a string, list, tuple or dict; empty if there is none.
 std::optional<Value> findMethod(const Value& object, std::string_view name);
 bool hasUnsafeMethod(const Value& object, std::string_view name);
 
-// JSON as Python's json.dumps writes it.
+// The format of Python's json.dumps.
 struct JsonStyle {
     bool asciiOnly = false, sortKeys = false;
     std::optional<std::string> indent;
@@ -217,6 +217,6 @@ TracedText percentFormat(Runtime& runtime, const TracedText& format, const Value
                          bool escape);
 TracedText braceFormat(Runtime& runtime, const TracedText& format, const Arguments& arguments);
 std::string escapeHtml(std::string_view text);
-TracedText escapeHtml(const TracedText& text);  // data as a whole if any of it is
+TracedText escapeHtml(const TracedText& text);  // all data if any of it is
 
 }  // namespace colibri::jinja

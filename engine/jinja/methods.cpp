@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Methods of Python's str, list, tuple and dict that do not change their object.
+// Methods of Python's str, list, tuple and dict that do not modify their object.
 #include <algorithm>
 #include <span>
 
@@ -32,13 +32,13 @@ int64_t numberOf(const std::optional<Value>& value, int64_t fallback) {
     return int64_t(std::clamp(value->asInteger(), Integer(INT64_MIN), Integer(INT64_MAX)));
 }
 
-// A new text from an old one: markup stays markup.
+// The result of a change to a string: safe if the original is.
 template <typename Text>
 Value like(Runtime& runtime, const Value& self, Text text) {
     return runtime.text(std::move(text), self.asString().safe);
 }
 
-// A part of the old text.
+// A substring of a string.
 Value part(Runtime& runtime, const Value& self, std::string_view view) {
     return like(runtime, self, partOf(self.asString(), view));
 }
@@ -85,8 +85,8 @@ Value splitIntoLines(Runtime& runtime, const Value& self, const Arguments& argum
     return runtime.list(std::move(out));
 }
 
-// Byte range of code points [start, end), Python's rules for negative ones; nothing when start lies
-// behind the end.
+// The byte range of code points [start, end), with Python's rules for negative numbers; empty if
+// start is past the end.
 struct ByteRange {
     size_t begin, end;
 };
@@ -195,7 +195,7 @@ TracedText padded(Runtime& runtime, const TracedText& text, int64_t width, const
     const int64_t missing = width - int64_t(codePointCount(std::string_view(text.text)));
     if (missing <= 0) return text;
     runtime.chargeBytes(size_t(std::min<int64_t>(missing, 1 << 28)) * fill.text.size());
-    // Python puts the odd one to the left only when the width is odd too.
+    // As in Python, the odd fill character goes to the left only if the width is odd.
     const int64_t left = leftShare == 0   ? 0
                          : leftShare == 2 ? missing
                                           : missing / 2 + (missing & width & 1);

@@ -38,7 +38,7 @@ Integer integerPower(Integer base, Integer exponent) {
     return result;
 }
 
-// Rounds down; the remainder has the divisor's sign.
+// Rounds toward negative infinity, so the remainder has the sign of the divisor.
 Integer floorDivide(Integer a, Integer b) {
     if (b == -1) {
         if (__builtin_sub_overflow(Integer(0), a, &a)) tooLarge();
@@ -152,7 +152,7 @@ Value concatenated(Runtime& runtime, const Value& left, const Value& right) {
 Value repeated(Runtime& runtime, const Value& what, Integer times) {
     const size_t size = what.is(Type::String) ? what.text().size() : what.items().size() * 16;
     if (times < 0 || size == 0) times = 0;
-    if (times > (1 << 28)) times = 1 << 28;  // refused below
+    if (times > (1 << 28)) times = 1 << 28;  // rejected below
     runtime.chargeBytes(size * size_t(times));
     if (what.is(Type::String)) {
         TracedText out;
@@ -213,7 +213,7 @@ Value positive(const Value& value) {
 
 namespace {
 
-// Python's slice.indices(): bounds brought within 0 .. length.
+// Python's slice.indices(): bounds clamped to 0 .. length.
 struct Indices {
     Integer start, stop, step;
 };

@@ -20,7 +20,8 @@ public:
     }
 
 private:
-    // Statements up to a tag with one of these names, at whose name it stops; {}: to the end.
+    // Parses statements up to a tag with one of these names, and stops at the name; {}: up to the
+    // end.
     Body statements(Ends ends) {
         Body body;
         const auto guard = nest();
@@ -61,7 +62,7 @@ private:
         return out;
     }
 
-    // A statement's body, from the end of its own tag to one of `ends`; the name is not taken.
+    // Parses a statement's body from the end of its own tag up to one of `ends`, without that name.
     Body body(Ends ends) {
         if (current().isOperator(":")) take();
         expect(TokenType::BlockEnd);
@@ -121,7 +122,8 @@ private:
         fail(message, token.at);
     }
 
-    // Runs `parse` as the body of a macro or call: loops outside cannot be left from there.
+    // Parses the body of a macro or call block, in which break and continue do not apply to outer
+    // loops.
     template <typename Parse>
     void insideFunction(Parse parse) {
         const int loops = std::exchange(m_loops, 0);
@@ -147,7 +149,7 @@ private:
 
     StatementPtr ifStatement(Position at) {
         auto out = make(StatementKind::If, at);
-        // What stands within is checked only when it is run, as in the reference.
+        // As in the reference, names within the statement are checked only when they are executed.
         const bool outer = std::exchange(m_soft, true);
         for (;;) {
             out->exprs.push_back(tuple(false));
@@ -278,7 +280,7 @@ private:
         return out;
     }
 
-    // There is nothing to include or import; running it says so.
+    // There are no templates to include or import. Executing the statement is an error.
     StatementPtr otherTemplate(Position at) {
         auto out = make(StatementKind::OtherTemplate, at);
         out->exprs.push_back(expression());
@@ -286,7 +288,7 @@ private:
         return out;
     }
 
-    std::vector<std::string> m_open;  // tags that wait for their end
+    std::vector<std::string> m_open;  // open block tags
     int m_loops = 0;
 };
 

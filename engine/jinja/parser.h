@@ -7,7 +7,7 @@
 
 namespace colibri::jinja {
 
-// The syntax tree. Throws SyntaxError.
+// Parses a template. Throws SyntaxError.
 Template parseTemplate(std::string_view source);
 
 }  // namespace colibri::jinja

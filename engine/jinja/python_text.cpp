@@ -69,7 +69,7 @@ bool isCaseIgnorable(char32_t code) {
            (category == UTF8PROC_CATEGORY_SK && code > 0x7F);
 }
 
-// A sigma at the end of a word has its own small letter.
+// Whether a sigma is at the end of a word, where its lower case differs.
 bool isFinalSigma(std::u32string_view text, size_t at) {
     size_t before = at;
     while (before > 0 && isCaseIgnorable(text[before - 1])) --before;
@@ -293,7 +293,7 @@ std::vector<std::string_view> splitWords(std::string_view text, int64_t most, bo
     text = strip(text, outside);
     while (!text.empty()) {
         if (most >= 0 && int64_t(out.size()) == most) {
-            out.emplace_back(text);  // stripped on the side that the words came from only
+            out.emplace_back(text);  // the rest is stripped only on the side where splitting began
             break;
         }
         size_t begin = 0, end = text.size();
@@ -348,10 +348,11 @@ size_t findLastText(std::string_view text, std::string_view wanted) {
 std::vector<std::string_view> splitBy(std::string_view text, std::string_view separator,
                                       int64_t most, bool fromRight) {
     std::vector<std::string_view> out;
-    if (fromRight) {  // a search from the left in what is written backwards
+    if (fromRight) {  // searches the reversed text from the left
         const std::string reversed = backwards(text);
         for (std::string_view part : splitBy(reversed, backwards(separator), most, false)) {
-            const size_t behind = size_t(part.data() - reversed.data());  // it, in `text`
+            // End of the match in `text`.
+            const size_t behind = size_t(part.data() - reversed.data());
             out.push_back(text.substr(text.size() - behind - part.size(), part.size()));
         }
         std::reverse(out.begin(), out.end());
@@ -390,7 +391,7 @@ TracedText replaceAll(const TracedText& text, std::string_view from, const Trace
     TracedText out;
     const size_t size = text.text.size();
     spend(size / 16);
-    if (from.empty()) {  // between all characters, and at both ends
+    if (from.empty()) {  // inserts between all characters and at both ends
         size_t at = 0;
         for (; most != 0 && at < size; --most) {
             const size_t bytes = nextUtf8(text.text, at).bytes;

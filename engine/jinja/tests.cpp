@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// value is NAME(...)
+// The tests: value is NAME(...).
 #include "engine/jinja/machine.h"
 #include "engine/jinja/python_text.h"
 

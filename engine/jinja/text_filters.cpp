@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filters that make a text or a number.
+// Filters that return a string or a number.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -14,7 +14,7 @@ bool isSafe(const Value& value) {
     return value.is(Type::String) && value.asString().safe;
 }
 
-// A filter that is also a method of strings, applied to the value's text.
+// A filter that applies a string method to the text of any value.
 template <std::string (*change)(std::string_view)>
 Value changedText(Runtime& runtime, const Value& value, const Arguments& arguments) {
     (void)arguments.bind("filter", {});
@@ -95,7 +95,7 @@ Value tojson(Runtime& runtime, const Value& value, const Arguments& arguments) {
         style.keySeparator = str(separators[1]);
     }
     TracedText json = dumpJson(runtime, value, style);
-    // Separators and the like that are data may stand anywhere in it.
+    // Separators and other arguments that are data may be anywhere in the result.
     if (arguments.hasData()) return runtime.text(std::move(json.text));
     return runtime.text(std::move(json));
 }
@@ -285,7 +285,7 @@ std::optional<double> readDouble(std::string_view text) {
     return negative ? -value : value;
 }
 
-// int(text, base), with Python's prefixes and underscores.
+// Implements int(text, base) with Python's prefixes and underscores.
 std::optional<Integer> readInteger(std::string_view text, int base) {
     text = strip(text, Side::Both);
     spend(text.size() / 16);
@@ -357,8 +357,8 @@ Value absolute(Runtime&, const Value& value, const Arguments&) {
     typeError("bad operand type for abs(): '" + typeName(value) + "'");
 }
 
-// Rounds to digits behind the point as Python does: the decimal nearest to the exact binary value,
-// halves to even. C's printf does just that.
+// Rounds to `digits` decimals like Python: the nearest decimal of the exact binary value, halves to
+// even. printf does the same.
 double roundedTo(double value, int64_t digits) {
     if (!std::isfinite(value) || digits > 300) return value;
     if (digits < -308) return 0 * value;

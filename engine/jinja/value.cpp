@@ -57,16 +57,16 @@ void Value::release() noexcept {
         bool draining = false;
     };
     thread_local Waiting waiting;
-    if (m_object.use_count() > 1) return;  // somebody else frees it
+    if (m_object.use_count() > 1) return;  // another owner frees it
     try {
         waiting.objects.push_back(std::move(m_object));
     } catch (const std::bad_alloc&) {
-        return;  // freed in place
+        return;  // freed directly
     }
     if (waiting.draining) return;
     waiting.draining = true;
     while (!waiting.objects.empty()) {
-        // Its own values come here again, and wait.
+        // The values of the object arrive here again and are queued.
         const std::shared_ptr<const void> object = std::move(waiting.objects.back());
         waiting.objects.pop_back();
     }
@@ -181,7 +181,7 @@ bool hasData(const Value& value) {
         case Type::Namespace:
             return value.asNamespace().attributes.data;
         default:
-            return false;  // it prints as text of its own only
+            return false;  // does not hold other values; its text is its own
     }
 }
 
@@ -269,7 +269,7 @@ int compare(const Value& a, const Value& b, std::string_view op, int depth) {
     if (a.isNumber() && b.isNumber()) {
         return a.asDouble() < b.asDouble() ? -1 : a.asDouble() > b.asDouble();
     }
-    // UTF-8 sorts as its code points do.
+    // The byte order of UTF-8 is the order of code points.
     if (a.is(Type::String) && b.is(Type::String)) {
         spend(std::min(a.text().size(), b.text().size()) / 16);
         return a.text().compare(b.text());
@@ -460,7 +460,7 @@ TracedText tracedStr(const Value& value) {
 
 namespace {
 
-// Into one text, however deep the value is.
+// Writes into one text, without recursion limits on the depth of the value.
 class ReprWriter {
 public:
     void write(const Value& value, int depth) {
@@ -517,7 +517,7 @@ private:
         put("}");
     }
 
-    // What holds no other values.
+    // The text of a value that holds no other values.
     static std::string single(const Value& value) {
         switch (value.type()) {
             case Type::Undefined:

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values of the template language, with Python's meaning. Containers do not change once made (the
-// reference's sandbox forbids it); only namespaces, loops, generators and cyclers have state.
-// A value belongs to one render call and one thread.
+// Values of the template language, with Python's semantics. As in the reference's sandbox,
+// containers are immutable; only namespaces, loops, generators and cyclers have state. A value
+// belongs to one render call and one thread.
 //
-// Strings know which of their bytes are data (TracedText). These operations trace them byte for
-// byte: + and ~, output and captured blocks, repetition, join, slices, items and iteration, strip
-// and trim, the split and partition methods, removeprefix and removesuffix, replace, indent,
-// padding, first and last. Formatting, str, repr and tojson trace each value: one with any data in
-// it is data as a whole. All other operations (changes of case, wordwrap, ...) need not care: a
-// string that one of them makes is data as a whole when any of its inputs holds data. Numbers,
-// booleans and none are never data, nor is the text that they print as.
+// Strings record which of their bytes are data (TracedText). These operations trace each byte: +
+// and ~, output and captured blocks, repetition, join, slices, items and iteration, strip and trim,
+// the split and partition methods, removeprefix and removesuffix, replace, indent, padding, first
+// and last. Formatting, str, repr and tojson trace each value: if a value contains data, its whole
+// text is data. All other operations (changes of case, wordwrap, ...) need no code for this: if one
+// of their inputs holds data, the strings that they create are data as a whole. Numbers, booleans
+// and none are never data, nor is the text that they print as.
 #pragma once
 
 #include <cstdint>
@@ -26,10 +26,10 @@
 
 namespace colibri::jinja {
 
-// Wide enough for every 64-bit number of a JSON file; beyond it an error is raised.
+// Holds all 64-bit integers of JSON files. Overflow is an error.
 using Integer = __int128;
 
-// Ends rendering. Never leaves this folder: ChatTemplate turns it into a Status.
+// Ends the rendering. It never leaves this library: ChatTemplate converts it to a Status.
 struct RenderError : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
@@ -65,14 +65,14 @@ struct LoopObject;
 struct Cycler;
 
 struct StringObject : TracedText {  // valid UTF-8
-    bool safe = false;              // markup: needs no HTML escapes
+    bool safe = false;              // markup that needs no HTML escaping
     bool ascii = false;
 };
 
 struct ListObject {
     std::vector<Value> items;
-    int depth = 1;       // levels of containers, this one included
-    bool group = false;  // made by groupby: .grouper and .list name its two items
+    int depth = 1;       // nesting depth of containers, including this one
+    bool group = false;  // created by groupby: .grouper and .list are its two items
     bool data = false;   // an item holds data
 };
 
@@ -82,7 +82,7 @@ struct RangeObject {
 };
 
 struct UndefinedObject {
-    std::string message;  // of the error that its use is
+    std::string message;  // of the error that using the value causes
 };
 
 struct FunctionObject {
@@ -109,7 +109,7 @@ public:
     static Value none() { return Value(Type::None); }
     static Value undefined(std::string message);
     static Value string(TracedText text, bool safe = false);
-    // Of unknown origin: data as a whole if the operation under way has data among its inputs.
+    // A string of unknown origin: all data if the running operation has data among its inputs.
     static Value string(std::string text, bool safe = false);
     static Value list(std::vector<Value> items);
     static Value tuple(std::vector<Value> items, bool group = false);
@@ -145,7 +145,7 @@ public:
     bool isInteger() const { return m_type == Type::Int || m_type == Type::Bool; }
     bool isNumber() const { return isInteger() || m_type == Type::Float; }
 
-    // REQUIRES the type, each.
+    // REQUIRES: the value has the type.
     Integer asInteger() const { return m_int; }  // Int, Bool
     double asDouble() const { return m_type == Type::Float ? m_float : double(m_int); }
     const StringObject& asString() const { return get<StringObject>(); }
@@ -170,7 +170,7 @@ public:
     const void* identity() const { return m_object.get(); }
 
 private:
-    // Frees a chain of values that hold each other without recursion, however long it is.
+    // Frees nested values without recursion, so that the depth does not matter.
     void release() noexcept;
     bool mayHoldValues() const {
         return m_type != Type::String && m_type != Type::Undefined && m_type != Type::Range;
@@ -181,7 +181,7 @@ private:
     const Object& get() const {
         return *static_cast<const Object*>(m_object.get());
     }
-    // Objects with state are shared on purpose: two names for one namespace see one namespace.
+    // Objects with state are shared intentionally: two names of one namespace see the same state.
     template <typename Object>
     Object& state() const {
         return *const_cast<Object*>(static_cast<const Object*>(m_object.get()));
@@ -193,7 +193,7 @@ private:
     std::shared_ptr<const void> m_object;
 };
 
-// Keeps the order of insertion; keys are equal as in Python (1, 1.0 and true are one key).
+// Keeps the insertion order. Keys compare as in Python: 1, 1.0 and true are one key.
 struct DictObject {
     std::vector<std::pair<Value, Value>> entries;
     int depth = 1;
@@ -225,23 +225,24 @@ struct Cycler {
 
 constexpr int kDeepestValue = 300;
 
-// Counts work against the rendering that runs on this thread, and nothing outside of one.
-// RenderError when it is too much. Whatever walks over a value or a text counts here by itself, so
-// that no operator, filter or method can forget to.
+// Counts work of the rendering that runs on this thread; does nothing outside of a rendering.
+// RenderError if the limit is exceeded. Functions that walk over a value or a text call this
+// themselves, so operators, filters and methods cannot forget it.
 void spend(size_t steps);
-// A text has grown by a piece to `whole` bytes; RenderError when that is too large.
+// Counts a piece that was appended to a text of now `whole` bytes. RenderError if it is too large.
 void spendOnText(size_t piece, size_t whole);
 
-// Whether there is data in a string, or in one of those that a container holds.
+// Whether a string, or a string within a container, holds data.
 bool hasData(const Value& value);
 
 bool truthy(const Value& value);
 bool equal(const Value& a, const Value& b, int depth = 0);
-// <0, 0, >0; RenderError "'<' not supported ..." with `op` when the types have no order.
+// Returns < 0, 0 or > 0. RenderError "'<' not supported ...", with `op`, if the types have no
+// order.
 int compare(const Value& a, const Value& b, std::string_view op, int depth = 0);
 size_t hashOf(const Value& value, int depth = 0);
 
-std::string typeName(const Value& value);  // Python's: "str", "NoneType", ...
+std::string typeName(const Value& value);  // as in Python: "str", "NoneType", ...
 std::string describe(const Value& value);  // "str object", for messages
 std::string str(const Value& value);       // as {{ value }} prints it
 std::string repr(const Value& value);
@@ -249,16 +250,16 @@ TracedText tracedStr(const Value& value);
 TracedText tracedRepr(const Value& value);
 std::string reprText(std::string_view text);
 std::string formatInteger(Integer value);
-std::string formatDouble(double value);  // the shortest that reads back, as Python
+std::string formatDouble(double value);  // shortest form that reads back, as in Python
 
-size_t lengthOf(const Value& value);  // RenderError: no len()
+size_t lengthOf(const Value& value);  // RenderError: the value has no length
 bool isIterable(const Value& value);
-// All items; a generator is used up. RenderError: not iterable.
+// All items. Consumes a generator. RenderError: not iterable.
 std::vector<Value> itemsOf(const Value& value);
 bool contains(const Value& container, const Value& item);
 
 [[noreturn]] void typeError(const std::string& message);
-// Use of an undefined value: its message.
+// Throws the error for the use of an undefined value.
 [[noreturn]] void undefinedError(const Value& value);
 
 }  // namespace colibri::jinja

@@ -16,7 +16,8 @@ int32_t StringFinder::step(int32_t state, unsigned char byte) const {
 
 void StringFinder::build(const std::vector<std::string>& strings) {
     m_states.assign(1, {});
-    std::vector<std::pair<int32_t, unsigned char>> parents{{0, 0}};  // how each state is reached
+    // Parent state and byte of each state.
+    std::vector<std::pair<int32_t, unsigned char>> parents{{0, 0}};
     for (size_t i = 0; i < strings.size(); ++i) {
         int32_t state = 0;
         for (char c : strings[i]) {
@@ -53,10 +54,11 @@ std::vector<StringFinder::Hit> StringFinder::find(
     std::string_view text, const std::function<bool(const Hit&)>& admits) const {
     std::vector<Hit> hits;
     if (m_states.size() < 2) return hits;
-    std::optional<Hit> best;  // the first that begins, as far as is known
+    std::optional<Hit> best;  // the hit that begins first, as far as known
     int32_t state = 0;
     size_t at = 0;
-    // A string that may still be found begins at `at - depth`; behind that `best` cannot be beaten.
+    // A string that is still being matched begins at `at - depth` or later, so a `best` that begins
+    // earlier is final.
     const auto settle = [&] {
         if (!best || at - size_t(m_states[state].depth) <= best->begin) return false;
         hits.push_back(*best);
@@ -143,7 +145,7 @@ std::vector<AddedTokens::Cut> AddedTokens::cutsBy(const Group& group, const Trac
     const std::string_view text = traced.text;
     std::vector<Cut> out;
     size_t done = 0;
-    size_t spaceBegin = 1, spaceEnd = 0;  // white space that rightStrip has walked over already
+    size_t spaceBegin = 1, spaceEnd = 0;  // white space that rightStrip has covered
     const auto tokenOf = [&](const StringFinder::Hit& hit) -> const AddedToken& {
         return m_tokens[group.tokens[hit.which]];
     };
@@ -160,7 +162,7 @@ std::vector<AddedTokens::Cut> AddedTokens::cutsBy(const Group& group, const Trac
             const bool after = end < text.size() && isWordCharacter(nextUtf8(text, end).code);
             if (before || after) continue;
         }
-        // White space that the token before has taken already stays with it.
+        // White space that belongs to the previous token stays with it.
         if (token.leftStrip) {
             const size_t from = std::min(done, begin);
             begin = from + trimWhiteSpace(text.substr(from, begin - from), false, true).size();
@@ -187,8 +189,9 @@ TracedText AddedTokens::normalized(TracedText text) const {
     m_normalizer->apply(whole);
     if (!text.hasData()) return TracedText(std::move(whole));
     if (whole == text.text) return text;
-    // Where a range of data lies now is told by the normalized text before it. At its ends that may
-    // be wrong by a character that goes together with its neighbour, never by a whole token.
+    // The position of data in the normalized text is found by normalizing the text before it. At
+    // the ends of a range it can be off by one character that the normalizer combines with its
+    // neighbour, but never by a whole token.
     const auto place = [&](size_t at) {
         std::string before = text.text.substr(0, at);
         m_normalizer->apply(before);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tokens that are searched in the text before tokenization, such as <|im_end|>.
+// Added tokens such as <|im_end|>, which are searched in the text before tokenization.
 #pragma once
 
 #include <cstdint>
@@ -28,15 +28,15 @@ struct AddedToken {
     bool control = false;  // never recognised in data: special, or written as <|name|>
 };
 
-// Finds strings in a text in one pass (Aho-Corasick): the longest of those that begin first, then
-// continues after it. Immutable after build().
+// Finds strings in a text in one pass (Aho-Corasick). Chooses the leftmost match, the longest of
+// those, and continues after it. Immutable after build().
 class StringFinder {
 public:
     struct Hit {
         size_t begin, end;
         size_t which;  // index of the string
     };
-    // The first of equal strings counts. Empty strings are never found.
+    // Of equal strings the first one counts. Empty strings are never found.
     void build(const std::vector<std::string>& strings);
     // Hits that `admits` rejects are ignored as if their string were not searched for.
     std::vector<Hit> find(std::string_view text,

@@ -49,7 +49,7 @@ Status BpeModel::addMerge(const JsonNode& where, uint32_t rank, std::string_view
         return where.bad("merge " + std::to_string(rank) +
                          " produces a token that is not in the vocabulary");
     }
-    // A pair that is listed twice has its last place, as in the reference.
+    // As in the reference, the last occurrence of a duplicate pair counts.
     m_merges.insert_or_assign(uint64_t(*leftId) << 32 | uint32_t(*rightId), Merge{rank, *joined});
     return {};
 }
@@ -134,7 +134,7 @@ const BpeModel::Merge* BpeModel::mergeOf(int32_t left, int32_t right,
     return &found->second;
 }
 
-// The bytes of a character that the vocabulary lacks, when it has a token for each of them.
+// Adds the byte tokens of a character that is not in the vocabulary. False: one of them is missing.
 bool BpeModel::addBytes(std::string_view character, std::vector<Symbol>& symbols) const {
     for (char c : character) {
         if (m_byteIds[static_cast<unsigned char>(c)] < 0) return false;
@@ -146,7 +146,8 @@ bool BpeModel::addBytes(std::string_view character, std::vector<Symbol>& symbols
 
 void BpeModel::addSymbols(std::string_view piece, std::vector<Symbol>& symbols,
                           const std::vector<bool>* barred) const {
-    bool unknownWaits = false;  // fused unknowns become one symbol, in front of the next known one
+    // Fused unknown characters become one symbol before the next known one.
+    bool unknownWaits = false;
     std::string decorated;
     for (size_t at = 0, next; at < piece.size(); at = next) {
         next = at + nextUtf8(piece, at).bytes;
@@ -174,8 +175,8 @@ void BpeModel::addSymbols(std::string_view piece, std::vector<Symbol>& symbols,
     }
 }
 
-// Always the merge of lowest rank, of equal ones the leftmost: O(n log n) by a heap whose stale
-// entries are recognised when they come up.
+// Repeats the merge of lowest rank, of equal ones the leftmost. A heap makes this O(n log n); stale
+// entries are recognised when they are popped.
 void BpeModel::mergeAll(std::vector<Symbol>& symbols, const std::vector<bool>* barred) const {
     struct Candidate {
         uint32_t rank;

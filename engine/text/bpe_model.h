@@ -54,7 +54,8 @@ private:
     std::vector<bool> m_used;                      // by id
     std::unordered_map<uint64_t, Merge> m_merges;  // left << 32 | right
     std::array<int32_t, 256> m_byteIds{};          // of <0x00> .. <0xFF>; -1: none
-    std::string m_prefix, m_suffix;  // of symbols that do not begin a piece, and that end it
+    // Prefix of symbols that do not begin a piece, suffix of the one that ends it.
+    std::string m_prefix, m_suffix;
     int32_t m_unknown = -1;
     bool m_fuseUnknown = false, m_byteFallback = false, m_ignoreMerges = false;
 };

@@ -11,7 +11,7 @@
 namespace colibri::text {
 namespace {
 
-constexpr size_t kTooLong = 6;  // bytes; such a character is not replaced as a whole
+constexpr size_t kTooLong = 6;  // bytes; a longer grapheme is not replaced as a whole
 
 std::optional<std::string> fromBase64(std::string_view text) {
     while (!text.empty() && text.back() == '=') text.remove_suffix(1);

@@ -25,7 +25,7 @@ std::string placed(const std::string& name, Position at, const std::string& what
     return name + ":" + std::to_string(at.line) + ":" + std::to_string(at.column) + ": " + what;
 }
 
-// A string of the template's own side, or data.
+// A string that belongs to the template, or data.
 Value stringOf(const std::string& text, bool isData) {
     return Value::string(TracedText(text::toValidUtf8(text), isData));
 }
@@ -64,7 +64,7 @@ bool isIn(std::span<const std::string_view> names, std::string_view name) {
     return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// Of the usual roles a template may make a token: "<|" + role + "|>". Any other is data.
+// A template may build a control token from a usual role: "<|" + role + "|>". Other roles are data.
 Value roleFromJson(const ordered_json& role) {
     constexpr std::string_view usual[] = {"system", "developer", "user", "assistant",
                                           "tool",   "function",  "model"};
@@ -72,8 +72,8 @@ Value roleFromJson(const ordered_json& role) {
     return fromJson(role, 1, !isUsual);
 }
 
-// A message as the reference hands it on: without empty entries, and with its reasoning under
-// every name that templates read it by.
+// A message in the form that the reference passes to templates: without null entries, and with its
+// reasoning under each name that templates use.
 Value messageFromJson(const ordered_json& message) {
     if (!message.is_object()) return fromJson(message, 1);
     constexpr const char* names[] = {"reasoning_content", "thinking", "reasoning"};
@@ -92,7 +92,7 @@ Value messageFromJson(const ordered_json& message) {
     return Value::dict(std::move(dict));
 }
 
-// The variables. Names are views into `context`, which outlives the scope.
+// The variables of a template. Names are views into `context`, which must outlive the scope.
 ScopePtr rootScope(const ordered_json& context) {
     const auto root = std::make_shared<Scope>();
     root->set("tools", Value::none());
@@ -136,7 +136,7 @@ Result<std::unique_ptr<ChatTemplate>> ChatTemplate::parse(std::string_view sourc
                                                           const std::string& name) {
     auto impl = std::make_unique<Impl>();
     impl->name = name;
-    const NeutralLocale neutral;  // numbers as templates write them
+    const NeutralLocale neutral;  // templates need the "C" number format
     try {
         impl->tree = parseTemplate(text::toValidUtf8(source));
     } catch (const SyntaxError& error) {

@@ -25,7 +25,7 @@ public:
                 bytes += char(byte);
                 at += step.bytes;
             }
-            if (all) token.text = std::move(bytes);  // else the token stands for itself
+            if (all) token.text = std::move(bytes);  // otherwise the text stays as it is
         }
     }
 };
@@ -56,7 +56,7 @@ public:
 
     void apply(std::vector<DecodedToken>& tokens, bool) const override {
         for (DecodedToken& token : tokens) {
-            if (!isValidUtf8(token.text)) continue;  // single bytes of a longer character
+            if (!isValidUtf8(token.text)) continue;  // byte of a longer character
             std::string out;
             for (const Span& span : m_pattern.spans(token.text)) {
                 out +=

@@ -24,7 +24,7 @@ constexpr std::string_view kLlama3 =
 {% endif %}
 )";
 
-// It has no place for a system prompt, which stands before the first question instead.
+// Without a system role: the system prompt goes before the first question.
 constexpr std::string_view kMistral =
     R"({{ bos_token }}{% set ns = namespace(system='') %}
 {% for message in messages %}
@@ -98,7 +98,7 @@ std::string replyEnd(const ChatTemplate& chat, const std::string& bos, const std
         return end.substr(0, mark + 1);
     }
     end.erase(end.find_last_not_of(" \t\r") + 1);
-    // A word that can stand in a reply ends it only at the beginning of a line.
+    // A word that may occur in a reply ends it only at the beginning of a line.
     return between.find('\n') < text ? "\n" + end : end;
 }
 

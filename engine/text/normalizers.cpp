@@ -21,8 +21,9 @@ struct CodeRange {
     char32_t first, last;
 };
 
-// Characters that Unicode got after version 9, which the reference's normalization knows, and that
-// have a decomposition or a combining class. Models saw them untouched, so they stay so.
+// Characters added after Unicode 9, the version of the reference's normalization, that have a
+// decomposition or a combining class. Models were trained on their original form, so they are not
+// changed.
 constexpr CodeRange kNewer[] = {
     {0x7FD, 0x7FD},     {0x898, 0x89F},     {0x8CA, 0x8D3},     {0x9FE, 0x9FE},
     {0xC3C, 0xC3C},     {0xD3B, 0xD3C},     {0xEBA, 0xEBA},     {0xECE, 0xECE},
@@ -37,7 +38,7 @@ constexpr CodeRange kNewer[] = {
     {0x1E08F, 0x1E08F}, {0x1E130, 0x1E136}, {0x1E2AE, 0x1E2AE}, {0x1E2EC, 0x1E2EF},
     {0x1E4EC, 0x1E4EF}, {0x1F16C, 0x1F16C}, {0x1FBF0, 0x1FBF9}};
 
-// The marks among the characters that came after version 9; what lies between them is no mark.
+// The marks among the characters added after Unicode 9.
 constexpr CodeRange kNewerMarks[] = {
     {0x7FD, 0x7FD},     {0x898, 0x8D3},     {0x9FE, 0x9FE},     {0xAFA, 0xAFF},
     {0xB55, 0xB55},     {0xC04, 0xC3C},     {0xCF3, 0xD00},     {0xD3B, 0xD3C},
@@ -64,7 +65,7 @@ bool isNewer(utf8proc_int32_t code) {
     return isIn(kNewer, char32_t(code));
 }
 
-// NFC, NFD, NFKC, NFKD.
+// Normalization forms NFC, NFD, NFKC, NFKD.
 class UnicodeForm : public Normalizer {
 public:
     explicit UnicodeForm(int options) : m_options(options) {}
@@ -74,7 +75,7 @@ public:
         std::vector<utf8proc_int32_t> codes = decomposed(text);
         sortMarks(codes);
         text.clear();
-        // Newer characters stand alone: nothing is composed with them or across them.
+        // Newer characters are boundaries: nothing is composed with them or across them.
         for (auto begin = codes.begin(); begin != codes.end();) {
             const auto end = std::find_if(begin, codes.end(), isNewer);
             appendComposed(std::span(begin, end), text);
@@ -118,8 +119,8 @@ private:
         return codes;
     }
 
-    // Canonical order. Not left to utf8proc, whose sort takes a time that grows with the square
-    // of the number of marks in a row.
+    // Sorts marks into canonical order. utf8proc's sort takes time proportional to the square of
+    // the number of consecutive marks.
     static void sortMarks(std::vector<utf8proc_int32_t>& codes) {
         const auto classOf = [](utf8proc_int32_t code) {
             return isNewer(code) ? 0 : utf8proc_get_property(code)->combining_class;
@@ -140,7 +141,7 @@ private:
     int m_options;
 };
 
-// A change of one character at a time.
+// A normalizer that changes each character by itself.
 class PerCharacter : public Normalizer {
 public:
     using Change = void (*)(char32_t code, std::string& out);
@@ -162,7 +163,7 @@ private:
 };
 
 void lowerCase(char32_t code, std::string& out) {
-    if (code == 0x130) {  // the one character whose lower case is two
+    if (code == 0x130) {  // the only character whose lower case has two characters
         out += "i\u0307";
     } else {
         appendUtf8(out, char32_t(utf8proc_tolower(utf8proc_int32_t(code))));
@@ -281,7 +282,7 @@ MadeNormalizer makeNormalizerChain(const JsonNode& node, int depth) {
     return makeChain<Normalizer, NormalizerChain>(node, "normalizers", depth, makeNormalizer);
 }
 
-// Real ones replace a character by another: a factor of four.
+// Real tokenizers replace a character by another, which is at most a factor of four.
 constexpr double kMostGrowth = 65536;
 
 constexpr int kCompose = UTF8PROC_COMPOSE, kCompat = UTF8PROC_COMPAT;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The "normalizer" of tokenizer.json: how a text is changed before it is split.
+// The "normalizer" of tokenizer.json, which changes a text before it is split.
 #pragma once
 
 #include <memory>

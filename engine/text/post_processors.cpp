@@ -69,7 +69,7 @@ Result<IdFrame> readChain(const JsonNode& node, int depth) {
     const Result<std::vector<JsonNode>> parts = node.array("processors");
     if (!parts) return parts.status();
     IdFrame frame;
-    for (const JsonNode& part : *parts) {  // each puts its own around what is there
+    for (const JsonNode& part : *parts) {  // each adds its ids around those of the previous one
         const Result<IdFrame> outer = readPostProcessor(part, depth + 1);
         if (!outer) return outer.status();
         frame.before.insert(frame.before.begin(), outer->before.begin(), outer->before.end());

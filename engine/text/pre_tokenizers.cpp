@@ -14,10 +14,10 @@ namespace {
 
 using MadePreTokenizer = Result<std::unique_ptr<PreTokenizer>>;
 
-// What becomes of the matches of a splitting pattern.
+// What happens to the matches of the split pattern.
 enum class Behavior { Removed, Isolated, MergedWithPrevious, MergedWithNext, Contiguous };
 
-// Stretches of a text that become pieces, from matches and what lies between.
+// Turns matches and the text between them into pieces.
 std::vector<Span> kept(std::vector<Span> spans, Behavior behavior) {
     std::vector<Span> out;
     const bool backwards = behavior == Behavior::MergedWithNext;
@@ -41,7 +41,7 @@ std::vector<Span> kept(std::vector<Span> spans, Behavior behavior) {
     return out;
 }
 
-// Matches of single characters for which `wanted` holds.
+// Matches all single characters for which `wanted` holds.
 template <typename Wanted>
 std::vector<Span> characterSpans(std::string_view text, Wanted wanted) {
     std::vector<Span> out;
@@ -59,7 +59,7 @@ std::vector<Span> characterSpans(std::string_view text, Wanted wanted) {
     return out;
 }
 
-// Cuts every piece of text; empty pieces vanish.
+// Splits every piece of text. Empty pieces are dropped.
 template <typename SpansOf>
 void cut(std::vector<Piece>& pieces, Behavior behavior, SpansOf spansOf) {
     std::vector<Piece> out;
@@ -161,7 +161,7 @@ private:
     std::optional<Regex> m_regex;
 };
 
-// SentencePiece's way: spaces become a visible character, words begin with it.
+// SentencePiece's convention: a visible character replaces spaces and begins each word.
 class Metaspace : public PreTokenizer {
 public:
     enum class Prepend { Always, First, Never };
@@ -249,7 +249,7 @@ MadePreTokenizer makePunctuation(const JsonNode& node, int) {
 }
 
 MadePreTokenizer makeWhitespace(const JsonNode&, int) {
-    // Here the joiners are word characters, other than in the patterns of Split.
+    // Unlike in the patterns of Split, joiners are word characters here.
     Result<Regex> words = Regex::compile(R"([\w\x{200c}\x{200d}]+|[^\w\s\x{200c}\x{200d}]+)");
     if (!words) return words.status();
     return {std::make_unique<SplitByRegex>(std::move(*words), Behavior::Removed, true)};
@@ -259,7 +259,7 @@ MadePreTokenizer makeWhitespaceSplit(const JsonNode&, int) {
     return {std::make_unique<SplitByCharacter>(isWhiteSpace, Behavior::Removed)};
 }
 
-// A string of exactly one character.
+// Reads a string of exactly one character.
 Result<std::string> readCharacter(const JsonNode& node, const char* key) {
     Result<std::string> text = node.text(key);
     if (text && (text->empty() || nextUtf8(*text, 0).bytes != text->size())) {
@@ -277,7 +277,7 @@ MadePreTokenizer makeDelimiter(const JsonNode& node, int) {
 MadePreTokenizer makeMetaspace(const JsonNode& node, int) {
     Result<std::string> mark = readCharacter(node, "replacement");
     if (!mark) return mark.status();
-    const Result<bool> addPrefix = node.flag("add_prefix_space", true);  // the older form
+    const Result<bool> addPrefix = node.flag("add_prefix_space", true);  // the older key
     if (!addPrefix) return addPrefix.status();
     const Result<std::string> scheme = node.text("prepend_scheme", *addPrefix ? "always" : "never");
     if (!scheme) return scheme.status();

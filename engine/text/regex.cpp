@@ -27,7 +27,7 @@ constexpr uint32_t kBaseSteps = 1 << 20;
 constexpr uint32_t kStepsPerByte = 64;
 constexpr uint32_t kHeapKiB = 256 << 10;
 
-// Work space of one thread: only the end points of the whole match are kept.
+// Working memory of one thread. Only the bounds of the whole match are kept.
 struct Scratch {
     MatchData data{pcre2_match_data_create(1, nullptr)};
     MatchContext context{pcre2_match_context_create(nullptr)};
@@ -69,7 +69,7 @@ Result<Regex> Regex::compile(std::string_view pattern) {
     pcre2_set_newline(context.get(), PCRE2_NEWLINE_LF);
     int error = 0;
     PCRE2_SIZE offset = 0;
-    // Ruby's ^ and $ always mean lines.
+    // In Ruby's syntax, ^ and $ always match at line boundaries.
     const uint32_t options = PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C;
     auto impl = std::make_unique<Impl>();
     impl->code.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated->data()),
@@ -81,7 +81,7 @@ Result<Regex> Regex::compile(std::string_view pattern) {
                                           " (byte " + std::to_string(offset) + " of \"" +
                                           translated->substr(0, 400) + "\")");
     }
-    // Where no executable memory is to be had, the interpreter does the same, slower.
+    // Without executable memory the call fails, and the slower interpreter is used.
     (void)pcre2_jit_compile(impl->code.get(), PCRE2_JIT_COMPLETE);
     return Regex(std::move(impl));
 }
@@ -107,13 +107,13 @@ std::vector<Span> Regex::spans(std::string_view text) const {
         }
         if (found < 0) break;
         const size_t begin = ends[0], end = ends[1];
-        if (begin > end) break;  // \K within a look-ahead
+        if (begin > end) break;  // \K within a look-ahead can cause this
         if (begin == end && end == lastEnd) {
             from += from < text.size() ? nextUtf8(text, from).bytes : 1;
             continue;
         }
         from = lastEnd = end;
-        if (begin < covered) continue;  // \K or a look-behind trick: never twice the same byte
+        if (begin < covered) continue;  // \K or a look-behind: a byte must not be matched twice
         if (covered != begin) out.push_back({covered, begin, false});
         out.push_back({begin, end, true});
         covered = end;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Oniguruma (Ruby syntax) to PCRE2. What differs: white space and word characters, classes within
-// classes and their intersections, (?m), \h, \uHHHH, scripts, {n}+ (not possessive in Ruby).
+// Translates Oniguruma (Ruby syntax) to PCRE2. They differ in white space and word characters,
+// nested classes and their intersections, (?m), \h, \uHHHH, scripts, {n}+ (not possessive in Ruby).
 #include <array>
 
 #include "engine/text/regex.h"
@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kDeepest = 50;  // classes within classes
 
-// Inner text of classes, to be put within [...].
+// The contents of character classes, without [ and ].
 constexpr std::string_view kSpace =
     R"(\t-\r\x20\x85\xa0\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000})";
 constexpr std::string_view kNotSpace =
@@ -35,8 +35,8 @@ public:
     explicit Translator(std::string_view pattern) : m_in(pattern) {}
 
     Result<std::string> run() {
-        std::vector<size_t> groups;  // where open groups begin in the output
-        size_t atom = 0;             // where the last thing that can be repeated begins
+        std::vector<size_t> groups;  // start of each open group in the output
+        size_t atom = 0;             // start of the last expression that can be repeated
         while (m_at < m_in.size()) {
             const char c = m_in[m_at];
             if (c == '{' && interval()) {
@@ -60,7 +60,7 @@ public:
                 }
                 m_out += c;
                 ++m_at;
-                // One character of several bytes is one atom.
+                // All bytes of a character are one atom.
                 while (m_at < m_in.size() && (m_in[m_at] & 0xC0) == 0x80) m_out += m_in[m_at++];
             }
         }
@@ -74,7 +74,7 @@ private:
         return {Code::Unsupported, what + " at byte " + std::to_string(m_at)};
     }
 
-    // Whether {n}, {n,}, {,n} or {n,m} stands here.
+    // Whether {n}, {n,}, {,n} or {n,m} follows.
     bool interval() const {
         size_t at = m_at + 1;
         bool digit = false;
@@ -93,7 +93,7 @@ private:
         m_at = end;
         m_out += text;
         if (m_at < m_in.size() &&
-            m_in[m_at] == '+') {  // "+" repeats the whole, it is not possessive
+            m_in[m_at] == '+') {  // "+" repeats the whole and is not possessive
             m_out.insert(atom, "(?:");
             m_out += ")";
         }
@@ -107,7 +107,7 @@ private:
         if (!next("?")) return {};
         m_out += '?';
         ++m_at;
-        // (?imx-imx) and (?imx-imx:...): Ruby's m lets the dot match a newline.
+        // (?imx-imx) and (?imx-imx:...): in Ruby, m makes the dot match a newline.
         while (m_at < m_in.size() &&
                std::string_view("imx-").find(m_in[m_at]) != std::string_view::npos) {
             m_out += m_in[m_at] == 'm' ? 's' : m_in[m_at];
@@ -116,7 +116,7 @@ private:
         return {};
     }
 
-    // \p{Han} is the script itself; PCRE2 takes it for everything that is also used with it.
+    // In Ruby \p{Han} is the script itself. PCRE2 would include characters that are used with it.
     bool copyScript(std::string_view property, std::string& out) {
         const size_t begin = property.size() > 3 && property[3] == '^' ? 4 : 3;
         if (!property.ends_with('}') || property.size() <= begin + 1) return false;
@@ -127,7 +127,7 @@ private:
         return true;
     }
 
-    // Copies \p{...}, \x{...}, \k<...> whole, so that nothing in them is taken for syntax.
+    // Copies \p{...}, \x{...}, \k<...> as a whole, so that their contents are not taken for syntax.
     void copyEscape(std::string& out) {
         const std::string_view rest = m_in.substr(m_at);
         size_t length = 2;
@@ -181,7 +181,7 @@ private:
         return {};
     }
 
-    // One part of a class between "&&": plain members, and classes within it.
+    // One operand of "&&" in a class: plain members and nested classes.
     struct Part {
         std::string members;
         std::vector<std::string> nested;
@@ -195,7 +195,7 @@ private:
         }
     };
 
-    // Reads [...] and gives an expression that matches exactly one character.
+    // Translates [...] into an expression that matches exactly one character.
     Status characterClass(std::string& out, int depth) {
         if (depth > kDeepest) return unsupported("deeply nested classes");
         const bool negated = next("[^");
@@ -221,7 +221,7 @@ private:
         return {};
     }
 
-    // `afterSet`: the member before was a set, after which "-" is only itself.
+    // `afterSet`: the previous member was a set, so "-" is a literal.
     Status classMember(std::vector<Part>& parts, bool first, bool& afterSet, int depth) {
         Part& part = parts.back();
         const bool wasSet = afterSet;

@@ -28,7 +28,7 @@ size_t skipSpace(Text text, size_t at) {
     return at;
 }
 
-// Tags are ASCII, so that they are found in both encodings unit by unit.
+// Tags are ASCII, so a search by code unit works in both encodings.
 template <typename Text>
 size_t findTag(Text text, std::string_view tag, size_t from = 0) {
     const auto found = std::search(text.begin() + std::ptrdiff_t(std::min(from, text.size())),
@@ -47,7 +47,8 @@ size_t findLast(Text text, std::string_view tag) {
     return found == text.end() ? text.npos : size_t(found - text.begin());
 }
 
-// In channels (harmony) all before the final one is reasoning, with the marks between several.
+// In channels (harmony), everything before the final channel is reasoning, including the marks
+// between several channels.
 template <typename Text>
 ReplyParts splitChannels(Text text) {
     const size_t message = findTag(text, kMessage);
@@ -57,10 +58,10 @@ ReplyParts splitChannels(Text text) {
     ReplyParts parts;
     parts.open = answer == text.npos;
     parts.answerFrom = int64_t(parts.open ? text.size() : answer + kMessage.size());
-    if (final == 0) return parts;  // at once
+    if (final == 0) return parts;  // there is no reasoning
     const Text reasoning = text.substr(0, final);
     size_t to = reasoning.size();
-    // Without the head of a next message that has no text yet.
+    // Excludes the header of a next message without text.
     if (const size_t end = findLast(reasoning, kEnd); end != text.npos) {
         const Text rest = reasoning.substr(end + kEnd.size());
         const size_t n = std::min(rest.size(), kStart.size());
@@ -73,7 +74,7 @@ ReplyParts splitChannels(Text text) {
     return parts;
 }
 
-// Reasoning from `from` to the tag, or to the end while it has not come.
+// The reasoning from `from` to its closing tag, or to the end if there is none yet.
 template <typename Text>
 ReplyParts splitAt(Text text, size_t from, std::string_view close) {
     const size_t end = findTag(text, close, from);
@@ -93,7 +94,8 @@ ReplyParts split(Text text, bool begun) {
         if (hasAt(text, start, open)) return splitAt(text, start + open.size(), close);
     }
     if (!begun) return {};
-    for (const auto& [open, close] : kTags) {  // which tag ends it is seen when it comes
+    // The opening tag is unknown, so any closing tag ends it.
+    for (const auto& [open, close] : kTags) {
         const ReplyParts parts = splitAt(text, start, close);
         if (!parts.open) return parts;
     }
@@ -104,7 +106,7 @@ bool isBeginningOf(std::string_view text, std::string_view tag) {
     return text.size() < tag.size() && tag.starts_with(text);
 }
 
-// Whether the reply may yet turn out to begin with a tag.
+// Whether the reply may still begin with a tag.
 bool mayOpen(std::string_view text) {
     const std::string_view rest = text.substr(skipSpace(text, 0));
     return isBeginningOf(rest, kChannel) ||
@@ -112,7 +114,7 @@ bool mayOpen(std::string_view text) {
                        [&](const auto& tag) { return isBeginningOf(rest, tag[0]); });
 }
 
-// Bytes at the end that may be the beginning of a tag that ends the reasoning.
+// The number of bytes at the end that may be the beginning of a closing tag.
 size_t heldBack(std::string_view text) {
     size_t most = 0;
     const auto look = [&](std::string_view tag) {
@@ -155,7 +157,7 @@ bool endsInReasoning(std::string_view prompt) {
 }
 
 bool endsInReasoning(const Tokenizer& tokenizer, const std::vector<int32_t>& prompt) {
-    constexpr std::ptrdiff_t kTokens = 16;  // enough for a tag
+    constexpr std::ptrdiff_t kTokens = 16;  // sufficient for a tag
     return endsInReasoning(
         tokenizer.decode({prompt.end() - std::min(kTokens, std::ssize(prompt)), prompt.end()}));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the answer in the reply of a reasoning model: after <think>...</think> or similar tags, or
-// in the final of several channels (<|channel|>analysis<|message|>...).
+// Finds the answer in the reply of a reasoning model: the text after <think>...</think> or similar
+// tags, or the final channel (<|channel|>analysis<|message|>...).
 #pragma once
 
 #include <cstdint>
@@ -29,11 +29,11 @@ ReplyParts splitReply(std::u16string_view text, bool begun = false);
 bool endsInReasoning(std::string_view prompt);
 bool endsInReasoning(const Tokenizer& tokenizer, const std::vector<int32_t>& prompt);
 
-// Whether the marks are special tokens: then the text must include those to find its parts.
+// Whether the tags are special tokens, which must then be included in the text.
 bool marksAreSpecial(const Tokenizer& tokenizer);
 
-// A reply that will be continued: the marks around its reasoning are control tokens, everything
-// else is data, so that a control token that the reply only mentions does not become one.
+// The text of a reply that will be continued. The tags around its reasoning are control tokens.
+// Everything else is data, so that a control token that the reply mentions stays text.
 TracedText tracedReply(std::string_view text, bool begun = false);
 
 // The parts of a reply that is still growing. Holds back text that may be the beginning of a tag,

@@ -57,7 +57,7 @@ protected:
     const std::vector<std::unique_ptr<Step>> m_steps;
 };
 
-// A "Sequence" with its parts in the list `key`; parts that are null are left out.
+// A "Sequence" whose parts are in the list `key`. Null parts are skipped.
 template <typename Step, typename Chain = StepChain<Step>>
 Result<std::unique_ptr<Step>> makeChain(const JsonNode& node, const char* key, int depth,
                                         StepMaker<std::unique_ptr<Step>> make) {

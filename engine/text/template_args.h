@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Variables of a chat template on the command line and in the window.
+// Parses variables of a chat template, for the command line and the window.
 #pragma once
 
 #include <nlohmann/json.hpp>

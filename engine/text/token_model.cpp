@@ -13,8 +13,7 @@ std::string byteToken(uint8_t byte) {
 
 Result<std::unique_ptr<TokenModel>> makeTokenModel(const JsonNode& node) {
     if (!node.json().is_object()) return node.bad("an object is expected here");
-    const bool guess =
-        !node.has("type") && node.has("merges");  // files before the type was written
+    const bool guess = !node.has("type") && node.has("merges");  // older files have no "type"
     const Result<std::string> type =
         guess ? Result<std::string>(std::string("BPE")) : node.text("type");
     if (!type) return type.status();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The "model" of tokenizer.json: from a piece of text to ids, and the vocabulary.
+// The "model" of tokenizer.json: encodes a piece of text as ids; holds the vocabulary.
 #pragma once
 
 #include <cstdint>

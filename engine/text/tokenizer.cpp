@@ -19,7 +19,7 @@ namespace colibri {
 
 using namespace text;
 
-// A text goes: added tokens -> normalizer -> pre-tokenizer -> model -> post-processor.
+// The stages of encoding: added tokens -> normalizer -> pre-tokenizer -> model -> post-processor.
 struct Tokenizer::Impl {
     AddedTokens added;
     std::unique_ptr<Normalizer> normalizer;
@@ -32,10 +32,10 @@ struct Tokenizer::Impl {
 
     Status read(const JsonNode& root);
     Status readAddedTokens(const JsonNode& root);
-    // What the decoder gets for an id; nothing for ids that do not exist or are to be skipped.
+    // The decoder's input for an id; empty if the id does not exist or is skipped.
     std::optional<DecodedToken> tokenOf(int32_t id, bool skipSpecial) const;
     const std::string* textOf(int32_t id) const;
-    // Ids that are not `barred` for the pieces.
+    // Encodes the pieces without producing `barred` ids.
     void encode(std::vector<Piece> pieces, const std::vector<bool>* barred,
                 std::vector<int32_t>& ids) const;
 };
@@ -157,8 +157,8 @@ std::optional<DecodedToken> Tokenizer::Impl::tokenOf(int32_t id, bool skipSpecia
 
 namespace {
 
-// Deeper than the limit on nested components allows. A duplicate key has its last value, as in the
-// reference implementation.
+// The depth limit is above that of nested components. As in the reference implementation, the last
+// value of a duplicate key counts.
 constexpr JsonRules kTokenizerJson{.maxDepth = 4096, .lastDuplicateCounts = true};
 
 Result<nlohmann::json> readDocument(std::string_view text, const std::string& name) {

@@ -9,9 +9,9 @@
 namespace colibri::text {
 namespace {
 
-// Encoding looks at every token that begins at a place: its time is bounded by the longest one.
+// Limits the time of encoding, which tries all tokens at each position.
 constexpr size_t kLongestToken = 4096;
-constexpr double kUnknownPenalty = 10;  // below the least likely token, as in the reference
+constexpr double kUnknownPenalty = 10;  // subtracted from the lowest score, as in the reference
 
 }  // namespace
 
@@ -82,7 +82,7 @@ void UnigramModel::addToTrie(std::string_view token, int32_t id) {
         }
         state = next;
     }
-    m_idOf[state] = id;  // of equal tokens the last, as in the reference
+    m_idOf[state] = id;  // as in the reference, the last of equal tokens counts
 }
 
 int32_t UnigramModel::child(int32_t state, unsigned char byte) const {
@@ -104,8 +104,8 @@ const std::string* UnigramModel::idToToken(int32_t id) const {
     return id >= 0 && size_t(id) < m_tokens.size() ? &m_tokens[id] : nullptr;
 }
 
-// Viterbi over the places between characters. Of equal scores the way that was found first stays:
-// from the earlier place, and there by the shorter token.
+// Viterbi over the positions between characters. Of equal scores the first one found wins: the one
+// from the earlier position, then the shorter token.
 std::vector<UnigramModel::Step> UnigramModel::bestSteps(std::string_view piece,
                                                         const std::vector<bool>* barred) const {
     std::vector<Step> best(piece.size() + 1);
@@ -152,7 +152,7 @@ void UnigramModel::encode(std::string_view piece, std::vector<int32_t>& ids,
     const std::vector<Step> best = bestSteps(piece, barred);
     std::vector<size_t> ends;
     for (size_t end = piece.size(); end > 0; end = size_t(best[end].begin)) ends.push_back(end);
-    // Unknown characters in a row are one.
+    // Consecutive unknown characters are one token.
     size_t unknownBegin = 0;
     bool unknownWaits = false;
     for (size_t i = ends.size(); i-- > 0;) {

@@ -6,7 +6,7 @@
 namespace colibri {
 namespace {
 
-// The first range that ends behind `place`.
+// The first range that ends after `place`.
 auto firstBehind(const std::vector<ByteRange>& ranges, size_t place) {
     return std::upper_bound(ranges.begin(), ranges.end(), place,
                             [](size_t at, const ByteRange& range) { return at < range.end; });

@@ -11,7 +11,7 @@ namespace {
 using Byte = unsigned char;
 
 struct Lead {
-    int length;  // bytes of the whole sequence; 0: cannot begin one
+    int length;  // bytes of the whole sequence; 0: not a leading byte
     Byte secondLow, secondHigh;
 };
 
@@ -149,7 +149,8 @@ bool isWordCharacter(char32_t code) {
         return code == '_' || (code >= '0' && code <= '9') ||
                ((code | 0x20) >= 'a' && (code | 0x20) <= 'z');
     }
-    // Other_Alphabetic outside the categories below: circled and squared letters; and the joiners.
+    // Other_Alphabetic characters outside the categories below: circled and squared letters. Also
+    // the joiners.
     if ((code >= 0x24B6 && code <= 0x24E9) || (code >= 0x1F130 && code <= 0x1F149) ||
         (code >= 0x1F150 && code <= 0x1F169) || (code >= 0x1F170 && code <= 0x1F189) ||
         code == 0x200C || code == 0x200D) {

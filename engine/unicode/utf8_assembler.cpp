@@ -24,7 +24,7 @@ std::string Utf8Assembler::push(std::string_view bytes) {
 }
 
 std::string Utf8Assembler::finish() {
-    // What is held is one valid beginning of a character: a single replacement.
+    // The held bytes are the beginning of one character, so one replacement character suffices.
     std::string out;
     if (!m_pending.empty()) text::appendUtf8(out, text::kReplacement);
     m_pending.clear();
