@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Private: single values of the packed blocks, in plain C++. A weight is
-// scaleAt * valueAt + minAt, rounded to f32 after the product and after the sum; for the types
-// that ggml defines in blocks of 256 the product of the two scales is exact.
+// Private: single values of the packed blocks, in plain C++. A weight is scaleAt * valueAt + minAt,
+// rounded to f32 after the product and after the sum. For the types that ggml defines in blocks of
+// 256, the product of the two scales is exact.
 #pragma once
 
 #include <bit>
@@ -10,10 +10,10 @@
 
 namespace colibri {
 
-// High bits of column k: plane, and where in its byte.
+// The plane that holds the high bits of column k, and their position in a byte.
 template <int High>
 struct HighBits {
-    static constexpr int kGroups = 8 / High;  // groups of four columns per plane
+    static constexpr int kGroups = 8 / High;  // groups of four columns in a plane
     int plane, shift;
     explicit HighBits(int k) : plane(k / 4 / kGroups), shift(k / 4 % kGroups * High) {}
 };
@@ -58,7 +58,7 @@ inline int valueAt(const PackedQ8& w, int, int k, int64_t lane) {
     return w.q[k / 4][lane][k % 4];
 }
 
-// 2^(e - 128): the values are in halves.
+// 2^(e - 128): half of the stored scale, because kMxValues holds doubled values.
 inline float mxScale(uint8_t e) {
     const uint32_t bits = uint32_t(e) << 23;
     return std::bit_cast<float>(bits > 0x00400000u ? bits : 0x00400000u) * 0.5f;
@@ -89,7 +89,7 @@ float minAt(const PackedSuper<High>& w, int sub, int64_t lane) {
     return -(f16ToF32(w.min[lane]) * float(w.subMin[sub][lane]));
 }
 
-// A padding lane: all its values are 0.
+// Sets all values of a padding lane to 0.
 template <typename Block>
 void clearLane(int64_t lane, Block& out) {
     uint8_t codes[kBlock];
@@ -119,10 +119,10 @@ inline void clearLane(int64_t lane, PackedQ8& out) {
     }
 }
 
-// The first n values of one lane.
+// Decodes the first n values of one lane.
 template <typename Block>
 void readLane(const Block& w, int64_t lane, int64_t n, float* out) {
-    constexpr int64_t kPart = kBlock / Block::kSplit;  // columns of one scale
+    constexpr int64_t kPart = kBlock / Block::kSplit;  // columns with the same scale
     for (int64_t first = 0; first < n; first += kPart) {
         const int sub = int(first / kBlock), in = int(first % kBlock);
         const float scale = scaleAt(w, sub, in / int(kPart), lane);

@@ -18,14 +18,15 @@ struct Cpu {
 };
 
 #ifdef COLIBRI_X86_KERNELS
-// clang's builtin got to know this one only with version 15.
+// clang supports this feature name from version 15 on.
 bool hasF16c() {
     unsigned a = 0, b = 0, c = 0, d = 0;
     return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
 }
 #endif
 
-// The builtin reads CPUID and XGETBV: a set counts only when the system saves its registers too.
+// The builtin reads CPUID and XGETBV, so an instruction set counts only if the system saves its
+// registers.
 Cpu detectCpu() {
     Cpu cpu;
 #ifdef COLIBRI_X86_KERNELS

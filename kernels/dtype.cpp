@@ -18,8 +18,8 @@ struct TypeRow {
     FileBlock block;
 };
 
-// Q4_K and Q5_K take an eighth of a bit more than in the file, where their 6-bit scales are
-// packed; all others take the same.
+// Q4_K and Q5_K need one eighth of a bit more than in the file, which packs their 6-bit scales. All
+// other types need the same.
 constexpr std::array<TypeRow, kDTypeCount> kTypes = {{
     {DType::F32, "f32", 32.0, {1, 4}},
     {DType::F16, "f16", 16.0, {1, 2}},
@@ -89,7 +89,7 @@ float f16ToF32(uint16_t h) {
         return std::bit_cast<float>(std::bit_cast<uint32_t>(magnitude) | sign);
     }
     if (exponent == 31) {
-        // A signalling NaN is made quiet, as the hardware conversion does.
+        // A signalling NaN becomes quiet, as in the hardware conversion.
         const uint32_t quiet = mantissa != 0 ? 0x400000u : 0u;
         return std::bit_cast<float>(sign | 0x7f800000u | quiet | (mantissa << 13));
     }
@@ -103,8 +103,8 @@ uint16_t f32ToF16(float f) {
     if (magnitude > 0x7f800000u) return uint16_t(sign | 0x7e00u | ((magnitude >> 13) & 0x1ffu));
     if (magnitude >= 0x477ff000u) return uint16_t(sign | 0x7c00u);  // rounds to 65536 or more
     if (magnitude < 0x38800000u) {
-        // Subnormal result: adding 0.5 leaves the value in units of 2^-24, rounded to even by the
-        // addition itself, in the low mantissa bits.
+        // Subnormal result: after adding 0.5, the low bits of the mantissa hold the value in units
+        // of 2^-24, which the addition has rounded to even.
         const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
         return uint16_t(sign | (std::bit_cast<uint32_t>(shifted) - 0x3f000000u));
     }

@@ -39,8 +39,8 @@ constexpr bool hasEncoder(DType type) {
     return type <= DType::Q4_0 || type == DType::MXFP4;
 }
 
-// One block of a row as files store it, row by row: columns and bytes. Plain types: 1 and the size
-// of a value. A row of a quantised type consists of whole blocks.
+// One block of a row in files, which store row by row: columns and bytes. Plain types have one
+// column and the size of a value. A row of a quantised type consists of whole blocks.
 struct FileBlock {
     int cols, bytes;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ggml's blocks, as GGUF files hold them row by row, into the packed layout.
+// Conversion of ggml's blocks, which GGUF files store row by row, to the packed layout.
 #include <cstring>
 #include <type_traits>
 
@@ -13,8 +13,8 @@ uint16_t loadU16(const uint8_t* p) {
     return uint16_t(p[0] | (p[1] << 8));
 }
 
-// 16 bytes: byte j holds code j in its low nibble and code j + 16 in its high nibble, as the packed
-// layout has them. `high`, if there are fifth bits: bit k is that of code k.
+// Stores 16 bytes of nibbles: byte j holds code j in its low nibble and code j + 16 in its high
+// nibble, as in the packed layout. `high`: the fifth bits, if any; bit k belongs to code k.
 template <int High>
 void storeNibbles(const uint8_t* src, const uint8_t* high, int64_t lane, PackedCodes<High>& out) {
     for (int g = 0; g < 4; ++g) std::memcpy(out.low[g][lane], src + 4 * g, 4);
@@ -54,8 +54,8 @@ void store(const uint8_t* src, int64_t lane, PackedMx4& out) {
     storeNibbles(src + 1, nullptr, lane, out.codes[0]);
 }
 
-// scale, minimum; 12 bytes with eight scales and eight minima of 6 bits; fifth bits, bit s of byte
-// k for column k of sub-block s; nibbles, 32 bytes for two sub-blocks.
+// Block: scale; minimum; 12 bytes with eight scales and eight minima of 6 bits each; fifth bits, of
+// which bit s of byte k belongs to column k of sub-block s; nibbles, 32 bytes for two sub-blocks.
 template <int High>
 void store(const uint8_t* src, int64_t lane, PackedSuper<High>& out) {
     out.scale[lane] = loadU16(src);
@@ -65,7 +65,7 @@ void store(const uint8_t* src, int64_t lane, PackedSuper<High>& out) {
     const uint8_t* low = high + 32 * High;
     for (int s = 0; s < 8; ++s) {
         const int i = s % 4;
-        // Of the last four, bits 4 and 5 stand on top of the first four.
+        // Bits 4 and 5 of the last four are the top bits of the first four.
         out.subScale[s][lane] =
             uint8_t(s < 4 ? packed[i] & 63 : (packed[8 + i] & 15) | (packed[i] >> 6 << 4));
         out.subMin[s][lane] =
@@ -79,8 +79,8 @@ void store(const uint8_t* src, int64_t lane, PackedSuper<High>& out) {
     }
 }
 
-// For each half of four sub-blocks 64 bytes of low nibbles, then for each 32 bytes with two high
-// bits of all four; 16 scales; scale.
+// Block: for each half of four sub-blocks, 64 bytes of low nibbles, then 32 bytes with two high
+// bits of each of the four; 16 scales; scale.
 void store(const uint8_t* src, int64_t lane, PackedQ6K& out) {
     out.scale[lane] = loadU16(src + 208);
     for (int s = 0; s < 8; ++s) {
@@ -126,7 +126,7 @@ void ggmlToFloats(DType type, const std::byte* src, int64_t blocks, float* out) 
     const FileBlock file = fileBlock(type);
     const auto* from = reinterpret_cast<const uint8_t*>(src);
     withBlock(type, [&](auto* block) {
-        std::remove_pointer_t<decltype(block)> one;  // only its first lane is used
+        std::remove_pointer_t<decltype(block)> one;  // only lane 0 is used
         for (int64_t b = 0; b < blocks; ++b) {
             store(from + b * file.bytes, 0, one);
             readLane(one, 0, file.cols, out + b * file.cols);
@@ -140,7 +140,7 @@ bool ggmlScalesFinite(DType type, const std::byte* src, int64_t blocks) {
     bool good = true;
     for (int64_t b = 0; b < blocks; ++b, from += bytes) {
         if (type == DType::MXFP4) {
-            good &= from[0] <= 252;  // 12 * 2^(253 - 128) is no f32 any more
+            good &= from[0] <= 252;  // larger ones make 12 * 2^(e - 128) overflow f32
             continue;
         }
         good &= finiteHalf(type == DType::Q6_K ? from + 208 : from);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Private: the blocks of the packed layout as structs (kernels/packed.h describes them), and the
-// available kernel sets.
+// kernel sets.
 //
 // The constants of every quantised block: kSubs, its number of 32-column sub-blocks; kSplit, the
 // number of parts of a sub-block with their own scale; kOffset, the value subtracted from each
@@ -21,7 +21,7 @@ struct PackedQ8 {
 };
 static_assert(sizeof(PackedQ8) == 544);
 
-// Unsigned codes of 32 columns: four low bits each, and `High` more.
+// Unsigned codes of 32 columns: four low bits and `High` high bits each.
 template <int High>
 struct PackedCodes {
     uint8_t low[kBlock / 8][kPanel][4];
@@ -55,7 +55,7 @@ using PackedQ41 = PackedRaised<0>;
 using PackedQ51 = PackedRaised<1>;
 static_assert(sizeof(PackedQ41) == 320 && sizeof(PackedQ51) == 384);
 
-// Codes are indices of kMxValues; the offset makes these unsigned.
+// Codes are indices into kMxValues. Adding the offset makes the values unsigned.
 struct PackedMx4 {
     static constexpr int kSubs = 1, kSplit = 1, kHigh = 0, kOffset = 12;
     static constexpr bool kMin = false;
@@ -88,7 +88,7 @@ struct PackedQ6K {
 };
 static_assert(sizeof(PackedQ6K) == 3360);
 
-// Calls body(null pointer to the block) for a quantised type.
+// Calls `body` with a null pointer of the block's type. REQUIRES: a quantised type.
 template <typename Body>
 void withBlock(DType type, Body body) {
     switch (type) {
@@ -119,7 +119,7 @@ void withBlock(DType type, Body body) {
 
 const KernelSet& scalarKernels();
 #ifdef COLIBRI_X86_KERNELS
-// Call a function of these tables only on a processor that has the instruction set.
+// Functions of these tables may be called only on a processor with the instruction set.
 const KernelSet& avx2Kernels();
 const KernelSet& avx512Kernels();
 const KernelSet& avx512VnniKernels();

@@ -10,7 +10,7 @@
 namespace colibri {
 namespace {
 
-// Columns [k, k + 32) of up to kPanel rows; what is not there is 0.
+// Copies columns [k, k + 32) of up to kPanel rows; missing values are 0.
 void fillTile(const float* src, int64_t rows, int64_t cols, int64_t k, WeightTile& tile) {
     const int64_t n = cols - k < kBlock ? cols - k : kBlock;
     if (rows < kPanel || n < kBlock) std::memset(tile, 0, sizeof tile);

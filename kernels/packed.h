@@ -20,9 +20,9 @@
 // q8_0: q[g][lane][j] is column 4*g + j of the block. Codes of n bits are unsigned numbers:
 //   uint8 low[4][16][4]    byte [g][lane][j] holds the four low bits of column 4*g + j in its low
 //                          nibble and those of column 16 + 4*g + j in its high nibble
-//   uint8 high[n - 4][16][4]   the others: of 5, bit g of byte [0][lane][j] belongs to column
-//                          4*g + j; of 6, bits 2*g and 2*g + 1 of byte [h][lane][j] to column
-//                          16*h + 4*g + j
+//   uint8 high[n - 4][16][4]   the high bits. 5 bits: bit g of byte [0][lane][j] belongs to column
+//                          4*g + j. 6 bits: bits 2*g and 2*g + 1 of byte [h][lane][j] belong to
+//                          column 16*h + 4*g + j
 // A weight is
 //   q4_0, q5_0   scale * (code - 8 or 16)
 //   q4_1, q5_1   scale * code + min
@@ -30,8 +30,8 @@
 //   q6_k         scale * subScale of its 16 columns * (code - 32)
 //   mxfp4        2^(scale - 128) * (0, 1, 2, 3, 4, 6, 8, 12 and their negatives)[code]
 // Scales and codes have the same meaning as in ggml, so packing a GGUF block is lossless. Encoding
-// rounds like ggml, except that it searches for the best scale of a q4_0 block. A row of q4_k,
-// q5_k or q6_k is whole groups of 256 columns.
+// rounds like ggml, except that it searches for the best scale of a q4_0 block. A row of q4_k, q5_k
+// or q6_k consists of whole groups of 256 columns.
 #pragma once
 
 #include <cstddef>
@@ -59,11 +59,11 @@ int64_t packedBytes(DType type, int64_t rows, int64_t cols);
 // packing rows [16 p, 16 p + n) writes at p * panelBytes. REQUIRES: hasEncoder(type).
 void packRows(DType type, const float* src, int64_t rows, int64_t cols, std::byte* out);
 
-// Packs rows already quantised in ggml's row-major block form (fileBlock) without changing a bit
-// of scale or value. REQUIRES: isQuantised(type), cols whole blocks.
+// Packs rows already quantised in ggml's row-major block form (fileBlock) without changing a bit of
+// scale or value. REQUIRES: isQuantised(type), whole blocks.
 void packGgmlRows(DType type, const std::byte* src, int64_t rows, int64_t cols, std::byte* out);
 
-// The values of `blocks` blocks in ggml's form, and whether all their scales are numbers.
+// Decodes `blocks` blocks in ggml's form. ggmlScalesFinite: whether all their scales are finite.
 void ggmlToFloats(DType type, const std::byte* src, int64_t blocks, float* out);
 bool ggmlScalesFinite(DType type, const std::byte* src, int64_t blocks);
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Private: the integer operations of the dot products, eight outputs (one half of a panel) at
-// once.
+// Private: the integer operations of the dot products, for eight outputs (one half of a panel).
 #pragma once
 
 #include <immintrin.h>
@@ -17,13 +16,13 @@ struct Dots256 {
 
     static __m256 toFloat(Ints d) { return _mm256_cvtepi32_ps(d); }
     static Ints all(int32_t v) { return _mm256_set1_epi32(v); }
-    // Four bytes of each lane of vector `part` of a panel.
+    // Loads four bytes of each lane from vector `part` of a panel.
     static Ints load(const void* p, int part) {
         return _mm256_loadu_si256(static_cast<const __m256i*>(p) + part);
     }
     static Ints bits(Ints v, int mask) { return _mm256_and_si256(v, _mm256_set1_epi8(char(mask))); }
     static Ints either(Ints a, Ints b) { return _mm256_or_si256(a, b); }
-    // Of 16 bits; negative: to the left.
+    // Shifts 16-bit elements right by N; negative: left.
     template <int N>
     static Ints shiftRight(Ints v) {
         if constexpr (N >= 0)
@@ -31,18 +30,19 @@ struct Dots256 {
         else
             return _mm256_slli_epi16(v, -N);
     }
-    // table[v] for every byte 0..15.
+    // Returns table[v] for every byte v in 0..15.
     static Ints pick(const int8_t (&table)[16], Ints v) {
         const __m128i all = _mm_loadu_si128(reinterpret_cast<const __m128i*>(table));
         return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(all), v);
     }
-    // Columns 4 * g and on of an activation block, for every lane.
+    // Columns 4 * g to 4 * g + 3 of an activation block, broadcast to every lane.
     static Ints quad(const Q8Block& x, int g) {
         int32_t four;
         __builtin_memcpy(&four, x.q + 4 * g, sizeof four);
         return _mm256_set1_epi32(four);
     }
-    // d + the products of unsigned w and signed x, two and two, in 16 bits; and these into 32.
+    // Adds products of unsigned w and signed x: pairs are summed in 16 bits, then pairs of these in
+    // 32 bits.
     static Ints addPairs(Ints d, Ints w, Ints x) {
         return _mm256_add_epi16(d, _mm256_maddubs_epi16(w, x));
     }
@@ -50,7 +50,7 @@ struct Dots256 {
         return _mm256_add_epi32(d, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
     }
 
-    // The weight's sign goes over to the activation: |w| * 127 * 2 fits 16 bits.
+    // The weight's sign is moved to the activation. |w| * 127 * 2 fits into 16 bits.
     template <int R>
     static void signedDots(const PackedQ8& w, int part, const Q8Block* x, int64_t stride,
                            Ints (&d)[R]) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Private: eight f32 lanes in one AVX register, as kernels/simd/ wants them. Include only in files
-// compiled for AVX2+FMA+F16C. Everything lives in an anonymous namespace, so that no code for this
+// Private: the vector class of kernels/simd/ with eight f32 lanes in one AVX register. Include it
+// only in files compiled for AVX2+FMA+F16C. Everything is in an anonymous namespace, so that the
+// linker cannot choose code for this instruction set for another file.
 // instruction set can be picked by the linker for another file.
 #pragma once
 
@@ -13,7 +14,7 @@ namespace {
 
 struct Vec256 {
     static constexpr int kWidth = 8;
-    static constexpr int kPartialSums = 2;  // of the plain products, k mod 2
+    static constexpr int kPartialSums = 2;  // of the plain products, by k mod 2
     static constexpr int kMaxPlainRows = 5;
 
     using F = __m256;
@@ -30,7 +31,7 @@ struct Vec256 {
         const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
         return _mm256_cmpgt_epi32(_mm256_set1_epi32(int(n)), lane);
     }
-    // The first n lanes, 0 < n <= 8, the rest zero.
+    // Loads the first n lanes, 0 < n <= 8; the rest is zero.
     static F loadPart(const float* p, int64_t n) { return _mm256_maskload_ps(p, mask(n)); }
     static void storePart(float* p, F v, int64_t n) { _mm256_maskstore_ps(p, mask(n), v); }
 
@@ -75,12 +76,12 @@ struct Vec256 {
     static F negatedFma(F a, F b, F c) { return _mm256_fnmadd_ps(a, b, c); }
     static F fmaAddSub(F a, F b, F c) { return _mm256_fmaddsub_ps(a, b, c); }
     static F negate(F a) { return _mm256_xor_ps(a, _mm256_set1_ps(-0.0f)); }
-    // With a NaN in b the result is that NaN.
+    // If b is a NaN, so is the result.
     static F max(F a, F b) { return _mm256_max_ps(a, b); }
     static F min(F a, F b) { return _mm256_min_ps(a, b); }
     static F round(F a) { return _mm256_round_ps(a, kNearest); }
-    // a * 2^n for whole n in -250..250; overflows to infinity, underflows gradually. In two steps,
-    // because a single power of two has no room for the ends of the range.
+    // a * 2^n for integers n in -250..250. Overflow gives infinity, underflow is gradual.
+    // Multiplies twice, because f32 has no power of two for the ends of the range.
     static F scaleByPower(F a, F n) {
         const __m256i whole = _mm256_cvtps_epi32(n);
         const __m256i half = _mm256_srai_epi32(whole, 1);
@@ -123,7 +124,7 @@ struct Vec256 {
                    _mm256_permute2f128_ps(quads[0], quads[1], 0x31));
     }
 
-    // (even lanes, odd lanes) of the 16 values low, high.
+    // Separates the 16 values of low, high into even and odd lanes.
     static void deinterleave(F low, F high, F& even, F& odd) {
         even = inOrder(_mm256_shuffle_ps(low, high, 0x88));
         odd = inOrder(_mm256_shuffle_ps(low, high, 0xdd));
@@ -132,7 +133,8 @@ struct Vec256 {
     static F oddTwice(F v) { return _mm256_movehdup_ps(v); }
     static F swapPairs(F v) { return _mm256_permute_ps(v, 0xb1); }
 
-    // The largest magnitude of 32 floats as bits: NaN and infinity compare above all others.
+    // The bits of the largest magnitude of 32 floats. NaN and infinity compare greater than all
+    // numbers.
     static uint32_t magnitudeBits(const float* x) {
         const __m256i drop = _mm256_set1_epi32(0x7fffffff);
         __m256i most = _mm256_setzero_si256();
@@ -145,14 +147,14 @@ struct Vec256 {
         m = _mm_max_epi32(m, _mm_shuffle_epi32(m, 0xb1));
         return uint32_t(_mm_cvtsi128_si32(m));
     }
-    // q[i] = round(x[i] * inverse) for 32 values; sums of the first and the second 16 of them.
+    // q[i] = round(x[i] * inverse) for 32 values; also the sums of the first and of the last 16.
     static void quantise(const float* x, float inverse, int8_t* q, int16_t* sums) {
         const F scale = set1(inverse);
         __m256i v[4];
         for (int i = 0; i < 4; ++i) v[i] = _mm256_cvtps_epi32(mul(load(x + i * kWidth), scale));
         const __m256i packed =
             _mm256_packs_epi16(_mm256_packs_epi32(v[0], v[1]), _mm256_packs_epi32(v[2], v[3]));
-        // Packing works within 128-bit halves: put the groups of four back in order.
+        // Packing works within 128-bit halves, so groups of four are put back in order.
         const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
         _mm256_storeu_si256(reinterpret_cast<__m256i*>(q),
                             _mm256_permutevar8x32_epi32(packed, order));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Private: the integer operations of the dot products, sixteen outputs at once; avx2/dots.h says
-// what they do. Included by a file compiled with VNNI and by one compiled without.
+// Private: the integer operations of the dot products, for sixteen outputs; see avx2/dots.h for
+// their meaning. One file with VNNI and one without include this header.
 #pragma once
 
 #include <immintrin.h>
@@ -52,7 +52,7 @@ struct Dots512 {
         return _mm512_set1_epi32(four);
     }
 #ifdef __AVX512VNNI__
-    // d + the products of unsigned w and signed x, four and four.
+    // Adds products of unsigned w and signed x, four to each 32-bit lane.
     static Ints addQuads(Ints d, Ints w, Ints x) {
         return _mm512_dpbusd_epi32(d, w, x);
     }
@@ -71,7 +71,7 @@ struct Dots512 {
 #pragma GCC unroll 8
         for (int r = 0; r < R; ++r) {
 #ifdef __AVX512VNNI__
-            d[r] = all(-128 * x[r * stride].sum());  // weights are taken as 0..255 below
+            d[r] = all(-128 * x[r * stride].sum());  // weights become 0..255 below
 #else
             d[r] = all(0);
 #endif
@@ -84,7 +84,7 @@ struct Dots512 {
 #pragma GCC unroll 8
             for (int r = 0; r < R; ++r) d[r] = addQuads(d[r], raised, quad(x[r * stride], g));
 #else
-            // The weight's sign goes over to the activation: |w| * 127 * 2 fits 16 bits.
+            // The weight's sign is moved to the activation. |w| * 127 * 2 fits into 16 bits.
             const __m512i magnitude = _mm512_abs_epi8(values);
             const __mmask64 negative = _mm512_movepi8_mask(values);
 #pragma GCC unroll 8

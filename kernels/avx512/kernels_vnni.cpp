@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The AVX-512 kernels once more, compiled with VNNI: one instruction per four products.
+// The AVX-512 kernels compiled with VNNI, which needs one instruction for four products.
 #include "kernels/avx512/dots.h"
 #include "kernels/avx512/vec.h"
 #include "kernels/simd/table.h"

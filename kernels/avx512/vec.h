@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Private: sixteen f32 lanes in one AVX-512 register, as kernels/simd/ wants them. Include only in
-// files compiled for AVX-512 F+BW+VL+DQ. Everything lives in an anonymous namespace, so that no
-// code for this instruction set can be picked by the linker for another file.
+// Private: the vector class of kernels/simd/ with sixteen f32 lanes in one AVX-512 register.
+// Include it only in files compiled for AVX-512 F+BW+VL+DQ. Everything is in an anonymous
+// namespace, so that the linker cannot choose code for this instruction set for another file.
 #pragma once
 
 #include <immintrin.h>
@@ -13,7 +13,7 @@ namespace {
 
 struct Vec512 {
     static constexpr int kWidth = 16;
-    static constexpr int kPartialSums = 4;  // of the plain products, k mod 4
+    static constexpr int kPartialSums = 4;  // of the plain products, by k mod 4
     static constexpr int kMaxPlainRows = 6;
 
     using F = __m512;
@@ -27,7 +27,7 @@ struct Vec512 {
     static F load(const float* p) { return _mm512_loadu_ps(p); }
     static void store(float* p, F v) { _mm512_storeu_ps(p, v); }
     static __mmask16 mask(int64_t n) { return __mmask16((1u << n) - 1u); }
-    // The first n lanes, 0 < n <= 16, the rest zero.
+    // Loads the first n lanes, 0 < n <= 16; the rest is zero.
     static F loadPart(const float* p, int64_t n) { return _mm512_maskz_loadu_ps(mask(n), p); }
     static void storePart(float* p, F v, int64_t n) { _mm512_mask_storeu_ps(p, mask(n), v); }
 
@@ -66,11 +66,11 @@ struct Vec512 {
     static F negatedFma(F a, F b, F c) { return _mm512_fnmadd_ps(a, b, c); }
     static F fmaAddSub(F a, F b, F c) { return _mm512_fmaddsub_ps(a, b, c); }
     static F negate(F a) { return _mm512_xor_ps(a, _mm512_set1_ps(-0.0f)); }
-    // With a NaN in b the result is that NaN.
+    // If b is a NaN, so is the result.
     static F max(F a, F b) { return _mm512_max_ps(a, b); }
     static F min(F a, F b) { return _mm512_min_ps(a, b); }
     static F round(F a) { return _mm512_roundscale_ps(a, kNearest); }
-    // a * 2^n for whole n; overflows to infinity, underflows gradually.
+    // a * 2^n for integers n. Overflow gives infinity, underflow is gradual.
     static F scaleByPower(F a, F n) { return _mm512_scalef_ps(a, n); }
 
     static float sum(F v) {
@@ -115,7 +115,7 @@ struct Vec512 {
         return addQuarters(addQuarters(quads[0], quads[1]), addQuarters(quads[2], quads[3]));
     }
 
-    // (even lanes, odd lanes) of the 32 values low, high.
+    // Separates the 32 values of low, high into even and odd lanes.
     static void deinterleave(F low, F high, F& even, F& odd) {
         const __m512i pick =
             _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
@@ -126,14 +126,15 @@ struct Vec512 {
     static F oddTwice(F v) { return _mm512_movehdup_ps(v); }
     static F swapPairs(F v) { return _mm512_permute_ps(v, 0xb1); }
 
-    // The largest magnitude of 32 floats as bits: NaN and infinity compare above all others.
+    // The bits of the largest magnitude of 32 floats. NaN and infinity compare greater than all
+    // numbers.
     static uint32_t magnitudeBits(const float* x) {
         const __m512i drop = _mm512_set1_epi32(0x7fffffff);
         const __m512i a = _mm512_and_si512(_mm512_castps_si512(load(x)), drop);
         const __m512i b = _mm512_and_si512(_mm512_castps_si512(load(x + kWidth)), drop);
         return uint32_t(_mm512_reduce_max_epi32(_mm512_max_epi32(a, b)));
     }
-    // q[i] = round(x[i] * inverse) for 32 values; sums of the first and the second 16 of them.
+    // q[i] = round(x[i] * inverse) for 32 values; also the sums of the first and of the last 16.
     static void quantise(const float* x, float inverse, int8_t* q, int16_t* sums) {
         const F scale = set1(inverse);
         const __m512i a = _mm512_cvtps_epi32(mul(load(x), scale));

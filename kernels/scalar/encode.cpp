@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reference encoders: one lane of a block after the other.
+// Reference encoders, which process the lanes of a block one after another.
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -12,8 +12,8 @@ namespace {
 
 using Values = float[kBlock];
 
-// A value that is no longer finite (a NaN weight, or the reciprocal of a vanishing scale) becomes
-// 0: casting it would be undefined.
+// Returns 0 for a value that is not finite (a NaN weight, or the reciprocal of a vanishing scale),
+// because casting it would be undefined.
 int toInt(float v, int low, int high) {
     if (!(std::fabs(v) < 1e9f)) return 0;
     const int i = int(v);
@@ -34,7 +34,7 @@ void encodeLane(const Values& x, int64_t lane, PackedQ8& out) {
     }
 }
 
-// ggml's choice for q4_0: the value of largest magnitude becomes exactly -8.
+// ggml's scale for q4_0: the value of largest magnitude becomes exactly -8.
 float plainQ4Scale(const Values& x) {
     float largest = 0.0f;
     for (float v : x) {
@@ -43,22 +43,22 @@ float plainQ4Scale(const Values& x) {
     return largest / -8.0f;
 }
 
-// The whole number from -8 to 7 that lies nearest to v, |v| < 2^22; ties to even.
+// The nearest integer to v in -8..7, |v| < 2^22; ties to even.
 float stepQ4(float v) {
     const float q = v + kRoundingQ4 - kRoundingQ4;
     return q < -8.0f ? -8.0f : q > 7.0f ? 7.0f : q;
 }
 
-// Sums over a block are taken in eight parts, k mod 8, added at the end.
+// Sums over a block have eight parts, by k mod 8, which are added at the end.
 float sumOf(const float (&parts)[8]) {
     float sum = 0;
     for (float part : parts) sum += part;
     return sum;
 }
 
-// How much of a block's sum of squares its nearest steps explain with the scale that suits them
-// best, and that scale. A value counts by its magnitude: without that perplexity gets worse, not
-// better, than with ggml's scale.
+// The share of a block's sum of squares that its rounded values explain with the best scale for
+// them, and that scale. Values are weighted by their magnitude; without weights the perplexity is
+// worse than with ggml's scale.
 struct Q4Fit {
     float explained = 0, scale = 0;
 };
@@ -74,7 +74,7 @@ Q4Fit fitQ4(const Values& x, float inverse) {
     return s > 0 ? Q4Fit{p * p / s, p / s} : Q4Fit{};
 }
 
-// Codes of a block at a scale; returns the squared error, with the same weights.
+// Rounds a block with a scale. Returns the squared error, with the same weights.
 float codesQ4(const Values& x, float scale, uint8_t* codes) {
     const float inverse = scale != 0.0f && std::isfinite(scale) ? 1.0f / scale : 0.0f;
     float errors[8] = {};
@@ -87,7 +87,7 @@ float codesQ4(const Values& x, float scale, uint8_t* codes) {
     return sumOf(errors);
 }
 
-// The scale whose steps lie closest to the block, of some around ggml's.
+// Tries several scales around ggml's and uses the one with the smallest error.
 void encodeLane(const Values& all, int64_t lane, PackedQ4& out) {
     Values x;
     for (int k = 0; k < kBlock; ++k) x[k] = std::isfinite(all[k]) ? all[k] : 0.0f;
@@ -105,8 +105,9 @@ void encodeLane(const Values& all, int64_t lane, PackedQ4& out) {
     storeCodes(closer ? other : codes, lane, out.codes[0]);
 }
 
-// OCP's mxfp4: the power of two that brings the largest magnitude to 4..8, of whose values 6 is
-// the largest; each number goes to the nearest value, the one of smaller magnitude when two are.
+// OCP's mxfp4: the scale is the power of two that brings the largest magnitude into 4..8 (the
+// largest value is 6). Each number becomes the nearest value; of two equally near ones, that of
+// smaller magnitude.
 void encodeLane(const Values& x, int64_t lane, PackedMx4& out) {
     float largest = 0.0f;
     for (float v : x) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reference products over the packed layout: plain loops, the twin of every vector kernel.
+// Reference products over the packed layout: plain loops that define the results of the vector
+// kernels.
 #include "kernels/scalar/scalar.h"
 
 #include <bit>
@@ -14,7 +15,7 @@ namespace colibri::scalar {
 namespace {
 
 Q8Block quantiseBlock(const float* x, int64_t n) {
-    // Compared as integers, NaN and infinity are the largest magnitudes of all.
+    // The bits of NaN and infinity compare greater than those of all numbers.
     uint32_t largestBits = 0;
     for (int64_t i = 0; i < n; ++i) {
         const uint32_t bits = std::bit_cast<uint32_t>(x[i]) & 0x7fffffffu;
@@ -22,7 +23,7 @@ Q8Block quantiseBlock(const float* x, int64_t n) {
     }
     Q8Block out = {};
     if (largestBits >= 0x7f800000u) {
-        out.scale = std::numeric_limits<float>::quiet_NaN();  // reaches every product
+        out.scale = std::numeric_limits<float>::quiet_NaN();  // makes every product NaN
         return out;
     }
     const float largest = std::bit_cast<float>(largestBits);
@@ -36,7 +37,7 @@ Q8Block quantiseBlock(const float* x, int64_t n) {
     return out;
 }
 
-// 16 lanes of one output panel for one activation row, in the given element type.
+// Adds the products of one panel and one activation row, in the given element type.
 template <typename T, typename Convert>
 void plainPanel(const T* w, int64_t cols, const float* x, Convert toFloat, float* acc) {
     for (int64_t k = 0; k < cols; ++k) {
@@ -46,8 +47,8 @@ void plainPanel(const T* w, int64_t cols, const float* x, Convert toFloat, float
     }
 }
 
-// Integer dots are exact within a part of a block that shares a scale; then one multiply-add each,
-// and one for the minimum.
+// Integer dot products are exact within a part of a block that shares a scale. Each is followed by
+// one multiply-add, and one more for the minimum.
 template <typename Block>
 void quantPanel(const Block* w, int64_t blocks, const Q8Block* x, float* acc) {
     constexpr int kPart = kBlock / Block::kSplit;

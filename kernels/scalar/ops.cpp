@@ -31,7 +31,7 @@ void rope(float* head, int rotaryDim, const float* cosSin, bool interleaved) {
     }
 }
 
-// Turns x into exp(x - top) and returns the sum; top is at least max(x).
+// Replaces x by exp(x - top) and returns the sum. REQUIRES: top >= max(x).
 float exponentiate(float* x, int64_t n, float top) {
     double sum = 0.0;
     for (int64_t i = 0; i < n; ++i) {

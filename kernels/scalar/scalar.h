@@ -6,8 +6,8 @@
 
 namespace colibri::scalar {
 
-// Activation blocks whose largest magnitude lies below this are taken as zero: the reciprocal of
-// their scale would leave the range of f32.
+// Activation blocks whose largest magnitude is below this count as zero: the reciprocal of their
+// scale would overflow f32.
 constexpr float kVanishing = 1e-36f;
 
 void prepareInput(DType weights, const float* x, int64_t ldx, int64_t rows, int64_t cols,
@@ -20,8 +20,8 @@ void gateUp(DType type1, const std::byte* w1, DType type3, const std::byte* w3, 
 void encode(DType type, const WeightTile& tile, std::byte* out);
 void tableLookup(const uint16_t* table, int64_t k, const int32_t* tokens, int64_t n, int32_t* out);
 
-// The search for the scale of a q4_0 block: added and taken off again, the one rounds to a whole
-// number; the others are multiples of ggml's inverse scale, step -4 to 4.
+// Constants of the scale search for q4_0. Adding and subtracting kRoundingQ4 rounds to an integer.
+// The tried inverse scales are multiples of ggml's, for step -4 to 4.
 constexpr float kRoundingQ4 = 12582912.0f;  // 1.5 * 2^23
 constexpr float trialQ4(int step) {
     return (8.0f + 0.2f * float(step)) / 8.0f;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Private: attention over paged KV for any vector class V, in two passes: scores and softmax, then
-// the weighted sum of values. Each page is visited once per pass, by all query heads of the group
-// while it is in the first-level cache; heads go together in fours, twos and ones and share the
-// loads. The arithmetic of a head is the same in each.
+// the weighted sum of values. Each pass visits a page once: all query heads of the group use it
+// while it is in the first-level cache. Heads are processed in groups of four, two and one that
+// share the loads. The arithmetic of a head is the same in each group.
 #pragma once
 
 #include <type_traits>
@@ -22,7 +22,7 @@ struct KvRows {
     int64_t dim;
     const float* scales;  // of Q8
 
-    // From row `slot` of the K (half 0) or V (half 1) of a page on.
+    // The rows of K (half 0) or V (half 1) of a page, starting at row `slot`.
     static KvRows at(const void* page, int64_t half, int64_t slot, int64_t dim) {
         const auto* start = static_cast<const std::byte*>(page) + half * kvRowsBytes(Type, dim);
         KvRows rows{reinterpret_cast<const Element*>(start) + slot * dim, dim, nullptr};
@@ -44,7 +44,7 @@ struct KvRows {
         if constexpr (Type == KvType::F16) return V::loadF16Part(p, n);
         if constexpr (Type == KvType::Q8) return V::mul(V::loadI8Part(p, n), scale(row, d));
     }
-    // Into the second level: the first is full of the page at hand.
+    // Prefetches into the second-level cache, because the current page fills the first level.
     void prefetch(int64_t row) const {
         const auto* bytes = reinterpret_cast<const char*>(base + row * dim);
         for (int64_t i = 0; i < dim * int64_t(sizeof(Element)); i += 64) {
@@ -54,7 +54,7 @@ struct KvRows {
     }
 
 private:
-    // A vector never crosses from one scale to the next.
+    // All values of a vector have the same scale.
     F scale(int64_t row, int64_t d) const {
         static_assert(kBlock % V::kWidth == 0);
         return V::set1(scales[row * kvScales(dim) + d / kBlock]);
@@ -68,12 +68,12 @@ struct Attention {
     static constexpr int64_t kWidth = V::kWidth;
     static constexpr int64_t kSquare = kWidth * kWidth;
 
-    // The visible positions [first, first + count) of one page, and the page after it. Pages lie
-    // anywhere in memory: the processor cannot foresee the next one.
+    // The visible positions [first, first + count) of one page, and the next page. Pages can be
+    // anywhere in memory, so the hardware prefetcher cannot predict the next one.
     struct Span {
         int64_t first, count;
         Rows rows;  // row 0 is position `first`
-        Rows next;  // null behind the last page
+        Rows next;  // null after the last page
     };
 
     // half 0: K, half 1: V.
@@ -92,7 +92,7 @@ struct Attention {
         return span;
     }
 
-    // Lane sums of q . k for H heads (rows of q) and J positions from `t` of the span on.
+    // Sums of q . k by lane, for H heads (rows of q) and J positions of the span starting at `t`.
     template <int H, int J>
     static void dots(const float* q, const Rows& rows, int64_t t, float (&sums)[H][kSquare]) {
         const int64_t dim = rows.dim;
@@ -123,17 +123,17 @@ struct Attention {
         }
     }
 
-    // scratch[head][t - begin] = scale * q . k for H heads from `head` on, over one span.
+    // scratch[head][t - begin] = scale * q . k for H heads starting at `head`, over one span.
     template <int H>
     static void scores(const AttentionArgs& args, int head, const Span& span) {
         constexpr int kTogether = 4 / H;
         const int64_t n = args.end - args.begin;
         const float* q = args.q + head * args.headDim;
-        // kWidth positions at a time, so that their sums over lanes are taken together.
+        // Processes kWidth positions at a time, so that their lane sums are reduced together.
         alignas(64) float sums[H][kSquare] = {};
         for (int64_t t = 0; t < span.count; t += kWidth) {
             const int64_t end = lesser(t + kWidth, span.count);
-            // Asked for row by row: a burst would hold up the loads that are needed now.
+            // Prefetches row by row, because a burst would delay the loads that are needed now.
             const bool ahead = head == 0 && span.next.base;
             int64_t j = t;
             for (; j + kTogether <= end; j += kTogether) {
@@ -151,8 +151,8 @@ struct Attention {
         }
     }
 
-    // out[head][d ..] += weights * values over one span, for H heads and C vectors, the last of
-    // them `tail` lanes wide.
+    // out[head][d ..] += weights * values over one span, for H heads and C vectors, the last with
+    // `tail` lanes.
     template <int H, int C>
     static void values(const AttentionArgs& args, int head, const Span& span, int64_t d,
                        int64_t tail) {
@@ -205,7 +205,7 @@ struct Attention {
         }
     }
 
-    // Turns the scores of one head into weights that sum to 1 less the sink's share.
+    // Turns the scores of one head into weights that sum to 1 minus the sink's share.
     static void normalise(const AttentionArgs& args, int head) {
         const int64_t n = args.end - args.begin;
         float* s = args.scratch + head * n;

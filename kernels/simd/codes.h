@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Private: integer dots and scales of the packed blocks for any vector class V and the integer
-// operations D of its instruction set (see avx2/dots.h for what D offers).
+// Private: integer dot products and scales of the packed blocks, for any vector class V and the
+// integer operations D of its instruction set (avx2/dots.h lists them).
 #pragma once
 
 #include "kernels/layout.h"
@@ -8,7 +8,7 @@
 namespace colibri {
 namespace {
 
-// The scale of part `split` of sub-block `sub`, for the lanes from `lane` on.
+// The scales of part `split` of sub-block `sub`, for the lanes starting at `lane`.
 template <typename V, typename Block>
 typename V::F scaleOf(const Block& w, int, int, int lane) {
     return V::loadF16(w.scale + lane);
@@ -26,7 +26,7 @@ typename V::F scaleOf(const PackedQ6K& w, int sub, int split, int lane) {
     return V::mul(V::loadF16(w.scale + lane), V::loadI8(w.subScale[sub][split] + lane));
 }
 
-// What is added to every value of sub-block `sub`.
+// The minimum, which is added to every value of sub-block `sub`.
 template <typename V, int High>
 typename V::F minOf(const PackedRaised<High>& w, int, int lane) {
     return V::loadF16(w.min + lane);
@@ -36,13 +36,13 @@ typename V::F minOf(const PackedSuper<High>& w, int sub, int lane) {
     return V::negate(V::mul(V::loadF16(w.min + lane), V::loadU8(w.subMin[sub] + lane)));
 }
 
-// Weights as unsigned numbers: codes, or with a table the values that they are indices of.
+// Weights as unsigned numbers: the codes, or the table values at the codes.
 template <typename D, typename Block>
 struct Weights {
     using Ints = typename D::Ints;
     static constexpr int kLargest = (16 << Block::kHigh) - 1;
 
-    // Columns 4 * G and on, and 16 + 4 * G and on, four per lane.
+    // Columns 4 * G to 4 * G + 3, and 16 + 4 * G to 16 + 4 * G + 3; four per lane.
     template <int G>
     static void group(const Block& w, int sub, int part, Ints& low, Ints& high) {
         const auto& codes = w.codes[sub];
@@ -56,7 +56,7 @@ struct Weights {
     }
 
 private:
-    // The high bits of column group G, above the four low ones.
+    // The high bits of column group G, in position above the four low bits.
     template <int G, typename Codes>
     static Ints highBits(const Codes& codes, int part) {
         constexpr int kGroups = 8 / Block::kHigh;
@@ -86,8 +86,8 @@ template <typename D, typename Block>
 struct BlockDots {
     using Ints = typename D::Ints;
     static constexpr int kSplit = Block::kSplit;
-    // Sums of pairs in 16 bits hold the eight of a sub-block when weights are below 16, else four
-    // of two groups; where a sub-block is split, each sum takes half of these.
+    // 16-bit sums of pairs can hold all eight groups of a sub-block if weights are below 16,
+    // otherwise four. If a sub-block is split, each sum holds half as many.
     static constexpr int kPair = 2 * 127 * Weights<D, Block>::kLargest;
     static constexpr bool kLong = 8 / kSplit * kPair < 32768;
     static_assert(4 / kSplit * kPair < 32768);

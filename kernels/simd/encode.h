@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Private: encoders of a block for any vector class V, a row of the panel in each lane. Every lane
-// does what scalar/encode.cpp does, in the same order: the bits are the same.
+// Private: encoders of a block for any vector class V, with one row of the panel in each lane. Each
+// lane performs the operations of scalar/encode.cpp in the same order, so the bits are equal.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ struct Encoder {
     static constexpr int32_t kInfinity = 0x7f800000;
     static F fromF16(const uint16_t (&halves)[kWidth]) { return V::loadF16(halves); }
 
-    // Rounded half away from zero; 0 for what is no number of moderate size.
+    // Rounds half away from zero; 0 for NaN and for numbers of large magnitude.
     static I nearest(F v, int limit) {
         v = only(magnitude(v) < 1e9f, v);
         const I whole = __builtin_convertvector(v, I);
@@ -40,7 +40,7 @@ struct Encoder {
         return within(whole - I(rest >= 0.5f) + I(rest <= -0.5f), -limit, limit);
     }
 
-    // Byte j of each lane from parts[j], as codes lie in a block.
+    // Stores parts[j] as byte j of each lane, the order of codes in a block.
     static void storeBytes(const I (&parts)[4], uint8_t* out) {
         const I word = parts[0] | parts[1] << 8 | parts[2] << 16 | parts[3] << 24;
         __builtin_memcpy(out, &word, sizeof word);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Private: entries of a token -> experts table. Narrow entries (k = 1, 2, 4) of several tokens come
-// by one gather; wider ones lie in a row, where vectors gain nothing over the plain loop, which is
-// the fastest for one token. AVX2, which every vector set has.
+// Private: lookup in a token -> experts table. One gather fetches the narrow entries (k = 1, 2, 4)
+// of several tokens. Wider entries are contiguous, where vectors gain nothing over the plain loop,
+// which is also the fastest for one token. Uses AVX2, which every vector set includes.
 #pragma once
 
 #include <immintrin.h>
@@ -29,7 +29,7 @@ inline void store8(int32_t* out, __m256i v) {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), v);
 }
 
-// Eight tokens: 32 bits from each, of which the lower half is the entry.
+// Eight tokens: gathers 32 bits for each, the lower half of which is the entry.
 inline void lookup1(const uint16_t* table, const int32_t* tokens, int64_t n, int32_t* out) {
     int64_t r = 0;
     for (; r + 8 <= n; r += 8) {
@@ -40,7 +40,7 @@ inline void lookup1(const uint16_t* table, const int32_t* tokens, int64_t n, int
     lookupTail(table, 1, tokens, r, n, out);
 }
 
-// Eight tokens: 32 bits from each are its two experts.
+// Eight tokens: the 32 bits gathered for each are its two experts.
 inline void lookup2(const uint16_t* table, const int32_t* tokens, int64_t n, int32_t* out) {
     int64_t r = 0;
     for (; r + 8 <= n; r += 8) {
@@ -52,7 +52,7 @@ inline void lookup2(const uint16_t* table, const int32_t* tokens, int64_t n, int
     lookupTail(table, 2, tokens, r, n, out);
 }
 
-// Four tokens: 64 bits from each are its four experts.
+// Four tokens: the 64 bits gathered for each are its four experts.
 inline void lookup4(const uint16_t* table, const int32_t* tokens, int64_t n, int32_t* out) {
     int64_t r = 0;
     for (; r + 4 <= n; r += 4) {

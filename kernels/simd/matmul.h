@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Private: products over the packed layout for any vector class V and its integer dots D.
+// Private: products over the packed layout for any vector class V and its integer dot products D.
 //
-// A tile is one panel (16 outputs) times R activation rows, its sums in registers. A panel stays
-// in the first-level cache while all rows pass over it in tiles. Weights stream in address order.
-// Every output is summed in the same order whatever R is, so results do not depend on how many
-// rows come together.
+// A tile is one panel (16 outputs) times R activation rows, with its sums in registers. A panel
+// stays in the first-level cache while all rows are multiplied with it in tiles. Weights are read
+// in address order. The order of summation of an output does not depend on R, so results do not
+// depend on the number of rows in a batch.
 #pragma once
 
 #include "kernels/layout.h"
@@ -14,13 +14,14 @@
 namespace colibri {
 namespace {
 
-// Prepared activations that pass over a panel together: a share of the second-level cache.
+// Size of the prepared activations that are multiplied with a panel together: a share of the
+// second-level cache.
 constexpr int64_t kPortionBytes = int64_t(128) << 10;
 
-// How far ahead of its use a weight is asked for when one row passes over it: into the second-level
-// cache, and once more into the first. The arithmetic keeps the core from running far enough ahead
-// by itself, and the hardware's prefetcher stops at pages: q4_0 streams at 0.5 of plain reads
-// without, at 0.87 with the second level alone, at 0.97 with both.
+// Prefetch distances of weights for a single row: into the second-level cache, and then into the
+// first. The arithmetic keeps the core from running far enough ahead by itself, and the hardware
+// prefetcher stops at page boundaries. q4_0 streams at 0.5 of the speed of plain reads without
+// prefetching, at 0.87 with the second level alone, at 0.97 with both.
 constexpr int64_t kFarAhead = 8192, kNearAhead = 4096;
 
 template <int R, size_t Bytes>
@@ -58,7 +59,7 @@ struct PlainBf16 {
     }
 };
 
-// Where a tile reads: one panel, and R rows of prepared activations.
+// The input of a tile: one panel, and R rows of prepared activations.
 struct TileInput {
     const std::byte* panel;
     int64_t cols;  // padded to whole blocks
@@ -66,7 +67,8 @@ struct TileInput {
     int64_t rowBytes;
 };
 
-// out[r * 16 + lane]. The tile covers P of the vectors that make up a panel, from `part` on.
+// Writes out[r * 16 + lane]. The tile covers P of the vectors that make up a panel, starting at
+// `part`.
 template <typename V, typename T, int R, int P>
 void plainTile(const TileInput& in, int part, float* out) {
     using F = typename V::F;
@@ -104,8 +106,8 @@ void plainTile(const TileInput& in, int part, float* out) {
     }
 }
 
-// Each sub-block of 32 columns: integer dots, one multiply-add per part that has a scale, one for
-// the minimum.
+// For each sub-block of 32 columns: integer dot products, one multiply-add for each part with a
+// scale, one for the minimum.
 template <typename V, typename D, typename Block, int R, int P>
 void quantTile(const TileInput& in, int part, float* out) {
     using F = typename V::F;
@@ -170,20 +172,20 @@ struct QuantTiles {
     }
 };
 
-// The tiles of one weight type, of any height up to maxRows. out[r * 16 + lane].
+// The tiles of one weight type, of any height up to maxRows. They write out[r * 16 + lane].
 struct TileKind {
     void (*run)(int rows, const TileInput& in, float* out);
     int maxRows;
 };
-constexpr int kMostRows = 8;  // of any type
+constexpr int kMostRows = 8;  // for any type
 
 template <typename V, typename Tiles>
 struct TileHeights {
     static constexpr int kParts = int(kPanel) / V::kWidth;
     static constexpr int kMaxRows = Tiles::kMaxRows;
 
-    // One row takes the whole panel in one pass, as it comes from memory; several rows take it
-    // vector by vector from the cache, which leaves registers for their sums.
+    // A single row multiplies the whole panel in one pass, as it arrives from memory. Several rows
+    // multiply it vector by vector from the cache, which leaves registers for their sums.
     template <int R>
     static void tile(const TileInput& in, float* out) {
         if constexpr (R == 1) {
@@ -193,7 +195,7 @@ struct TileHeights {
         }
     }
 
-    // Heights above the limit are never asked for; they must not be compiled either.
+    // Heights above the limit are never used, and must not be compiled.
     template <int R>
     static constexpr int kHeight = R <= kMaxRows ? R : 1;
 
@@ -221,8 +223,8 @@ struct TileHeights {
     static constexpr TileKind kKind = {run, kMaxRows};
 };
 
-// Calls body(panel, first row, rows) for all tiles: portions of rows that stay in the second-level
-// cache, panels in order, tiles of nearly equal height.
+// Calls body(panel, first row, rows) for all tiles. Order: portions of rows that stay in the
+// second-level cache, then panels, then tiles of nearly equal height.
 template <typename Body>
 void eachTile(int64_t firstPanel, int64_t lastPanel, int64_t rows, int64_t rowBytes, int maxRows,
               Body body) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Private: row operations for any vector class V. Tails are masked vectors, so that a value's
-// arithmetic does not depend on where the row ends. No standard library function templates here:
-// the linker must not meet a copy compiled for this instruction set.
+// Private: row operations for any vector class V. Tails are masked vectors, so that the arithmetic
+// of a value does not depend on the end of the row. Function templates of the standard library must
+// not be used here: the linker could choose a copy compiled for this instruction set for other
+// files.
 #pragma once
 
 #include <cmath>
@@ -28,7 +29,7 @@ struct RowOps {
         __builtin_memcpy(&largest, &bits, sizeof largest);
         out = Q8Block{};
         if (bits >= 0x7f800000u) {
-            out.scale = __builtin_nanf("");  // reaches every product
+            out.scale = __builtin_nanf("");  // makes every product NaN
             return;
         }
         if (largest < scalar::kVanishing) return;
@@ -71,7 +72,7 @@ struct RowOps {
         }
     }
 
-    // Pairs (i, i + half); `n` of them.
+    // Rotates n pairs (i, i + half).
     static void rotateHalves(float* a, float* b, const float* cosSin, int64_t n) {
         const int64_t second = 2 * n - kWidth;
         const F low = V::loadPart(cosSin, lesser(2 * n, kWidth));
@@ -110,7 +111,7 @@ struct RowOps {
         return largest;
     }
 
-    // Turns x into exp(x - top), top at least max(x), and returns the sum.
+    // Replaces x by exp(x - top) and returns the sum. REQUIRES: top >= max(x).
     static float exponentiate(float* x, int64_t n, float top) {
         const F shift = V::set1(-top);
         F sums[4] = {V::zero(), V::zero(), V::zero(), V::zero()};
@@ -118,7 +119,7 @@ struct RowOps {
             const int64_t count = lesser(kWidth, n - i);
             const F e = expOf<V>(V::add(V::loadPart(x + i, count), shift));
             V::storePart(x + i, e, count);
-            // Read back masked: the lanes past the end hold exp(-top), not zero.
+            // Reloaded with a mask, because the lanes past the end hold exp(-top), not zero.
             F& sum = sums[i / kWidth % 4];
             sum = V::add(sum, count == kWidth ? e : V::loadPart(x + i, count));
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Private: the kernel table of a vector class V and its integer dots D.
+// Private: the kernel table for a vector class V and its integer dot products D.
 #pragma once
 
 #include "kernels/simd/attention.h"
