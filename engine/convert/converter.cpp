@@ -29,9 +29,10 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr int64_t kSmallFiles = 9;  // texts, tables, journal, folders
-constexpr int kRevision = 2;        // of what a conversion writes; another one starts over
+// Of the written data; a new one makes interrupted conversions start over.
+constexpr int kRevision = 2;
 
-// What must be the same for an interrupted conversion to resume.
+// The settings that must be equal for an interrupted conversion to resume.
 std::string journalKey(const ConvertOptions& options, const OpenedSource& source,
                        const Plan& plan) {
     std::string text = std::to_string(kRevision) + "\n" + std::to_string(kContainerSchema) + "\n" +
@@ -49,8 +50,8 @@ std::string journalKey(const ConvertOptions& options, const OpenedSource& source
     return fingerprintOf(text);
 }
 
-// A broken tokenizer or template would make a container that cannot be loaded. What is only not
-// supported is copied with a note: the model still takes token ids.
+// A broken tokenizer or template would make a container that cannot be loaded. An unsupported one
+// is copied with a note, because the model can still be used with token ids.
 Status checkTexts(const fs::path& path, const OpenedSource& source) {
     for (const Status* problem : {&source.tokenizerProblem, &source.templateProblem}) {
         if (problem->ok() || problem->code() == Code::Unsupported) continue;
@@ -59,7 +60,7 @@ Status checkTexts(const fs::path& path, const OpenedSource& source) {
     return {};
 }
 
-// The table, or none: an earlier run with other options may have left one.
+// Writes the router table, or removes one that an earlier run with other options left.
 Status addRouterTable(const fs::path& partial, const ConvertOptions& options,
                       const OpenedSource& source, const Plan& plan, const ProgressFn& progress,
                       const CancelFlag* cancel) {
@@ -77,7 +78,7 @@ Status addRouterTable(const fs::path& partial, const ConvertOptions& options,
     return error ? systemError("cannot copy to", file, error.value()) : Status();
 }
 
-// A config.json made from a config, if it can express all of it.
+// Creates a config.json from a config. Errors: Unsupported if it cannot express all of it.
 Result<std::string> madeHfConfig(const ModelConfig& config) {
     const std::string text = writeHfConfig(config);
     Result<nlohmann::json> json = parseJson(text, "config.json");
@@ -116,8 +117,8 @@ Result<DType> flatType(const ConvertOptions& options, const OpenedSource& source
     return own->sourceType == DType::BF16 ? DType::BF16 : DType::F16;
 }
 
-// generation_config.json with the special tokens that all files of the source name: the other files
-// are not in a flat folder.
+// generation_config.json with the special tokens of all source files, since the other files are not
+// part of a flat folder.
 Result<std::string> flatGeneration(const OpenedSource& source) {
     nlohmann::json generation = nlohmann::json::object();
     if (!source.generationText.empty()) {
@@ -130,7 +131,7 @@ Result<std::string> flatGeneration(const OpenedSource& source) {
     return generation.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
-// The files beside the weights of a flat folder.
+// Writes the files of a flat folder other than the weights.
 Status writeFlatTexts(const fs::path& partial, const OpenedSource& source, const Plan& plan,
                       DType type, const DiskHooks& hooks) {
     std::string config = source.configText;
@@ -146,7 +147,7 @@ Status writeFlatTexts(const fs::path& partial, const OpenedSource& source, const
     return writeSmallFile(partial / kFlatFile, flatDescription(type), hooks);
 }
 
-// The bytes of the files beside the weights.
+// Size of the files other than the weights.
 int64_t bytesBeside(const ConvertOptions& options, const OpenedSource& source, const Plan& plan) {
     int64_t bytes = int64_t(writeModelJson(containerOf(source, plan)).size());
     for (const auto& [name, content] : source.extraFiles) bytes += int64_t(content.size());
@@ -159,7 +160,7 @@ int64_t bytesBeside(const ConvertOptions& options, const OpenedSource& source, c
     return error ? bytes : bytes + int64_t(table);
 }
 
-// A full disk: what is missing, beside what the system said.
+// Adds to a disk-full error how much space is missing.
 Status withSpace(const Status& status, const fs::path& folder, int64_t missing,
                  const DiskHooks& hooks) {
     if (status.code() != Code::NoSpace) return status;
@@ -171,7 +172,7 @@ Status withSpace(const Status& status, const fs::path& folder, int64_t missing,
                   status.hint());
 }
 
-// One conversion, from the checked options to the folder in its place.
+// One conversion, from the checked options to the finished folder.
 class Conversion {
 public:
     Conversion(const ConvertOptions& options, const ProgressFn& progress, const CancelFlag* cancel,
@@ -222,7 +223,7 @@ private:
         return {};
     }
 
-    // Continues in the partial folder of an earlier run, or begins one.
+    // Resumes in the partial folder of an earlier run, or creates one.
     Status resume() {
         m_partial = partialFolderOf(m_target);
         Result<Journal> journal = enterPartial(m_partial, journalKey(m_options, m_source, m_plan));
@@ -243,21 +244,21 @@ private:
         const auto missing = [&] { return m_writer->bytesTotal() - m_writer->bytesDone(); };
         Status status = checkSpace(m_partial, missing() + bytesBeside(m_options, m_source, m_plan),
                                    m_writer->files() + kSmallFiles, m_hooks);
-        m_keepPartial = !fresh;  // the earlier work stays for when there is room
+        m_keepPartial = !fresh;  // earlier work is kept until there is space
         if (!status.ok()) return status;
         status = m_writer->write();
         if (status.ok())
             status = addRouterTable(m_partial, m_options, m_source, m_plan, m_progress, m_cancel);
         if (status.ok()) status = writeTexts();
         if (status.ok()) status = putInPlace(m_partial, m_target, *m_journal);
-        // A conversion that was stopped, or is finished and only lacks its name, resumes with the
-        // next run.
+        // The next run resumes a conversion that was interrupted, or that is complete except for
+        // its final name.
         m_keepPartial = (status.code() == Code::NoSpace && !fresh) ||
                         status.code() == Code::Cancelled || status.code() == Code::InvalidArgument;
         return withSpace(status, m_partial, missing(), m_hooks);
     }
 
-    // The files beside the weights.
+    // Writes the files other than the weights.
     Status writeTexts() {
         if (flat()) {
             COLIBRI_TRY(writeFlatTexts(m_partial, m_source, m_plan, m_flatType, m_hooks));
@@ -290,7 +291,7 @@ private:
     DType m_flatType = DType::F16;  // of the flat layout
     std::optional<Journal> m_journal;
     std::unique_ptr<WeightWriter> m_writer;
-    bool m_keepPartial = false;  // after an error: for the next run
+    bool m_keepPartial = false;  // after an error, for the next run
 };
 
 }  // namespace

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int64_t kLargestStamp = 1 << 20;
 constexpr const char* kPackedFolder = "container";
-constexpr const char* kStampFile = "container.stamp";  // of the files it was packed from
+constexpr const char* kStampFile = "container.stamp";  // identifies the files that were packed
 
 // Changes when a file of the folder is added, removed, replaced or written to.
 Result<std::string> stampOf(const fs::path& folder) {

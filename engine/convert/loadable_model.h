@@ -8,9 +8,9 @@
 
 namespace colibri {
 
-// The model folder to load for a path. A flat folder is packed once into its subfolder "container",
-// streamed like any conversion, and again if its files change; any other path is returned
-// unchanged. Errors: those of convertModel.
+// The model folder to load for a path. For a flat folder this is its subfolder "container": the
+// function packs it, streamed like any conversion, if it does not exist or the flat files have
+// changed. Any other path is returned unchanged. Errors: those of convertModel.
 Result<std::filesystem::path> loadableModel(const std::filesystem::path& path,
                                             const ProgressFn& progress, const CancelFlag* cancel);
 

@@ -13,7 +13,7 @@ namespace {
 using Json = nlohmann::json;
 using OrderedJson = nlohmann::ordered_json;
 
-constexpr int64_t kAny = int64_t(1) << 40;  // ranges proper are checkConfig's
+constexpr int64_t kAny = int64_t(1) << 40;  // checkConfig checks the actual ranges
 
 template <typename T>
 using Names = std::vector<std::pair<T, const char*>>;
@@ -42,7 +42,7 @@ const char* nameOf(const Names<T>& names, T value) {
     return "";
 }
 
-// Containers of the first schema lack the keys that have a fallback here.
+// Keys with a fallback are absent from containers of the first schema.
 template <typename T>
 T choice(Fields& fields, const char* key, const Names<T>& names,
          std::optional<std::string> fallback = {}) {
@@ -90,7 +90,7 @@ void readRope(Fields& f, RopeSpec& r) {
     }
 }
 
-// Layers by number; a missing key or null means all.
+// Reads a list of layer numbers. A missing key or null means all layers.
 void readLayerSet(Fields& f, const char* key, int64_t layers, std::vector<bool>& out) {
     const Json* list = f.array(key, true);
     if (!list) return;

@@ -17,7 +17,8 @@ namespace colibri {
 
 namespace {
 
-constexpr int64_t kChunkBytes = 4 << 20;  // one read; also how often cancel is looked at
+// Size of one read, and interval of checks for a cancellation.
+constexpr int64_t kChunkBytes = 4 << 20;
 constexpr int64_t kModelJsonLimit = 256 << 20;
 constexpr size_t kListedFaults = 20;
 
@@ -135,7 +136,7 @@ ContainerInfo::TypeBytes ContainerInfo::expertTypeBytes() const {
 
 namespace {
 
-// Types that occur, that with the most bytes first.
+// The types in use, the one with the most bytes first.
 template <typename Bytes>
 std::vector<DType> byBytes(const Bytes& bytes) {
     std::vector<DType> types;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The dense weights in one anonymous mapping: page-aligned (so every tensor keeps its 128-byte
-// alignment), huge pages asked for, given back whole.
+// The dense weights are in one anonymous mapping. It is page-aligned, so every tensor keeps its
+// 128-byte alignment, uses huge pages if possible, and is unmapped as a whole.
 #include <fcntl.h>
 #include <sys/mman.h>
 
@@ -52,7 +52,7 @@ Result<std::unique_ptr<DenseWeights>> DenseWeights::load(const ContainerInfo& in
     }
     impl->block = static_cast<std::byte*>(block);
     impl->bytes = info.denseBytes;
-    // Both only advise: a refusal costs speed, nothing else.
+    // Both calls are only advice. Their failure costs speed, nothing else.
     (void)madvise(block, size_t(info.denseBytes), MADV_HUGEPAGE);
     (void)posix_fadvise(file->fd(), 0, 0, POSIX_FADV_SEQUENTIAL);
 

@@ -11,10 +11,10 @@ namespace colibri {
 namespace {
 
 constexpr int64_t kRecordingBytes = 16 << 20;  // event rings, series and histograms
-constexpr int64_t kLogitRows = 64;             // rows of a batch that want logits at once
+constexpr int64_t kLogitRows = 64;             // most rows of a batch that need logits
 constexpr int64_t kHugePage = 2 << 20;
 
-// A plain type when there is one: its input takes more memory than that of quantised ones.
+// Prefers a plain type, whose input takes more memory than that of quantised types.
 template <typename Items, typename TypeOf>
 DType widestInput(const Items& items, TypeOf typeOf) {
     for (const auto& item : items) {
@@ -41,7 +41,7 @@ int64_t bufferBytes(const ContainerInfo& info, const LoadShape& shape) {
     const ModelConfig& c = info.config;
     const int64_t rows = std::clamp<int64_t>(shape.prefillChunk, 1, 1 << 16);
     const int64_t hidden = c.hiddenSize, k = c.topK;
-    // Latent attention: queries as the heads see them, and before and after that.
+    // Latent attention: latent queries, and the projections before and after.
     const int64_t qWidth = c.numHeads * (c.mla.kvRank ? 2 * c.cachedKeyDim() : c.headDim);
     const int64_t kvWidth = c.cachedHeads() * c.cachedKeyDim();
     const int64_t inner = std::max({hidden, c.denseSize, c.sharedSize});
@@ -71,7 +71,7 @@ int64_t bufferBytes(const ContainerInfo& info, const LoadShape& shape) {
 MemoryEstimate estimateMemory(const ContainerInfo& info, const LoadShape& shape) {
     const ModelConfig& c = info.config;
     MemoryEstimate m;
-    // Routers are packed a second time, for the matrix product.
+    // Routers also exist in packed form, for the matrix product.
     m.dense = alignUp(info.denseBytes, kHugePage) +
               c.moeLayerCount() * packedBytes(DType::F32, c.numExperts, c.hiddenSize);
     int64_t perLayer = std::clamp<int64_t>(shape.cacheSize, 0, c.numExperts);

@@ -22,7 +22,7 @@ Status outOfRange(const char* key, const std::string& value, const std::string& 
 }
 
 Status checkRanges(const ModelConfig& c) {
-    // Caps far above any model, low enough that a matrix stays below 2^47 bytes.
+    // Limits far above all models, but low enough that a matrix stays below 2^47 bytes.
     const Range ranges[] = {
         {"vocab_size", c.vocabSize, 1, 1 << 24},
         {"hidden_size", c.hiddenSize, 1, 1 << 20},
@@ -121,7 +121,7 @@ Status checkAttention(const ModelConfig& c) {
         return outOfRange("qk_nope_head_dim", std::to_string(c.mla.nopeDim),
                           "head_dim less the rotated part");
     }
-    // The matrices that lead into and out of the latent are cut by head, between panels.
+    // The matrices from and to the latent are split by head at panel boundaries.
     if (c.mla.kvRank % kPanel != 0 || c.mla.valueDim % kPanel != 0) {
         return Status(Code::Unsupported, "kv_lora_rank " + std::to_string(c.mla.kvRank) +
                                              " and v_head_dim " + std::to_string(c.mla.valueDim) +
@@ -180,7 +180,7 @@ Status checkConfig(const ModelConfig& c) {
     for (int32_t id : c.eosIds) {
         if (id < 0) return outOfRange("eos_token_id", std::to_string(id), "no negative id");
     }
-    // All sums of sizes stay in 63 bits: at most 2^50 weights of 4 bytes, plus padding.
+    // Keeps all sums of sizes below 2^63: at most 2^50 weights of 4 bytes, plus padding.
     double weights = 2.0 * double(c.vocabSize) * double(c.hiddenSize);
     weights += double(c.numLayers) * double(c.hiddenSize) *
                (4.0 * double(c.numHeads * std::max(c.headDim, c.mla.kvRank)) +
@@ -202,7 +202,7 @@ std::string tensorName(int64_t layer, const char* part) {
 
 namespace {
 
-// The list of a model's dense tensors, in the making.
+// Builds the list of a model's dense tensors.
 class TensorList {
 public:
     explicit TensorList(const ModelConfig& config) : m_c(config) {}
@@ -356,7 +356,7 @@ int64_t placeDense(std::vector<TensorInfo>& tensors) {
         t.bytes = tensorBytes({t.name, t.rows, t.cols, t.packed, false}, t.dtype);
         end = t.offset + t.bytes;
     }
-    return alignUp(end, kRecordAlign);  // whole pages, so that the file can be read directly
+    return alignUp(end, kRecordAlign);  // whole pages, for direct reads
 }
 
 }  // namespace colibri

@@ -20,18 +20,18 @@ struct TensorSpec {
     bool optional = false;
 };
 
-// Checks that every number of a config is in its range and that all are consistent; afterwards no
-// size computed from it overflows. Errors: BadInput naming the field under its Hugging Face name.
+// Checks that all numbers of a config are in range and consistent. Afterwards no size computed from
+// it overflows. Errors: BadInput with the field's Hugging Face name.
 Status checkConfig(const ModelConfig& config);
 
 // REQUIRES (all below): checkConfig(config) is ok.
 // In the order of dense.bin.
 std::vector<TensorSpec> denseTensors(const ModelConfig& config);
 
-// File name, record size and offsets of one layer's experts; hashes empty.
+// The file name, record size and offsets of one layer's experts, without hashes.
 ExpertLayer expertLayout(const ModelConfig& config, int64_t layer, ExpertTypes types);
 
-// Whether rows of `cols` values can have a type: types without an encoder need whole blocks.
+// Whether rows of `cols` values can have this type. Types without an encoder need whole blocks.
 bool fitsBlocks(DType type, int64_t cols);
 
 std::string expertFileName(int64_t layer);  // "experts/layer_003.bin"

@@ -27,7 +27,7 @@ DType dtypeOf(Fields& fields, const std::string& text) {
     return type.value_or(DType::F32);
 }
 
-// One name for all three matrices, or an array of those of w1, w3 and w2.
+// Reads one name for all three matrices, or an array of the names for w1, w3 and w2.
 ExpertTypes expertTypes(Fields& fields, const char* key) {
     const Json* value = fields.find(key);
     if (!value || !value->is_array()) return ExpertTypes::all(dtypeOf(fields, fields.text(key)));
@@ -112,7 +112,8 @@ std::string notWhole(DType type, int64_t cols) {
            std::string(dtypeName(type));
 }
 
-// The table holds exactly what the config demands, each inside dense.bin, none over another.
+// Checks that the table has exactly the tensors that the config requires, all within dense.bin and
+// without overlaps.
 Status checkTensors(const ContainerInfo& info, const std::string& where) {
     std::unordered_map<std::string, const TensorInfo*> byName;
     for (const TensorInfo& t : info.tensors) {
@@ -145,7 +146,7 @@ Status checkTensors(const ContainerInfo& info, const std::string& where) {
         }
         if (t.offset % kTensorAlign != 0 || t.offset > info.denseBytes - t.bytes) {
             return wrong(where, name + " at byte " + std::to_string(t.offset) +
-                                    " is not aligned or runs past the end of " + kDenseFile);
+                                    " is not aligned or extends past the end of " + kDenseFile);
         }
     }
     if (known != info.tensors.size()) {

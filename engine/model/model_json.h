@@ -10,9 +10,10 @@
 
 namespace colibri {
 
-// Everything but the sizes and hashes of files: `dir`, hasTokenizer and hasTemplate stay empty.
-// Checked: schema, every number, the tensor table complete and inside dense.bin, the experts'
-// layers complete. Errors: BadInput, or Unsupported for a newer schema (both numbers named).
+// Reads everything except the sizes and hashes of files; `dir`, hasTokenizer and hasTemplate stay
+// empty. Checks the schema, all numbers, that the tensor table is complete and within dense.bin,
+// and that no expert layer is missing. Errors: BadInput, or Unsupported for a newer schema (the
+// message has both numbers).
 Result<ContainerInfo> parseModelJson(std::string_view text, const std::string& where);
 
 // Deterministic: the same info gives the same bytes.

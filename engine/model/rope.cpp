@@ -8,13 +8,14 @@ namespace colibri {
 
 namespace {
 
-// Dimension that turns `rotations` times in the original context.
+// The dimension that makes `rotations` turns within the original context.
 double yarnDimension(const RopeSpec& rope, double rotations) {
     return rope.rotaryDim * std::log(double(rope.originalPositions) / (rotations * 2 * M_PI)) /
            (2 * std::log(rope.theta));
 }
 
-// YaRN (Peng et al., 2023): slow dimensions are stretched, fast ones are not, with a ramp between.
+// YaRN (Peng et al., 2023): slow dimensions are scaled, fast ones are not, with a ramp between
+// them.
 void stretchYarn(const RopeSpec& rope, std::vector<float>& frequencies) {
     double low = yarnDimension(rope, rope.betaFast), high = yarnDimension(rope, rope.betaSlow);
     if (rope.truncate) {
@@ -31,7 +32,7 @@ void stretchYarn(const RopeSpec& rope, std::vector<float>& frequencies) {
     }
 }
 
-// Llama 3.1: wavelengths beyond the original context are stretched.
+// Llama 3.1: wavelengths longer than the original context are scaled.
 void stretchLlama3(const RopeSpec& rope, std::vector<float>& frequencies) {
     const auto original = double(rope.originalPositions);
     const double longest = original / rope.lowFreqFactor, shortest = original / rope.highFreqFactor;

@@ -13,7 +13,7 @@ float sigmoid(float x) {
     return 1.0f / (1.0f + std::exp(-x));
 }
 
-// Keeps the experts of the best groups; the others cannot be chosen.
+// Excludes the experts of all but the best groups.
 void keepBestGroups(const RoutingSpec& spec, float* scores, int experts) {
     const auto size = experts / spec.groups;
     std::vector<float> best(size_t(spec.groups));
@@ -34,8 +34,8 @@ void keepBestGroups(const RoutingSpec& spec, float* scores, int experts) {
     }
 }
 
-// The softmax of `best` among the logits whose distance to it, relative to the larger magnitude,
-// is at most 2 * jitter; logits of minus infinity are out.
+// The weight of `best` in a softmax over the logits whose distance to it, relative to the larger
+// magnitude, is at most 2 * jitter. Logits of minus infinity are excluded.
 float sparseWeight(const float* logits, int experts, int best, double jitter) {
     const float top = logits[best];
     double sum = 0;
@@ -50,7 +50,7 @@ float sparseWeight(const float* logits, int experts, int best, double jitter) {
 
 }  // namespace
 
-// logits -> scores for the choice; scratch -> weights of the chosen experts.
+// Turns logits into scores for the choice, and scratch into weights.
 void Router::score(float* logits, const float* bias, float* scratch) const {
     // Weights from logits need a copy, because the scores replace the logits.
     std::copy(logits, logits + m_experts, scratch);
@@ -77,12 +77,12 @@ void Router::score(float* logits, const float* bias, float* scratch) const {
     if (m_spec.groups > 1) keepBestGroups(m_spec, scores, m_experts);
 }
 
-// Returns their sum.
+// Returns the sum of the weights.
 float Router::weightsOf(const float* scratch, const int* experts, float* weights) const {
     for (int i = 0; i < m_topK; ++i) weights[i] = scratch[experts[i]];
     if (m_spec.weightSource == WeightSource::LogitSoftmax) m_kernels->softmax(weights, m_topK);
     if (m_spec.weightSource == WeightSource::SparseMixer) {
-        // Each among those that are left when the ones before it are gone.
+        // The weight of each expert is computed without the experts before it.
         std::vector<float> left(scratch, scratch + m_experts);
         for (int i = 0; i < m_topK; ++i) {
             weights[i] = sparseWeight(left.data(), m_experts, experts[i], m_spec.sparseJitter);

@@ -30,11 +30,11 @@ namespace colibri {
 
 constexpr const char* kRouterTableFile = "router_table.bin";
 
-// Held in memory, so that a change of the file never affects a running model. Immutable.
+// A router table in memory, so that a change of the file never affects a running model. Immutable.
 class RouterTable {
 public:
-    // Reads and checks everything: size, shape against the model, checksum, range of every expert,
-    // no duplicate expert in an entry. Errors: BadInput naming file, byte or token; IoError.
+    // Reads the file and checks size, shape against the model, checksum, the range of every expert,
+    // and that no entry has a duplicate. Errors: BadInput with file, byte or token; IoError.
     static Result<std::shared_ptr<const RouterTable>> load(const std::filesystem::path& path,
                                                            const ModelConfig& config);
 
@@ -55,8 +55,8 @@ private:
     int64_t m_offset = 0;  // of the data in the file
     bool m_hashed = false;
     uint64_t m_hash = 0;
-    // Plus one value that a gather may read. In huge pages: a token's entries are far apart, and
-    // every token would cost a page-table walk in every layer.
+    // Has room for one more value that a gather may read. Uses huge pages: the entries of tokens
+    // are far apart, so each token would otherwise cost a page-table walk in every layer.
     ScratchBuffer m_data;
 };
 

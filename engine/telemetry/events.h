@@ -29,7 +29,7 @@ enum class LoadReason : uint8_t { Demand, Prefetch, WarmStart };
 enum class StopReason : uint8_t { Eos, MaxTokens, StopString, Cancelled, ContextFull, Error };
 const char* stopReasonName(StopReason reason);  // "eos", "length", "stop", "cancelled", ...
 
-constexpr int kEventExperts = 16;  // experts per LayerStep event; a larger k takes several events
+constexpr int kEventExperts = 16;  // experts in one LayerStep event; a larger k needs several
 
 struct RequestEvent {  // all Request* types
     uint64_t request;
@@ -43,14 +43,13 @@ struct RequestEvent {  // all Request* types
 };
 struct TokenEvent {  // one generated token, after sampling
     uint64_t request;
-    uint32_t index;  // 0-based among the generated tokens
+    uint32_t index;  // among the generated tokens, starting at 0
     int32_t token;
     uint64_t stepNs;         // forward and sampling of its step
     uint64_t gapNs;          // since the previous token of the request (ITL); 0 for the first
     uint64_t stallNs;        // part of the step in which compute waited for expert reads
     uint32_t lookups, hits;  // expert lookups of this step's row
-    uint64_t preemptedNs;    // part of the gap after the request was preempted: it waited for
-                             // readmission, and its tokens were recomputed
+    uint64_t preemptedNs;    // part of the gap after a preemption: waiting and recomputing
     uint64_t memoryStallNs;  // part of stallNs: waits for reads into untouched memory
 };
 // Routing of one row in one MoE layer. A step touches each distinct expert of the layer once, so
@@ -60,11 +59,11 @@ struct LayerStepEvent {
     uint64_t request;
     uint32_t position;  // of the row in its sequence
     uint16_t layer;
-    uint8_t count;          // number of experts
-    uint8_t lead;           // 1: first row of the batch, carries the times; else times are 0
-    uint16_t rows;          // rows of the batch that share the times
-    uint16_t firstBits;     // bit i: this row is the step's first to use expert i: one lookup
-    uint16_t hitBits;       // bit i: expert i was resident at the step's first touch
+    uint8_t count;       // number of experts
+    uint8_t lead;        // 1: first row of the batch, which has the times; in other rows they are 0
+    uint16_t rows;       // rows of the batch that share the times
+    uint16_t firstBits;  // bit i: first row of the step that uses expert i, which is a lookup
+    uint16_t hitBits;    // bit i: expert i was resident at the step's first touch
     uint16_t prefetchBits;  // bit i: expert i was resident because of a prefetch
     uint8_t prefill;        // 1: a prompt row
     uint32_t routerNs, waitNs, computeNs;
@@ -76,9 +75,9 @@ struct ExpertLoadEvent {  // a finished read
     uint8_t failed;
     uint8_t fresh;  // read into untouched memory: readNs includes its allocation
     uint32_t bytes;
-    uint64_t queueNs;  // request to start of the read
-    uint64_t readNs;   // the read itself, link pacing included
-    uint64_t needNs;   // from need to usable; 0 for a prefetch that was in time
+    uint64_t queueNs;  // from the request to the start of the read
+    uint64_t readNs;   // the read itself, including waits for the link limit
+    uint64_t needNs;   // from the need until usable; 0 for a prefetch in time
 };
 struct EvictionEvent {
     uint16_t layer, expert;
@@ -99,7 +98,7 @@ struct KnobEvent {
 struct NoteEvent {
     char text[104];
 };
-struct PrefetchEvent {  // counts since the previous one
+struct PrefetchEvent {  // counts since the previous event
     uint32_t issued, useful, late, wasted;
     uint8_t source;
 };
@@ -107,7 +106,7 @@ struct PrefetchEvent {  // counts since the previous one
 struct Event {
     uint64_t timeNs;
     EventType type;
-    uint8_t thread;     // small id of the writing thread's ring
+    uint8_t thread;     // number of the ring of the writing thread
     uint32_t sequence;  // per ring, to detect gaps
     union {
         RequestEvent request;

@@ -42,7 +42,7 @@ EventRing::EventRing(std::string threadName, uint8_t id, size_t capacity,
 bool EventRing::write(Event event) {
     if (!m_enabled->load(std::memory_order_relaxed)) return false;
     const uint64_t head = m_head.load(std::memory_order_relaxed);
-    // Acquire: the reader is done with the slot that this write will overwrite.
+    // Acquire: the reader has finished with the slot that this write overwrites.
     if (head - m_tail.load(std::memory_order_acquire) >= m_slots.size()) {
         m_dropped.fetch_add(1, std::memory_order_relaxed);
         return false;
@@ -51,7 +51,7 @@ bool EventRing::write(Event event) {
     event.thread = m_id;
     event.sequence = m_sequence++;
     m_slots[head & (m_slots.size() - 1)] = event;
-    // Release: the event is whole before the reader sees the new head.
+    // Release: the event is complete before the reader sees the new head.
     m_head.store(head + 1, std::memory_order_release);
     return true;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The event rings. Each engine thread owns one ring and is its only writer; one reader at a time
-// (the profiler's recorder) drains them all. A full ring drops the new event and counts it.
+// The event rings. Each engine thread owns one ring and is its only writer. One reader at a time,
+// the profiler's recorder, drains all of them. A full ring drops new events and counts them.
 #pragma once
 
 #include <atomic>
@@ -25,7 +25,7 @@ public:
 
     // Producer only. Fills in time (if 0), thread and sequence. False: full; dropped and counted.
     bool write(Event event);
-    // Consumer only. Appends at most `max` events to `out`, oldest first; returns how many.
+    // Consumer only. Appends at most `max` events to `out`, oldest first. Returns their number.
     size_t drain(std::vector<Event>& out, size_t max);
 
     uint64_t dropped() const { return m_dropped.load(std::memory_order_relaxed); }
@@ -42,16 +42,16 @@ private:
     std::atomic<uint64_t> m_dropped{0};
 };
 
-// All rings of one engine. addRing: any thread; drain: one reader at a time.
+// All rings of one engine. Any thread may call addRing; drain has one caller at a time.
 class Telemetry {
 public:
-    // The ring lives as long as the Telemetry. Capacity in events.
+    // The ring lives as long as the Telemetry. `capacity`: events.
     EventRing* addRing(const std::string& threadName, size_t capacity = 1 << 14);
     // Drains every ring into `out` (cleared first), sorted by time.
     void drain(std::vector<Event>& out);
     uint64_t dropped() const;
 
-    // Turns recording on (default) or off: a ring that is off ignores events and counts nothing.
+    // Enables recording (default) or disables it: then rings ignore events without counting them.
     void setEnabled(bool on) { m_enabled.store(on, std::memory_order_relaxed); }
     bool enabled() const { return m_enabled.load(std::memory_order_relaxed); }
 

@@ -60,7 +60,7 @@ bool isFlatFolder(const fs::path& path) {
     std::error_code error;
     if (!fs::is_regular_file(path / "config.json", error)) return false;
     if (fs::is_regular_file(path / kFlatFile, error)) return true;
-    // The first layers of a model may be dense.
+    // The first layers of a model may be dense, so several are tried.
     for (int64_t layer = 0; layer < 8; ++layer) {
         if (fs::is_regular_file(path / flatFileName(0, layer, 0), error)) return true;
     }

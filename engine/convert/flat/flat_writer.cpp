@@ -135,7 +135,7 @@ Status FlatWriter::writeLayer(const ExpertsPart& part, size_t number) {
     for (size_t e = 0; e < part.experts.size(); ++e) {
         for (size_t i = 0; i < 3; ++i) addRuns(runs, 3 * e + i, part.experts[e][i], m_type, false);
     }
-    // A file's last block is on its way while the next file begins.
+    // The last block of a file is still being written when the next file begins.
     std::unique_ptr<OutputFile> out, before;
     const auto finish = [](std::unique_ptr<OutputFile> file) {
         return file ? file->flush() : Status();

@@ -17,13 +17,13 @@ constexpr uint64_t kStringLimit = 64 << 20;
 constexpr uint64_t kCountLimit = 16 << 20;
 constexpr int kMaxDims = 4;
 
-// ggml's weight types: those read here, and the others by name. Where the size of a block is known
-// the file is checked whether or not the type is read.
+// ggml's weight types, including those that are not supported, for messages. The size of a tensor
+// is checked if the block size of its type is known.
 struct GgmlType {
     uint32_t id;
     const char* name;
     std::optional<DType> dtype;
-    FileBlock block = {0, 0};  // of a type that is not read; 0: not known
+    FileBlock block = {0, 0};  // of an unsupported type; 0: unknown
 };
 const GgmlType kGgmlTypes[] = {
     {0, "F32", DType::F32},
@@ -299,7 +299,7 @@ private:
         out.tensors.push_back(std::move(t));
     }
 
-    // Offsets count from the first aligned byte after the header.
+    // Offsets are relative to the first aligned byte after the header.
     Status placeData(GgufHeader& out) {
         int64_t alignment = out.integer("general.alignment").value_or(32);
         if (alignment < 1 || alignment > 1 << 20 || (alignment & (alignment - 1)) != 0) {

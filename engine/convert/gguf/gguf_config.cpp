@@ -20,10 +20,10 @@ public:
 
     int64_t integer(const char* key, std::optional<int64_t> fallback = {}) {
         std::string full = m_arch + "." + key;
-        // Far beyond any sense, and sums of several stay whole numbers.
+        // Far above all real values, and small enough that sums of several do not overflow.
         constexpr int64_t kAny = int64_t(1) << 40;
         if (std::optional<int64_t> v = m_header.integer(full)) return std::clamp(*v, -kAny, kAny);
-        // A value per layer is fine as long as all are the same.
+        // One value per layer is accepted if all are equal.
         if (const auto* list = m_header.numbers(full); list && !list->empty()) {
             bool same = std::all_of(list->begin(), list->end(),
                                     [&](double v) { return v == list->front(); });
@@ -57,7 +57,7 @@ const SourceTensor* findTensor(const GgufHeader& header, const std::string& name
     return nullptr;
 }
 
-// The number in "blk.12.rest" when the name ends so; -1 when not.
+// The number in "blk.12.rest" if the name has this form, else -1.
 int64_t blockWith(const std::string& name, std::string_view rest) {
     if (!name.starts_with("blk.") || !name.ends_with(rest)) return -1;
     const std::string number = name.substr(4, name.find('.', 4) - 4);
@@ -68,7 +68,7 @@ int64_t blockWith(const std::string& name, std::string_view rest) {
     return std::stoll(number);
 }
 
-// Rows of the first tensor of that name in any block: sizes in metadata are not always right.
+// Rows of the first tensor of this name in any block. Sizes in the metadata are not always correct.
 int64_t rowsIn(const GgufHeader& header, std::string_view rest, int64_t fallback) {
     for (const SourceTensor& t : header.tensors) {
         if (blockWith(t.name, rest) >= 0 && t.shape.size() >= 2) {
@@ -98,7 +98,7 @@ void readSizes(ArchFields& f, const GgufHeader& header, const FamilyRow& family,
     c.rmsEps = float(f.number("attention.layer_norm_rms_epsilon",
                               f.number("attention.layer_norm_epsilon", family.defaultEps)));
     c.vocabSize = f.integer("vocab_size", 0);
-    // The tensors know these for certain.
+    // The tensors define these sizes reliably.
     if (auto* t = findTensor(header, "token_embd.weight")) c.vocabSize = t->shape.front();
     c.tiedEmbeddings = findTensor(header, "output.weight") == nullptr;
     c.headBias = findTensor(header, "output.bias") != nullptr;
@@ -158,8 +158,8 @@ void readRope(ArchFields& f, const FamilyRow& family, ModelConfig& c) {
     rope.betaSlow = f.number("rope.scaling.yarn_beta_slow", 1);
     rope.attentionFactor *= yarnScale(rope.factor, 1);
     if (!family.latent) return;
-    // mscale and mscale_all_dim are assumed equal, as in published models: they cancel in
-    // the rotation and count in the scale.
+    // mscale and mscale_all_dim are assumed equal, as in published models: they cancel out in the
+    // rotation and affect only the scale.
     const double m = 1 + f.number("rope.scaling.yarn_log_multiplier", 0) * std::log(rope.factor);
     if (m != 1) rope.attentionFactor = 1;
     c.attentionScale = m * m / std::sqrt(double(c.headDim));
@@ -168,7 +168,7 @@ void readRope(ArchFields& f, const FamilyRow& family, ModelConfig& c) {
 void readRouting(ArchFields& f, const FamilyRow& family, ModelConfig& c) {
     RoutingSpec& r = c.routing;
     r = family.routing;
-    const int64_t gating = f.integer("expert_gating_func", 0);  // 0: not given
+    const int64_t gating = f.integer("expert_gating_func", 0);  // 0: absent
     const int64_t own = r.scoreFn == ScoreFn::Softmax ? 1 : r.scoreFn == ScoreFn::Sigmoid ? 2 : 3;
     if (gating != 0 && gating != own) {
         f.fail(Code::Unsupported, "expert_gating_func " + std::to_string(gating) + " of a " +
@@ -185,7 +185,7 @@ void readRouting(ArchFields& f, const FamilyRow& family, ModelConfig& c) {
     }
 }
 
-// A layer has experts if it has their tensors.
+// A layer is a MoE layer if the tensors of its experts exist.
 void readLayers(ArchFields& f, const GgufHeader& header, GgufConfig& out) {
     ModelConfig& c = out.config;
     out.extraLayers = f.integer("nextn_predict_layers", 0);
@@ -205,12 +205,12 @@ void readLayers(ArchFields& f, const GgufHeader& header, GgufConfig& out) {
             if (layer >= 0 && layer < c.numLayers) c.moeLayer[size_t(layer)] = true;
         }
     }
-    // A MoE model's file without any expert: report what is missing, not that it is dense.
+    // For the file of a MoE model without any expert tensors, report the missing tensors.
     if (c.numExperts > 0 && c.moeLayerCount() == 0) c.moeLayer.assign(size_t(c.numLayers), true);
     if (c.moeLayerCount() == c.numLayers) c.denseSize = 0;
 }
 
-// Values without a key: the architecture's name implies them.
+// Values without a metadata key, which follow from the architecture.
 void finishGranite(ArchFields& f, ModelConfig& c) {
     const auto scale = [&](const char* key, double& to) {
         if (const double v = f.number(key, 0); v > 0) to = v;
@@ -245,7 +245,7 @@ void finishLlama4(ArchFields& f, ModelConfig& c) {
     c.windowLayer = c.ropeLayer;
     c.queryScale = 0.1;
     c.queryScalePositions = double(kChunk);
-    // The larger of the two models, whose experts come in every second layer, has no norm.
+    // The larger model, which has experts in every second layer, has no norm.
     if (f.integer("interleave_moe_layer_step", 1) > 1) c.qkNorm = QkNorm::None;
 }
 
@@ -256,7 +256,8 @@ constexpr struct {
                {"gpt_oss", finishGptOss},     {"phimoe", finishPhimoe},
                {"ernie4_5_moe", finishErnie}, {"llama4_text", finishLlama4}};
 
-// The row of an architecture. Some cover several families, which their tensors distinguish.
+// The row of an architecture. The tensors distinguish the families of an architecture that has
+// several.
 Result<const FamilyRow*> familyOf(const GgufHeader& header, const std::string& where) {
     const std::string* arch = header.text("general.architecture");
     if (!arch) return Status(Code::BadInput, where + ": no general.architecture");

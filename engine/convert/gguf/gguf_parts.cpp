@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kMostParts = 9999;
 
-// "-00002-of-00005", numbers from 1.
+// "-00002-of-00005"; numbers start at 1.
 std::string partSuffix(int64_t number, int64_t count) {
     char text[48];
     std::snprintf(text, sizeof text, "-%05lld-of-%05lld", static_cast<long long>(number),
@@ -61,7 +61,7 @@ Status checkParts(const std::vector<fs::path>& paths) {
 Result<GgufParts> openGgufParts(const fs::path& path, Checkpoint& checkpoint) {
     GgufParts out;
     out.name = path.stem().string();
-    Checkpoint alone;  // the part given: only to learn how many there are
+    Checkpoint alone;  // only the given part, to find the number of parts
     Result<GgufHeader> given = readPart(path, alone);
     if (!given) return given.status();
     const int64_t count = splitCount(*given);

@@ -11,7 +11,7 @@ namespace {
 
 struct Merge {
     double rank = 0;          // lower is earlier
-    int left = 0, right = 0;  // characters of both parts, negative where longer ones come first
+    int left = 0, right = 0;  // characters of both parts; negative if longer ones come first
     std::string_view token;
     size_t cut = 0;  // bytes of the left part
 };

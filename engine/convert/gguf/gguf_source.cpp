@@ -15,7 +15,7 @@ namespace colibri {
 
 namespace {
 
-// Other things that are kept in GGUF files, which their first keys name.
+// Rejects GGUF files that are not language models. General keys declare their kind.
 Status checkIsModel(const GgufHeader& header, const std::string& where) {
     const std::string* type = header.text("general.type");
     const std::string* arch = header.text("general.architecture");
@@ -35,7 +35,7 @@ Status checkIsModel(const GgufHeader& header, const std::string& where) {
             where + ": general.type is \"" + printable(*type) + "\", not a language model"};
 }
 
-// The divisors of the frequencies are a tensor: Llama 3's, or the shorter of two sets (PhiMoE).
+// A tensor holds the divisors of the frequencies: Llama 3's, or the shorter of two sets (PhiMoE).
 Status readDivisors(OpenedSource& out) {
     for (const char* name : {"rope_freqs.weight", "rope_factors_short.weight"}) {
         const SourceTensor* t = out.checkpoint.find(name);

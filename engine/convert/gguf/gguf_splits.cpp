@@ -10,7 +10,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Parts of patterns.
+// Building blocks of the patterns.
 const std::string kContractions = R"((?i:'s|'t|'re|'ve|'m|'ll|'d))";
 const std::string kBefore = R"([^\r\n\p{L}\p{N}]?)";  // a non-letter joins the word
 const std::string kSpaces = R"(|\s*[\r\n]+|\s+(?!\S)|\s+)";
@@ -27,8 +27,8 @@ const std::string kBailing =
     R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*)"
     R"(|\s*[\r\n]|\s+(?!\S)|\s+)";
 
-// Words end where a lower-case letter is followed by an upper-case one. `suffix` goes with a word;
-// `without`: letters that are in none.
+// Words that end where a lower-case letter is followed by an upper-case one. `suffix`: belongs to
+// the word before it. `without`: letters that are never part of a word.
 std::string casedWords(const std::string& suffix, const std::string& without = {}) {
     const std::string upper = R"([\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M})" + without + "]";
     const std::string lower = R"([\p{Ll}\p{Lm}\p{Lo}\p{M})" + without + "]";
@@ -48,7 +48,7 @@ const std::string kDeepSeekV3 =
     kSpaces;
 
 const std::string kLineEnd = R"([\r\n])";
-// The letters that have two cases; those that look like others are written as numbers.
+// Letters that have upper and lower case. Look-alikes of other letters are written as escapes.
 const std::string kCasedLetters =
     R"(\s?[)"
     R"(A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿǄ-ʓʕ-ʯͰ-ͳͶͷͻ-ͽͿΆΈ-ΊΌΎ-ΡΣ-ϵϷ-ҁҊ-ԯԱ-ՖႠ-ჅᎠ-Ᏽᏸ-ᏽᲐ-ᲺᲽ-Ჿᴀ-ᴫᵫ-ᵷᵹ-ᶚḀ-ἕἘ-Ἕ)"
@@ -64,11 +64,11 @@ const std::string kSpaceAndPunctuation = R"(\s?\p{P}+)";
 
 enum class Way { ByteLevel, DigitsThenByteLevel, Splits };
 
-// A way of splitting: patterns one after the other, perhaps digits one by one, then bytes.
+// A splitting rule: patterns in sequence, optionally single digits, then bytes.
 struct Style {
     Way way = Way::Splits;
     std::vector<std::string> patterns;
-    bool digits = false;  // one by one, after the patterns
+    bool digits = false;  // split into single digits after the patterns
 };
 
 struct Row {

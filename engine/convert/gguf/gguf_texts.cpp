@@ -16,7 +16,7 @@ constexpr std::string_view kTemplateKey = "tokenizer.chat_template";
 
 }  // namespace
 
-// The first of a name counts.
+// Of several templates of one name the first counts.
 std::vector<NamedTemplate> ggufTemplates(const GgufHeader& header) {
     std::vector<NamedTemplate> out;
     const auto add = [&](const std::string& name, const std::string& text, const std::string& key) {

@@ -20,7 +20,7 @@ enum TokenType { kNormal = 1, kUnknown, kControl, kUserDefined, kUnused, kByte }
 
 constexpr const char* kMark = "\u2581";  // represents a space in SentencePiece vocabularies
 
-// The lists of the file, checked against each other.
+// The arrays of the file, after consistency checks.
 struct Lists {
     const std::vector<std::string>* tokens = nullptr;
     const std::vector<std::string>* merges = nullptr;  // nullptr: none
@@ -28,7 +28,7 @@ struct Lists {
     std::vector<double> scores;                        // by id; empty: none
 
     size_t size() const { return tokens->size(); }
-    // Fills ids up to the model's vocabulary size; occurs in no text.
+    // Fills ids up to the model's vocabulary size and never occurs in a text.
     bool placeholder(size_t id) const {
         return types[id] == kUnused && (*tokens)[id] == "[PAD" + std::to_string(id) + "]";
     }
@@ -87,7 +87,7 @@ std::optional<int64_t> tokenId(const GgufHeader& header, const char* which, cons
     return id && *id >= 0 && *id < int64_t(lists.size()) ? id : std::nullopt;
 }
 
-// The beginning and the end that the file asks for, around the text.
+// Adds the BOS and EOS tokens that the file requests.
 Json postProcessor(const GgufHeader& header, const Lists& lists, bool addsBos, bool addsEos) {
     Json single = Json::array(), specials = Json::object();
     const auto put = [&](const char* which, bool wanted) {
@@ -126,11 +126,11 @@ Result<Json> byteLevelBpe(const GgufHeader& header, const Lists& lists) {
     Result<GgufSplit> split = ggufSplit(name ? *name : "default");
     if (!split) return split.status();
     if (!lists.merges) return Status(Code::BadInput, "tokenizer.ggml.merges is missing");
-    // Added tokens are no part of the vocabulary, unless merges need them.
+    // Added tokens are not part of the vocabulary unless merges need them.
     std::unordered_set<std::string> merged;
     for (const std::string& merge : *lists.merges) {
         const size_t space = merge.find(' ');
-        if (space == std::string::npos) continue;  // the reader of the tokenizer refuses it
+        if (space == std::string::npos) continue;  // the tokenizer's parser rejects it
         merged.insert(merge.substr(0, space));
         merged.insert(merge.substr(space + 1));
         merged.insert(merge.substr(0, space) + merge.substr(space + 1));
@@ -166,7 +166,7 @@ bool hasAllBytes(const Lists& lists) {
     return count >= 256;
 }
 
-// The token of a character that the vocabulary lacks.
+// The token for characters that are not in the vocabulary.
 std::optional<size_t> unknownToken(const GgufHeader& header, const Lists& lists) {
     if (const auto id = tokenId(header, "unknown", lists)) return size_t(*id);
     const auto found = std::find(lists.types.begin(), lists.types.end(), int(kUnknown));
@@ -195,7 +195,7 @@ Result<Json> mergesOf(const Lists& lists) {
     return merges;
 }
 
-// SentencePiece text: a space becomes a mark, and one is added in front.
+// SentencePiece: a mark replaces each space, and one is added at the start.
 Json markNormalizer(bool prefix) {
     Json steps = Json::array();
     if (prefix) steps.push_back({{"type", "Prepend"}, {"prepend", kMark}});
@@ -310,7 +310,7 @@ Result<std::string> ggufTokenizerJson(const GgufHeader& header) {
     (*out)["truncation"] = nullptr;
     (*out)["padding"] = nullptr;
     (*out)["added_tokens"] = addedTokens(*lists);
-    // JSON cannot hold text that is not UTF-8; such a token becomes unreachable, not an error.
+    // JSON cannot hold invalid UTF-8. Such a token becomes unreachable instead of an error.
     return out->dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

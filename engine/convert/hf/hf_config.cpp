@@ -14,9 +14,9 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int64_t kAny = int64_t(1) << 40;  // checkConfig knows the real ranges
+constexpr int64_t kAny = int64_t(1) << 40;  // checkConfig checks the actual ranges
 
-// Options that change the mathematics, with the value that leaves it alone (null always does).
+// Options that change the mathematics, each with its neutral value. null is always neutral.
 struct NeutralOption {
     const char* key;
     double neutral;
@@ -35,7 +35,7 @@ constexpr NeutralOption kNeutral[] = {
     {"use_bias", 0},
 };
 
-// The first of "a|b|c" that is there; the first of all when none is.
+// The first key of "a|b|c" that is present; the first of all if none is.
 std::string present(const Fields& f, const char* keys) {
     std::vector<std::string> all = splitAlternatives(keys);
     for (const std::string& key : all) {
@@ -48,7 +48,7 @@ int64_t integerOf(Fields& f, const char* keys, std::optional<int64_t> fallback =
     const std::string key = present(f, keys);
     const Json* value = f.find(key.c_str());
     if (!value || !value->is_array()) return f.integer(key.c_str(), 0, kAny, fallback);
-    // One per layer: fine as long as they are the same.
+    // One value per layer is accepted if all are equal.
     for (const Json& v : *value) {
         if (!wholeNumber(v) || v != value->front()) {
             f.fail("\"" + key + "\" differs between layers", Code::Unsupported);
@@ -58,7 +58,7 @@ int64_t integerOf(Fields& f, const char* keys, std::optional<int64_t> fallback =
     return value->empty() ? 0 : wholeNumber(value->front()).value_or(0);
 }
 
-// Is `key` one of those that the family reads itself?
+// Whether the family's own code reads the key.
 bool reads(const FamilyRow& family, std::string_view key) {
     const std::string_view all = family.reads;
     for (size_t at = 0; (at = all.find(key, at)) != all.npos; at += key.size()) {
@@ -73,7 +73,7 @@ void unsupported(Fields& f, const std::string& what) {
     f.fail(what, Code::Unsupported);
 }
 
-// Block-scaled FP8 and gpt-oss's MXFP4 are read; the others are named.
+// Reads block-scaled FP8 and gpt-oss's MXFP4. Other methods are errors.
 void readQuantisation(Fields& f, HfConfig& out) {
     const Json* q = f.find("quantization_config");
     if (!q || q->empty()) return;
@@ -114,7 +114,7 @@ void refuseOptions(Fields& f, const FamilyRow& family) {
     }
 }
 
-// The keys of every type of rope_scaling or rope_parameters, by their own names.
+// Reads the keys of all types of rope_scaling or rope_parameters.
 void readRopeScaling(Fields& f, Fields& r, ModelConfig& c) {
     RopeSpec& rope = c.rope;
     std::string type = r.text(present(r, "rope_type|type").c_str(), "default");
@@ -122,8 +122,8 @@ void readRopeScaling(Fields& f, Fields& r, ModelConfig& c) {
     rope.originalPositions = r.integer("original_max_position_embeddings", 0, kAny,
                                        f.integer("original_max_position_embeddings", 0, kAny, 0));
     if (type == "dynamic") {
-        // With alpha the base is stretched once and for all; without, only beyond the trained
-        // context, which the engine does not go.
+        // With alpha the base is scaled once. Without it, only contexts longer than the trained one
+        // are scaled, which the engine does not allow.
         if (const double alpha = r.number("alpha", 0, 1e9, 0.0); alpha > 0) {
             const double d = rope.rotaryDim;
             rope.theta *= std::pow(alpha, d / (d - 2));
@@ -139,7 +139,7 @@ void readRopeScaling(Fields& f, Fields& r, ModelConfig& c) {
                          ? 1.0
                          : std::sqrt(1 + std::log(d) / std::log(double(rope.originalPositions))));
         rope.longAttentionFactor = r.number("long_mscale", 0, 1e9, 0.0);
-        rope.divisors.clear();  // of the other spelling
+        rope.divisors.clear();  // may be set from the other spelling
         if (const Json* factors = r.array("short_factor")) {
             for (const Json& v : *factors) {
                 rope.divisors.push_back(v.is_number() ? v.get<float>() : 0.0f);
@@ -171,7 +171,7 @@ void readRopeScaling(Fields& f, Fields& r, ModelConfig& c) {
     rope.attentionFactor = r.number("attention_factor", 0, 1e9, usual);
 }
 
-// Both spellings: rope_theta and rope_scaling at the top level, or all in rope_parameters.
+// Reads both spellings: rope_theta and rope_scaling at the top level, or rope_parameters.
 void readRope(Fields& f, const FamilyRow& family, const std::string& where, ModelConfig& c) {
     c.rope.theta = f.number("rope_theta", 1e-6, 1e30, family.defaultTheta);
     c.rope.interleaved = family.interleavedRope;
@@ -204,7 +204,7 @@ void readRope(Fields& f, const FamilyRow& family, const std::string& where, Mode
     c.rope.rotaryDim = int(double(c.headDim) * partial);
 }
 
-// Layers with experts, if the rule is a list or a pattern.
+// Whether a layer has experts, if the rule is a list or a pattern.
 bool hasExperts(Fields& f, LayerRule rule, int64_t layer, int64_t layers) {
     switch (rule) {
         case LayerRule::All:
@@ -228,7 +228,7 @@ bool hasExperts(Fields& f, LayerRule rule, int64_t layer, int64_t layers) {
     return true;
 }
 
-// Sets the layers that an array of numbers names.
+// Sets the elements of the layers that an array lists.
 void setLayers(Fields& f, const char* key, bool value, std::vector<bool>& out) {
     const Json* list = f.array(key, true);
     if (!list) return;
@@ -259,7 +259,7 @@ void readMoeLayers(Fields& f, const FamilyRow& family, ModelConfig& c) {
     }
 }
 
-// layer_types, if given: which layers have a sliding window.
+// Reads layer_types if present: which layers have a sliding window.
 void readLayerTypes(Fields& f, ModelConfig& c) {
     const Json* types = f.array("layer_types", true);
     if (!types || int64_t(types->size()) < c.numLayers) return;
@@ -311,7 +311,7 @@ void readRouting(Fields& f, const FamilyRow& family, ModelConfig& c) {
     }
     if (family.scaled) r.scale = f.number("routed_scaling_factor", 0, 1e9, 1.0);
     for (const char* key : {"scoring_func", "score_function"}) {
-        // "noaux_tc" is the name of the balancing without a loss term, which comes with sigmoids.
+        // "noaux_tc" denotes load balancing without an auxiliary loss, which uses the sigmoid.
         const bool sigmoid = r.scoreFn == ScoreFn::Sigmoid;
         const std::string given = f.text(key, sigmoid ? "sigmoid" : "softmax");
         if (sigmoid ? given != "sigmoid" && given != "noaux_tc" : given != "softmax") {
@@ -329,7 +329,7 @@ void readLatent(Fields& f, ModelConfig& c) {
     c.numKvHeads = c.numHeads;
 }
 
-// One id or a list.
+// Reads one id or a list.
 void readIds(Fields& f, const char* key, std::vector<int32_t>& out) {
     const Json* value = f.find(key);
     if (!value) return;
@@ -353,8 +353,8 @@ void readTokens(Fields& f, ModelConfig& c) {
     if (!bos.empty()) c.bosId = bos.front();
 }
 
-// A default for sampling; the model does not depend on it. Negative: not given, or invalid. `off`
-// is a number that savers write to turn the option off.
+// Reads a sampling default, which does not affect the model. Negative: absent or invalid. `off`:
+// the number that savers write to turn the option off.
 double samplingDefault(const Fields& g, const char* key, double high, double off) {
     const Json* value = g.find(key);
     if (!value || !value->is_number()) return -1;
@@ -363,7 +363,7 @@ double samplingDefault(const Fields& g, const char* key, double high, double off
 }
 
 void readGeneration(Fields& g, ModelConfig& c) {
-    readTokens(g, c);  // over config.json's
+    readTokens(g, c);  // overrides config.json
     c.temperature = float(samplingDefault(g, "temperature", 1e6, -1));
     c.topP = float(samplingDefault(g, "top_p", 1, 1));
     if (c.topP == 0) c.topP = -1;

@@ -20,7 +20,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// The type of the weights as config.json says it, in either spelling of the key.
+// The weight type in config.json, in either spelling of the key.
 std::string torchType(const Json& config) {
     for (const char* key : {"torch_dtype", "dtype"}) {
         if (config.is_object() && config.value(key, Json()).is_string()) return config[key];
@@ -28,7 +28,7 @@ std::string torchType(const Json& config) {
     return {};
 }
 
-// The repository of the Hugging Face cache, else the folder's own name.
+// The repository's name in the Hugging Face cache, else the folder's name.
 std::string nameOf(const fs::path& folder) {
     if (const std::string name = hubName(folder); !name.empty()) return printable(name);
     std::error_code error;
@@ -36,7 +36,7 @@ std::string nameOf(const fs::path& folder) {
     return printable((path.has_filename() ? path : path.parent_path()).filename().string());
 }
 
-// The config and the generation settings, as written and parsed.
+// The config and the generation settings, as text and parsed.
 struct Configs {
     std::string text, generationText;
     Json json, generation;

@@ -30,7 +30,7 @@ bool isFile(const fs::path& path) {
     return fs::is_regular_file(path, error);
 }
 
-// "model-00002-of-00005.safetensors": its number and the count, else 0 and 0.
+// Number and count of "model-00002-of-00005.safetensors"; 0 and 0 for other names.
 std::pair<int, int> shardNumbers(const std::string& name) {
     constexpr std::string_view kEnd = ".safetensors";
     if (!name.ends_with(kEnd)) return {0, 0};
@@ -47,7 +47,7 @@ std::pair<int, int> shardNumbers(const std::string& name) {
     return {std::stoi(number), std::stoi(count)};
 }
 
-// Tensor -> file, as the index says. Names must be plain.
+// The index: tensor -> file. File names must not contain a path.
 Result<std::vector<std::pair<std::string, std::string>>> readIndex(const fs::path& path) {
     Result<Json> json = readSourceJson(path);
     if (!json) return json.status();
@@ -78,7 +78,7 @@ Status missingFiles(const fs::path& folder, const std::vector<std::string>& name
 }
 
 // Weight files of a folder without an index: one model.safetensors, a complete set of shards, or
-// every .safetensors there is.
+// all .safetensors files.
 Result<std::vector<std::string>> findWeightFiles(const fs::path& folder) {
     if (isFile(folder / kWholeName)) return std::vector<std::string>{kWholeName};
     std::error_code error;
@@ -126,10 +126,10 @@ Status addFiles(const fs::path& folder, const std::vector<std::string>& names,
     return {};
 }
 
-// By the index; if that names missing files, by the files present, if they are complete.
+// Adds the files in the index. If some are missing, uses the files in the folder, if complete.
 Status addIndexed(const fs::path& folder, Checkpoint& checkpoint, std::vector<std::string>& notes) {
     const auto index = readIndex(folder / kIndexName);
-    // One that is JSON but names no files of this folder is no leftover.
+    // An index that is valid JSON but lists no files of this folder is an error, not a leftover.
     if (!index && readSourceJson(folder / kIndexName).ok()) return index.status();
     std::set<std::string> names;
     std::vector<std::string> missing;
@@ -162,7 +162,7 @@ Status addIndexed(const fs::path& folder, Checkpoint& checkpoint, std::vector<st
     return {};
 }
 
-// The prefix of "layers.0." and "embed_tokens.weight" of the language model.
+// The prefix before "layers.0." and "embed_tokens.weight" of the language model.
 std::string basePrefix(const Checkpoint& checkpoint) {
     constexpr std::string_view kEmbedding = "embed_tokens.weight";
     std::set<std::string> candidates;
@@ -206,7 +206,7 @@ Status checkNoAdapter(const fs::path& folder) {
 
 Status addHfWeights(const fs::path& folder, const fs::path& file, Checkpoint& checkpoint,
                     std::vector<std::string>& notes) {
-    // A single shard represents all of them.
+    // One shard stands for all of them.
     if (!file.empty() && shardNumbers(file.filename().string()).second <= 1) {
         return addSafetensorsFile(file, checkpoint);
     }
@@ -218,7 +218,8 @@ Status addHfWeights(const fs::path& folder, const fs::path& file, Checkpoint& ch
 void unifyPrefix(Checkpoint& checkpoint, bool nested) {
     const std::string prefix = basePrefix(checkpoint);
     if (prefix == "model." && !nested) return;
-    // "language_model." of "language_model.model.": the head is beside the base model.
+    // "language_model." for "language_model.model.": the head has the same parent as the base
+    // model.
     const std::string wrapper =
         prefix.ends_with(".model.") ? prefix.substr(0, prefix.size() - 6) : "";
     checkpoint.rename([&](const std::string& name) -> std::string {

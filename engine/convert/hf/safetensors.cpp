@@ -12,7 +12,7 @@ namespace colibri {
 
 namespace {
 
-constexpr int64_t kJsonLimit = 32 << 20;  // real ones stay below 20 MiB
+constexpr int64_t kJsonLimit = 32 << 20;  // the largest known header is below 20 MiB
 
 struct StoredType {
     const char* name;
@@ -41,7 +41,7 @@ Status bad(const std::string& where, const std::string& what) {
     return Status(Code::BadInput, where + ": " + what);
 }
 
-// Length of the JSON, checked against the file.
+// The length of the JSON, checked against the file size.
 Result<int64_t> headerLength(std::span<const std::byte> start, int64_t fileBytes,
                              const std::string& where) {
     if (fileBytes < 8 || start.size() < 8) {
@@ -56,8 +56,8 @@ Result<int64_t> headerLength(std::span<const std::byte> start, int64_t fileBytes
     }
     if (int64_t(length) > fileBytes - 8) {
         return bad(where, "the header of " + std::to_string(length) +
-                              " bytes runs past the end of the file (" + std::to_string(fileBytes) +
-                              " bytes); the file is truncated");
+                              " bytes extends past the end of the file (" +
+                              std::to_string(fileBytes) + " bytes); the file is truncated");
     }
     return int64_t(length);
 }
@@ -104,7 +104,7 @@ Result<SourceTensor> parseEntry(const std::string& name, const nlohmann::json& j
     return t;
 }
 
-// The format allows neither overlaps nor holes.
+// The format does not allow overlaps or gaps.
 Status checkCoverage(const std::vector<SourceTensor>& tensors, int64_t dataStart, int64_t fileBytes,
                      const std::string& where) {
     std::vector<const SourceTensor*> sorted;

@@ -45,7 +45,7 @@ Status ContainerWriter::write() {
     return {};
 }
 
-// Dense tensors follow each other; those up to the journal's last entry are kept.
+// Dense tensors are stored in sequence. Those up to the journal's last entry are kept.
 Status ContainerWriter::writeDense() {
     m_stage = "Dense weights";
     size_t recorded = 0;

@@ -68,10 +68,11 @@ Journal::Journal(Journal&& other) noexcept
       m_units(std::move(other.m_units)) {}
 
 Journal::~Journal() {
-    if (m_fd >= 0) ::close(m_fd);  // and with it the lock
+    if (m_fd >= 0) ::close(m_fd);  // also releases the lock
 }
 
-// Stops at the first incomplete or changed line: later lines were not finished in order.
+// Stops at the first incomplete or changed line, because later lines may have been written out of
+// order.
 void Journal::parse(const std::string& text) {
     size_t at = 0;
     while (at < text.size()) {

@@ -19,8 +19,8 @@
 namespace colibri {
 
 namespace {
-constexpr int64_t kWriteBytes = 4 << 20;  // of one write
-constexpr int64_t kAlign = 4096;          // of direct writes: memory, place and length
+constexpr int64_t kWriteBytes = 4 << 20;  // size of one write
+constexpr int64_t kAlign = 4096;          // of direct writes: memory, file offset and length
 
 }  // namespace
 
@@ -32,7 +32,7 @@ struct OutputFile::Target {
 
     const int fd;
     const std::filesystem::path path;
-    bool direct;  // writes do not overlap
+    bool direct;  // changed only by write(), whose calls never overlap
 };
 
 OutputFile::Block OutputFile::newBlock() {
@@ -94,7 +94,8 @@ Status OutputFile::Target::write(const std::byte* data, int64_t bytes, int64_t a
     while (bytes > 0) {
         ssize_t n = ::pwrite(fd, data, size_t(bytes), at);
         if (n < 0 && errno == EINTR) continue;
-        if (n < 0 && errno == EINVAL && direct) {  // larger blocks than ours, or none after all
+        // Needs larger blocks, or does not support direct writes.
+        if (n < 0 && errno == EINVAL && direct) {
             direct = false;
             if (::fcntl(fd, F_SETFL, 0) == 0) continue;
         }
@@ -134,7 +135,7 @@ Status OutputFile::append(std::span<const std::byte> data) {
         };
         try {
             m_writing = std::async(std::launch::async, write);
-        } catch (const std::system_error&) {  // the system has no thread to spare
+        } catch (const std::system_error&) {  // the system cannot start a thread
             COLIBRI_TRY(write());
         }
         m_start += kWriteBytes;
@@ -152,7 +153,7 @@ Status OutputFile::padTo(int64_t position) {
     return {};
 }
 
-// Writes the last block in whole pages, and keeps it in memory so that more can be appended.
+// Writes the last block as whole pages, and keeps it in memory so that more data can be appended.
 Status OutputFile::flush() {
     COLIBRI_TRY(settle());
     if (m_fill == 0) return {};
@@ -179,7 +180,7 @@ Status syncFolder(const std::filesystem::path& folder) {
     if (fd < 0) return systemError("cannot open", folder, errno);
     int error = ::fsync(fd) != 0 ? errno : 0;
     ::close(fd);
-    // Some file systems cannot sync a folder; the rename is in place all the same.
+    // Some file systems cannot sync a folder. The rename has been done in any case.
     if (error != 0 && error != EINVAL && error != ENOTSUP) {
         return systemError("cannot write", folder, error);
     }

@@ -15,7 +15,7 @@ namespace colibri {
 
 namespace {
 
-constexpr size_t kEnoughFaults = 1000;  // a hostile config stops here
+constexpr size_t kEnoughFaults = 1000;  // limits the work for a hostile config
 
 // Faults of one kind, shown as a list of bounded length.
 struct FaultList {
@@ -83,7 +83,7 @@ private:
 
     bool tooMany() const { return m_missing.count + m_shape.count + m_type.count > kEnoughFaults; }
 
-    // A tensor and which of how many equal parts of its rows is meant.
+    // A tensor, and which of several equal parts of its rows is used.
     struct Found {
         const SourceTensor* tensor = nullptr;
         int64_t part = 0, parts = 1;
@@ -91,7 +91,7 @@ private:
         explicit operator bool() const { return tensor != nullptr; }
     };
 
-    // First of the alternatives that is there.
+    // The first of the alternatives that exists.
     Found firstOf(const char* names, int64_t layer, int64_t expert) const {
         for (std::string pattern : splitAlternatives(names)) {
             Found found;
@@ -122,8 +122,8 @@ private:
         return {first, shape.end()};
     }
 
-    // A view of the whole tensor as rows of `cols`, when its shape is the expected one (leading
-    // ones aside) and its type is read; marks it as used. Else the fault is noted.
+    // Returns a view of the whole tensor as rows of `cols` and marks it as used, if its shape is as
+    // expected (ignoring leading ones) and its type is supported. Otherwise notes the fault.
     std::optional<RowView> take(const SourceTensor* t, const std::vector<int64_t>& shape) {
         m_used.insert(t);
         RowView view = rowsOf(t, 0, 1, shape.back());
@@ -193,7 +193,7 @@ private:
         if (spec.matrix) {
             d.info.dtype = overridden(part).value_or(targetType(spec.name, view->dtype(), m_dtype));
         }
-        // Rows that are made, not copied, are of a type that can be made.
+        // Transposed rows are encoded again, which needs a type with an encoder.
         if (spec.matrix && view->colStride != 1 && !hasEncoder(d.info.dtype)) {
             d.info.dtype = DType::Q8_0;
         }
@@ -214,7 +214,7 @@ private:
             return view;
         }
         std::vector<int64_t> shape{found.parts * spec.rows, spec.cols};
-        // By head in the file, in one piece here.
+        // The file has one matrix per head, the container a single one.
         if ((part == "k_up" || part == "v_up") && found.tensor->shape.size() == 3) {
             shape = {c.numHeads, spec.rows / c.numHeads, spec.cols};
         }
@@ -225,7 +225,7 @@ private:
         if (m_source.pairedRope &&
             (part == "q" || part == "k" || part == "q_bias" || part == "k_bias")) {
             view->pairedHeads = part[0] == 'q' ? c.numHeads : c.numKvHeads;
-            if (!spec.matrix) {  // a bias: one value per row
+            if (!spec.matrix) {  // a bias has one value per row
                 std::swap(view->rows, view->cols);
                 view->rowStride = 1;
             }
@@ -233,7 +233,7 @@ private:
         return view;
     }
 
-    // The parts of kv_b_proj [heads * (nope + value), rank] that make keys, transposed by head, and
+    // The rows of kv_b_proj [heads * (nope + value), rank] for keys, transposed by head, or for
     // values.
     std::optional<RowView> latentView(const std::string& part, const SourceTensor* t) {
         const ModelConfig& c = m_plan.config;
@@ -255,7 +255,7 @@ private:
         return view;
     }
 
-    // A stack of all experts in 4-bit floats: "_blocks" [E, out, in / 32, 16] and "_scales".
+    // A stack of all experts in MXFP4: "_blocks" [E, out, in / 32, 16] and "_scales".
     bool mxfp4Stack(const char* names, int64_t layer, int64_t out, int64_t in, RowView& view) {
         for (const std::string& pattern : splitAlternatives(names)) {
             const std::string name = fillName(pattern, layer, -1);
@@ -278,7 +278,7 @@ private:
         return false;
     }
 
-    // One of the three matrices for all experts of a layer, from whichever layout is there.
+    // Finds one of the three matrices for all experts of a layer, in any of the layouts.
     bool expertMatrix(int64_t layer, size_t which, ExpertsPart& out) {
         const ModelConfig& c = m_plan.config;
         const ExpertNames& n = m_source.naming->experts;
@@ -287,8 +287,8 @@ private:
         const bool both = which != 2;  // gate and up may be in one stack
         const int64_t rows = which == 2 ? c.hiddenSize : c.expertSize;
         const int64_t cols = which == 2 ? c.expertSize : c.hiddenSize;
-        // `view` is of a whole stack with `height` rows per expert, of which `rows` from `first`
-        // on, `step` apart, are this matrix.
+        // `view` covers a whole stack with `height` rows per expert. This matrix consists of `rows`
+        // of them, starting at `first`, `step` apart.
         const auto cut = [&](const RowView& view, int64_t height, int64_t first, int64_t step) {
             for (int64_t e = 0; e < c.numExperts; ++e) {
                 RowView& v = out.experts[size_t(e)][which] = view;
@@ -322,7 +322,7 @@ private:
         return good;
     }
 
-    // [E, in, out]: a row of the matrix is a column of the file.
+    // [E, in, out]: a row of the matrix is a column in the file.
     bool columnStack(const SourceTensor* t, size_t which, int64_t height, int64_t rows,
                      int64_t cols, ExpertsPart& out) {
         const ModelConfig& c = m_plan.config;
@@ -369,7 +369,7 @@ private:
         return it->second;
     }
 
-    // Of each matrix the one type that all experts of the layer can have.
+    // For each matrix, a single type that suits all experts of the layer.
     ExpertTypes typesOf(const ExpertsPart& part) {
         DType types[3];
         for (size_t i = 0; i < 3; ++i) {
@@ -382,7 +382,7 @@ private:
         return {types[0], types[1], types[2]};
     }
 
-    // A type that holds the values of both; of two quantised types no better one than q8_0.
+    // A type that can represent the values of both. For two different quantised types this is q8_0.
     static DType common(DType a, DType b) {
         if (a == b) return a;
         if (isQuantised(a) && isQuantised(b)) return DType::Q8_0;
@@ -391,13 +391,13 @@ private:
         return DType::F32;
     }
 
-    // Gate and up are multiplied with one input: a quantised one beside a plain one becomes plain.
+    // Gate and up have a common input, so if only one of them is quantised, it becomes plain.
     static void matchInputs(DType& gate, DType& up) {
         if (isQuantised(gate) == isQuantised(up)) return;
         (isQuantised(gate) ? gate : up) = DType::F32;
     }
 
-    // The same for the dense layers.
+    // The same for dense layers.
     void matchDenseInputs() {
         for (size_t i = 1; i < m_plan.dense.size(); ++i) {
             TensorInfo &gate = m_plan.dense[i - 1].info, &up = m_plan.dense[i].info;
@@ -407,14 +407,15 @@ private:
         }
     }
 
-    // Buffers that hold nothing learned, the copy of a tied head, prediction layers after the last.
+    // Tensors without learned content: buffers, the copy of a tied head, prediction layers after
+    // the last.
     bool ignored(const std::string& name) const {
         if (name.ends_with("rotary_emb.inv_freq") || name.ends_with("rotary_emb.cos_cached") ||
             name.ends_with("rotary_emb.sin_cached")) {
             return true;
         }
         if (m_plan.config.tiedEmbeddings && name == m_names.at("head")) return true;
-        // Divisors of the rotation's frequencies are part of the config by now.
+        // The divisors of the rotation's frequencies are already part of the config.
         if (name.starts_with("rope_f") && name.ends_with(".weight")) return true;
         const int64_t layers = m_plan.config.numLayers;
         for (int64_t extra = 0; extra < std::min<int64_t>(m_source.extraLayers, 64); ++extra) {

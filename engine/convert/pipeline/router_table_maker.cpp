@@ -14,7 +14,7 @@ namespace colibri {
 
 namespace {
 
-constexpr int64_t kEmbeddingBlockBytes = 16 << 20;  // of embedding rows in f32
+constexpr int64_t kEmbeddingBlockBytes = 16 << 20;  // of f32 embedding rows
 constexpr int64_t kSliceRows = 64;                  // rows of one product
 
 class TableMaker {
@@ -41,7 +41,7 @@ public:
     }
 
 private:
-    // All values of a dense tensor; empty when the model has none of this name.
+    // All values of a dense tensor; empty if the model does not have it.
     Result<std::vector<float>> values(const std::string& name) {
         for (const DensePart& part : m_plan.dense) {
             if (part.info.name != name) continue;
@@ -56,7 +56,7 @@ private:
         for (const DensePart& part : m_plan.dense) {
             if (part.info.name == "embed") return part.view;
         }
-        return m_plan.dense.front().view;  // not reached: every plan has one
+        return m_plan.dense.front().view;  // not reached: every plan has an embedding
     }
 
     Status writeLayer(RouterTableWriter& writer, int64_t layer) {
@@ -99,7 +99,7 @@ private:
         return {};
     }
 
-    // Entries of the n rows in m_rows, in slices over all processors.
+    // Computes the entries of the n rows in m_rows, in slices on all processors.
     void chooseAll(int64_t n) {
         const int64_t slices = (n + kSliceRows - 1) / kSliceRows;
         std::atomic<int64_t> next{0};
@@ -121,7 +121,7 @@ private:
         const int64_t hidden = m_config.hiddenSize, experts = m_config.numExperts;
         for (int64_t r = first; r < first + n; ++r) {
             float* row = m_rows.data() + r * hidden;
-            float mean = 0;  // taken off by layer norms
+            float mean = 0;  // layer norms subtract it
             for (int64_t i = 0; i < hidden && !m_normBias.empty(); ++i)
                 mean += row[i] / float(hidden);
             for (int64_t i = 0; i < hidden; ++i) {
@@ -130,7 +130,7 @@ private:
             k.rmsNorm(row, m_norm.data(), hidden, m_config.rmsEps, row);
             if (!m_normBias.empty()) k.axpy(row, 1.0f, m_normBias.data(), hidden);
         }
-        // Floats, so that the prepared rows are aligned for them.
+        // The element type aligns the prepared rows for float.
         std::vector<float> input(size_t(n * inputRowBytes(DType::F32, hidden)) / sizeof(float));
         auto* prepared = reinterpret_cast<std::byte*>(input.data());
         k.prepareInput(DType::F32, m_rows.data() + first * hidden, hidden, n, hidden, prepared);

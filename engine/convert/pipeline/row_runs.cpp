@@ -16,14 +16,14 @@ namespace colibri {
 
 namespace {
 
-constexpr int64_t kRunBytes = 1 << 20;  // as f32: it stays in a core's cache until it is encoded
+constexpr int64_t kRunBytes = 1 << 20;  // as f32; fits into a core's cache until it is encoded
 constexpr int kMostThreads = 32;
-// More than cores, so that some encode while others wait for the disk.
+// More threads than cores, so that some encode while others wait for the disk.
 constexpr int kReaders = 4;
 
 constexpr uint32_t kInfinityBits = 0x7f800000u;
 
-// Largest magnitude a value may have in a type whose numbers or scales are f16.
+// The largest magnitude of values in a type whose numbers or scales are f16.
 float limitOf(DType type) {
     switch (type) {
         case DType::F16:
@@ -37,7 +37,7 @@ float limitOf(DType type) {
     }
 }
 
-// Bits of the largest magnitude; infinities and NaN compare above every number.
+// The bits of the largest magnitude. Infinities and NaN compare greater than all numbers.
 uint32_t largestBits(const std::vector<float>& values) {
     uint32_t largest = 0;
     for (const float v : values) {
@@ -46,7 +46,7 @@ uint32_t largestBits(const std::vector<float>& values) {
     return largest;
 }
 
-// A run being encoded; the buffers are used again.
+// A run being encoded. The buffers are reused.
 struct EncodedRun {
     std::vector<std::byte> raw, bytes;
     std::vector<float> floats;
@@ -54,7 +54,7 @@ struct EncodedRun {
     float largest = 0;
 };
 
-// Blocks of the source's own type, rearranged.
+// Converts the layout of blocks of the source's own type.
 Status rearrange(const Checkpoint& checkpoint, const RowRun& run, EncodedRun& out) {
     const int64_t cols = run.view->cols;
     const int64_t rawBytes = run.rows * sourceRowBytes(run.type, cols);
@@ -109,7 +109,7 @@ void addRuns(std::vector<RowRun>& runs, size_t tensor, const RowView& view, DTyp
              bool packed) {
     const int64_t unit = packed ? kPanel : 1;
     const int64_t unitBytes = unit * view.cols * int64_t(sizeof(float));
-    // Columns apart from each other are read one by one: the more rows each time, the fewer reads.
+    // Columns that are not adjacent are read one by one, so more rows at a time mean fewer reads.
     const int64_t bytes = view.colStride == 1 ? kRunBytes : 4 * kRunBytes;
     const int64_t rows = std::max<int64_t>(bytes / unitBytes, 1) * unit;
     for (int64_t row = 0; row < view.rows; row += rows) {

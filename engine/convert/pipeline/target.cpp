@@ -16,8 +16,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// The space that files take besides their bytes: the rest of the last block of each, the folder,
-// the journal.
+// The additional space of a file: the unused part of its last block. Also of the folder and the
+// journal.
 constexpr int64_t kFileBlockBytes = 4096;
 
 }  // namespace
@@ -62,7 +62,7 @@ int64_t partialBytes(const fs::path& target) {
 Status discardPartial(const fs::path& target) {
     const fs::path partial = partialFolderOf(target);
     if (!Journal::existsIn(partial)) return {};
-    Result<Journal> journal = Journal::open(partial);  // Busy while someone writes there
+    Result<Journal> journal = Journal::open(partial);  // Busy while another process writes to it
     if (!journal) return journal.status();
     std::error_code error;
     fs::remove_all(partial, error);
@@ -82,7 +82,7 @@ Result<Journal> enterPartial(const fs::path& partial, const std::string& key) {
     Result<Journal> journal = Journal::open(partial);
     if (!journal) return journal.status();
     if (journal->key() != key) {
-        // Another source or other options: the existing files are useless.
+        // With another source or other options the existing files are useless.
         COLIBRI_TRY(Journal::removeOthers(partial));
         COLIBRI_TRY(journal->restart(key));
     }

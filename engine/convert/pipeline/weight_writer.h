@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Executes a plan: writes all weights of a model into the partial folder, in one of the layouts. A
-// journal lists what is done, so that a stopped conversion resumes.
+// journal lists the finished parts, so that an interrupted conversion can resume.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace colibri {
 
 class WeightWriter {
 public:
-    // All are used as long as the writer lives.
+    // All must outlive the writer.
     struct Parts {
         const OpenedSource& source;
         Plan& plan;
@@ -32,8 +32,8 @@ public:
     virtual int64_t bytesTotal() const = 0;
     virtual int64_t bytesDone() const = 0;  // according to the journal
     virtual int64_t files() const = 0;      // of the weights
-    // Writes what is missing. Errors: BadInput (values that are not finite, or too large for the
-    // type, with the tensors), NoSpace, IoError, Cancelled.
+    // Writes the parts that the journal does not list. Errors: BadInput (values that are not
+    // finite, or too large for the type, with the tensors), NoSpace, IoError, Cancelled.
     virtual Status write() = 0;
 };
 

@@ -26,7 +26,7 @@ public:
         const auto same = [&](const NamedTemplate& t) { return t.name == name; };
         if (std::none_of(m_all.begin(), m_all.end(), same)) m_all.push_back({name, text, from});
     }
-    // A text, a list of {"name", "template"}, or an object of texts by name.
+    // Adds a text, a list of {"name", "template"}, or an object of texts by name.
     void addJson(const Json& json, const std::string& from) {
         if (json.is_string()) add(kDefault, json.get<std::string>(), from);
         if (json.is_array()) {
@@ -54,7 +54,8 @@ bool contains(const std::string& name, std::string_view part) {
     return name.find(part) != std::string::npos;
 }
 
-// The one for chats: "default", else one for chats, else one without a special purpose.
+// The index of the default template: "default", else one for chats, else one without a special
+// purpose.
 size_t meant(const std::vector<NamedTemplate>& all) {
     const auto rank = [](const std::string& name) {
         if (name == kDefault) return 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The chat templates of a checkpoint, from all places where savers put them, and the default one.
+// The chat templates of a checkpoint, from all files that can contain them, and the default one.
 #pragma once
 
 #include <filesystem>

@@ -10,7 +10,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Arithmetic on a config that a column of the row cannot express.
+// Arithmetic on a config that the columns of a row cannot express.
 
 void finishGranite(Fields& f, ModelConfig& c) {
     c.embeddingScale = f.number("embedding_multiplier", 0, 1e9, 1.0);
@@ -25,7 +25,7 @@ void finishGptOss(Fields& f, ModelConfig& c) {
     c.activationAlpha = f.number("swiglu_alpha", 0, 1e30, 1.702);
 }
 
-// The scale of q . k grows with the context that YaRN extends to.
+// The scale of q . k grows with YaRN's context extension.
 void finishDeepseek(Fields& f, ModelConfig& c) {
     double m = 1;
     for (const char* key : {"rope_scaling", "rope_parameters"}) {  // a config may have both
@@ -107,7 +107,7 @@ constexpr NameRow kHfRows[] = {
     {"q_b", "model.layers.{L}.self_attn.q_b_proj.weight"},
     {"kv_a", "model.layers.{L}.self_attn.kv_a_proj_with_mqa.weight"},
     {"kv_a_norm", "model.layers.{L}.self_attn.kv_a_layernorm.weight"},
-    {"kv_b", "model.layers.{L}.self_attn.kv_b_proj.weight"},  // k_up and v_up together
+    {"kv_b", "model.layers.{L}.self_attn.kv_b_proj.weight"},  // contains k_up and v_up
     {"ffn_norm", "model.layers.{L}.post_attention_layernorm.weight"},
     {"ffn_norm_bias", "model.layers.{L}.post_attention_layernorm.bias"},
     {"router",
@@ -124,7 +124,8 @@ constexpr NameRow kHfRows[] = {
      "model.layers.{L}.block_sparse_moe.e_score_correction_bias|"
      "model.layers.{L}.mlp.moe_statics.e_score_correction_bias|"
      "model.layers.{L}.mlp.gate.moe_statics.e_score_correction_bias"},
-    {"expert_gate_bias", "model.layers.{L}.mlp.experts.gate_up_proj_bias"},  // in turn with up's
+    // Interleaved with up's.
+    {"expert_gate_bias", "model.layers.{L}.mlp.experts.gate_up_proj_bias"},
     {"expert_up_bias", "model.layers.{L}.mlp.experts.gate_up_proj_bias"},
     {"expert_down_bias", "model.layers.{L}.mlp.experts.down_proj_bias"},
     {"gate",
@@ -156,8 +157,8 @@ constexpr NameRow kHfRows[] = {
     {"shared_router", "model.layers.{L}.mlp.shared_expert_gate.weight"},
 };
 
-// Every family is read with either spelling: savers rename block_sparse_moe to mlp, and back. The
-// spellings after these are those of tools that split models into experts.
+// All families accept all spellings, since savers rename block_sparse_moe to mlp and vice versa.
+// The last spellings come from tools that split models into experts.
 #define COLIBRI_EXPERT_NAMES(hf, w)                     \
     "model.layers.{L}.mlp.experts.{e}." hf              \
     ".weight|"                                          \
@@ -175,7 +176,8 @@ constexpr NameRow kHfRows[] = {
     ".weight|"                                          \
     "model.layers.{L}.expert_feedforward_{e}." w ".weight"
 
-// A stack in 4-bit floats has its blocks and scales apart: "_blocks" and "_scales" behind the name.
+// A stack in MXFP4 has separate tensors for blocks and scales, with the suffixes "_blocks" and
+// "_scales".
 constexpr ExpertNames kHfExperts = {
     COLIBRI_EXPERT_NAMES("gate_proj", "w1"),
     COLIBRI_EXPERT_NAMES("up_proj", "w3"),
@@ -243,7 +245,7 @@ constexpr NameRow kGgufRows[] = {
 };
 
 constexpr ExpertNames kGgufExperts = {
-    "blk.{L}.ffn_gate.{e}.weight",  // files from before experts were stacked
+    "blk.{L}.ffn_gate.{e}.weight",  // older files with one tensor per expert
     "blk.{L}.ffn_up.{e}.weight",       "blk.{L}.ffn_down.{e}.weight",
     "blk.{L}.ffn_gate_up_exps.weight", "blk.{L}.ffn_gate_exps.weight",
     "blk.{L}.ffn_up_exps.weight",      "blk.{L}.ffn_down_exps.weight",
@@ -251,7 +253,8 @@ constexpr ExpertNames kGgufExperts = {
 
 constexpr Naming kGgufNaming = {kGgufRows, kGgufExperts};
 
-// Scores are chosen with a bias and weighted without it (DeepSeek-V3 and similar models).
+// Experts are chosen by scores with a bias and weighted without it (DeepSeek-V3 and similar
+// models).
 constexpr RoutingSpec kSigmoidBiased = {.scoreFn = ScoreFn::Sigmoid,
                                         .selectBias = true,
                                         .groupScore = GroupScore::Top2Sum,

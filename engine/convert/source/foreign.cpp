@@ -103,7 +103,7 @@ Status checkContent(std::string_view start, int64_t fileBytes, Expected expected
         return {Code::BadInput, printable(path.string()) + " is empty", kDownloadAgain};
     for (const Signature& signature : kSignatures) {
         if (!start.starts_with(signature.bytes)) continue;
-        // Safetensors files begin with a length, which may look like anything.
+        // Safetensors files begin with a length, which may look like another format.
         if (expected == Expected::Safetensors && isSafetensors(start)) return {};
         if (expected == Expected::Gguf && signature.bytes == "GGUF") return {};
         return named(path, signature.kind);

@@ -15,9 +15,9 @@ namespace colibri {
 
 namespace {
 
-constexpr size_t kLong = 128 << 10;        // bytes from which a read may go past the cache
-constexpr int64_t kWindowBytes = 1 << 20;  // of one direct read
-constexpr int64_t kPageBytes = 4096;       // of direct reads: memory, place and length
+constexpr size_t kLong = 128 << 10;        // smallest size of a direct read, in bytes
+constexpr int64_t kWindowBytes = 1 << 20;  // size of one direct read
+constexpr int64_t kPageBytes = 4096;       // of direct reads: memory, file offset and length
 
 struct FreeWindow {
     void operator()(std::byte* block) const {
@@ -55,11 +55,11 @@ Status InputFile::readAt(int64_t offset, std::span<std::byte> out) const {
         offset += int64_t(done);
         out = out.subspan(done);
     }
-    return m_file.readAt(offset, out);  // also reports the error of the rest
+    return m_file.readAt(offset, out);  // also reports errors of the rest
 }
 
-// The kernel tells of a mapping which pages it holds; nothing is read through it. (Asking by a read
-// that may not wait makes it read ahead.)
+// Uses a mapping to query which pages are in the page cache, without reading through it. (A read
+// with RWF_NOWAIT would start read-ahead.)
 bool InputFile::cached(int64_t offset, size_t bytes) const {
     const int64_t start = offset / kPageBytes * kPageBytes;
     const auto length = size_t(offset + int64_t(bytes) - start);
@@ -68,7 +68,8 @@ bool InputFile::cached(int64_t offset, size_t bytes) const {
     return std::all_of(held.begin(), held.end(), [](unsigned char page) { return page & 1; });
 }
 
-// How many bytes from the beginning could be read past the cache: all, unless something is wrong.
+// Reads the beginning of the range directly. Returns the number of bytes read: all unless there is
+// a problem.
 size_t InputFile::readDirect(int64_t offset, std::span<std::byte> out) const {
     static thread_local const std::unique_ptr<std::byte[], FreeWindow> block(
         static_cast<std::byte*>(::operator new(kWindowBytes, std::align_val_t(kPageBytes))));

@@ -43,7 +43,7 @@ std::string listed(const std::vector<fs::path>& paths) {
     return paths.size() > kShownNames ? out + "\n  ..." : out;
 }
 
-// The snapshot of a cache folder: the one of refs/main, else the newest.
+// The snapshot of a cache folder: that of refs/main, else the newest.
 Result<Located> snapshotOf(const fs::path& folder) {
     std::error_code error;
     const fs::path snapshots = folder / kSnapshots;
@@ -82,15 +82,14 @@ Result<Located> snapshotOf(const fs::path& folder) {
     return out;
 }
 
-// "name-00001-of-00003" -> "name"; all parts of one model share it.
+// "name-00001-of-00003" -> "name", which is equal for all parts of a model.
 std::string withoutPart(const std::string& stem) {
     const size_t of = stem.rfind("-of-");
     const size_t dash = of == std::string::npos || of == 0 ? of : stem.rfind('-', of - 1);
     return dash == std::string::npos ? stem : stem.substr(0, dash);
 }
 
-// The one GGUF model of a folder; empty: there is none. A projector that lies beside it does not
-// count.
+// The only GGUF model of a folder; empty: there is none. A projector (mmproj) does not count.
 Result<fs::path> ggufIn(const fs::path& folder) {
     std::map<std::string, fs::path> models;
     for (const fs::path& entry : entriesOf(folder)) {

@@ -17,7 +17,7 @@ namespace colibri {
 
 namespace {
 
-constexpr int kOpenFiles = 100;  // shards held open at once, with two descriptors each
+constexpr int kOpenFiles = 100;  // shards open at the same time, with two descriptors each
 constexpr int kSamplesPerFile = 16;
 constexpr int64_t kSampleBytes = 4096;
 constexpr int kSamplers = 8;  // threads
@@ -60,7 +60,7 @@ float fp8ToF32(uint8_t v) {
     return v & 0x80 ? -magnitude : magnitude;
 }
 
-// E4M3 values with a scale for each block of rows and columns of the tensor.
+// Decodes E4M3 values with a scale for each block of rows and columns of the tensor.
 void decodeFp8(const RowView& view, const std::byte* in, int64_t first, int64_t count,
                const std::vector<float>& scales, float* out) {
     static const std::array<float, 256> values = [] {
@@ -80,7 +80,7 @@ void decodeFp8(const RowView& view, const std::byte* in, int64_t first, int64_t 
     }
 }
 
-// How many of the rows from `row` on, at most n, follow each other in the file.
+// The number of rows, starting at `row` and at most n, that are adjacent in the file.
 int64_t runOf(const RowView& view, int64_t row, int64_t n) {
     const int64_t first = view.start(row);
     int64_t run = 1;
@@ -198,8 +198,8 @@ void Checkpoint::rename(const std::function<std::string(const std::string&)>& ne
     m_tensors = std::move(kept);
 }
 
-// One row as the blocks of a GGUF: the scale, then 16 bytes with values j and j + 16 in each,
-// where the checkpoint has values 2 j and 2 j + 1 and the scales elsewhere.
+// Converts one row to the blocks of a GGUF: the scale, then 16 bytes with values j and j + 16. In
+// the checkpoint a byte has values 2 j and 2 j + 1, and the scales are in another tensor.
 Status Checkpoint::readMxfp4(const RowView& view, int64_t row, std::byte* out) const {
     const int64_t first = view.start(row), blocks = view.cols / kBlock;
     std::vector<std::byte> values(size_t(view.cols / 2)), scales(static_cast<size_t>(blocks));
@@ -245,7 +245,7 @@ Result<Checkpoint::Scales> Checkpoint::scalesOf(const SourceTensor& tensor) cons
     COLIBRI_TRY(read(tensor.file, tensor.offset, raw));
     if (tensor.dtype) {
         decode(*tensor.dtype, raw.data(), tensor.elements(), scales->data());
-    } else {  // bytes: exponents
+    } else {  // the bytes are exponents
         for (size_t i = 0; i < raw.size(); ++i) {
             (*scales)[i] = std::ldexp(1.0f, int(raw[i]) - 127);
         }
@@ -256,7 +256,7 @@ Result<Checkpoint::Scales> Checkpoint::scalesOf(const SourceTensor& tensor) cons
     return Scales(scales);
 }
 
-// `count` consecutive elements of the view's tensor from `first` on.
+// Reads `count` consecutive elements of the view's tensor, starting at `first`.
 Status Checkpoint::readSpan(const RowView& view, int64_t first, int64_t count,
                             std::vector<std::byte>& scratch, float* out) const {
     const SourceTensor& t = *view.tensor;
@@ -268,7 +268,7 @@ Status Checkpoint::readSpan(const RowView& view, int64_t first, int64_t count,
         COLIBRI_TRY(read(t.file, t.offset + sourceRowBytes(type, first - skip), scratch));
         if (whole == count) {
             decode(type, scratch.data(), count, out);
-        } else {  // values from the middle of blocks
+        } else {  // values within blocks
             std::vector<float> values(static_cast<size_t>(whole));
             decode(type, scratch.data(), whole, values.data());
             std::copy(values.begin() + skip, values.begin() + skip + count, out);
@@ -291,8 +291,8 @@ Status Checkpoint::readSpan(const RowView& view, int64_t first, int64_t count,
     return {};
 }
 
-// Values that are not adjacent are picked from whole spans of the file, read along
-// whichever of rows and columns is the denser.
+// Reads whole spans of the file and picks values that are not adjacent. Reads along rows or
+// columns, whichever is denser.
 Status Checkpoint::readFloats(const RowView& view, int64_t row, int64_t n,
                               std::vector<std::byte>& scratch, float* out) const {
     if (view.colStride == 1) {
@@ -305,7 +305,8 @@ Status Checkpoint::readFloats(const RowView& view, int64_t row, int64_t n,
         return {};
     }
     std::vector<float> values;
-    // `count` values `stride` apart, from element `first` on, to out[0], out[step], ...
+    // Reads `count` values with distance `stride`, starting at element `first`, to out[0],
+    // out[step], ...
     const auto pick = [&](int64_t first, int64_t count, int64_t stride, float* to, int64_t step) {
         const int64_t span = (count - 1) * stride + 1;
         values.resize(size_t(span));
@@ -341,7 +342,7 @@ Result<std::string> Checkpoint::fingerprint(const std::string& extra) const {
     for (const SourceTensor* t : sorted) {
         all.update("\n" + t->name + " " + t->typeName + " " + shapeText(t->shape));
     }
-    // Each is a wait for the disk: several at a time.
+    // Each read waits for the disk, so several run at a time.
     COLIBRI_TRY(makeInOrder<std::string>(
         int64_t(m_files.size()), kSamplers,
         [&](int64_t file, std::string& samples) {

@@ -47,8 +47,8 @@ int64_t sourceRowBytes(DType type, int64_t cols);
 // in a separate tensor, as in Hugging Face checkpoints.
 enum class Encoding { Plain, Fp8, Mxfp4 };
 
-// A matrix inside a tensor: value (r, c) is element `base + start(r) + c * colStride`, where row r
-// starts at r * rowStride or, in blocks, at r / block * blockStride + r % block * rowStride.
+// A matrix within a tensor. Value (r, c) is element `base + start(r) + c * colStride`. Row r starts
+// at r * rowStride or, in blocks, at r / block * blockStride + r % block * rowStride.
 struct RowView {
     const SourceTensor* tensor = nullptr;
     int64_t rows = 0, cols = 0;
@@ -59,8 +59,8 @@ struct RowView {
     int64_t pairedHeads = 0;
     Encoding encoding = Encoding::Plain;
     const SourceTensor* scales = nullptr;
-    int64_t width = 0;                    // FP8: of the tensor's rows, to find the scales,
-    std::array<int64_t, 2> scaleBlock{};  // each of which holds for so many rows and columns
+    int64_t width = 0;                    // FP8: width of the tensor's rows, to find the scales
+    std::array<int64_t, 2> scaleBlock{};  // FP8: rows and columns that share a scale
 
     // The default type of a conversion.
     DType dtype() const {
@@ -77,7 +77,7 @@ RowView rowsOf(const SourceTensor* tensor, int64_t firstRow, int64_t rows, int64
 struct SourceFile {
     std::filesystem::path path;
     int64_t bytes = 0;
-    int64_t modified = 0;  // detects a change between two runs; not identity
+    int64_t modified = 0;  // to detect a change between two runs; not part of the identity
 };
 
 class Checkpoint {
@@ -111,7 +111,7 @@ private:
     Status readMxfp4(const RowView& view, int64_t row, std::byte* out) const;
     Status readSpan(const RowView& view, int64_t first, int64_t count,
                     std::vector<std::byte>& scratch, float* out) const;
-    // A whole small tensor as f32, cached for the next call.
+    // A small tensor as f32; cached for the next call.
     using Scales = std::shared_ptr<const std::vector<float>>;
     Result<Scales> scalesOf(const SourceTensor& tensor) const;
     // State shared between calls.

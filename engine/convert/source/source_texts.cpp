@@ -24,18 +24,18 @@ using Use = TokenClaim::Use;
 
 constexpr int64_t kSmallFile = 64 << 20;
 
-// Tokenizers that put the tokens around a text as their flags say, also where these say no.
+// Tokenizers whose flags decide which tokens surround a text, even if the flags are false.
 constexpr std::string_view kFlaggedClasses[] = {"LlamaTokenizer", "CodeLlamaTokenizer",
                                                 "GemmaTokenizer", "CohereTokenizer",
                                                 "GPTNeoXTokenizer"};
 
-// Ends of turns that some tokenizers list as ordinary added tokens.
+// End-of-turn tokens that some tokenizers list as ordinary added tokens.
 constexpr std::string_view kTurnEnds[] = {
     "<|im_end|>",      "<|eot_id|>", "<|end|>",    "<end_of_turn>",         "<turn|>",
     "<|end_of_turn|>", "<|eot|>",    "<|eom_id|>", "<|END_OF_TURN_TOKEN|>", "<|endoftext|>",
     "<|end_of_text|>"};
 
-// A text, or the object that savers make of a token.
+// The text of a token, which savers write as a string or as an object.
 std::string tokenText(const Json& entry) {
     if (entry.is_string()) return entry.get<std::string>();
     if (entry.is_object() && entry.value("content", Json()).is_string()) return entry["content"];
@@ -50,7 +50,7 @@ void addTextClaims(const Json& json, const std::string& source, SourceTexts& out
     }
 }
 
-// One id or a list. Wrong ones are readHfConfig's to refuse.
+// Adds one id or a list. readHfConfig reports invalid ones.
 void addIdClaims(const Json& json, const char* key, Use use, const std::string& source,
                  SourceTexts& out) {
     if (!json.is_object() || !json.contains(key)) return;
@@ -71,7 +71,7 @@ std::optional<bool> flagOf(const Json& json, const char* key, bool flaggedClass)
     return value || flaggedClass ? std::optional(value) : std::nullopt;
 }
 
-// The content of tokenizer_config.json besides the templates.
+// Reads tokenizer_config.json except for the templates.
 void addTokenizerConfig(const Json& json, SourceTexts& out) {
     addTextClaims(json, "tokenizer_config.json", out);
     if (!json.is_object()) return;
@@ -99,7 +99,7 @@ std::string missingTokenizer(const fs::path& folder) {
     return "The source has no tokenizer.json";
 }
 
-// The tokens of a model while its files are united.
+// Merges what the files of a model say about its tokens.
 class TokenUnion {
 public:
     TokenUnion(const SourceTexts& texts, const Tokenizer* tokenizer, OpenedSource& out)
@@ -157,9 +157,9 @@ private:
     ModelConfig& m_config;
 };
 
-// The token behind an assistant's message in the rendered template, where there is one: what ends
-// a turn there ends a reply. Of gpt-oss's format "<|end|>" only ends one of several messages of a
-// reply; its template closes the last one with "<|return|>".
+// The token after an assistant's message in the rendered template, if any: a token that ends a turn
+// also ends a reply. In gpt-oss's format "<|end|>" ends only one of several messages of a reply;
+// its template ends the last one with "<|return|>".
 std::string turnEnd(const ChatTemplate& chat, const Tokenizer& tokenizer, const ModelConfig& c) {
     constexpr std::string_view kReply = "zyxreplyxyz";
     const auto text = [&](int32_t id) { return id >= 0 ? tokenizer.idToToken(id) : ""; };
@@ -188,7 +188,7 @@ std::string turnEnd(const ChatTemplate& chat, const Tokenizer& tokenizer, const 
     return {};
 }
 
-// Makes tokenizer.json put the tokens around a text that tokenizer_config.json asks for. The
+// Makes tokenizer.json add the tokens around a text that tokenizer_config.json requests. The
 // reference implementation does this when it loads a tokenizer.
 void settleFrame(const SourceTexts& texts, const Tokenizer& tokenizer, std::string& json,
                  OpenedSource& out) {
@@ -200,7 +200,7 @@ void settleFrame(const SourceTexts& texts, const Tokenizer& tokenizer, std::stri
     const bool wantsBos = bos >= 0 && texts.addBos.value_or(hasBos);
     const bool wantsEos = eos >= 0 && texts.addEos.value_or(hasEos);
     if (wantsBos == hasBos && wantsEos == hasEos) return;
-    if (frame.size() > size_t(hasBos) + size_t(hasEos)) return;  // has others: not ours to rebuild
+    if (frame.size() > size_t(hasBos) + size_t(hasEos)) return;  // has other tokens: not changed
     Json single = Json::array(), specials = Json::object();
     const auto put = [&](int32_t id) {
         const std::string token = tokenizer.idToToken(id);
@@ -232,7 +232,7 @@ void settleFrame(const SourceTexts& texts, const Tokenizer& tokenizer, std::stri
     told("add_eos_token", hasEos, wantsEos, eos);
 }
 
-// Tokens of the tokenizer that the model has no embedding for.
+// Notes tokens of the tokenizer that have no row in the embedding.
 void noteTokensBeyond(const Tokenizer& tokenizer, OpenedSource& out) {
     const int64_t rows = out.config.vocabSize;
     int64_t count = 0, first = -1;
@@ -264,12 +264,12 @@ std::unique_ptr<Tokenizer> settleTokenizer(const SourceTexts& texts, OpenedSourc
     return nullptr;
 }
 
-// The templates that were not chosen go along: the window offers them.
+// The other templates are kept, because the window offers them.
 void keepOtherTemplates(const std::vector<NamedTemplate>& all, const std::string& chosen,
                         OpenedSource& out) {
     for (const NamedTemplate& t : all) {
         if (t.text == chosen) continue;
-        // The chosen one is the default now.
+        // The chosen template takes the name "default".
         const std::string name = t.name == "default" ? "checkpoint_default" : t.name;
         if (!isTemplateFileName(name)) {
             out.notes.push_back("Chat template \"" + printable(t.name) +

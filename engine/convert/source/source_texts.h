@@ -23,7 +23,7 @@ bool isThere(const std::filesystem::path& path);
 Result<std::string> readSourceText(const std::filesystem::path& path);
 Result<nlohmann::json> readSourceJson(const std::filesystem::path& path);
 
-// One file's claim on a token: by id, or by its text in the tokenizer.
+// What one file says about a token: by id, or by its text in the tokenizer.
 struct TokenClaim {
     enum class Use { BeginsPrompt, EndsReply } use = Use::EndsReply;
     std::optional<int64_t> id;
@@ -31,9 +31,9 @@ struct TokenClaim {
     std::string source;  // "generation_config.json", "tokenizer.ggml.eot_token_id"
 };
 
-// The content of the files beside the weights. The first claim on the token that begins prompts
-// counts, and all claims on tokens that end replies; the first of those is the template's
-// eos_token.
+// The contents of the files other than the weights. The first claim on the token that begins
+// prompts counts. All claims on tokens that end replies count, and the first of those is the
+// template's eos_token.
 struct SourceTexts {
     Result<std::string> tokenizer = std::string();  // of tokenizer.json; empty: none
     std::string tokenizerName = "tokenizer.json";   // for messages

@@ -22,9 +22,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int64_t kSynthFiles = 6;  // beside those of the experts
+constexpr int64_t kSynthFiles = 6;  // other than those of the experts
 
-constexpr int64_t kMatrixBytes = 4 << 20;  // packed at once
+constexpr int64_t kMatrixBytes = 4 << 20;  // size packed at once
 
 constexpr SynthShape kShapes[] = {
     // name, family, of, layers, hidden, heads, kv, head dim, experts, k, I, vocab, positions, ...
@@ -38,7 +38,8 @@ constexpr SynthShape kShapes[] = {
      QkNorm::PerHead, true, 1e-6, 1e4},
 };
 
-// Spread of the residual's parts, so that states stay of one size through many layers.
+// Standard deviation of each residual contribution, chosen so that hidden states keep their
+// magnitude through many layers.
 constexpr double kGain = 0.6;
 
 ModelConfig configOf(const SynthShape& s, int64_t layers) {
@@ -65,7 +66,7 @@ ModelConfig configOf(const SynthShape& s, int64_t layers) {
     return c;
 }
 
-// Random numbers in bulk: splitmix64, whose stream any compiler and library gives alike.
+// Random numbers in bulk: splitmix64, whose sequence is the same with every compiler and library.
 class Noise {
 public:
     explicit Noise(uint64_t seed) : m_state(seed) {}
@@ -83,11 +84,11 @@ private:
     uint64_t m_state;
 };
 
-// `bytes` of packed q8_0 or q4_0 blocks with weights of standard deviation `sd` and mean 0.
+// Fills `bytes` with packed q8_0 or q4_0 blocks of weights with standard deviation `sd` and mean 0.
 void fillBlocks(Noise& noise, DType type, double sd, std::byte* out, int64_t bytes) {
     const bool q8 = type == DType::Q8_0;
     const int64_t blockBytes = panelBytes(type, kBlock);
-    // Of evenly spread values -127..127 and -8..7.
+    // 73.6 and 4.61: standard deviations of uniform values in -127..127 and -8..7.
     const uint16_t scale = f32ToF16(float(sd / (q8 ? 73.6 : 4.61)));
     for (int64_t at = 0; at < bytes; at += blockBytes) {
         uint16_t scales[kPanel];
@@ -100,7 +101,7 @@ void fillBlocks(Noise& noise, DType type, double sd, std::byte* out, int64_t byt
             std::memcpy(q + i, &word, 8);
             if (!q8) continue;
             for (int64_t k = i; k < i + 8; ++k) {
-                if (q[k] == std::byte{0x80}) q[k] = std::byte{0};  // -128 is no value of q8_0
+                if (q[k] == std::byte{0x80}) q[k] = std::byte{0};  // -128 is not a value of q8_0
             }
         }
     }
@@ -167,7 +168,7 @@ private:
         return out->sync();
     }
 
-    // [rows, cols] in whole panels, a few MiB at a time.
+    // Writes [rows, cols] in whole panels, a few MiB at a time.
     Status writeMatrix(OutputFile& out, DType type, int64_t rows, int64_t cols, double sd) {
         const int64_t perPanel = panelBytes(type, cols);
         const int64_t run = std::max<int64_t>(1, kMatrixBytes / perPanel);
@@ -177,7 +178,7 @@ private:
             if (type == DType::Q8_0 || type == DType::Q4_0) {
                 fillBlocks(m_noise, type, sd, m_bytes.data(), n * perPanel);
             } else {
-                const double half = sd * std::sqrt(3.0);  // evenly spread in -half..half
+                const double half = sd * std::sqrt(3.0);  // uniform in -half..half
                 m_floats.resize(size_t(n * kPanel * cols));
                 for (float& v : m_floats) v = float((2 * m_noise.uniform() - 1) * half);
                 packRows(type, m_floats.data(), n * kPanel, cols, m_bytes.data());
@@ -187,7 +188,7 @@ private:
         return {};
     }
 
-    // Norms near 1; routers with rows of unequal length when skewed.
+    // Writes norms near 1, and routers whose rows have unequal lengths if skewed.
     Status writePlain(OutputFile& out, const TensorInfo& t) {
         const bool router = t.rows > 1;
         m_floats.resize(size_t(t.rows * t.cols));

@@ -17,8 +17,8 @@ std::string utf8(uint32_t c) {
     return {char(0xc0 | c >> 6), char(0x80 | (c & 0x3f))};
 }
 
-// The character of a byte in byte-level BPE: printable ones are unchanged, the others
-// from U+0100 on in their order.
+// The character of a byte in byte-level BPE: printable ones are unchanged, the others are numbered
+// from U+0100 on.
 std::string byteCharacter(int byte) {
     const auto plain = [](int b) {
         return (b >= '!' && b <= '~') || (b >= 0xa1 && b <= 0xac) || (b >= 0xae && b <= 0xff);
@@ -42,7 +42,8 @@ std::string synthTokenizerJson(int64_t vocab) {
     words[kTurnStart] = kSynthTurnStart;
     words[kTurnEnd] = kSynthTurnEnd;
     std::string text = words.dump();
-    text.pop_back();  // objects find their keys one by one: too slow for a whole vocabulary
+    // JSON objects insert keys one by one, which is too slow for a whole vocabulary.
+    text.pop_back();
     for (int64_t id = kSynthMinVocab; id < vocab; ++id) {
         text += ",\"" + byteCharacter(' ') + "w" + std::to_string(id) + "\":" + std::to_string(id);
     }
