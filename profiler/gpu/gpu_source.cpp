@@ -6,8 +6,8 @@
 namespace colibri {
 namespace {
 
-// The few entries of NVML's stable C interface that are used here (NVML API reference); declaring
-// them spares a build dependency on the CUDA Toolkit for a library that is loaded at run time.
+// The part of NVML's stable C interface that is used here (see the NVML API reference). The library
+// is loaded at run time, so these declarations avoid a build dependency on the CUDA Toolkit.
 using NvmlDevice = void*;
 struct NvmlUtilization {
     unsigned gpu, memory;  // percent
@@ -28,7 +28,7 @@ private:
     std::string m_reason;
 };
 
-// NVML through dlopen, so that one binary starts with and without a driver.
+// Loads NVML with dlopen, so that one binary works with and without a driver.
 class Nvml : public GpuSource {
 public:
     static std::unique_ptr<GpuSource> open() {
@@ -64,7 +64,7 @@ private:
         return fn != nullptr;
     }
 
-    // "" or why the GPU cannot be watched.
+    // Returns "" or the reason why the GPU cannot be sampled.
     std::string start() {
         int (*init)() = nullptr;
         int (*handle)(unsigned, NvmlDevice*) = nullptr;

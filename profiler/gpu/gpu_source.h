@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The source of SM utilisation. The driver's library is loaded and probed at run time; a failure
-// keeps its reason, which the plot shows as "n/a: <reason>".
+// The source of SM utilisation. Loads and probes the driver's library at run time. If this fails,
+// the plot shows "n/a: <reason>".
 #pragma once
 
 #include <memory>
@@ -19,8 +19,8 @@ public:
     virtual std::string reason() const = 0;      // "no NVIDIA driver"; "" if available
     virtual std::string name() const = 0;        // device name; "" if not available
     virtual std::string provenance() const = 0;  // "NVML utilisation, 1 sample per 100 ms"
-    // Share of time in which a kernel ran since the last sample, 0..1; none if the driver has no
-    // value.
+    // Share of the time since the last sample in which a kernel ran, 0..1; none if the driver has
+    // no value.
     virtual std::optional<double> utilisation() = 0;
 };
 

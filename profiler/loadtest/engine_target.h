@@ -11,8 +11,8 @@ namespace colibri {
 
 class EngineTarget final : public LoadTarget {
 public:
-    // `engine` must outlive this. Every request uses the sampling and the limits of `model`, whose
-    // prompt is ignored. `onToken` is called for each token, on the engine's thread.
+    // `engine` must outlive this. `model`: sampling and limits of every request; its prompt is
+    // ignored. `onToken` is called for each token, on the engine's thread.
     EngineTarget(Engine& engine, Request model, std::function<void()> onToken = {})
         : m_engine(engine), m_model(std::move(model)), m_onToken(std::move(onToken)) {}
 

@@ -14,7 +14,7 @@ namespace colibri {
 
 namespace {
 
-constexpr int64_t kSenders = 256;  // requests under way at most in an open loop
+constexpr int64_t kSenders = 256;  // most requests in flight in an open loop
 constexpr uint64_t kSliceNs = 50'000'000;
 
 class LoadRun {
@@ -32,7 +32,7 @@ public:
         int64_t senders = m_options.rate > 0 ? kSenders : m_options.users;
         if (m_options.requests > 0) senders = std::min(senders, m_options.requests);
         {
-            std::vector<std::jthread> threads;  // joined also when one cannot be started
+            std::vector<std::jthread> threads;  // also joined if starting one of them fails
             for (int64_t i = 0; i < senders; ++i) threads.emplace_back([this] { send(); });
         }
         std::sort(m_report.samples.begin(), m_report.samples.end(),
@@ -57,7 +57,7 @@ private:
         }
     }
 
-    // The next request in the order of arrival. False: there is none.
+    // Takes the next request in order of arrival. False: there is none.
     bool takeNext(LoadSample& sample) {
         std::lock_guard lock(m_mutex);
         if (m_cancel.load() || (m_options.requests > 0 && m_next == m_options.requests)) {

@@ -12,16 +12,16 @@
 namespace colibri {
 namespace {
 
-constexpr double kDrift = 0.004;  // standard deviation of the machine's own drift, relative
+constexpr double kDrift = 0.004;  // relative standard deviation of the machine's own drift
 constexpr double kConfidence = 0.95;
-constexpr double kChanceOfDrift = 0.002;  // that a settled side is taken for one that drifts
+constexpr double kChanceOfDrift = 0.002;  // probability of judging a settled side to be drifting
 constexpr size_t kShortestBlock = 4, kFewestBlocks = 6;
 
 double mean(const std::vector<double>& v) {
     return std::accumulate(v.begin(), v.end(), 0.0) / double(v.size());
 }
 
-// The variance of a mean, and the degrees of freedom of that variance.
+// The variance of a mean, and the degrees of freedom of this estimate.
 struct MeanVariance {
     double value = 0, freedom = 1;
 };
@@ -47,7 +47,7 @@ MeanVariance varianceOfMean(const std::vector<double>& v) {
     return most;
 }
 
-// The probability `share` of Student's t for a sum of variances, with Welch's degrees of freedom.
+// Quantile `share` of Student's t for a sum of variances, with Welch's degrees of freedom.
 double studentQuantile(double share, std::initializer_list<MeanVariance> parts) {
     double variance = 0, ofVariance = 0;
     for (const MeanVariance& part : parts) {
@@ -58,7 +58,7 @@ double studentQuantile(double share, std::initializer_list<MeanVariance> parts) 
     return boost::math::quantile(boost::math::students_t(std::max(1.0, freedom)), share);
 }
 
-// One side: its gaps as a line over its misses.
+// A linear fit of one side's gaps to its misses.
 struct Fit {
     std::vector<double> residuals;  // ns
     double slope = 0;               // ns per miss
@@ -76,9 +76,9 @@ Fit fit(const DecodeSteps& steps, double pooledMisses) {
         xy += x * (steps.gapNs[i] - gapMean);
     }
     Fit f;
-    // A slope below zero is chance: no miss makes a step faster.
+    // A negative slope is chance, since a miss does not make a step faster.
     f.slope = xx > 0 ? std::max(0.0, xy / xx) : 0;
-    // The line is not followed below what was seen.
+    // The line is not extrapolated below the observed gaps.
     f.gap = std::max(gapMean + f.slope * (pooledMisses - missMean),
                      *std::min_element(steps.gapNs.begin(), steps.gapNs.end()));
     f.residuals.resize(n);
@@ -94,7 +94,8 @@ Fit fit(const DecodeSteps& steps, double pooledMisses) {
     return f;
 }
 
-// "a change of 1,087 %" is hard to read: from twice as fast on, a factor.
+// Changes of a factor of two and more are shown as a factor, because "a change of 1,087 %" is hard
+// to read.
 bool isFactor(const Marker& marker) {
     return marker.change >= 1;
 }

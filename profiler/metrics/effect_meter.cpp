@@ -10,11 +10,13 @@ namespace {
 
 constexpr size_t kSteps = 2 * EffectMeter::kMost + EffectMeter::kMostSettling;
 constexpr int kEvaluateEvery = 16;
-constexpr int kFewestSettling = 8;      // steps right after a change never count
+constexpr int kFewestSettling = 8;      // steps right after a change that are never used
 constexpr size_t kSettlingWindow = 16;  // steps
-// Settled: of the window's misses, or of its lookups, at most this share is owed to the past.
+// A window is settled if at most this share of its misses, or of its lookups, is due to the earlier
+// cache contents.
 constexpr double kOwedOfMisses = 0.05, kOwedOfLookups = 0.002;
-// A measurement is narrow enough when its interval reaches this far, absolutely or by its change.
+// A measurement is final if the half width of its interval is below either limit: absolute, or
+// relative to the change.
 constexpr double kNarrow = 0.02, kNarrowShare = 0.1;
 
 double missesAt(const std::vector<uint32_t>& distances, int64_t slots) {
@@ -52,11 +54,11 @@ void EffectMeter::addLookups(int64_t moeLayer, const LayerStepEvent& step) {
     for (int i = 0; i < std::min<int>(step.count, kEventExperts); ++i) {
         if (!(step.firstBits >> i & 1) || step.experts[i] >= m_experts) continue;
         const size_t key = size_t(moeLayer * m_experts + step.experts[i]);
-        // Of a key that was never used, the distance is at least that of all that were.
+        // The distance of a first use is at least the number of keys used so far.
         const uint32_t known = m_distances.distinct();
         const uint32_t distance = m_distances.use(key);
         const bool missed = !(step.hitBits >> i & 1);
-        // A settled cache would have held it, but it was last used before this stretch.
+        // A settled cache would hold it, but its last use was before this period.
         const bool owed = missed && m_lastStretch[key] < m_stretch &&
                           (distance == StackDistances::kNever ? known : distance) < m_slots;
         m_lastStretch[key] = m_stretch;
@@ -69,7 +71,7 @@ void EffectMeter::addLookups(int64_t moeLayer, const LayerStepEvent& step) {
 
 void EffectMeter::addToken(double gapNs) {
     if (!m_step || (m_recorded && m_step->requests <= 1)) addStep(m_step ? m_step->requests : 1);
-    if (m_recorded) {  // a further token of this step
+    if (m_recorded) {  // another token of this step
         Step& step = m_steps.back();
         step.gapNs += (gapNs - step.gapNs) / ++step.tokens;
         return;
@@ -139,7 +141,7 @@ std::map<int, int> EffectMeter::countsByLoad(int stretch) const {
     return counts;
 }
 
-// The newest kMost settled steps of a stretch at one load.
+// The newest kMost settled steps of a period with this number of requests.
 DecodeSteps EffectMeter::stepsOf(int stretch, int requests, int64_t slots) const {
     DecodeSteps out;
     for (auto step = m_steps.rbegin(); step != m_steps.rend(); ++step) {
@@ -153,7 +155,7 @@ DecodeSteps EffectMeter::stepsOf(int stretch, int requests, int64_t slots) const
     return out;
 }
 
-// A step at this load has been added to the side after.
+// Called after a step with this number of requests was added to the side after.
 void EffectMeter::evaluate(int requests) {
     std::map<int, int> before = countsByLoad(m_beforeStretch);
     std::erase_if(before, [](const auto& load) { return load.second < kMinimum; });
@@ -185,7 +187,7 @@ void EffectMeter::evaluate(int requests) {
     }
 }
 
-// The oldest steps of the side after are taken for settling.
+// Moves the oldest steps of the side after into settling.
 void EffectMeter::dropOldest(int requests) {
     int left = kEvaluateEvery;
     for (Step& step : m_steps) {
@@ -210,8 +212,8 @@ void EffectMeter::estimate(int requests, const DecodeSteps& sideAfter) {
     m_progress.after = int(sideAfter.gapNs.size());
     m_progress.requests = requests;
     const double reach = (e.high - e.low) / 2;
-    // A short stretch of text can look more uniform than the text is: neither its misses nor its
-    // blocks show what comes later, so a narrow interval is not trusted before kFewest steps.
+    // A short text can look more uniform than the text after it: its misses and blocks do not show
+    // later variation. A narrow interval is therefore not final before kFewest steps.
     const bool narrow =
         reach < std::max(kNarrow, kNarrowShare * std::abs(e.change)) && m_progress.after >= kFewest;
     m_progress.final = narrow || m_progress.after >= kMost;

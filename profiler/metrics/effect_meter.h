@@ -15,14 +15,14 @@
 
 namespace colibri {
 
-// Measures the effect of a knob change on decode speed: compares similar steps before and after it.
-// Has no thread and no clock; the caller passes events in order of time.
+// Measures the effect of a knob change on the decode rate by comparing similar steps before and
+// after it. Has no thread and no clock; the caller passes events in order of time.
 //
-// - A period begins at each change (and at the session's start) and first settles: its steps count
-//   once few of its misses come from what the cache held before, after kMostSettling steps at most,
-//   and once its speed no longer drifts.
-// - Only steps at the same number of requests are compared.
-// - It continues, estimate after estimate, until more steps would not help: see estimateEffect().
+// - A period begins at each change (and at the session's start) and first settles. Its steps are
+// used when few of its misses are due to what the cache held before, after at most kMostSettling
+// steps, and when its rate no longer drifts.
+// - Only steps with the same number of requests are compared.
+// - The estimate is updated until more steps would not help: see estimateEffect().
 class EffectMeter {
 public:
     static constexpr int kNeeded = 64;   // steps after a change for a first estimate
@@ -30,7 +30,8 @@ public:
     static constexpr int kMinimum = 24;  // settled steps before a change
     static constexpr int kMost = 512;    // maximum steps used on each side
     static constexpr int kMostSettling = 256;
-    static constexpr int kMostElsewhere = 128;  // steps at other loads before it stops
+    // Steps with other numbers of requests before it stops.
+    static constexpr int kMostElsewhere = 128;
 
     EffectMeter(int64_t moeLayers, int64_t experts);
 
@@ -41,31 +42,31 @@ public:
     // Capacity of the cache in experts, over all layers. The default is all experts.
     void setCacheSlots(int64_t slots);
 
-    // A knob has changed: the steps of this period are the side before. Returns why that cannot be
-    // measured, "" if the measurement has begun. Ends a running measurement.
+    // A knob has changed: the steps of this period become the side before. Ends a running
+    // measurement. Returns "" if a measurement begins, else why the change cannot be measured.
     std::string begin();
-    // Another step of the same change: restarts the side after.
+    // The same change continues with another step: restarts the side after.
     void restart();
     void end() { m_measuring = false; }
 
     struct Progress {
         bool settling = false;
-        int steps = 0;  // measured so far at the most frequent number of requests
+        int steps = 0;  // measured so far, at the most frequent number of requests
         std::optional<EffectEstimate> estimate;
         // The estimate's steps on each side, and the number of requests in each step.
         int before = 0, after = 0, requests = 0;
-        bool final = false;   // more steps would not help, or none will come
-        std::string failure;  // why there is no estimate, if final
+        bool final = false;   // more steps would not help, or none will follow
+        std::string failure;  // why there is no estimate; only if final
     };
     bool measuring() const { return m_measuring; }
     const Progress& progress() const { return m_progress; }
-    // Why a measurement that ends now has no estimate; `why` is the reason for its end.
+    // Why a measurement that ends now has no estimate. `why`: the reason for its end.
     std::string endedEarly(const std::string& why) const;
 
 private:
     struct Step {
         int stretch;
-        bool counts;  // settled
+        bool counts;  // false: used for settling
         int requests;
         int tokens = 0;
         double gapNs = 0;                 // mean of its tokens
@@ -93,7 +94,7 @@ private:
     std::array<int, 3> m_counts{};   // of the current step, as in Settling
     bool m_recorded = false;         // it has produced a token and is in m_steps
     Settling m_settling;
-    int m_dropped = 0;  // steps of this period used for settling
+    int m_dropped = 0;  // steps of this period that were used for settling
     int m_stretch = 0;
     bool m_measuring = false;
     int m_beforeStretch = 0;

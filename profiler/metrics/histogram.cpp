@@ -9,8 +9,8 @@
 namespace colibri {
 namespace {
 
-// Values are kept in units of 2^9 ns (about half a microsecond). Each octave is cut into
-// kHalf = 1024 equal bins, so a bin is at most 1/1024 of its value wide: three digits.
+// Values are stored in units of 2^9 ns (about half a microsecond). Each octave has kHalf = 1024
+// equal bins, so the width of a bin is at most 1/1024 of its values: three digits.
 constexpr int kUnitShift = 9;
 constexpr uint64_t kHalf = 1024;
 constexpr int kHalfBits = 10;
@@ -74,8 +74,8 @@ void Histogram::remove(uint64_t ns) {
     --m_bins[bin];
     m_sum -= double(ns);
     if (--m_count == 0) return clear();
-    // The exact ends are gone with the value that held them: fall back to the edges of the
-    // outermost bins that are left.
+    // The exact minimum or maximum has been removed. Uses the edge of the outermost remaining bin
+    // instead.
     if (ns == m_min || ns == m_max) {
         const auto first = std::find_if(m_bins.begin(), m_bins.end(), [](auto n) { return n > 0; });
         const auto last =
@@ -87,7 +87,7 @@ void Histogram::remove(uint64_t ns) {
 
 double Histogram::quantile(double q) const {
     if (m_count == 0) return kNaN;
-    // Nearest rank: the smallest value that at least q of all values do not exceed.
+    // Nearest rank: the smallest value such that at least a share q of the values is not larger.
     const double rank = std::max(1.0, std::ceil(std::clamp(q, 0.0, 1.0) * double(m_count)));
     uint64_t seen = 0;
     for (size_t i = 0; i < m_bins.size(); ++i) {

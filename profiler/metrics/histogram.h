@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A mergeable log-linear histogram (HDR style): 3 significant digits, 1 us .. 100 s. The only
-// percentile implementation of the program; percentiles are never averaged, but histograms merge.
+// A mergeable log-linear histogram (HDR style): 3 significant digits, 1 us .. 100 s. This is the
+// only percentile implementation of the program. Percentiles are never averaged; histograms are
+// merged.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,7 @@ namespace colibri {
 class Histogram {
 public:
     Histogram();
-    void add(uint64_t ns, uint64_t count = 1);  // over 100 s counts as 100 s in quantiles
+    void add(uint64_t ns, uint64_t count = 1);  // values above 100 s count as 100 s in quantiles
     void remove(uint64_t ns);                   // REQUIRES: the value was added before
     void merge(const Histogram& other);
     void clear();
@@ -19,7 +20,7 @@ public:
     // Value at quantile q in [0, 1], in ns, nearest rank; NaN if empty.
     double quantile(double q) const;
     double mean() const;  // NaN if empty
-    // Exact, except after remove() of the minimum or maximum: then accurate to its bin.
+    // Exact, but after remove() of the minimum or maximum only accurate to a bin.
     double min() const;  // NaN if empty
     double max() const;
 

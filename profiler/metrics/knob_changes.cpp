@@ -28,7 +28,7 @@ KnobChanges::KnobChanges(MarkerList& markers, int64_t moeLayers, int64_t experts
 
 void KnobChanges::hold(KnobId knob) {
     Held& held = m_held[size_t(knob)];
-    if (!held.on) {  // what came before this drag is a change of its own
+    if (!held.on) {  // changes before this drag are separate
         settleNewest();
         m_newest.reset();
     }
@@ -45,7 +45,7 @@ void KnobChanges::release(KnobId knob, int64_t requested) {
     }
 }
 
-// The drag has ended: what came during it is not measured.
+// The drag has ended. Changes during the drag are not measured.
 void KnobChanges::letGo(KnobId knob) {
     m_held[size_t(knob)] = {};
     const Marker* marker = newest();
@@ -71,16 +71,17 @@ void KnobChanges::decide(Marker& marker, Marker::Effect effect, std::string reas
     marker.effect = effect;
     marker.reason = std::move(reason);
     marker.refining = marker.settling = false;
-    if (marker.from != marker.to) m_decided.push_back(marker);  // else put back: no change at all
+    if (marker.from != marker.to) m_decided.push_back(marker);  // otherwise it was undone
 }
 
-// A change that cannot be measured is told when no further step can join it.
+// Reports a change that cannot be measured, once no further step can join it.
 void KnobChanges::settleNewest() {
     if (!std::exchange(m_undecided, false)) return;
     if (Marker* marker = newest()) decide(*marker, Marker::Effect::NotMeasured, marker->reason);
 }
 
-// With an estimate so far the change keeps it; else it is not measured, because of `why`.
+// Ends the running measurement. The change keeps its estimate if there is one; otherwise `why` says
+// why it is not measured.
 void KnobChanges::endMeasurement(const std::string& why) {
     if (!m_meter.measuring()) return;
     m_meter.end();
@@ -114,13 +115,14 @@ void KnobChanges::add(const KnobEvent& knob, double t) {
     const int64_t before = std::exchange(m_requested[knob.knob], knob.requested);
     const bool automatic =
         valueBefore >= 0 && before == knob.requested && valueBefore != knob.effective;
-    // From a knob that the engine had moved by itself the user goes on from what was asked for.
+    // If the engine had changed the effective value itself, the change starts from the requested
+    // one.
     const int64_t from =
         !automatic && std::exchange(m_ownDoing[knob.knob], false) ? before : valueBefore;
     if (automatic) {
         m_ownDoing[knob.knob] = knob.effective != knob.requested;
         addAutomatic(knob, valueBefore, t);
-    } else if (from >= 0 && from != knob.effective) {  // else the value at load, or no change
+    } else if (from >= 0 && from != knob.effective) {  // otherwise the value at load, or no change
         if (joins(knob, t)) {
             join(knob);
         } else {
@@ -163,7 +165,8 @@ void KnobChanges::begin(const KnobEvent& knob, int64_t from, int64_t requestedBe
     m_newest = m_markers.add(std::move(marker));
 }
 
-// A further step of the newest change: it is measured from here, against what was before its first.
+// Adds a step to the newest change. The measurement restarts, still compared with the time before
+// the first step.
 void KnobChanges::join(const KnobEvent& knob) {
     Marker& marker = *newest();
     marker.to = knob.effective;

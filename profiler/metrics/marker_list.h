@@ -9,7 +9,8 @@
 
 namespace colibri {
 
-// The newest kMost markers of a session, by time. An id is valid until its marker is dropped.
+// The newest kMost markers of a session, sorted by time. An id is valid until its marker is
+// dropped.
 class MarkerList {
 public:
     static constexpr size_t kMost = 2000;
@@ -22,7 +23,7 @@ public:
         m_markers.push_back(std::move(marker));
         return m_dropped + m_markers.size() - 1;
     }
-    // nullptr: dropped.
+    // nullptr: the marker was dropped
     Marker* find(uint64_t id) { return id < m_dropped ? nullptr : &m_markers[id - m_dropped]; }
     const Marker* find(uint64_t id) const {
         return id < m_dropped ? nullptr : &m_markers[id - m_dropped];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The recorded metrics: what each is called, its unit and what it measures. Plots, figures, CSV
-// files, session files and their documentation take their words from this table.
+// The recorded metrics: name, unit and meaning of each. Plots, figures, CSV files, session files
+// and their documentation use the texts of this table.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@ enum class SeriesId : uint8_t {
     StallShare,
     QueueDepth,
     MeanBatch,
-    // Of the prefetch source in force. A gap while prefetch is off.
+    // Of the current prefetch source. No values while prefetching is off.
     PrefetchIssued,
     PrefetchUseful,
     PrefetchLate,
     PrefetchWasted,
     MemoryGiB,
-    SmUtilisation,  // unavailable, with the reason, without a GPU
+    SmUtilisation,  // unavailable without a GPU, with the reason
     KvHeld,
     KvKept,
     PromptReuse,
@@ -45,7 +45,7 @@ struct MetricRow {
 };
 const MetricRow& metricRow(SeriesId id);
 
-// A P99 of fewer values is drawn grey and compared with no limit.
+// With fewer values a P99 is drawn in grey and not compared with limits.
 constexpr uint64_t kEnoughForP99 = 200;
 
 }  // namespace colibri

@@ -13,10 +13,10 @@ namespace {
 
 constexpr double kNoValue = std::numeric_limits<double>::quiet_NaN();
 constexpr double kBucketSeconds = 0.05;
-constexpr size_t kRawValues = 1 << 18;  // newest raw gaps and loads kept for pooled percentiles
-constexpr double kLongestHole = 1;      // seconds between ticks
+constexpr size_t kRawValues = 1 << 18;  // newest raw gaps and reads kept for pooled percentiles
+constexpr double kLongestHole = 1;      // longest time between ticks without a gap, in seconds
 constexpr double kHeatHalfLife = 5;     // seconds
-constexpr float kLeastHeat = 1e-6f;     // of one use; what is below has cooled down
+constexpr float kLeastHeat = 1e-6f;     // of one use; lower values count as zero
 
 Histogram between(const std::deque<std::pair<double, uint64_t>>& values, double t0, double t1) {
     Histogram histogram;
@@ -57,7 +57,7 @@ void WindowedSums::expire(double before) {
         }
         m_buckets.pop_front();
     }
-    if (m_buckets.empty()) m_sums = {};  // rounding errors end with the window
+    if (m_buckets.empty()) m_sums = {};  // removes accumulated rounding errors
 }
 
 Metrics::Metrics(int64_t moeLayers, int64_t experts, const std::vector<int64_t>& moeLayerIndices)
@@ -143,11 +143,11 @@ void Metrics::addRequest(const Event& event, double t) {
                 return m.kind == Marker::Kind::TurnStart && m.request == request.request;
             });
         if (started ==
-            m_markers.all().rend()) {  // never admitted: cancelled or refused in the queue
+            m_markers.all().rend()) {  // never admitted: cancelled or rejected while it waited
             m_waiting = std::max(0, m_waiting - 1);
             return;
         }
-        if (m_figuresAt < started->t) keepFigures(t);  // it began and ended between two ticks
+        if (m_figuresAt < started->t) keepFigures(t);  // started and ended between two ticks
         m_active = std::max(0, m_active - 1);
         const std::string label = started->label;
         m_markers.add(
@@ -160,13 +160,13 @@ void Metrics::addRequest(const Event& event, double t) {
 
 void Metrics::addToken(const TokenEvent& token, double t) {
     m_decode.add(t, {1, double(token.stepNs), double(token.stallNs), double(token.memoryStallNs)});
-    if (token.gapNs == 0) return;  // the first token of a request has no gap before it
+    if (token.gapNs == 0) return;  // the first token of a request has no gap
     m_pauses.add(t, {double(token.gapNs), double(token.preemptedNs), 0, 0});
     m_itl.add(t, token.gapNs);
     m_tokens.add(t, {1, double(token.gapNs), 0, 0});
     m_rawItl.emplace_back(t, token.gapNs);
     if (m_rawItl.size() > kRawValues) m_rawItl.pop_front();
-    // A request that was preempted waited for others: that is no effect of a knob.
+    // Gaps that include a preemption are waits for other requests, not an effect of a knob.
     if (token.preemptedNs == 0) m_changes.addToken(double(token.gapNs));
 }
 
@@ -186,7 +186,7 @@ void Metrics::addLayerStep(const LayerStepEvent& step, double t) {
 void Metrics::addLoad(const ExpertLoadEvent& load, double t) {
     if (load.failed) return;
     m_reads.add(t, {double(load.bytes), 0, 0, 0});
-    if (load.needNs == 0) return;  // a prefetch nobody waited for
+    if (load.needNs == 0) return;  // nothing waited for this prefetch
     m_loads.add(t, load.needNs);
     m_rawLoads.emplace_back(t, load.needNs);
     if (m_rawLoads.size() > kRawValues) m_rawLoads.pop_front();
@@ -198,7 +198,7 @@ void Metrics::addPrefetch(const PrefetchEvent& counts, double t) {
                                       double(counts.late), double(counts.wasted)});
 }
 
-// Of the source in force; while it backs off it is still the one asked for, and reads nothing.
+// Counts the current source. During back-off it is still the requested source and reads nothing.
 void Metrics::tickPrefetch(double now) {
     for (WindowedSums& sums : m_prefetch) sums.expire(now - kRateWindowSeconds);
     const int64_t source = m_changes.requested(KnobId::PrefetchSource);
@@ -212,7 +212,7 @@ void Metrics::tickPrefetch(double now) {
 }
 
 void Metrics::tick(double now, double memoryBytes, double smPercent, const std::string& smReason) {
-    // What was not looked at is not known: a hole in the drains is a gap in every series.
+    // No data was collected during a pause between drains, so every series gets a gap.
     if (now - m_lastTick > kLongestHole)
         for (Series& series : m_series) series.add(m_lastTick, kNoValue);
     m_itl.expire(now - kWindowSeconds);
@@ -226,7 +226,7 @@ void Metrics::tick(double now, double memoryBytes, double smPercent, const std::
     m_prompts.expire(now - kPromptWindowSeconds);
 
     const auto add = [&](SeriesId id, double y) { m_series[size_t(id)].add(now, y); };
-    // A quantity of the engine's work is a gap while no request runs, never a stale figure.
+    // Metrics of running requests have no value while no request runs, instead of an outdated one.
     const auto working = [&](double y) { return m_active > 0 ? y : kNoValue; };
     const auto& [lookups, hits, prefetched, unused] = m_lookups.sums();
     add(SeriesId::HitRate, working(lookups > 0 ? 100 * hits / lookups : kNoValue));
@@ -283,7 +283,7 @@ void Metrics::fill(Snapshot& snapshot) const {
     snapshot.markers.reserve(m_markers.all().size());
     for (const Marker& marker : m_markers.all())
         if (m_changes.shows(marker)) snapshot.markers.push_back(marker);
-    // Against the hottest expert, or one whole use: what nobody has used for long is cold.
+    // Relative to the hottest expert, or to one full use: experts unused for long are cold.
     const float hottest =
         std::accumulate(m_heat.begin(), m_heat.end(), 1.0f,
                         [](float most, float heat) { return std::max(most, heat); });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns events into the quantities of the plots: sliding windows, series, markers, figures.
-// Has no thread and no clock: the recorder (or a test) passes events in order of time and calls
-// tick() about 30 times a second. Times are seconds since the session began.
+// Computes the quantities of the plots from events: sliding windows, series, markers, figures. Has
+// no thread and no clock: the recorder (or a test) passes events in order of time and calls tick()
+// about 30 times a second. Times are seconds since the session began.
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@ constexpr double kRateWindowSeconds = 2;     // tok/s, batches, prefetch
 constexpr double kReadWindowSeconds = 1;     // read rate
 constexpr double kPromptWindowSeconds = 60;  // prompt reuse
 
-// Values with their times, and the histogram of those inside the window.
+// Values with their times, and a histogram of the values within the window.
 class WindowedValues {
 public:
     void add(double t, uint64_t ns);
@@ -59,14 +59,14 @@ public:
 
     void add(const Event& event, double t);
     void note(double t, const std::string& text);
-    // The steps of a knob from the start of a drag to its end are one change, shown and measured
-    // from its end on. release(): the last requested value; the change ends when it is effective.
+    // The steps of a knob during a drag are one change, shown and measured after the drag.
+    // release(): the last requested value; the change is complete when it is effective.
     void hold(KnobId knob) { m_changes.hold(knob); }
     void release(KnobId knob, int64_t requested) { m_changes.release(knob, requested); }
     bool held(KnobId knob) const { return m_changes.held(knob); }
-    // Changes whose effect was decided since the last call: known, or never measurable.
+    // Changes whose measurement was decided since the last call: a known effect, or not measurable.
     std::vector<Marker> takeDecided() { return m_changes.takeDecided(); }
-    void finish() { m_changes.finish(); }  // the session ends: decides running measurements
+    void finish() { m_changes.finish(); }  // end of the session: decides running measurements
     // Appends one point to every series and refreshes markers. The caller samples queueDepth
     // and memory; smPercent is NaN with a reason if there is no GPU.
     void tick(double now, double memoryBytes, double smPercent, const std::string& smReason);
@@ -74,7 +74,7 @@ public:
     // Copies series, markers, figures and heat.
     void fill(Snapshot& snapshot) const;
 
-    // Raw values in [t0, t1], pooled; at most the newest kRawValues.
+    // Raw values with times in [t0, t1], pooled; at most the newest kRawValues.
     Histogram itlBetween(double t0, double t1) const;
     Histogram loadsBetween(double t0, double t1) const;
 
@@ -108,9 +108,9 @@ private:
     std::vector<float> m_heat;
     double m_heatTime = 0;
     double m_lastTick = 0;
-    Figures m_figures;  // of the last moment at which a request ran
+    Figures m_figures;  // as of the last time at which a request ran
     double m_figuresAt = 0;
-    double m_lastActivity = 0;  // a request ran or waited, or a marker was set
+    double m_lastActivity = 0;  // last time a request ran or waited, or a marker was set
     int m_turns = 0;
     int m_active = 0;   // requests admitted and not done
     int m_waiting = 0;  // requests arrived and not admitted

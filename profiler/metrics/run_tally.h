@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a model ran with one set of knobs, from the replies that ended.
+// The performance of a model with one set of knobs, from completed replies.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct RunFigures {
 class RunTally {
 public:
     void add(const RequestResult& result);
-    void restart();  // knobs changed: earlier replies say nothing about now
+    void restart();                            // after a change of knobs
     std::optional<RunFigures> result() const;  // none before 16 gaps
 
 private:

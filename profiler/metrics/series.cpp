@@ -15,8 +15,8 @@ void Series::add(double t, double y) {
     }
 }
 
-// The four oldest points of a level become their minimum and maximum, in order of time. A gap
-// among them is kept as one gap, so that what was not measured never looks measured.
+// Reduces the four oldest points of a level to their minimum and maximum, in order of time. A gap
+// among them stays a gap, so that missing values never look measured.
 void Series::thin(size_t level) {
     std::deque<Point>& from = m_levels[level];
     const auto end = from.begin() + 4;

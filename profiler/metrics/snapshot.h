@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the recorder publishes for plots and figures: an immutable snapshot, replaced about 30 times
-// a second. Readers may keep the shared_ptr as long as they need.
+// The recorder's state for plots and figures: an immutable snapshot, replaced about 30 times a
+// second. Readers may keep the shared_ptr as long as they need it.
 #pragma once
 
 #include <array>
@@ -33,20 +33,20 @@ struct Marker {
     // ends no measurement; `reason` says why it happened.
     bool automatic = false;
     uint64_t request = 0;  // turns
-    // Measured effect on decode tok/s of a knob change: relative change and its 95 % interval, from
-    // tokens on both sides at the same number of requests in a step (see EffectMeter). Steps of one
-    // drag, and steps of one knob within a second, are one change.
+    // The measured effect of a knob change on the decode rate: the relative change and its 95 %
+    // interval, from tokens on both sides at the same number of requests in a step (see
+    // EffectMeter). Steps of one drag, and steps of one knob within a second, are one change.
     enum class Effect : uint8_t { None, Measuring, Known, NotMeasured } effect = Effect::None;
     bool settling = false;                 // Measuring, but the cache has not settled yet
-    bool refining = false;                 // Known, and more tokens make the interval narrower
-    int measured = 0, needed = 0;          // tokens so far, and for a first estimate
-    std::string reason;                    // why it was not and will not be measured
+    bool refining = false;                 // Known, but more tokens make the interval narrower
+    int measured = 0, needed = 0;          // tokens so far, and tokens needed for a first estimate
+    std::string reason;                    // why it was not measured
     double change = 0, low = 0, high = 0;  // 0.18, 0.15, 0.21
     std::string validity;                  // "92 tokens before, 160 after, at 1 request at a time"
 };
 
-// The figures over the plots: latest windowed values in the units of the series, NaN = n/a. While
-// no request runs they are those of the end of the last request.
+// The figures above the plots: the latest windowed values in the units of the series; NaN: n/a.
+// While no request runs, they keep the values of the end of the last request.
 struct Figures {
     double decodeTokS, itlP50Ms, itlP99Ms;
     double allTokS;                   // tok/s of all requests together
@@ -64,14 +64,14 @@ struct Snapshot {
     double figuresAt = 0;        // the time of `figures`
     double lastActivity = 0;     // last time a request ran or waited, or a marker was set
     std::array<SeriesData, kSeriesCount> series;
-    SeriesData itlCount;          // number of values of ITL P50 and P99, at each time
+    SeriesData itlCount;          // the number of values behind ITL P50 and P99
     std::vector<Marker> markers;  // by time
     Figures figures{};
     double readNowBytesPerS = 0;  // including reads that belong to no request
     StoreStats store;             // since load
-    // Read at most four times a second: NUMA states ask the kernel.
+    // Updated at most four times a second, because NUMA states need system calls.
     std::array<KnobState, kKnobCount> knobs;
-    double knobsAt = 0;                // a change asked for later is not in `knobs`
+    double knobsAt = 0;                // time of `knobs`; later requests are not included
     std::vector<Residency> residency;  // (MoE layers * E)
     std::vector<float> heat;           // (MoE layers * E) recent use, 0..1
     uint64_t eventsDropped = 0, eventsRecorded = 0;

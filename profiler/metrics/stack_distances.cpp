@@ -31,7 +31,7 @@ uint32_t StackDistances::markedUpTo(size_t time) const {
     return uint32_t(sum);
 }
 
-// The times have run out: the last uses keep their order and get the times 1, 2, ...
+// No times are left: renumbers the last uses as 1, 2, ..., in the same order.
 void StackDistances::renumber() {
     std::vector<size_t> used;
     for (size_t key = 0; key < m_lastUse.size(); ++key)

@@ -8,8 +8,8 @@
 namespace colibri {
 
 // LRU stack distances (Mattson et al., 1970): the number of distinct other keys used since the last
-// use of a key. A settled LRU cache of n slots holds a key exactly when its distance is below n, so
-// one pass over the uses gives the misses at every cache size. O(log keys) per use.
+// use of a key. A settled LRU cache of n slots holds a key if and only if its distance is below n,
+// so one pass over the uses gives the misses for every cache size. O(log keys) per use.
 class StackDistances {
 public:
     static constexpr uint32_t kNever = UINT32_MAX;  // the distance of a first use
@@ -24,8 +24,8 @@ private:
     uint32_t markedUpTo(size_t time) const;  // marks at times 1..time
     void renumber();
 
-    // Each key is marked at the time of its last use; the marks after that time are its distance.
-    // Times start at 1; 0 is "never". A Fenwick tree counts the marks.
+    // Each key has a mark at the time of its last use, so its distance is the number of marks after
+    // that time. Times start at 1; 0 means never. A Fenwick tree counts the marks.
     std::vector<size_t> m_lastUse;  // by key
     std::vector<int> m_tree;        // by time
     size_t m_now = 0;

@@ -13,7 +13,8 @@ namespace {
 
 using Logits = std::vector<float>;  // (vocab) of one position
 
-// Of a window of the text: positions [scoreFrom, end) are scored, by the logits before them.
+// A window of the text. Positions [scoreFrom, end) are scored with the logits of the positions
+// before them.
 struct Window {
     size_t begin, scoreFrom, end;
 };
@@ -62,7 +63,7 @@ double divergence(const Logits& p, double sumP, const Logits& q, double sumQ) {
         const double logP = p[i] - sumP;
         kl += std::exp(logP) * (logP - (q[i] - sumQ));
     }
-    return std::max(0.0, kl);  // rounding
+    return std::max(0.0, kl);  // rounding may give a negative result
 }
 
 size_t likeliest(const Logits& x) {
@@ -89,7 +90,7 @@ std::vector<int32_t> limited(const std::vector<int32_t>& ids, int64_t most) {
     return {ids.begin(), end};
 }
 
-// Calls score(position) for every scored position of every window, after forward(window).
+// Calls forward(window) for every window, and then score(position) for its scored positions.
 Status eachWindow(const std::vector<int32_t>& ids, int64_t size, const ProgressFn& progress,
                   const CancelFlag* cancel,
                   const std::function<Status(const std::vector<int32_t>&)>& forward,

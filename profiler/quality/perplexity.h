@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cost of a weight type or an approximate router: the perplexity of a model on a text, and the
-// difference between two models' predictions for the same text.
+// The loss caused by a weight type or an approximate router: the perplexity of a model on a text,
+// and the difference between the predictions of two models for the same text.
 //
 // The text is split into windows of `window` tokens that overlap by half. Only the second half of
 // every window except the first is scored, so that each token is scored once and has at least half

@@ -22,7 +22,7 @@
 namespace colibri {
 namespace {
 
-// With nothing happening for a while, snapshots and samples come slowly: they say the same.
+// After kQuietSeconds without activity, snapshots and samples are taken less often.
 constexpr double kIdleSeconds = 0.25, kQuietSeconds = 2;
 constexpr double kCommitSeconds = 0.4;  // a killed process loses at most this and one drain
 constexpr double kSampleSeconds = 0.1;  // series points in the session file
@@ -36,9 +36,9 @@ uint64_t threadCpuNs() {
 
 }  // namespace
 
-// Locks, in order: work (one drain at a time, and the writer: may wait for the disk), data (metrics
-// and pending notes: never held over I/O, so the window may take it), published (the pointer to
-// the newest snapshot).
+// Locks, in order: work (one drain at a time, and the writer; may wait for the disk), data (metrics
+// and pending notes; never held over I/O, so the window may take it), published (the pointer to the
+// newest snapshot).
 struct Recorder::Impl {
     RecorderSource source;
     RecorderOptions options;
@@ -53,13 +53,13 @@ struct Recorder::Impl {
     double lastCommit = 0, lastSample = 0;
     std::array<KnobState, kKnobCount> knobs;
     double knobsAt = 0;
-    uint64_t cpuNs = 0;  // of the recorder's thread, all it costs
+    uint64_t cpuNs = 0;  // CPU time of the recorder's thread
 
     mutable std::mutex data;
     Metrics metrics;
     std::vector<std::pair<double, std::string>> notes;  // not yet in the session file
 
-    // The newest step of a drag that goes on: of a drag only where it ended is written. Under work.
+    // The newest step of each running drag; only the end of a drag is written. Guarded by work.
     std::array<std::optional<Event>, kKnobCount> dragged;
 
     mutable std::mutex published;
@@ -82,7 +82,7 @@ struct Recorder::Impl {
         knobsAt = now;
     }
 
-    // The states at the start, as events of its moment. No other thread runs yet.
+    // Writes the initial states as events of the start. No other thread runs yet.
     Status writeKnobs() {
         readKnobs(0);
         for (const KnobRow& row : knobTable()) {
@@ -150,7 +150,7 @@ struct Recorder::Impl {
         newest = std::move(snapshot);
     }
 
-    // REQUIRES: work is held, writer is set.
+    // REQUIRES: work is held and writer is set.
     Status record(const Snapshot& snapshot,
                   const std::vector<std::pair<double, std::string>>& newNotes,
                   const std::vector<Marker>& decided, const std::array<bool, kKnobCount>& held,
@@ -183,7 +183,7 @@ struct Recorder::Impl {
         return {};
     }
 
-    // What was drained without memory is lost; the next may be not.
+    // An allocation failure loses the drained events. The next drain may succeed.
     template <typename Body>
     void guarded(const Body& body) {
         try {

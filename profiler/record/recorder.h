@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drains an engine's event rings at 30 Hz on its own thread into series, histograms and the
-// session file, and publishes snapshots. Nothing flows back to the engine.
+// Drains an engine's event rings at 30 Hz on its own thread into series, histograms and the session
+// file, and publishes snapshots. It never changes the engine.
 #pragma once
 
 #include <filesystem>
@@ -44,18 +44,18 @@ public:
     static Result<std::unique_ptr<Recorder>> start(Engine& engine, const RecorderOptions& options);
     ~Recorder();  // finish()
 
-    std::shared_ptr<const Snapshot> snapshot() const;  // any thread, never waits for the disk
-    void note(const std::string& text);                // a user's marker
-    // A knob is being dragged: its steps until release() are one change (see Metrics).
+    std::shared_ptr<const Snapshot> snapshot() const;  // any thread; never waits for the disk
+    void note(const std::string& text);                // adds a user's marker
+    // A knob is being dragged: its steps until release() are one change (see Metrics::hold).
     void hold(KnobId knob);
     void release(KnobId knob, int64_t requested);
-    // Pooled histogram of raw values with times in [t0, t1] seconds: ITL gaps, or demand
-    // loads. For the "pooled" legend column. Any thread; never waits for the disk.
+    // A pooled histogram of raw values with times in [t0, t1] seconds: ITL, or times of demand
+    // reads. For the legend column "pooled". Any thread; never waits for the disk.
     Histogram itlBetween(double t0, double t1) const;
     Histogram loadsBetween(double t0, double t1) const;
     Status flush();  // drains and commits now; returns the file's error if any
     // Ends the recording: drains once more and closes the file. The measurements remain available.
-    // Returns the file's error if any: then the session is incomplete.
+    // Returns the file's error if any, in which case the session is incomplete.
     Status finish();
     double sessionTime(uint64_t monotonicNs) const;  // seconds since the session began
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The details of a recorded session, for its page: changes with their measured effects, requests
-// and how they ended, percentiles over all raw values.
+// The details of a recorded session for its page: changes with their measured effects, the outcomes
+// of requests, percentiles over all raw values.
 #pragma once
 
 #include <filesystem>
@@ -25,7 +25,7 @@ struct SessionDetails {
     };
     std::vector<KnobLine> atStart;         // values of the knobs when it began
     std::vector<Mark> marks;               // by time
-    std::map<std::string, int64_t> stops;  // requests by how they ended; "" = not ended
+    std::map<std::string, int64_t> stops;  // number of requests by stop reason; "": not ended
     Histogram ttft, itl, expertLoad;       // ns
     uint64_t promptTokens = 0, cachedTokens = 0;
 };

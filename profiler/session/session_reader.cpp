@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A copy of a session, gone with this.
+// A temporary copy of a session. The destructor deletes it.
 class Copy {
 public:
     Copy() = default;
@@ -51,7 +51,7 @@ private:
 };
 
 struct OpenSession {
-    Copy copy;  // goes after the database is closed
+    Copy copy;  // deleted after the database is closed
     SqliteDb db;
 };
 
@@ -64,7 +64,7 @@ Result<SqliteDb> openDatabase(const std::string& name, int flags, const fs::path
     return db;
 }
 
-// A file that nobody writes to, as it stands: neither a lock nor an index of the WAL is needed.
+// The URI that opens a file without locks or an index. REQUIRES: no process writes to it.
 std::string immutableName(const fs::path& path) {
     std::error_code error;
     std::string name = "file:";
@@ -87,14 +87,15 @@ Status checkFile(const fs::path& path) {
                   "Check the path");
 }
 
-// Read-write, because a WAL can only be read by one who may create its index; nothing is changed.
+// Opens for writing, because SQLite can only read a WAL if it may create its index. Nothing is
+// changed.
 Result<SqliteDb> openWritable(const fs::path& path) {
     COLIBRI_TRY(checkFile(path));
     return openDatabase(plainFileName(path), SQLITE_OPEN_READWRITE, path);
 }
 
-// Also where nothing can be written: a session that ended is read as it stands, one that was killed
-// from a copy, since its newest records are still in the WAL.
+// Also works in a read-only folder. A session that has ended is read directly. A session that was
+// killed is read from a copy, because its newest records are still in the WAL.
 Result<OpenSession> openForReading(const fs::path& path) {
     OpenSession out;
     Result<SqliteDb> db = openWritable(path);
@@ -163,7 +164,8 @@ Result<SessionSummary> readSessionSummary(const std::filesystem::path& path) {
     SessionSummary summary;
     summary.path = path;
     if (Status status = readMeta(db->get(), summary); !status.ok()) {
-        // A database without our tables is as little a session as one that is none.
+        // A database without the tables of a session gets the same error as a file that is not a
+        // database.
         return Status(Code::BadInput, status.message(), "The file is not a session");
     }
     COLIBRI_TRY(checkSchema(summary));

@@ -20,8 +20,8 @@
 namespace colibri {
 namespace {
 
-// Times t are seconds since the session began; durations are ns. Documented in
-// resources/help/session-file.md, which a test holds against this text.
+// Times t are seconds since the session began; durations are ns. resources/help/session-file.md
+// documents the schema, and a test compares it with this text.
 constexpr const char* kSchemaSql = R"sql(
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT);
 CREATE TABLE knobs(t REAL, name TEXT, requested TEXT, effective TEXT, reason TEXT);
@@ -70,7 +70,7 @@ struct SessionWriter::Impl {
     bool failed = false, finished = false;
     SqliteStatement meta, knob, arrived, admitted, firstToken, preempted, done, token, layerStep,
         load, sample, mark;
-    // The layer step that is being gathered: its rows arrive as one event each.
+    // The layer step that is being collected. Its rows arrive as one event each.
     struct Pending {
         bool open = false;
         double t = 0;
@@ -115,7 +115,8 @@ struct SessionWriter::Impl {
             prepare(admitted, "UPDATE requests SET admitted=?, cached_tokens=? WHERE id=?"));
         COLIBRI_TRY(prepare(firstToken, "UPDATE requests SET first_token=? WHERE id=?"));
         COLIBRI_TRY(prepare(preempted, "UPDATE requests SET preemptions=? WHERE id=?"));
-        // What is cached can grow after the admission; it stays unknown for one never admitted.
+        // More tokens can be found in the KV cache after the admission. The count stays unknown for
+        // a request that was never admitted.
         COLIBRI_TRY(prepare(done,
                             "UPDATE requests SET done=?, generated=?, stop=?, "
                             "cached_tokens=max(cached_tokens, ?), preemptions=?, "
@@ -150,7 +151,7 @@ struct SessionWriter::Impl {
     }
 
     // Routing blob, little endian, one entry per row event: u64 request, u32 position, u8 count,
-    // then per expert u16 id and u8 bits (1 first of the step, 2 hit, 4 by prefetch).
+    // then for each expert u16 id and u8 bits (1: first of the step, 2: hit, 4: by prefetch).
     Status addLayerStep(const LayerStepEvent& step, double t) {
         if (step.lead || !pending.open) {
             COLIBRI_TRY(flushLayerStep());
@@ -214,7 +215,7 @@ struct SessionWriter::Impl {
         return exec("BEGIN");
     }
 
-    // Remembers a failure: such a session is not marked as ended.
+    // Remembers a failure, after which the session is not marked as ended.
     Status noted(Status status) {
         failed |= !status.ok();
         return status;
@@ -239,7 +240,7 @@ SessionWriter::SessionWriter() : m_impl(std::make_unique<Impl>()) {}
 
 namespace {
 
-// Nor where its companions would: they are made and removed with it.
+// Also checks the names of the companions, which SQLite creates and removes with the file.
 Status nothingStandsAt(const std::filesystem::path& path) {
     std::error_code error;
     for (const std::filesystem::path& taken : sessionFiles(path)) {
@@ -262,7 +263,7 @@ Status SessionWriter::check(const std::filesystem::path& path) {
         made = folder;
         folder = folder.parent_path();
     }
-    // Only the attempt tells: a system may refuse for reasons that permissions do not show.
+    // Only an attempt shows this: the system may refuse for other reasons than permissions.
     const bool isFile = made == path;
     const int fd =
         isFile ? ::open(made.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600) : -1;
@@ -294,7 +295,7 @@ Result<std::unique_ptr<SessionWriter>> SessionWriter::create(
 }
 
 SessionWriter::~SessionWriter() {
-    if (m_impl && m_impl->db) (void)finish();  // a failure loses the mark of a clean end, no more
+    if (m_impl && m_impl->db) (void)finish();  // a failure only loses the mark of a clean end
 }
 
 Status SessionWriter::finish() {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes a session file: SQLite in WAL mode, inserts batched in transactions, so that a killed
-// process loses at most the last uncommitted batch and the file is never torn. A finished session
-// is a single file, not in WAL mode, which can be opened in a read-only folder. The schema is
-// documented, with example queries, in resources/help/session-file.md.
+// Writes a session file: SQLite in WAL mode, with inserts batched in transactions. A killed process
+// loses at most the last uncommitted batch, and the file is never damaged. A finished session is a
+// single file, not in WAL mode, so it can be opened in a read-only folder.
+// resources/help/session-file.md documents the schema, with example queries.
 #pragma once
 
 #include <cstdint>
@@ -23,21 +23,21 @@ constexpr int kSessionSchema = 1;
 // Not thread-safe: one owner at a time. After an error the writer must be dropped.
 class SessionWriter {
 public:
-    // Errors: InvalidArgument if the file exists, IoError / NoSpace with the path.
+    // Errors: InvalidArgument if the file exists; IoError or NoSpace with the path.
     static Result<std::unique_ptr<SessionWriter>> create(
         const std::filesystem::path& path,
         const std::vector<std::pair<std::string, std::string>>& meta);
-    // Returns the errors of create, to check before a long operation. Leaves no files.
+    // Returns the errors of create; call it before a long operation. Leaves no files.
     static Status check(const std::filesystem::path& path);
     ~SessionWriter();  // calls finish(), unless an error occurred
 
     Status write(const Event& event, double t);
     Status mark(double t, const std::string& kind, const std::string& label);
-    Status sample(const Snapshot& snapshot, double t);  // the newest value of every series
+    Status sample(const Snapshot& snapshot, double t);  // writes the newest value of every series
     Status commit();
     // Commits, records a clean end and merges the WAL into the file. No writes may follow.
     Status finish();
-    int64_t fileBytes() const;  // database and WAL together
+    int64_t fileBytes() const;  // size of database and WAL
 
 private:
     SessionWriter();

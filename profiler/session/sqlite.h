@@ -47,8 +47,8 @@ inline Status sqliteError(sqlite3* db, int result, const std::string& path) {
     }
 }
 
-// Merges the WAL into the file, which then is an ordinary file. If another process is reading it,
-// the last one to close it does this.
+// Merges the WAL into the file and turns WAL mode off. If another process is reading the file, the
+// last one to close it does this.
 inline Status leaveWal(sqlite3* db, const std::string& path) {
     sqlite3_busy_timeout(db, 1000);
     const int result = sqlite3_exec(db, "PRAGMA journal_mode=DELETE", nullptr, nullptr, nullptr);
@@ -95,7 +95,7 @@ public:
         return result == SQLITE_DONE || result == SQLITE_ROW ? Status()
                                                              : sqliteError(m_db, result, m_path);
     }
-    // One row of a query; false at the end.
+    // Fetches one row of a query; false at the end.
     Result<bool> step() {
         const int result = sqlite3_step(m_statement.get());
         if (result == SQLITE_ROW) return true;
