@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Whether the measured effect of a knob change holds on the demo model: seeded changes of several
-// knobs in the middle of replies, each interval against the long-run speeds of both settings on the
-// same story (sampled replies to the same prompt). Needs a quiet machine: the speeds of the long
-// runs and of the changes are measured minutes apart.
+// Checks measured effects of knob changes on the demo model: seeded changes of several knobs during
+// replies, each interval compared with the long-run rates of both settings for the same story
+// (sampled replies to the same prompt). Needs a quiet machine, because the long runs and the
+// changes are measured minutes apart.
 // Usage: bench_effects MODEL [CHANGES] [SEED]
 #include <atomic>
 #include <chrono>
@@ -41,12 +41,12 @@ Setting with(Setting setting, KnobId knob, int64_t value) {
     return setting;
 }
 
-// Answers one prompt again and again on this thread, each time with the next seed.
+// Answers one prompt repeatedly on this thread, each time with the next seed.
 class Talk {
 public:
     Talk(Engine& engine, unsigned story, uint64_t seed)
         : m_engine(engine), m_messages(shippedLoadPrompts().at(story).messages), m_seed(seed) {}
-    // Until onToken(tokens so far) says false. Gaps in ms are appended to `gaps`.
+    // Runs until onToken(tokens so far) returns false. Appends the gaps in ms to `gaps`.
     void run(const std::function<bool(int)>& onToken, std::vector<double>* gaps = nullptr) {
         bool goOn = true;
         while (goOn) {
@@ -89,7 +89,7 @@ void setAll(Engine& engine, const Setting& setting) {
     for (const auto& [knob, value] : setting) engine.applyKnob(knob, value);
 }
 
-// Seconds per token once settled; the same replies at every setting.
+// Seconds per token after settling, with the same replies for every setting.
 double longRun(Engine& engine, const Setting& setting, unsigned story) {
     setAll(engine, setting);
     Talk(engine, story, 1).run([](int tokens) { return tokens < 60; });
@@ -102,7 +102,7 @@ double longRun(Engine& engine, const Setting& setting, unsigned story) {
 
 Marker measured(Engine& engine, const Change& change, unsigned story, std::mt19937& random) {
     setAll(engine, with(change.rest, change.knob, change.from));
-    std::vector<Event> earlier;  // of what ran without a recorder
+    std::vector<Event> earlier;  // events before the recorder started
     engine.telemetry().drain(earlier);
     auto recorder = Recorder::start(engine, {});
     const int at = int(60 + random() % 240);
@@ -164,7 +164,7 @@ int main(int argc, char** argv) {
     for (int i = 0; i < count; ++i) {
         const Change& change = changes[size_t(i) % changes.size()];
         const unsigned story = kStories[random() % std::size(kStories)];
-        // A knob without an effect changes nothing by definition: its truth needs no measuring.
+        // A knob without an effect changes nothing by definition, so this needs no measurement.
         const double truth =
             change.null ? 0
                         : seconds(with(change.rest, change.knob, change.from), story) /

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Speed of the products on one core: how close one row comes to plain memory reads, and how many
-// multiply-accumulates per second many rows reach.
+// The speed of the products on one core: the read rate with one row compared with plain memory
+// reads, and multiply-accumulates per second with many rows.
 //
 //   bench_kernels [dtype ...]      default: every type, and attention
 #include <sys/mman.h>
@@ -25,7 +25,7 @@ using namespace colibri;
 namespace {
 
 constexpr int64_t kCols = 2048;
-constexpr int64_t kStreamBytes = int64_t(256) << 20;  // far beyond the caches
+constexpr int64_t kStreamBytes = int64_t(256) << 20;  // much larger than the caches
 constexpr int kRepeats = 5;
 
 struct Free {
@@ -33,8 +33,7 @@ struct Free {
 };
 using Buffer = std::unique_ptr<std::byte, Free>;
 
-// On huge pages where the system grants them: with small ones the page walks of a stream cost a
-// third of the bandwidth.
+// Uses huge pages if possible: with small pages, page-table walks cost a third of the bandwidth.
 Buffer allocate(int64_t bytes) {
     constexpr int64_t kHugePage = int64_t(2) << 20;
     const auto rounded = size_t((bytes + kHugePage - 1) / kHugePage * kHugePage);
@@ -50,7 +49,7 @@ double threadSeconds() {
     return double(now.tv_sec) + double(now.tv_nsec) * 1e-9;
 }
 
-// Best of a few runs, in seconds of this thread: the machine may be doing something else besides.
+// The best of several runs, in seconds of this thread, because other programs may be running.
 template <typename Body>
 double secondsOf(Body body) {
     double best = 1e30;
@@ -62,7 +61,7 @@ double secondsOf(Body body) {
     return best;
 }
 
-// Sums the buffer in 64-bit words: as plain a read as there is, in the widest registers at hand.
+// Sums the buffer in 64-bit words: the plainest read possible, with the widest registers available.
 #ifdef COLIBRI_X86_KERNELS
 __attribute__((target_clones("default", "avx2", "avx512f")))
 #endif
@@ -91,7 +90,7 @@ std::vector<Set> allSets() {
     return sets;
 }
 
-// A matrix of `bytes` at least, made of copies of one packed run of panels.
+// A matrix of at least `bytes`, made of copies of one packed run of panels.
 struct Matrix {
     Buffer data;
     int64_t rows;
@@ -127,9 +126,10 @@ Buffer makeInput(const KernelSet& k, DType type, int64_t rows) {
     return out;
 }
 
-// Streaming with one row, the reads and the products in turn: ratios hold on a busy machine too.
+// Streaming with one row. Reads and products alternate, so the ratios are valid on a busy machine
+// too.
 void benchStream(const Set& set, DType type, const Matrix& m) {
-    // The scalar set is a reference, not a product: a part of the matrix tells enough.
+    // The scalar set is only a reference, so a part of the matrix is sufficient.
     const int64_t panels = panelCount(m.rows) / (set.kernels->isa == Isa::Scalar ? 64 : 1);
     const int64_t size = panelBytes(type, kCols);
     const Buffer one = makeInput(*set.kernels, type, 1);
@@ -162,7 +162,7 @@ void benchRows(const Set& set, DType type, const Matrix& m) {
     const bool scalar = set.kernels->isa == Isa::Scalar;
     for (const int64_t rows : {1, 2, 3, 4, 6, 8, 12, 16, 32, 64, 512}) {
         if (scalar && rows > 8) break;
-        // 64 panels: one expert matrix of 1024 outputs, over and over.
+        // 64 panels: one expert matrix with 1024 outputs, repeatedly.
         const int64_t some = 64;
         const int64_t rounds = scalar ? 1 : 1 + 128 / rows;
         const Buffer x = makeInput(*set.kernels, type, rows);
@@ -179,7 +179,7 @@ void benchRows(const Set& set, DType type, const Matrix& m) {
     std::printf("\n");
 }
 
-// One decoded position over a long context, KV beyond the caches: f16 pages, head size 128.
+// One decoded position with a long context, KV larger than the caches: f16 pages, head size 128.
 void benchAttention(const Set& set) {
     constexpr int64_t kPositions = 4096;
     constexpr int kDim = 128;

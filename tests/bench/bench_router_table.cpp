@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Nanoseconds per token and layer of a lookup in the token -> experts table, for the shapes of
-// real models, by instruction set: a prompt of random tokens layer by layer, and one token at a
-// time through all layers (decoding).
+// Nanoseconds per token and layer of a lookup in the token -> experts table, for the shapes of real
+// models, by instruction set: a prompt of random tokens layer by layer, and one token at a time
+// through all layers (decoding).
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -27,7 +27,7 @@ constexpr Shape kShapes[] = {{"64 experts top-2, vocabulary 128256", 128256, 32,
                              {"Qwen3-30B-A3B", 151936, 48, 8}};
 constexpr double kSeconds = 0.2;
 
-// body() is one pass over `lookups` token-layers.
+// body() makes one pass over `lookups` token-layers.
 template <typename Body>
 double nsPerLookup(int64_t lookups, const Body& body) {
     body();  // warm-up

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What the expert store itself costs when everything is resident: nanoseconds of processor time per
-// expert for request, wait and release, on one thread.
+// The cost of the expert store when all experts are resident: nanoseconds of processor time for
+// request, wait and release of one expert, on one thread.
 #include <time.h>
 
 #include <algorithm>
@@ -41,14 +41,14 @@ std::unique_ptr<ExpertStore> openStore(CachePolicyKind policy, Telemetry* teleme
     return store ? std::move(*store) : nullptr;
 }
 
-// Nothing here waits, so the thread's own time is what it costs, whatever else runs.
+// Nothing waits here, so the thread's CPU time is the cost, even on a busy machine.
 uint64_t cpuNs() {
     timespec now;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
     return uint64_t(now.tv_sec) * 1'000'000'000 + uint64_t(now.tv_nsec);
 }
 
-// One token: every layer asks for its experts and uses them in order.
+// One token: every layer requests its experts and uses them in order.
 void token(ExpertStore& store, const std::vector<std::vector<uint16_t>>& layers,
            std::vector<Ticket>& tickets) {
     for (int64_t layer = 0; layer < kLayers; ++layer) {
@@ -82,7 +82,7 @@ double nsPerLookup(CachePolicyKind policy) {
         store->request(layer, all, tickets);
         for (const Ticket& ticket : tickets) (void)store->wait(ticket);
     }
-    double best = 1e30;  // of several rounds: the machine may do other things
+    double best = 1e30;  // best of several rounds, because other programs may run
     for (int round = 0; round < kRounds; ++round) {
         const uint64_t start = cpuNs();
         for (const auto& layers : tokens) token(*store, layers, tickets);

@@ -5,13 +5,13 @@
 //   batch timeout      mean batch, tok/s, end-to-end P99 and P99.9 under concurrent requests
 //   prefetch threads   hit rate, prefetches by outcome, ITL P99, tok/s
 //
-// The last one has a cache that misses: twice the experts of a token, where expert_cache_size is
-// not given. A percentile of fewer samples than tell it apart from the largest is n/a.
+// The last one uses a cache that misses: twice the experts of a token, unless expert_cache_size is
+// set. A percentile is n/a if there are too few samples to distinguish it from the maximum.
 //
 //   bench_tables MODEL [KNOB=VALUE ...] [tokens=N] [users=N] [requests=N]
 //
-// Prompts are random tokens and text is sampled at temperature 1, from fixed seeds: every row
-// works on the same requests. Each row is warmed up first.
+// Prompts are random tokens, and text is sampled at temperature 1 from fixed seeds: every row has
+// the same requests. Each row is warmed up first.
 #include <unistd.h>
 
 #include <cmath>
@@ -43,7 +43,7 @@ struct Work {
     int tokens = 96, users = 8, requests = 128;
 };
 
-// What one row of a table measured.
+// The measurements of one row of a table.
 struct Figures {
     Histogram itl, whole;  // gaps of all requests; arrival to last token of each
     StoreStats experts;
@@ -69,14 +69,15 @@ public:
 
     void set(KnobId id, int64_t value) {
         m_engine.setKnob(id, value);
-        for (int i = 0; i < 200; ++i) {  // applied at once when idle; a shrink takes its evictions
+        // Immediate when idle, except for the evictions of a shrink.
+        for (int i = 0; i < 200; ++i) {
             const KnobState s = m_engine.knobState(id);
             if (s.effective == s.requested) return;
             usleep(5000);
         }
     }
 
-    // `users` send one request after the other, until `requests` are done.
+    // `users` users send one request after another, until `requests` are done.
     Figures run(int users, int requests, uint64_t seed) {
         Figures f;
         const StoreStats before = m_engine.storeStats();
@@ -105,7 +106,7 @@ public:
         return f;
     }
 
-    // Twice, the first time unmeasured: the prompts are then known to the engine in every row.
+    // Runs twice, the first time without measuring, so that the prompts are cached in every row.
     Figures alone() {
         run(1, 3, 100);
         return run(1, 3, 100);
@@ -229,7 +230,7 @@ int main(int argc, char** argv) {
                      "[requests=N]\n");
         return 2;
     }
-    std::setvbuf(stdout, nullptr, _IOLBF, 0);  // rows as they come, in a file too
+    std::setvbuf(stdout, nullptr, _IOLBF, 0);  // prints each row immediately, also to a file
     EngineOptions options;
     options.model = argv[1];
     const Result<ContainerInfo> info = openContainer(options.model);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// libFuzzer's way into one target: COLIBRI_FUZZ_TARGET is its function.
+// The entry point of libFuzzer for one target: the function COLIBRI_FUZZ_TARGET.
 #include <cstddef>
 #include <cstdint>
 

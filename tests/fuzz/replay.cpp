@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Runs every target over the committed inputs, and over changed ones: the same changes each time.
+// Runs every target with the committed inputs, and with variants of them that are the same each
+// time.
 // Usage: fuzz_replay FOLDER [CHANGES [TARGET [FILE]]]
-// FOLDER has one folder for each target; CHANGES is how many variants of each input are run (0).
+// FOLDER has a folder for each target; CHANGES is the number of variants of each input (default 0).
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -23,8 +24,8 @@ std::string contentOf(const fs::path& file) {
     return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// What breaks parsers: bits, lengths and numbers at their ends, parts left out, doubled, put
-// elsewhere, and the file cut short.
+// Changes that break parsers: flipped bits, extreme lengths and numbers, parts removed, repeated or
+// moved, truncation.
 std::string changed(std::string bytes, uint64_t seed) {
     static const std::string numbers[] = {"0",    "-1",    "1e999", "9223372036854775807",
                                           "null", "[[[[[["};
@@ -82,7 +83,7 @@ int main(int argc, char** argv) {
         }
         for (const fs::path& file : files) {
             const std::string bytes = contentOf(file);
-            std::printf("%s\n", file.c_str());  // the last one named is the one that failed
+            std::printf("%s\n", file.c_str());  // the last name printed is the failing file
             std::fflush(stdout);
             target.run(bytes);
             for (int i = 1; i <= changes; ++i) target.run(changed(bytes, uint64_t(i)));

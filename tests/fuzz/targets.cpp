@@ -24,7 +24,7 @@ void require(bool holds, const char* what) {
     std::abort();
 }
 
-// An error has something to say.
+// An error must have a message.
 void requireMessage(const Status& status) {
     require(status.ok() || !status.message().empty(), "an error has a message");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What is fed with hostile bytes: everything that reads a file which came from somewhere else.
+// Fuzz targets: all parsers of untrusted files.
 #pragma once
 
 #include <array>
@@ -7,7 +7,7 @@
 
 namespace colibri::fuzz {
 
-// Each takes any bytes and returns; what must hold and does not ends the program.
+// Each function accepts any bytes and returns. A violated invariant aborts the program.
 void safetensors(std::string_view bytes);   // a file from its start
 void gguf(std::string_view bytes);          // a file from its start, and the tokenizer in it
 void tokenizer(std::string_view bytes);     // tokenizer.json, a zero byte, a text

@@ -52,12 +52,12 @@ CASES = {
 
 
 def reference(template, messages, tools, generate, more):
-    # apply_chat_template leaves out entries that are None before it renders.
+    # apply_chat_template removes entries that are None before rendering.
     messages = [{key: value for key, value in m.items() if value is not None} for m in messages]
     try:
         return render_jinja_template(conversations=[messages], tools=tools, chat_template=template,
                                      add_generation_prompt=generate, **more)[0][0]
-    except Exception:  # whatever a template raises
+    except Exception:  # templates can raise any exception
         return None
 
 

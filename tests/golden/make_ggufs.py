@@ -27,7 +27,7 @@ TWINS = {
     "deepseekv3-tiny-sharded": "f16", "glm4moe": "bf16", "ernie4-5-moe": "bf16", "dots1": "bf16",
     "minimax-m2-tiny-sharded": "f16", "phimoe": "bf16", "llama4": "bf16", "hunyuan-moe": "bf16",
 }
-# What the twin does not say. Everything else is in it, or follows from the architecture.
+# What the twin cannot express. Everything else is in the file or follows from the architecture.
 LOST = {
     "olmoe-tiny-sharded": ["clip_qkv", "rms_norm_eps (1e-5 is written)"],
     "qwen3moe-tiny-sharded": ["norm_topk_prob false (the architecture means true)"],
@@ -38,7 +38,7 @@ LOST = {
     "phimoe": ["short_mscale, long_mscale", "router_jitter_noise"],
     "llama4": ["attention_chunk_size", "floor_scale", "attn_scale"],
 }
-# What published files call the class, where transformers now calls it otherwise.
+# The class name in published files, if transformers has renamed it.
 PUBLISHED_CLASS = {"PhimoeForCausalLM": "PhiMoEForCausalLM", "Llama4ForCausalLM": "Llama4ForConditionalGeneration"}
 PRE_TOKENIZER = {"qwen2": "qwen2", "qwen2_moe": "qwen2", "qwen3": "qwen2", "qwen3_moe": "qwen2", "llama": "llama-bpe"}
 
@@ -51,7 +51,7 @@ def as_published(config):
         config["moe_intermediate_size"] = [config["intermediate_size"]] * layers
         config["moe_topk"] = [config["moe_topk"]] * layers
         config["num_shared_expert"] = [1] * layers
-        # It knows one alpha only, and multiplies the base by it beforehand; so does this.
+        # The converter supports a single alpha and multiplies the base by it; so does this.
         dim = config["head_dim"]
         rope["rope_theta"] *= rope.pop("alpha") ** (dim / (dim - 2))
         rope["rope_type"] = "default"
@@ -68,7 +68,7 @@ def convert(llama_cpp, name):
         as_published(config)
         (folder / "config.json").write_text(json.dumps(config))
         TextModel.get_vocab_base_pre = lambda self, tokenizer: PRE_TOKENIZER.get(config["model_type"], "gpt-2")
-        # Some of the published models come with SentencePiece files; ours are all byte-level.
+        # Some published models have SentencePiece files; the test models are all byte-level.
         kind = get_model_class(config["architectures"][0])
         kind.set_vocab = lambda self: self._set_vocab_gpt2()
         (HERE / "gguf").mkdir(exist_ok=True)

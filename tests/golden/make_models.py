@@ -3,7 +3,7 @@
 
 Writes models/. The formats are described in README.md, the models in model_families.py. Every norm
 weight and bias is random, and the prompt is longer than the sliding windows. With names of models
-as arguments, only those are made anew and the others stay as they are.
+as arguments, only those are made and the others stay unchanged.
 """
 
 import json
@@ -153,7 +153,7 @@ def folders_of(model):
 
 
 def find_seed(model, prompt):
-    """The first seed whose model decides clearly."""
+    """The first seed whose model has clear margins between its choices."""
     dtype = getattr(torch, model.dtype)
     for seed in range(1, 2000):
         candidate = build(model.config(**model.values), seed, dtype, model.gains)
@@ -165,7 +165,7 @@ def find_seed(model, prompt):
 
 
 def round_by_packing(model, packing):
-    """Gives the weights in memory the values that the packed files will stand for."""
+    """Replaces the weights in memory by the values that the packed files will have."""
     for name, weight in weights_of(model).items():
         matrix = weight.data
         if packing == "mxfp4" and name.endswith(("experts.gate_up_proj", "experts.down_proj")):
@@ -196,7 +196,7 @@ def make_one(model):
     bos, eos, pad = make_tokenizer(family, scratch, values["vocab_size"])
     config = model.config(**values)
     config.bos_token_id, config.pad_token_id = bos, pad
-    config.eos_token_id = eos[-1]  # generation_config.json may have more, and wins
+    config.eos_token_id = eos[-1]  # generation_config.json may have more, and takes precedence
     for folder_name, stacked, sharded, packing in folders:
         folder = OUT / folder_name
         if folder.exists():
@@ -206,7 +206,7 @@ def make_one(model):
             shutil.copy(part, folder)
         shutil.copy(HERE / "templates" / STYLE.get(family, CHATML)[0], folder / "chat_template.jinja")
 
-        loaded = load(folder)  # what counts is what the files say
+        loaded = load(folder)  # the files decide
         expected, logits = measure(loaded, prompt)
         if reference is None:
             reference = logits

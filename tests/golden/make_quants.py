@@ -43,7 +43,7 @@ def rows():
 
 
 def half_rows():
-    """For f16 and bf16: what rounding can go wrong on."""
+    """Values for f16 and bf16 that are difficult to round."""
     ones = np.float32(1)
     values = [0.0, -0.0, 1.0, 1 + 2 ** -11, 1 + 3 * 2 ** -11, 1 + 2 ** -11 + 2 ** -23, 2049, 2051, 65504, 65519.99, -65504,
               6.1e-5, 6e-8, 2.9e-8, 3e-8, 5.96e-8, 1e-10, 3.14159265, 0.1, -0.1, 1 / 3, 1 + 2 ** -8, 1 + 3 * 2 ** -8,
@@ -83,7 +83,7 @@ def case(name, x, encoded, decoded):
 
 
 def check_q4_0(x, encoded):
-    """The package rounds in double precision; see that single precision gives the same here."""
+    """Checks that single precision gives the same as the package, which rounds in double precision."""
     for block, bytes_ in zip(x.reshape(-1, 32), encoded.reshape(-1, 18)):
         largest = block[np.argmax(np.abs(block))]
         scale = np.float32(largest / np.float32(-8))

@@ -31,7 +31,7 @@ def fixed_clock(now):
 
 
 def render(template, inputs, now):
-    """What apply_chat_template(tokenize=False) does once it has found the template."""
+    """Does the same as apply_chat_template(tokenize=False) after it has found the template."""
     inputs = copy.deepcopy(inputs)
     messages = inputs.pop("messages")
     if len(messages) == 0:
@@ -46,7 +46,7 @@ def render(template, inputs, now):
 def describe_error(error):
     if isinstance(error, jinja2.TemplateSyntaxError):
         return {"kind": "syntax", "line": error.lineno, "message": error.message}
-    if isinstance(error, SyntaxError):  # found late, when the compiled template was parsed
+    if isinstance(error, SyntaxError):  # raised when the compiled template is parsed
         return {"kind": "syntax", "line": None, "message": error.msg}
     lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename in ("<template>", "<unknown>")]
     if type(error) is jinja2.TemplateError:
@@ -196,7 +196,7 @@ def feature_cases():
             file = f"feature_{name}.jinja"
             (TEMPLATES / file).write_text(source, encoding="utf-8", newline="")
             now = "2024-02-05T09:08:07" if "strftime_now" in source else None
-            # Only the variables that the template names, to keep the file short.
+            # Only variables that the template uses, to keep the file short.
             used = {key: value for key, value in VARIABLES.items() if key in source}
             case = make_case(f"feature/{name}", file, {**base, **used}, now)
             if name in RARE:

@@ -17,7 +17,7 @@ from tokenizer_texts import added_token_strings, common_strings, random_strings,
 
 HERE = Path(__file__).resolve().parent
 OUT = HERE / "tokenizers"
-FIRST = 5  # so many styles, the oldest, also get the long strings
+FIRST = 5  # number of styles, from the oldest, that also get the long strings
 
 
 class Reference:
@@ -118,7 +118,7 @@ def id_sequences(rng, reference, encode):
         sequences.append([rng.randrange(size) for _ in range(rng.randint(1, 10))])
     for _ in range(30):  # single bytes: mostly invalid UTF-8
         sequences.append([rng.randrange(256) for _ in range(rng.randint(1, 8))])
-    sequences += [[size], [size + 7, 5, 2**31 - 1, 6, size]]  # ids that nothing has
+    sequences += [[size], [size + 7, 5, 2**31 - 1, 6, size]]  # ids that do not exist
     return sequences
 
 

@@ -201,7 +201,8 @@ MODELS = [Model(*model) for model in [
 ]]
 
 CHATML = ("chatml.jinja", ["<|endoftext|>", "<|im_start|>", "<|im_end|>"], None, ["<|im_end|>", "<|endoftext|>"])
-STYLE = {  # per family, where it differs: chat template, special tokens, which of them start and end a text
+# For each family with differences: chat template, special tokens, those that start and end a text.
+STYLE = {
     "olmoe": ("olmoe.jinja", ["<|endoftext|>", "<|padding|>", "<|user|>", "<|assistant|>", "<|system|>"],
               "<|endoftext|>", ["<|endoftext|>"]),
     "qwen3_moe": ("qwen3.jinja", ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<think>", "</think>"],
@@ -210,10 +211,10 @@ STYLE = {  # per family, where it differs: chat template, special tokens, which 
     "llama": ("llama3.jinja", ["<|begin_of_text|>", "<|end_of_text|>", "<|start_header_id|>", "<|end_header_id|>",
                                "<|eom_id|>", "<|eot_id|>"], "<|begin_of_text|>", ["<|eot_id|>", "<|end_of_text|>"]),
 }
-# The families whose text is split as Qwen2 does it. The others take the plain byte-level split.
+# Families whose pre-tokenizer is that of Qwen2. The others use the plain byte-level split.
 QWEN2_SPLIT = {"qwen2", "qwen2_moe", "qwen3", "qwen3_moe"}
 
-# How the experts are named in a folder that is not stacked by us.
+# Names of experts in folders that make_models.py does not stack.
 OWN_LAYOUT = {
     "llama": "dense", "qwen2": "dense", "qwen3": "dense", "granitemoe": "granite", "granitemoeshared": "granite",
     "gpt_oss": "transposed_interleaved", "llama4_text": "transposed"}
@@ -244,7 +245,8 @@ def to_old_config(config):
     if family == "qwen3_moe":
         old["num_experts"] = old.pop("num_local_experts")
         del old["norm_topk_prob"]  # absent means false
-        old.update(use_sliding_window=False, sliding_window=4, max_window_layers=1)  # switched off: to be ignored
+        # Switched off, so ignored.
+        old.update(use_sliding_window=False, sliding_window=4, max_window_layers=1)
     if family == "qwen2" and not old["use_sliding_window"]:
         old.update(sliding_window=4, max_window_layers=1)
     if family == "mixtral" and old.get("head_dim") is None:
@@ -259,7 +261,7 @@ def to_old_config(config):
     if family == "dots1":
         old.update(moe_layer_freq=1, scoring_func="noaux_tc")
     if family == "minimax_m2":
-        del old["partial_rotary_factor"]  # rotary_dim says it
+        del old["partial_rotary_factor"]  # rotary_dim has the value
         old.update(scoring_func="sigmoid", use_qk_norm=True, qk_norm_type="per_layer", use_routing_bias=True,
                    shared_intermediate_size=0, num_mtp_modules=3)
     if family == "hunyuan_v1_moe":

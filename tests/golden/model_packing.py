@@ -61,7 +61,7 @@ def pack(tensors, packing):
         if packing == "fp8" and name.endswith(FP8_PARTS):
             out[name], out[name + "_scale_inv"] = pack_fp8(tensor.float())
         elif packing == "mxfp4" and name.endswith(("experts.gate_up_proj", "experts.down_proj")):
-            # The plain form holds input features first, the packed one output features.
+            # The plain form has input features first, the packed one output features.
             out[name + "_blocks"], out[name + "_scales"] = pack_mxfp4(tensor.float().transpose(1, 2))
         else:
             out[name] = tensor

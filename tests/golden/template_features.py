@@ -216,7 +216,7 @@ FEATURES = {
     "deep_nesting": "{% if true %}{% if true %}{% for a in [1] %}{% if a %}{% for b in [2] %}{% if b %}{{ a }}{{ b }}{% endif %}{% endfor %}{% endif %}{% endfor %}{% endif %}{% endif %}",
 }
 
-# What chat templates hardly ever use: an engine may lack these, as long as it says so.
+# Features that chat templates rarely use. An engine may lack them if it reports this.
 RARE = {
     "filesizeformat", "pprint", "xmlattr", "wordcount_wrap", "center_truncate", "striptags_urlencode", "groupby", "batch_slice",
     "autoescape_block", "block_statement", "percent_format", "format", "format_method", "cycler_joiner", "for_recursive", "attr_filter",

@@ -31,7 +31,7 @@ DEEPSEEK_V3_PATTERNS = (
     "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+"
     "| ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+",
 )
-# The letters that have two cases, in runs.
+# Runs of letters with upper and lower case.
 CASED = (
     "A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿǄ-ʓʕ-ʯͰ-ͳͶͷͻ-ͽͿΆΈ-ΊΌΎ-ΡΣ-ϵϷ-ҁҊ-ԯԱ-ՖႠ-ჅᎠ-Ᏽᏸ-ᏽᲐ-ᲺᲽ-Ჿᴀ-ᴫᵫ-ᵷᵹ-ᶚḀ-ἕἘ-Ἕἠ-ὅὈ-Ὅὐ-ὗὙὛὝὟ-\u1f7dᾀ-ᾴᾶ-ᾼ\u1fbeῂ-ῄῆ-ῌῐ-\u1fd3ῖ-\u1fdbῠ"
     "-Ῥῲ-ῴῶ-ῼℂℇℊ-ℓℕℙ-ℝℤ\u2126ℨ\u212a-ℭℯ-ℴℹℼ-ℿⅅ-ⅉⅎↃↄⰀ-ⱻⱾ-ⳤⳫ-ⳮⳲⳳꙀ-ꙭꚀ-ꚛꜢ-ꝯꝱ-ꞇꞋ-ꞎꭰ-ꮿﬀ-ﬆﬓ-ﬗＡ-Ｚａ-ｚ𐐀-𐑏𐒰-𐓓𐓘-𐓻𐲀-𐲲𐳀-𐳲𑢠-𑣟𞤀-𞥃"
@@ -103,7 +103,7 @@ def finish(tokenizer, added, unreachable=(), ignore_merges=False, string_merges=
     """
     tokenizer.decoder = decoders.ByteLevel()
     data = json.loads(tokenizer.to_str())
-    for word in unreachable:  # whole words in the vocabulary to which no merge leads
+    for word in unreachable:  # whole words in the vocabulary that no merge produces
         data["model"]["vocab"].setdefault(spell(word), len(data["model"]["vocab"]))
     data["model"]["ignore_merges"] = ignore_merges
     tokenizer = Tokenizer.from_str(json.dumps(data))
@@ -116,7 +116,7 @@ def finish(tokenizer, added, unreachable=(), ignore_merges=False, string_merges=
             special_tokens=[(token, tokenizer.token_to_id(token)) for token in frame])
         tokenizer.post_processor = processors.Sequence([processors.ByteLevel(trim_offsets=False), template])
     data = json.loads(tokenizer.to_str())
-    if string_merges:  # the older form: one string per merge
+    if string_merges:  # older format: one string for each merge
         data["model"]["merges"] = [" ".join(pair) for pair in data["model"]["merges"]]
     return data
 

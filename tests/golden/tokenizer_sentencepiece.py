@@ -17,7 +17,7 @@ from tokenizer_texts import TEXT
 MARK = "▁"
 BYTES = [f"<0x{b:02X}>" for b in range(256)]
 CONTROL = ["<unk>", "<s>", "</s>"]
-# What crosses words, lines and scripts, so that a wrong split changes the ids.
+# Strings that cross words, lines and scripts, so that a wrong split changes the ids.
 GLUED = ["▁▁", "▁▁▁", "▁▁▁▁", "▁▁▁▁▁▁▁▁", "of▁the", "▁of▁the", "s▁", "▁x", "x▁", "▁the▁", ".▁", "的狐", "aaa", "aaaa", "aaaaa", "abab"] * 4
 
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What the kernel tests share: the sets that this processor can run, and random data.
+// Common parts of the kernel tests: the available kernel sets, and random data.
 #pragma once
 
 #include <cmath>
@@ -19,7 +19,7 @@ struct NamedSet {
     const KernelSet* kernels;
 };
 
-// Both AVX-512 sets are tested where VNNI is present, though only one of them is dispatched.
+// With VNNI both AVX-512 sets are tested, although only one of them is dispatched.
 inline std::vector<NamedSet> allKernelSets() {
     std::vector<NamedSet> sets = {{"scalar", &scalarKernels()}};
 #ifdef COLIBRI_X86_KERNELS

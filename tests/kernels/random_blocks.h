@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Rows of quantised blocks as files hold them, of any bytes but with scales that are given.
+// Rows of quantised blocks as in files, with random bytes and given scales.
 #pragma once
 
 #include <cmath>
@@ -11,7 +11,7 @@
 
 namespace colibri {
 
-// Sets all block scales and minima; mxfp4: to the power of two at or below `scale`.
+// Sets all block scales and minima. For mxfp4, uses the largest power of two up to `scale`.
 inline void setBlockScales(DType type, float scale, float min, std::vector<std::byte>& rows) {
     const uint16_t halves[2] = {f32ToF16(scale), f32ToF16(min)};
     for (size_t at = 0; at < rows.size(); at += size_t(fileBlock(type).bytes)) {
@@ -35,8 +35,8 @@ inline void setBlockScales(DType type, float scale, float min, std::vector<std::
     }
 }
 
-// Standard deviation of the weights of random blocks whose scale is 1, and the minimum that
-// brings their mean to 0.
+// Standard deviation of the weights of random blocks with scale 1, and the minimum that makes their
+// mean 0.
 struct BlockSpread {
     float deviation, min;
 };
@@ -63,7 +63,7 @@ inline BlockSpread blockSpread(DType type) {
     }
 }
 
-// `rows` rows of `cols` columns, whole blocks of any bytes; weights around 0.
+// `rows` rows of `cols` columns: whole blocks with random bytes and weights around 0.
 inline std::vector<std::byte> randomBlocks(DType type, int64_t rows, int64_t cols, uint32_t seed,
                                            float deviation = 0.06f) {
     const FileBlock file = fileBlock(type);

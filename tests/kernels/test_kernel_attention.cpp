@@ -18,11 +18,11 @@ struct Case {
     int64_t begin, end;
     KvType type;
     bool sinks;
-    int latentDim = 0;  // above 0: values are the beginnings of the keys
+    int latentDim = 0;  // above 0: values are the first columns of the keys
     int valueDim() const { return latentDim > 0 ? latentDim : headDim; }
 };
 
-// Random queries and KV; pages that no visible position needs are null.
+// Random queries and KV. Pages without visible positions are null.
 struct Scene {
     Case c;
     std::vector<float> q, keys, values, sinks;
@@ -42,7 +42,7 @@ struct Scene {
             pages.emplace_back();
             pagePointers.push_back(nullptr);
             if (first + kPageTokens <= c.begin) continue;
-            // Positions outside the window hold NaN: reading one would spoil the result.
+            // Positions outside the window hold NaN, so that reading one changes the result.
             pages.back().assign(size_t(bytes), std::byte(0xff));
             for (int64_t t = std::max(first, c.begin); t < std::min(first + kPageTokens, c.end);
                  ++t) {
@@ -58,7 +58,7 @@ struct Scene {
         }
     }
 
-    // Stores a row and makes of it what it stands for.
+    // Stores a row, and replaces x by the stored values.
     void put(std::byte* rows, int64_t row, float* x) const {
         const int64_t dim = c.headDim;
         const auto at = [&](int64_t bytes) { return rows + row * dim * bytes; };
@@ -135,7 +135,7 @@ struct Scene {
                 largest = std::max(largest, double(std::fabs(values[size_t(t * dim + d)])));
             }
         }
-        // A score off by s changes every weight by at most 2 s; then exp, and two sums over n.
+        // An error s of a score changes every weight by at most 2 s; then exp, and two sums over n.
         const double scoreError = double(dim + 4) * kEpsilon * norm;
         e.bound = (2 * scoreError + 4e-6 + 2.0 * double(scores.size()) * kEpsilon) * largest;
         return e;
@@ -161,7 +161,7 @@ void check(const NamedSet& set, const Case& c) {
             const double got = out[size_t(h * c.valueDim() + d)];
             QVERIFY2(std::fabs(got - e.out[size_t(d)]) <= e.bound, qPrintable(name));
         }
-        // Alone a head gives the same bits as in its group.
+        // A head alone gives the same bits as in its group.
         const std::vector<float> alone = scene.run(*set.kernels, h, 1);
         QVERIFY2(std::memcmp(alone.data(), out.data() + h * c.valueDim(),
                              alone.size() * sizeof(float)) == 0,
@@ -234,8 +234,8 @@ private slots:
         }
     }
 
-    // Rounding is at most half a step of the largest of 32; what is no number stays none, and what
-    // is next to nothing is nothing.
+    // The rounding error is at most half a step of the largest of 32 values. NaN stays NaN, and
+    // values near zero become 0.
     void eightBits() {
         for (const int64_t dim : {1, 31, 32, 80, 128}) {
             std::vector<float> x = randomFloats(dim, uint32_t(dim));
@@ -258,7 +258,7 @@ private slots:
         QCOMPARE(codes[kBlock], int8_t(0));
     }
 
-    // A sink far above every score takes all the weight; one far below takes none.
+    // A sink far above all scores takes all the weight, and one far below takes none.
     void extremeSinks() {
         for (const NamedSet& set : allKernelSets()) {
             Scene scene({2, 32, 0, 20, KvType::F32, true});

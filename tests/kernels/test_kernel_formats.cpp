@@ -41,7 +41,7 @@ bool isHalfNan(uint16_t h) {
     return (h & 0x7c00) == 0x7c00 && (h & 0x3ff) != 0;
 }
 
-// Every f16, its neighbours' midpoints, and a float to each side of these.
+// All f16 numbers, the midpoints between neighbours, and a float on each side of these.
 std::vector<float> halfProbes() {
     std::vector<float> probes;
     for (uint32_t h = 0; h < 65536; ++h) {
@@ -101,7 +101,7 @@ private slots:
     void names() {
         for (DType type : allTypes()) {
             QCOMPARE(int(*dtypeFromName(dtypeName(type))), int(type));
-            // The packed form of a large matrix takes just the bits that the type promises.
+            // A large packed matrix needs exactly the bits per weight of its type.
             QCOMPARE(double(packedBytes(type, 64, 256)) * 8 / (64 * 256), bitsPerWeight(type));
         }
         QVERIFY(!dtypeFromName("Q8_0"));
@@ -152,7 +152,7 @@ private slots:
             }
             QCOMPARE(f32ToBf16(v), uint16_t(h));
             if (std::isinf(v)) continue;
-            // Half way to the next, and one step to each side.
+            // Half way to the next number, and one step on each side.
             QCOMPARE(f32ToBf16(std::bit_cast<float>((h << 16) + 0x8000u)), uint16_t(h + (h & 1)));
             QCOMPARE(f32ToBf16(std::bit_cast<float>((h << 16) + 0x7fffu)), uint16_t(h));
             QCOMPARE(f32ToBf16(std::bit_cast<float>((h << 16) + 0x8001u)), uint16_t(h + 1));
@@ -173,7 +173,7 @@ private slots:
             for (size_t i = 0; i < patterns.size(); ++i) {
                 QCOMPARE(bitsOf(floats[i]), bitsOf(f16ToF32(patterns[i])));
             }
-            // Tails write nothing past their end.
+            // Tails are not written past their end.
             for (int64_t n = 0; n < 40; ++n) {
                 std::vector<uint16_t> h(size_t(n) + 1, 0x1234);
                 set.kernels->toF16(probes.data(), n, h.data());
@@ -209,7 +209,8 @@ private slots:
         }
     }
 
-    // Of normally distributed weights a searched scale leaves less than one from the largest value.
+    // For normally distributed weights, the searched scale has a smaller error than that of the
+    // largest value.
     void q4ScalesAreSearchedFor() {
         std::mt19937 random(5);
         std::normal_distribution<float> normal;
@@ -233,7 +234,8 @@ private slots:
         QVERIFY2(own < 0.93 * plain, qPrintable(QString::number(own / plain)));
     }
 
-    // The reference's bits, for values of all magnitudes, halves between two steps, and zeros.
+    // The bits equal the reference's for values of all magnitudes, midpoints between steps, and
+    // zeros.
     void everySetEncodesTheSameBits() {
         std::mt19937 random(12);
         std::normal_distribution<float> normal;
@@ -265,7 +267,7 @@ private slots:
     }
 
     void oddValuesPackToFiniteOnes() {
-        // Rows that a converter refuses must still not be undefined behaviour here.
+        // Converters reject such rows, but encoding them must not be undefined behaviour.
         std::vector<float> x(4 * kBlock, 0.0f);
         x[3] = NAN;
         x[kBlock] = INFINITY;
@@ -290,7 +292,7 @@ private slots:
         }
     }
 
-    // ggml's blocks with every byte value, including -128, come through unchanged.
+    // ggml's blocks keep all byte values, including -128.
     void ggmlRowsKeepEveryBit() {
         std::mt19937 random(9);
         const int64_t rows = 35, cols = 96;
@@ -312,7 +314,7 @@ private slots:
         }
     }
 
-    // Every value of every row and lane is that of the file's block, in both ways to decode it.
+    // Every value of every row and lane equals that of the file's block, with both decoders.
     void ggmlRowsKeepTheirValues() {
         const int64_t rows = 35, cols = 512;
         for (DType type : quantisedTypes()) {
@@ -391,8 +393,9 @@ private:
                         for (int64_t j = k / 32 * 32; j < std::min(cols, k / 32 * 32 + 32); ++j) {
                             largest = std::max(largest, std::fabs(source[size_t(r * cols + j)]));
                         }
-                        // Half a step, and for q4_0, whose ends may lie inside, a quarter.
-                        // mxfp4's largest value may lie a quarter below, its steps are a sixth.
+                        // Half a step. For q4_0 a quarter of the largest value, because its ends
+                        // may be inside the range. mxfp4's largest value may be a quarter too low;
+                        // its steps are a sixth.
                         const float step = type == DType::Q8_0 ? largest / 127 / 2 : largest / 4;
                         const float scaleRounding = largest * 0x1p-11f;  // the scale is an f16
                         QVERIFY(std::fabs(to - from) <= step * 1.001f + scaleRounding);
@@ -410,7 +413,7 @@ private:
         }
     }
 
-    // Large values count more.
+    // The error is weighted by magnitude.
     static double squaredError(const std::vector<float>& x, const std::vector<float>& y) {
         double sum = 0;
         for (size_t i = 0; i < x.size(); ++i) {
@@ -433,7 +436,7 @@ private:
             packRows(type, x.data(), 1, n, encoded.data());
             if (!isQuantised(type)) packed = encoded;
             if (type == DType::Q4_0) {
-                // Its scale is searched for: never further off than the reference's.
+                // The scale is searched, so its error is not larger than the reference's.
                 const double own = squaredError(x, unpacked(type, encoded, n, 0));
                 QVERIFY2(own <= squaredError(x, y) * 1.001 + 1e-30, name.c_str());
             } else {

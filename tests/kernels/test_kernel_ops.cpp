@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Row operations of every set against double precision, with every tail.
+// Row operations of all sets compared with double precision, with all tails.
 #include <QtTest>
 #include <algorithm>
 #include <numeric>
@@ -66,7 +66,7 @@ private slots:
         }
     }
 
-    // The exponential itself: all arguments from 0 down to where it vanishes.
+    // The exponential itself: arguments from 0 down to where the result is 0.
     void softmaxAccuracy() {
         std::vector<float> x = {0.0f};
         for (float v = 0.0f; v > -110.0f; v -= 0.0037f) x.push_back(v);
@@ -228,7 +228,7 @@ private:
         std::vector<double> expected;
         double sum = 0.0;
         for (int64_t i = 0; i < n; ++i) {
-            // The difference is rounded in f32 by definition of the input.
+            // The kernel computes this difference in f32.
             expected.push_back(std::exp(double(x[size_t(i)] - top)));
             sum += expected.back();
         }

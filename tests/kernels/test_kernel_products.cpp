@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Matrix products of every set and type against double precision, and the promise that a result
-// depends on nothing but its own inputs.
+// Matrix products of all sets and types compared with double precision, and the guarantee that a
+// result depends only on its own inputs.
 #include <QtTest>
 
 #include "kernels/block_values.h"
@@ -11,7 +11,7 @@ using namespace colibri;
 
 namespace {
 
-// A packed random matrix and what is really stored in it.
+// A packed random matrix and the values stored in it.
 struct Matrix {
     DType type;
     int64_t rows, cols;
@@ -43,7 +43,8 @@ void readBack(Matrix& m) {
     });
 }
 
-// Types that this program does not encode: random blocks, and columns up to whole ones.
+// For types that this program cannot encode: random blocks, with columns rounded up to whole
+// blocks.
 Matrix makeMatrix(DType type, int64_t rows, int64_t cols, uint32_t seed, float scale = 0.3f) {
     const int64_t whole = hasEncoder(type) ? 1 : fileBlock(type).cols;
     Matrix m{type, rows, (cols + whole - 1) / whole * whole, {}, {}, {}};
@@ -66,7 +67,7 @@ std::vector<std::byte> prepare(const KernelSet& k, DType type, const std::vector
     return out;
 }
 
-// What the prepared activations stand for.
+// The values of the prepared activations.
 std::vector<double> meaning(DType type, const std::vector<std::byte>& x, int64_t rows,
                             int64_t cols) {
     std::vector<double> out;
@@ -86,7 +87,7 @@ std::vector<double> meaning(DType type, const std::vector<std::byte>& x, int64_t
 
 struct Expected {
     double value;
-    double bound;  // on the error of f32 arithmetic, from the norms
+    double bound;  // on the error of f32 arithmetic, computed from norms
 };
 
 Expected expectedProduct(const Matrix& m, int64_t out, const double* x) {
@@ -97,8 +98,8 @@ Expected expectedProduct(const Matrix& m, int64_t out, const double* x) {
         sum += term;
         norm += double(m.terms[size_t(out * m.cols + k)]) * std::fabs(x[k]);
     }
-    // Integer dots are exact within what shares a scale, half a block or a whole one; then one
-    // product of scales and one multiply-add each, and one of these for a minimum.
+    // Integer dot products are exact within a common scale, half a block or a whole one. Then there
+    // are one product of scales and one multiply-add for each, and one more for a minimum.
     const double steps =
         usesQuantisedInput(m.type) ? 2 * double(m.cols) / kBlock + 4 : double(m.cols);
     return {sum, (steps + 4) * kEpsilon * norm + 1e-37};
@@ -180,7 +181,7 @@ private slots:
         }
     }
 
-    // More activations than one cache level holds go through in portions.
+    // More activations than fit into one cache level are processed in portions.
     void manyRowsEqualFew() {
         const int64_t rows = 301, cols = 1056, outRows = 24;
         const std::vector<float> source = randomFloats(rows * 2 * cols, 15);
@@ -195,7 +196,7 @@ private slots:
         }
     }
 
-    // The integer dots are exact and what follows is the same sequence in every set.
+    // Integer dot products are exact, and the following operations are the same in all sets.
     void quantisedProductsAgreeBetweenSets() {
         const int64_t rows = 9, cols = 512, outRows = 48;
         const std::vector<float> source = randomFloats(rows * cols, 21);
@@ -209,7 +210,7 @@ private slots:
         }
     }
 
-    // The largest sums that the formats allow: nothing saturates on the way.
+    // The largest sums that the formats allow do not saturate.
     void extremeIntegers() {
         for (const bool negative : {false, true}) {
             for (DType type : quantisedTypes()) {
@@ -251,7 +252,7 @@ private slots:
         }
     }
 
-    // The two halves of a gated product may differ in type.
+    // The types of gate and up may differ.
     void gateUpOfMixedTypes() {
         const std::pair<DType, DType> pairs[] = {
             {DType::Q4_K, DType::Q6_K}, {DType::Q8_0, DType::MXFP4}, {DType::F32, DType::F16}};
@@ -370,7 +371,7 @@ private:
         const int64_t rowBytes = inputRowBytes(m.type, m.cols);
         std::mt19937 random(7);
         for (int round = 0; round < 6; ++round) {
-            // Rows and panels cut at random; the first round cuts everything apart.
+            // Rows and panels are split at random; the first round splits everything.
             const int64_t ldy = m.rows + 5;
             std::vector<float> y2(size_t(rows * ldy), -7.5f);
             std::vector<float> h2(size_t(rows * ldy), -7.5f);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Events as the engine writes them, for tests of what reads them.
+// Creates events like those of the engine, for tests of their readers.
 #pragma once
 
 #include "engine/knobs/knobs.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A load and a recorded generation in which one allocation fails, another in each run: it ends well
-// or with an error that says so, never by a signal or an exception that nobody caught. Each run has
-// a process of its own. Not under sanitizers, which have allocators of their own.
+// Loads a model and records a generation while one allocation fails, a different one in each run.
+// Each run must succeed or report an error, and never end by a signal or an uncaught exception.
+// Each run has its own process. Not used with sanitizers, which replace the allocator.
 #include <malloc.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,7 +20,8 @@ using namespace colibri::test;
 
 namespace {
 
-std::atomic<int64_t> g_allocations{0}, g_failing{0};  // so far; which one fails, 0: none
+// Count so far; number of the failing one, 0: none.
+std::atomic<int64_t> g_allocations{0}, g_failing{0};
 
 bool fails() {
     const int64_t failing = g_failing.load(std::memory_order_relaxed);
@@ -68,7 +69,7 @@ namespace {
 
 constexpr int kEndedWell = 10, kEndedWithError = 11;
 constexpr unsigned kPatience = 60;       // seconds for one run
-constexpr int64_t kOfGeneration = 2000;  // allocations after the load, about
+constexpr int64_t kOfGeneration = 2000;  // allocations after the load, approximately
 
 int generateOnce(const std::filesystem::path& model) {
     try {
@@ -82,7 +83,7 @@ int generateOnce(const std::filesystem::path& model) {
         const RequestResult& result = pending.wait();
         if (!result.status.ok()) return result.status.text().empty() ? 1 : kEndedWithError;
         return result.tokens.size() == 12 ? kEndedWell : 1;
-    } catch (const std::bad_alloc&) {  // as the command's main() does
+    } catch (const std::bad_alloc&) {  // as in the command's main()
         return kEndedWithError;
     }
 }
@@ -106,7 +107,7 @@ int runFailing(const std::filesystem::path& model, int64_t n) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
-// Allocations of a run in which none fails.
+// The number of allocations in a run without failures.
 int64_t countAllocations(const std::filesystem::path& model) {
     int pipe[2];
     if (::pipe(pipe) != 0) return 0;
@@ -136,7 +137,7 @@ private slots:
         const std::filesystem::path model = COLIBRI_SOURCE_DIR "/resources/demo-model/container";
         const int64_t count = countAllocations(model);
         QVERIFY(count > 100);
-        // Most come while the model is read, those of the generation are the last.
+        // Most allocations are made while the model is read; those of the generation are the last.
         const bool all = qEnvironmentVariableIsSet("COLIBRI_EVERY_ALLOCATION");
         int well = 0, withError = 0;
         QStringList wrong;

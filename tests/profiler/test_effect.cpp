@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Whether the measured effect of a knob change holds: on an engine of this file's making, whose
-// long-run speed at every setting is known.
+// Whether the measured effect of a knob change is correct, on a simulated engine whose long-run
+// rate is known for every setting.
 #include <QTest>
 
 #include <algorithm>
@@ -26,8 +26,8 @@ struct Setting {
     double computeMs = 3;  // per step
 };
 
-// Text whose topic moves on every few dozen tokens: each topic prefers other experts, and some
-// topics stay with few of them.
+// Text whose topic changes every few dozen tokens. Each topic prefers other experts, and some
+// topics use few experts.
 class Text {
 public:
     explicit Text(unsigned seed) : m_random(seed) { nextTopic(); }
@@ -57,7 +57,7 @@ private:
     double m_skew = 1;
 };
 
-// Decodes one request: an LRU cache over all layers, a gap made of compute, misses and noise.
+// Decodes one request: an LRU cache over all layers; a gap is compute time, misses and noise.
 class FakeEngine {
 public:
     FakeEngine(Setting setting, unsigned seed)
@@ -66,7 +66,8 @@ public:
         m_setting = setting;
         evict();
     }
-    // One token; its events go to `metrics` unless that is null. Returns the gap in ms.
+    // Computes one token and passes its events to `metrics` unless that is null. Returns the gap in
+    // ms.
     double step(Metrics* metrics = nullptr) {
         int misses = 0;
         if (metrics) metrics->add(stepEvent(1), m_t);
@@ -86,7 +87,7 @@ public:
             if (metrics) metrics->add(event, m_t);
         }
         m_text.nextToken();
-        // Noise that stays for some tokens (other programs), and single late reads.
+        // Noise that lasts for several tokens (other programs), and single late reads.
         std::normal_distribution<double> normal;
         m_load = 0.9 * m_load + 0.1 * normal(m_random);
         double ms = m_setting.computeMs * (1 + 0.05 * m_load) + m_setting.missMs * misses +
@@ -121,7 +122,7 @@ private:
     std::map<int, std::list<int>::iterator> m_at;
 };
 
-// Milliseconds per token over texts that no trial sees.
+// Milliseconds per token, over texts that no trial uses.
 double longRun(const Setting& setting) {
     double sum = 0;
     int count = 0;
@@ -139,7 +140,7 @@ struct Change {
     Setting before, after;
 };
 
-// A change of `change` after `tokens` tokens, followed to the end of its measurement.
+// Makes `change` after `tokens` tokens and returns the marker when its measurement has ended.
 Marker measured(const Change& change, unsigned seed, int tokens) {
     std::vector<int64_t> layers(kLayers);
     for (int i = 0; i < kLayers; ++i) layers[size_t(i)] = i;
@@ -186,8 +187,8 @@ std::vector<Change> changes() {
 class TestEffect : public QObject {
     Q_OBJECT
 private slots:
-    // The interval is the product's promise: in 90 to 97 of 100 cases the long-run change lies in
-    // it.
+    // The interval is the product's promise: it contains the long-run change in 90 to 97 of 100
+    // cases.
     void theIntervalHoldsTheLongRunChange() {
         int trials = 0, held = 0, known = 0;
         double widths = 0;
@@ -210,7 +211,7 @@ private slots:
         QVERIFY(known >= trials * 95 / 100);
         QVERIFY(held >= known * 90 / 100);
         QVERIFY(held <= known * 97 / 100);
-        QVERIFY(widths / known < 0.12);  // and it says something
+        QVERIFY(widths / known < 0.12);  // the intervals are narrow enough to be useful
     }
     void aChangeWithoutEffectIsCalledOne() {
         int known = 0, none = 0;

@@ -40,7 +40,7 @@ private slots:
         QVERIFY(marker.low <= marker.change && marker.change <= marker.high);
         QVERIFY(marker.low > 0.9);
     }
-    // One change from 8 to 16, however many steps the slider made of it and whatever came between.
+    // One change from 8 to 16, regardless of the slider's steps and of events in between.
     void aDragIsOneChangeMeasuredFromItsEnd() {
         Metrics metrics(1, 4, {0});
         double t = 0;
@@ -48,12 +48,12 @@ private slots:
         for (int i = 0; i < 100; ++i) metrics.add(tokenEvent(20'000'000), t += 0.02);
         metrics.hold(KnobId::ExpertCacheSize);
         for (int value = 9; value <= 15; ++value) {
-            metrics.add(knobEvent(KnobId::ExpertCacheSize, value), t += 2);  // a slow hand
+            metrics.add(knobEvent(KnobId::ExpertCacheSize, value), t += 2);  // a slow drag
             metrics.add(tokenEvent(15'000'000), t);
         }
         Snapshot snapshot;
         metrics.fill(snapshot);
-        QVERIFY(snapshot.markers.empty());  // set on release
+        QVERIFY(snapshot.markers.empty());  // set at release
         metrics.release(KnobId::ExpertCacheSize, 16);
         metrics.add(knobEvent(KnobId::ExpertCacheSize, 16), t += 3);  // applied later
         metrics.fill(snapshot);
@@ -67,7 +67,7 @@ private slots:
         QCOMPARE(snapshot.markers.size(), 1);
         QVERIFY(snapshot.markers[0].effect == Marker::Effect::Known);
         QCOMPARE(snapshot.markers[0].change, 1.0);
-        // However narrow its interval is: more text may show what 64 tokens do not.
+        // Although its interval is narrow: more text may show what 64 tokens do not.
         QVERIFY(snapshot.markers[0].refining);
         QCOMPARE(metrics.takeDecided().size(), 0);
         for (int i = 0; i < 130; ++i) metrics.add(tokenEvent(10'000'000), t += 0.01);
@@ -77,7 +77,7 @@ private slots:
                  QString("2.00 × tok/s (95 %: 1.98..2.02), from 92 tokens before, 192 after, at "
                          "1 request at a time"));
         QCOMPARE(metrics.takeDecided().size(), 0);
-        // So is the next drag, and what comes after it.
+        // The same for the next drag and for changes after it.
         metrics.hold(KnobId::ExpertCacheSize);
         metrics.add(knobEvent(KnobId::ExpertCacheSize, 17), t += 5);
         metrics.add(knobEvent(KnobId::ExpertCacheSize, 18), t += 5);
@@ -120,7 +120,7 @@ private slots:
         for (int i = 0; i < 40; ++i) metrics.add(tokenEvent(20'000'000), t += 0.02);
         metrics.add(knobEvent(KnobId::LinkLimit, 50), t += 2);
         for (int i = 0; i < 28; ++i) metrics.add(tokenEvent(20'000'000), t += 0.02);
-        metrics.add(knobEvent(KnobId::CachePolicy, 1), t += 2);  // cuts the measurement short
+        metrics.add(knobEvent(KnobId::CachePolicy, 1), t += 2);  // ends the measurement early
         for (int i = 0; i < 40; ++i) metrics.add(tokenEvent(20'000'000), t += 0.02);
         metrics.add(knobEvent(KnobId::LinkLimit, 60), t += 2);
         for (int i = 0; i < 18; ++i) metrics.add(tokenEvent(20'000'000), t += 0.02);
@@ -135,7 +135,7 @@ private slots:
         QCOMPARE(QString::fromStdString(decided[2].reason),
                  QString("the session ended after 10 of 64 tokens"));
     }
-    // Four users beside the chat make each of its tokens slower: that is no effect of a knob.
+    // Four other users make each token of the chat slower, which is not an effect of a knob.
     void onlyTokensAtTheSameLoadAreCompared() {
         const auto run = [](int before, int after, int back) {
             Metrics metrics(1, 4, {0});
@@ -184,7 +184,7 @@ private slots:
         metrics.fill(snapshot);
         QVERIFY(snapshot.markers[0].effect == Marker::Effect::Known);
         QCOMPARE(snapshot.markers[0].change, 1.0);
-        // Never 24 at one number of requests: there is nothing to compare with.
+        // Never 24 tokens at one number of requests, so there is nothing to compare with.
         metrics.add(knobEvent(KnobId::ExpertCacheSize, 10), t += 2);
         for (int requests = 1; requests <= 4; ++requests) tokens(10, requests, 10'000'000);
         metrics.add(knobEvent(KnobId::ExpertCacheSize, 12), t += 2);
@@ -213,7 +213,7 @@ private slots:
         tokens(20, 20'000'000);
         metrics.add(knobEvent(KnobId::ExpertCacheSize, 12), t);
         tokens(30, 10'000'000);
-        metrics.add(source(next, next, ""), t);  // tries again, and backs off once more
+        metrics.add(source(next, next, ""), t);  // resumes, and backs off again
         metrics.add(source(next, off, "backed off"), t);
         tokens(180, 10'000'000);
         Snapshot snapshot;
@@ -226,7 +226,7 @@ private slots:
         QVERIFY(snapshot.markers[1].effect == Marker::Effect::Known);
         QCOMPARE(snapshot.markers[1].change, 1.0);
         QCOMPARE(metrics.takeDecided().size(), size_t(1));
-        // The user's own change while it backs off is undone to what had been asked for.
+        // Undoing the user's change during back-off restores the previously requested value.
         metrics.add(source(PrefetchSource::PreviousToken, PrefetchSource::PreviousToken, ""),
                     t += 2);
         metrics.fill(snapshot);
@@ -235,12 +235,13 @@ private slots:
         QCOMPARE(snapshot.markers.back().label,
                  "Prefetch source next_router \u2192 previous_token");
     }
-    // The cache fills for 40 tokens after it grew: they are neither before nor after.
+    // After it has grown, the cache fills for 40 tokens, which count neither as before nor as
+    // after.
     void tokensWhileTheCacheSettlesAreLeftOut() {
         Metrics metrics(2, 64, {0, 1});
         double t = 0;
         int next = 0;
-        // One token that uses an expert of each layer, 100 in turn; slow when it misses.
+        // One token uses an expert of each layer, cycling through 100. A miss makes it slow.
         const auto token = [&](int count, bool hit) {
             for (int i = 0; i < count; ++i, next = (next + 1) % 50) {
                 metrics.add(stepEvent(1), t += 0.02);
@@ -260,7 +261,7 @@ private slots:
         token(150, false);  // an LRU cache of 16 never holds the next of 100
         metrics.add(knobEvent(KnobId::ExpertCacheSize, 64), t);
         Snapshot snapshot;
-        token(40, false);  // it would hold them, but must read each once
+        token(40, false);  // it can hold all, but must read each once
         metrics.fill(snapshot);
         QVERIFY(snapshot.markers[0].effect == Marker::Effect::Measuring);
         QVERIFY(snapshot.markers[0].settling);
@@ -273,8 +274,8 @@ private slots:
         QVERIFY2(std::abs(snapshot.markers[0].change - 2.0) < 1e-9,
                  effectText(snapshot.markers[0]).c_str());
     }
-    // At a session's start experts are read for the first time all along; a small cache is full,
-    // and settled, long before each was used once.
+    // After a session starts, experts are read for the first time for a long while. A small cache
+    // is full, and settled, long before every expert has been used.
     void firstUsesDoNotKeepAFullCacheFromSettling() {
         Metrics metrics(1, 256, {0});
         double t = 0;
@@ -296,12 +297,13 @@ private slots:
         QVERIFY2(snapshot.markers[0].effect == Marker::Effect::Measuring,
                  snapshot.markers[0].reason.c_str());
     }
-    // A reply that asks for more experts is slower, with no knob to blame.
+    // A reply that needs more experts is slower, without any knob change.
     void textThatAsksForMoreExpertsIsNoEffect() {
         Metrics metrics(1, 64, {0});
         double t = 0;
         int next = 0;
-        // Cycles through `experts`; a cache of 16 holds none of them when there are more than 16.
+        // Cycles through `experts` experts. A cache of 16 holds none of them if there are more than
+        // 16.
         const auto token = [&](int count, int experts) {
             for (int i = 0; i < count; ++i) {
                 metrics.add(stepEvent(1), t += 0.02);
@@ -317,14 +319,14 @@ private slots:
         };
         metrics.add(knobEvent(KnobId::ExpertCacheSize, 16), t);
         metrics.add(knobEvent(KnobId::IoDepth, 8), t);
-        token(300, 3);  // 16 ms a token
+        token(300, 3);  // 16 ms for each token
         metrics.add(knobEvent(KnobId::IoDepth, 16), t += 2);
-        token(300, 7);  // 24 ms a token
+        token(300, 7);  // 24 ms for each token
         const auto decided = metrics.takeDecided();
         QCOMPARE(decided.size(), size_t(1));
         QVERIFY2(decided[0].low < 0 && decided[0].high > 0, effectText(decided[0]).c_str());
     }
-    // A pause in which other requests had the KV cache is not the knob's.
+    // A pause in which other requests used the KV cache is not an effect of a knob.
     void gapsOfPreemptedRequestsAreLeftOut() {
         Metrics metrics(1, 4, {0});
         double t = 0;
@@ -340,7 +342,8 @@ private slots:
         QCOMPARE(decided.size(), size_t(1));
         QVERIFY2(std::abs(decided[0].change) < 1e-9, effectText(decided[0]).c_str());
     }
-    // The first estimate stands and grows narrower while tokens come; the file gets the last one.
+    // The first estimate is shown and becomes narrower with more tokens; the file gets the last
+    // one.
     void anEstimateIsRefinedUntilMoreTokensWouldNotHelp() {
         Metrics metrics(1, 4, {0});
         double t = 0;
@@ -363,7 +366,7 @@ private slots:
         QVERIFY(
             snapshot.markers[0].validity.starts_with("292 tokens before, 64 after, at 1 request"));
         tokens(200, 18);
-        metrics.add(knobEvent(KnobId::IoDepth, 4), t += 2);  // what came so far is kept
+        metrics.add(knobEvent(KnobId::IoDepth, 4), t += 2);  // the tokens so far are kept
         const auto decided = metrics.takeDecided();
         QCOMPARE(decided.size(), size_t(1));
         QVERIFY(decided[0].effect == Marker::Effect::Known);

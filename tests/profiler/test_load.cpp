@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The load generator on a target of our own.
+// The load test with a simulated target.
 #include <QtTest>
 #include <atomic>
 #include <cmath>
@@ -13,7 +13,7 @@ using namespace colibri;
 
 namespace {
 
-// Answers one at a time, and counts who waits.
+// Answers one request at a time, and counts those that wait.
 class FakeTarget : public LoadTarget {
 public:
     LoadReply ask(const LoadPrompt& prompt, const CancelFlag& cancel) override {
@@ -104,7 +104,8 @@ private slots:
         for (size_t i = 0; i < 30; ++i) QCOMPARE(report->samples[i].index, int64_t(i));
     }
 
-    // Arrivals depend on the seed alone; a target that is slower than they come shows it.
+    // Arrivals depend only on the seed. The result shows that the target is slower than the
+    // arrivals.
     void openLoopCountsFromTheIntendedArrival() {
         const CancelFlag cancel{false};
         const auto run = [&](uint64_t seed, int pauseMs) {
@@ -121,7 +122,7 @@ private slots:
         QVERIFY(c.samples[0].arrivalS != b.samples[0].arrivalS);
         const double mean = a.samples[59].arrivalS / 60;
         QVERIFY(mean > 0.5 / 2000 && mean < 2.0 / 2000);
-        // 60 requests of 5 ms one after the other, all meant to arrive within about 30 ms.
+        // 60 requests of 5 ms one after another, all intended to arrive within about 30 ms.
         QVERIFY(a.endToEnd.max() > 60 * 5e6 - a.samples[59].arrivalS * 1e9 - 1e6);
     }
 

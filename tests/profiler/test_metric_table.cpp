@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// One table names the metrics; what is written about them elsewhere says the same.
+// One table defines the metrics, and other texts about them agree with it.
 #include <QFile>
 #include <QTest>
 #include <set>
@@ -26,7 +26,7 @@ private slots:
         }
     }
 
-    // Label, unit and definition used to differ between plots, figures and the documentation.
+    // Labels, units and definitions differed between plots, figures and the documentation.
     void theDocumentationNamesEveryMetricAsTheTableDoes() {
         const QString text = textOf("session-file.md");
         for (int i = 0; i < kSeriesCount; ++i) {
@@ -37,7 +37,7 @@ private slots:
         }
     }
 
-    // The number of values that a P99 needs was written down five times.
+    // The number of values for a P99 was defined in five places.
     void theGuideNamesTheThresholdOfAP99() {
         const QString text = textOf("user-guide.md");
         const QString words =

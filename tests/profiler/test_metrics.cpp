@@ -29,7 +29,7 @@ private slots:
         step.type = EventType::LayerStep;
         step.layerStep.layer = 2;
         step.layerStep.count = 4;
-        step.layerStep.firstBits = 0b0111;  // the fourth was touched by an earlier row
+        step.layerStep.firstBits = 0b0111;  // an earlier row has used the fourth
         step.layerStep.hitBits = 0b1101;
         step.layerStep.prefetchBits = 0b0100;
         for (int i = 0; i < 4; ++i) step.layerStep.experts[i] = uint16_t(i);
@@ -44,7 +44,7 @@ private slots:
         QVERIFY(snapshot.heat[8] > 0.8 && snapshot.heat[0] == 0);
         QCOMPARE(snapshot.series[size_t(SeriesId::SmUtilisation)].unavailable, "no NVIDIA driver");
         QVERIFY(snapshot.series[size_t(SeriesId::SmUtilisation)].y.empty());
-        // The window forgets while the request goes on.
+        // Old values leave the window while the request runs.
         metrics.tick(12, 1 << 30, NAN, "no NVIDIA driver");
         metrics.fill(snapshot);
         QVERIFY(std::isnan(snapshot.figures.hitRate));
@@ -67,7 +67,7 @@ private slots:
         QVERIFY(snapshot.markers[1].kind == Marker::Kind::TurnEnd);
         QCOMPARE(snapshot.markers[1].label, "turn 1");
     }
-    // A card over a plot and the last figure in its legend are one figure.
+    // The card above a plot and the last value in its legend are equal.
     void theFiguresAreThoseOfTheLastPoint() {
         Metrics metrics(1, 4, {0});
         metrics.add(requestEvent(EventType::RequestArrived, 1), 0);
@@ -77,7 +77,7 @@ private slots:
         metrics.add(tokenEvent(90'000'000), 0.72);
         metrics.add(requestEvent(EventType::RequestDone, 1), 0.72);
         Snapshot snapshot;
-        for (const double t : {0.75, 5.0, 10.5}) {  // some of the gaps have left the window
+        for (const double t : {0.75, 5.0, 10.5}) {  // some gaps have left the window
             metrics.tick(t, 0, NAN, "none");
             metrics.fill(snapshot);
             QCOMPARE(snapshot.figures.itlCount, uint64_t(30));
@@ -85,7 +85,7 @@ private slots:
             QCOMPARE(snapshot.figures.itlP99Ms, snapshot.series[size_t(SeriesId::ItlP99)].y[0]);
         }
     }
-    // A result is read after the reply has ended: it stays until the next one.
+    // Results are read after the reply has ended, so they stay until the next one.
     void theFiguresOfTheLastReplyAreNotForgotten() {
         Metrics metrics(1, 4, {0});
         Snapshot snapshot;
@@ -116,7 +116,7 @@ private slots:
             QCOMPARE(snapshot.lastActivity, 1.62);
         }
         QCOMPARE(snapshot.readNowBytesPerS, 0.0);
-        // One that began and ended between two ticks counts as well.
+        // A request that starts and ends between two ticks counts as well.
         metrics.add(requestEvent(EventType::RequestArrived, 2), 3601);
         metrics.add(requestEvent(EventType::RequestAdmitted, 2), 3601);
         for (int i = 0; i < 3; ++i) metrics.add(tokenEvent(1'000'000), 3601.001 + 0.001 * i);
@@ -125,7 +125,7 @@ private slots:
         metrics.fill(snapshot);
         QCOMPARE(snapshot.figures.itlCount, uint64_t(3));
     }
-    // Hours after the last token nothing is hot, whatever was the hottest.
+    // Hours after the last token no expert is hot, not even the hottest one.
     void expertsCoolDownWhenNobodyUsesThem() {
         Metrics metrics(1, 8, {0});
         Event step{};
@@ -147,7 +147,7 @@ private slots:
         metrics.fill(snapshot);
         for (const float heat : snapshot.heat) QCOMPARE(heat, 0.0f);
     }
-    // The process was stopped, or the machine slept.
+    // The process was stopped, or the machine was suspended.
     void aHoleInTheTicksIsAGap() {
         Metrics metrics(1, 4, {0});
         for (const double t : {0.5, 0.6, 9.0, 9.1}) metrics.tick(t, 1 << 30, NAN, "none");
@@ -180,8 +180,8 @@ private slots:
         step(0.4, 4);
         metrics.tick(0.5, 0, NAN, "none");
         metrics.fill(snapshot);
-        QCOMPARE(last(snapshot, SeriesId::MeanBatch), 2.0);  // of three steps
-        step(2.3, 3);                                        // the two of one have left
+        QCOMPARE(last(snapshot, SeriesId::MeanBatch), 2.0);  // from three steps
+        step(2.3, 3);  // the two steps with one request have left the window
         metrics.tick(2.35, 0, NAN, "none");
         metrics.fill(snapshot);
         QCOMPARE(last(snapshot, SeriesId::MeanBatch), 3.5);
@@ -191,8 +191,8 @@ private slots:
         QVERIFY(std::isnan(last(snapshot, SeriesId::MeanBatch)));
         QCOMPARE(last(snapshot, SeriesId::QueueDepth), 2.0);
     }
-    // What a request lost to a preemption is not a wait for experts, and while it is out of the
-    // batch it waits.
+    // Time lost to a preemption is not a wait for experts, and a preempted request counts as
+    // waiting.
     void preemptionsAndReuseAreTold() {
         Metrics metrics(1, 8, {0});
         Snapshot snapshot;
@@ -255,12 +255,12 @@ private slots:
         const auto next = PrefetchSource::NextRouter, before = PrefetchSource::PreviousToken;
         metrics.add(requestEvent(EventType::RequestArrived, 1), 0);
         metrics.add(requestEvent(EventType::RequestAdmitted, 1), 0);
-        QVERIFY(std::isnan(rates(0.01)[0]));  // no source known
+        QVERIFY(std::isnan(rates(0.01)[0]));  // the source is unknown
         metrics.add(source(next, next), 0.02);
         outcome(0.1, next, 20, 12, 4, 2);
-        outcome(0.2, before, 100, 0, 0, 100);  // begun by another source
+        outcome(0.2, before, 100, 0, 0, 100);  // issued by another source
         QCOMPARE(rates(0.3), (std::array{10.0, 6.0, 2.0, 1.0}));
-        metrics.add(source(next, PrefetchSource::Off), 0.4);  // backs off: nothing is read
+        metrics.add(source(next, PrefetchSource::Off), 0.4);  // backs off: no reads
         QCOMPARE(rates(0.5), (std::array{10.0, 6.0, 2.0, 1.0}));
         QCOMPARE(rates(2.5), (std::array{0.0, 0.0, 0.0, 0.0}));
         metrics.add(source(before, before), 2.6);
@@ -273,7 +273,7 @@ private slots:
         Metrics metrics(1, 4, {0});
         for (int i = 0; i < 200; ++i)
             metrics.add(tokenEvent(i == 7 ? 90'000'000 : 10'000'000), i * 0.01);
-        metrics.add(tokenEvent(0), 2.5);  // a first token has no gap
+        metrics.add(tokenEvent(0), 2.5);  // the first token has no gap
         metrics.tick(2.6, 0, NAN, "none");
         Snapshot snapshot;
         metrics.fill(snapshot);

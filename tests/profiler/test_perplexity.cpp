@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Perplexity against sums over the engine's own logits, windows, and comparison of two models.
+// Perplexity compared with sums over the engine's logits, windows, and the comparison of two
+// models.
 #include <QTest>
 
 #include <cmath>
@@ -45,7 +46,7 @@ private slots:
         QVERIFY(p->standardError > 0);
     }
 
-    // 16 tokens a window: the first scores 15, each following one its new eight.
+    // Windows of 16 tokens: the first scores 15, each of the others its eight new ones.
     void overlappingWindowsScoreEachTokenOnce() {
         double sum = 0;
         for (size_t scored = 1; scored < m_ids.size();) {

@@ -38,7 +38,7 @@ private slots:
         QVERIFY(tally.result());
     }
 
-    // A percentile of all gaps, never a mean of the replies' percentiles.
+    // The percentile of all gaps, not a mean of the replies' percentiles.
     void repliesArePooled() {
         RunTally tally;
         tally.add(reply(98, 10));
@@ -50,7 +50,8 @@ private slots:
         QVERIFY(near(run->decodeTokS, 100 / 1.18));
         QVERIFY(near(run->bytesPerToken, 2000.0 / 102));
         QVERIFY(near(run->missShare, 0.25));
-        QVERIFY(near(run->stallShare, 0.2 / 1.38));  // of prompts and gaps, not of the queue
+        // Of prompts and gaps, without the time in the queue.
+        QVERIFY(near(run->stallShare, 0.2 / 1.38));
     }
 
     void aChangeOfKnobsBeginsAnew() {

@@ -22,7 +22,7 @@ private slots:
         QCOMPARE(*peak, 99.0);
         QCOMPARE(t[size_t(peak - y.begin())], 20000 / 30.0);
         QVERIFY(t.front() < 60);
-        // The newest stretch is whole.
+        // The newest points are complete.
         QCOMPARE(t[t.size() - 256], (107999 - 255) / 30.0);
         QCOMPARE(t.back(), 107999 / 30.0);
     }

@@ -59,7 +59,7 @@ Event token(uint32_t index) {
     return event;
 }
 
-// Writes tokens until the file may not grow any more; what flush said then.
+// Writes tokens until the file reaches its size limit. Returns the status of flush.
 Status fillTheDisk(EventRing* ring, Recorder& recorder) {
     rlimit before{};
     getrlimit(RLIMIT_FSIZE, &before);
@@ -75,7 +75,7 @@ Status fillTheDisk(EventRing* ring, Recorder& recorder) {
     return status;
 }
 
-// By the file's header.
+// Whether a file is in WAL mode, according to its header.
 bool isInWalMode(const fs::path& path) {
     QFile file(QString::fromStdString(path.string()));
     if (!file.open(QIODevice::ReadOnly)) return false;
@@ -85,11 +85,10 @@ bool isInWalMode(const fs::path& path) {
 
 struct Read {
     bool ended = false, recovered = false;
-    int tokens = -1;  // -1: it could not be read
+    int tokens = -1;  // -1: reading failed
 };
 
-// Copies a session into a folder in which nothing may be written and reads it there, by a user who
-// is not root.
+// Copies a session into a read-only folder and reads it there, as a user other than root.
 Read readWhereNothingCanBeWritten(const std::vector<fs::path>& files, bool recover = false) {
     QTemporaryDir dir;
     const fs::path folder = dir.path().toStdString();
@@ -158,7 +157,7 @@ private slots:
         QVERIFY(summary->endedCleanly);
         QCOMPARE(summary->tokens, 100);
         QCOMPARE(summary->requests, 1);
-        // What happened in it: requests by their end, percentiles of every gap, notes.
+        // Details: requests by stop reason, percentiles of all gaps, notes.
         const auto details = readSessionDetails(path);
         QVERIFY2(details.ok(), details.status().text().c_str());
         QCOMPARE(details->stops.size(), size_t(1));
@@ -167,7 +166,7 @@ private slots:
         QCOMPARE(details->marks.size(), size_t(1));
         QCOMPARE(details->marks[0].label, std::string("here"));
         QVERIFY(!readSessionDetails(file("none.colibri-session")).ok());
-        // The hit rate on the screen is the count in the file.
+        // The hit rate in the window is the count in the file.
         QCOMPARE(summary->lookups, 30);
         QCOMPARE(summary->hits, 20);
         QCOMPARE(summary->meta.at("model"), "tiny");
@@ -189,7 +188,7 @@ private slots:
             late.token.memoryStallNs = 2'000'000;
             QVERIFY((*writer)->write(late, 2).ok());
             request.type = EventType::RequestDone;
-            request.request.cachedTokens = 64;  // a block that another request completed meanwhile
+            request.request.cachedTokens = 64;  // another request completed a block meanwhile
             request.request.preemptions = 1;
             request.request.recomputed = 40;
             request.request.preemptedNs = 4'000'000;
@@ -212,7 +211,7 @@ private slots:
         const int64_t want[] = {64, 1, 40, 4'000'000, 4'000'000, 2'000'000};
         for (int i = 0; i < 6; ++i) QCOMPARE(query.integer(i + 1), want[i]);
     }
-    // Six steps of a slider are one change: one row, where it ended.
+    // Six steps of a slider are one change: one row with the final value.
     void aDragIsOneRowOfKnobs() {
         Telemetry telemetry;
         EventRing* ring = telemetry.addRing("engine");
@@ -238,7 +237,7 @@ private slots:
             QVERIFY((*recorder)->flush().ok());
             set(16);
             (*recorder)->hold(KnobId::ExpertCacheSize);
-            set(18);  // the session ends in the middle of a drag
+            set(18);  // the session ends during a drag
         }
         sqlite3* db = nullptr;
         QCOMPARE(sqlite3_open(path.c_str(), &db), SQLITE_OK);
@@ -253,7 +252,8 @@ private slots:
         sqlite3_close(db);
         values.erase(std::unique(values.begin(), values.end()), values.end());
         if (values.size() == 4)
-            values.erase(values.begin() + 2);  // 16, where it was drained in time
+            // 16 is an intermediate value that may be drained in time.
+            values.erase(values.begin() + 2);
         QCOMPARE(values, (std::vector<std::string>{"8", "14", "18"}));
     }
     void sessionsAreNeverOverwritten() {
@@ -262,7 +262,7 @@ private slots:
         QCOMPARE(SessionWriter::create(path, {}).status().code(), Code::InvalidArgument);
         QVERIFY(readSessionSummary(path).ok());
     }
-    // SQLite has names of its own for databases that are no files.
+    // SQLite has special names for databases that are not files.
     void anySessionNameIsAFile() {
         const QString before = QDir::currentPath();
         QVERIFY(QDir::setCurrent(m_dir.path()));
@@ -293,7 +293,7 @@ private slots:
             EventRing* ring = telemetry.addRing("engine");
             auto recorder = Recorder::start(emptySource(&telemetry), {.sessionFile = path});
             if (!recorder.ok()) _exit(1);
-            for (uint32_t i = 0;; ++i) {  // the time is in the token's index: 5 ms each
+            for (uint32_t i = 0;; ++i) {  // the token's index gives the time, 5 ms each
                 ring->write(token(i));
                 usleep(5000);
             }
@@ -331,7 +331,7 @@ private slots:
         effective = 9;
         QTRY_COMPARE((*recorder)->snapshot()->knob(KnobId::ExpertCacheSize).effective, int64_t(9));
         QVERIFY((*recorder)->snapshot()->knobsAt > 0);
-        // However often snapshots come: states are read at most four times a second.
+        // Even with frequent snapshots, states are read at most four times a second.
         for (int i = 0; i < 50; ++i) (void)(*recorder)->flush();
         QVERIFY(reads <= 2 + int((*recorder)->snapshot()->now * 4));
     }
@@ -371,7 +371,7 @@ private slots:
         QVERIFY(snapshot->sessionFile.empty());
         QVERIFY(!std::isnan(snapshot->figures.itlP50Ms));
     }
-    // What was recorded until then stays readable, but nobody takes it for the whole session.
+    // The part recorded before remains readable, but the session is not marked as complete.
     void aSessionThatMetAFullDiskIsNotMarkedAsEnded() {
         Telemetry telemetry;
         EventRing* ring = telemetry.addRing("engine");
@@ -403,7 +403,7 @@ private slots:
         const auto summary = readWhereNothingCanBeWritten({path});
         QVERIFY(summary.ended && summary.tokens == 1);
     }
-    // As versions before this one left them.
+    // As written by earlier versions.
     void aFinishedSessionInWalModeOpensInAReadOnlyFolder() {
         const fs::path path = file("wal.colibri-session");
         QVERIFY(SessionWriter::create(path, {{"model", "tiny"}}).ok());

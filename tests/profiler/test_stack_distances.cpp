@@ -22,7 +22,7 @@ private slots:
         QCOMPARE(distances.use(1), 0u);
         QCOMPARE(distances.use(0), 2u);
     }
-    // Against a list in order of use, over many renumberings of the times.
+    // Compared with a list in order of use, over many renumberings of the times.
     void agreesWithAListInOrderOfUse() {
         constexpr size_t kKeys = 30;
         StackDistances distances(kKeys);

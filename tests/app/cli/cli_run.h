@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Runs the colibri command and holds what it said.
+// Runs the colibri command and returns its output.
 #pragma once
 
 #include <QtTest>
@@ -20,7 +20,7 @@ struct Run {
     }
 };
 
-// `before`: called in the new process before the command begins.
+// `before`: called in the new process before the command starts.
 inline Run colibri(const QStringList& arguments, const QByteArray& input = {},
                    const std::function<void()>& before = {}) {
     QProcess process;

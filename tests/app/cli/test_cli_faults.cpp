@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The colibri command under odd circumstances: closed streams, broken and odd input, full outputs.
+// The colibri command under unusual conditions: closed streams, damaged or unusual input, full
+// disks.
 #include <QtTest>
 
 #include "tests/app/cli/cli_run.h"
@@ -25,7 +26,8 @@ private slots:
         QCOMPARE(colibri({"convert", kGolden + "/models/qwen3moe", "-o", m_model}).code, 0);
     }
 
-    // With standard streams closed a file would get their numbers, and the progress text.
+    // If standard streams are closed, a file opened later could get their descriptors and thus the
+    // output.
     void closedStreamsDoNotReachTheModel() {
         const QString target = m_dir.filePath("closed");
         const QString command = QString("'%1' convert '%2/models/olmoe' -o '%3' <&- >&- 2>&-")
@@ -62,7 +64,7 @@ private slots:
         QCOMPARE(run.code, 3);
         QVERIFY2(run.err.contains(name.toUtf8()), run.err);
         QVERIFY(!QFile::exists(source + ".out") && !QFile::exists(source + ".out.partial"));
-        // A link that leads nowhere is a fault of the download, not a model without a tokenizer.
+        // A dangling link is an incomplete download, not a model without a tokenizer.
         file.remove();
         QVERIFY(QFile::link(m_dir.filePath("nowhere"), file.fileName()));
         QCOMPARE(colibri({"convert", source, "-o", source + ".out"}).code, 3);
@@ -108,7 +110,7 @@ private slots:
         QVERIFY(hasKeys(turns[1].toObject(), {"user", "text", "stop", "stats"}));
         QVERIFY(run.err.contains("[token 2"));
         const Run failed = colibri({"chat", demo}, QByteArray(20000, 'x') + "\n");
-        QCOMPARE(failed.code, 1);  // the one turn did not fit the context
+        QCOMPARE(failed.code, 1);  // the only turn does not fit into the context
     }
 
     void benchThatDoesNotFitTheContext() {
@@ -131,7 +133,7 @@ private slots:
             const QString command = QString("'%1' %2 > /dev/full").arg(COLIBRI_BINARY, arguments);
             QCOMPARE(QProcess::execute("sh", {"-c", command}), 1);
         }
-        // Closed, it is no better than full.
+        // A closed standard output is an error like a full one.
         for (const char* arguments : {"--version", "info '%2'", "info '%2' --json",
                                       "generate '%2' --tokens 1,2 --max-tokens 2",
                                       "generate '%2' --tokens 1,2 --max-tokens 2 --json"}) {
@@ -144,7 +146,7 @@ private slots:
         QCOMPARE(unknown.code, 2);
         QVERIFY(unknown.err.contains("frob"));
         const Run empty = colibri({"generate", m_model, "--prompt=", "--json"});
-        QCOMPARE(empty.code, 2);  // an empty prompt, not the text "--json"
+        QCOMPARE(empty.code, 2);  // an empty prompt; "--json" is not its text
     }
 
     void limitedFileSizeIsAMessage() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Paths that cannot be used: the colibri command says what is wrong with them, and says it in time.
+// Unusable paths: the colibri command says what is wrong with them, before it does any long work.
 #include <unistd.h>
 
 #include <QtTest>
@@ -10,7 +10,7 @@ using namespace cli_test;
 
 namespace {
 
-// A user who is not root: root may open everything.
+// Runs as a user other than root, who can open every file.
 Run asNobody(const QStringList& arguments) {
     return colibri(arguments, {}, [] {
         if (getuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0)) _exit(99);
@@ -38,7 +38,7 @@ class TestCliPaths : public QObject {
     static void allow(const QString& path, const char* mode) {
         QCOMPARE(QProcess::execute("chmod", {mode, path}), 0);
     }
-    // A cache folder of the Hugging Face library with one model in it, as links into blobs.
+    // A cache folder of the Hugging Face library with one model, whose files are links to blobs.
     QString cacheWithModel(const QString& name) {
         const QString hub = file(name), model = hub + "/models--tiny--moe";
         const QString blobs = model + "/blobs", snapshot = model + "/snapshots/abc";
@@ -61,7 +61,7 @@ private slots:
         QVERIFY2(run.code == 0, run.err);
     }
 
-    // The model is not looked at: there is none.
+    // The model does not exist, so it cannot have been read.
     void aSessionThatCannotBeWrittenIsRefusedBeforeTheLoad_data() {
         QTest::addColumn<QStringList>("arguments");
         QTest::newRow("generate") << QStringList{"generate", "--tokens", "1"};
@@ -83,7 +83,7 @@ private slots:
         const Run taken = colibri(arguments + QStringList{m_model + "-none", "--session", plain});
         QCOMPARE(taken.code, 2);
         QVERIFY2(taken.err.contains("exists"), taken.err);
-        // A folder that can be made is made with the session, not before.
+        // A folder that can be created is created with the session, not earlier.
         const Run free = colibri(
             arguments + QStringList{m_model + "-none", "--session", file("new/folder/s.x")});
         QVERIFY2(free.err.contains("model-none"), free.err);
@@ -91,7 +91,7 @@ private slots:
     }
 
     void whatMayNotBeReadIsSaidToBeSo_data() {
-        QTest::addColumn<QString>("locked");  // of a copy of the model or the checkpoint
+        QTest::addColumn<QString>("locked");  // a file of the copied model or checkpoint
         QTest::addColumn<bool>("checkpoint");
         QTest::newRow("folder") << "" << false;
         QTest::newRow("model.json") << "model.json" << false;
@@ -115,9 +115,9 @@ private slots:
                                        {"convert", folder, "-o", folder + ".out"}};
         if (!checkpoint) {
             commands = {{"info", folder}, {"generate", folder, "--tokens", "1"}};
-            if (locked == "dense.bin") commands.removeFirst();  // only its size is looked at
+            if (locked == "dense.bin") commands.removeFirst();  // info only reads its size
         } else if (locked == "tokenizer.json") {
-            commands.removeFirst();  // told as a problem of the tokenizer
+            commands.removeFirst();  // info reports a problem of the tokenizer
         }
         for (const QStringList& command : commands) {
             const Run run = asNobody(command);
@@ -172,7 +172,7 @@ private slots:
 
     void aDownloadThatWasInterruptedIsToBeFinished() {
         const QString hub = cacheWithModel("hub-cut"), model = hub + "/models--tiny--moe";
-        // Weights that did not arrive: a link that leads nowhere, and what has arrived so far.
+        // Weights that are not complete: a dangling link, and the part downloaded so far.
         const QStringList weights = QDir(model + "/blobs").entryList({"b-*.safetensors"});
         QVERIFY(!weights.isEmpty());
         const QString blob = model + "/blobs/" + weights[0];
@@ -189,18 +189,18 @@ private slots:
         QVERIFY(told(model));
         QVERIFY(told(model + "/snapshots/abc"));
         QVERIFY(told(hub));
-        // The config has not come yet either.
+        // The config has not been downloaded either.
         QVERIFY(QFile::remove(model + "/snapshots/abc/config.json"));
         QVERIFY(told(model));
-        // No snapshot at all.
+        // There is no snapshot.
         QVERIFY(QDir(model + "/snapshots/abc").removeRecursively());
         QVERIFY(told(model));
-        // A download into a folder of the user's own.
+        // A download into a folder that the user chose.
         const QString own = file("own");
         copy(m_source, own);
         QVERIFY(QDir().mkpath(own + "/.cache/huggingface/download"));
         write(own + "/.cache/huggingface/download/x.incomplete", "");
-        QCOMPARE(colibri({"info", own}).code, 0);  // all that is needed is there
+        QCOMPARE(colibri({"info", own}).code, 0);  // all required files exist
         QVERIFY(QFile::remove(own + "/config.json"));
         const Run run = colibri({"info", own});
         QCOMPARE(run.code, 3);

@@ -82,7 +82,7 @@ private slots:
         const Run plain = colibri({"generate", m_container, "--tokens", "5", "--max-tokens", "2",
                                    "--router-mode", "table"});
         QVERIFY(plain.err.contains("agree with the gate"));
-        // A table that is not in use is not spoken of.
+        // A table that is not in use is not mentioned.
         const Run unused = colibri({"generate", m_container, "--tokens", "5", "--max-tokens", "2"});
         QVERIFY2(!unused.err.contains("agree with the gate"), unused.err.constData());
     }
@@ -93,7 +93,7 @@ private slots:
         QCOMPARE(run.code, 0);
         QVERIFY(run.err.contains("router_mode: requested table, effective exact"));
         QVERIFY(run.json()["stats"].toObject()["router"].isNull());
-        // One given by hand.
+        // A table from an option.
         const Run given = generate(at("plain"), {"--router-mode", "table", "--router-table",
                                                  m_container + "/router_table.bin"});
         QCOMPARE(given.json()["stats"].toObject()["router"].toObject()["mode"].toString(),

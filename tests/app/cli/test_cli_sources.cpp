@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Checkpoints on the command line, results on full disks, and what files may write to a terminal.
+// Checkpoints on the command line, results on full disks, and control characters from files.
 #include <QtTest>
 
 #include "tests/app/cli/cli_run.h"
@@ -23,7 +23,7 @@ class TestCliSources : public QObject {
         if (!file.open(QIODevice::WriteOnly)) qFatal("cannot write");
         file.write(content);
     }
-    // Files may grow to so many KiB only.
+    // Limits the size of files, in KiB.
     static QStringList limitedCommand(int kibibytes, const QStringList& arguments) {
         QStringList quoted;
         for (const QString& argument : arguments) quoted << "'" + argument + "'";
@@ -108,7 +108,7 @@ private slots:
         const Run run = colibri({"convert", source, "-o", source + ".out"});
         QCOMPARE(run.code, 0);
         QVERIFY2(run.err.contains("no chat template"), run.err);
-        // A broken one stops the conversion, and info says so.
+        // A damaged one stops the conversion, and info reports this.
         const QString broken = copyOfSource("broken-texts");
         write(broken + "/tokenizer.json", "{\"model\": {");
         const Run looked = colibri({"info", broken});
@@ -139,7 +139,7 @@ private slots:
         QVERIFY2(wrong.err.contains("\"own\""), wrong.err);
     }
 
-    // A test may have taken hours.
+    // A load test may have taken hours, so its figures must not be lost.
     void aFullDiskDoesNotTakeTheFiguresOfALoadTest() {
         const QString session = m_dir.filePath("load.colibri-session");
         const Run run = limited(100, {"load", m_model, "--requests", "40", "--max-tokens", "40",
@@ -179,7 +179,7 @@ private slots:
         QCOMPARE(run.code, 1);
         QVERIFY2(run.err.contains("the results are complete, but the session was not saved"),
                  run.err);
-        QCOMPARE(run.err.count("Recording stopped: "), 1);  // while it goes on
+        QCOMPARE(run.err.count("Recording stopped: "), 1);  // reported while it happens
         const QJsonArray turns = run.json()["turns"].toArray(),
                          all = whole.json()["turns"].toArray();
         QCOMPARE(turns.size(), 3);
@@ -219,7 +219,7 @@ private slots:
         QCOMPARE(QJsonDocument::fromJson(out).object()["completed"].toInt(), 12);
     }
 
-    // What is over in a moment is of no interest in a log file.
+    // Stages that take less than a second are not logged.
     void aLogHasNoLineForEachStage() {
         const Run run = colibri({"convert", m_source, "-o", m_dir.filePath("quiet")});
         QVERIFY2(run.code == 0, run.err);
@@ -250,12 +250,12 @@ private slots:
         const Run missing = colibri({"info", path});
         QVERIFY2(!missing.err.contains('\x1b') && missing.err.contains("\\u001b[31m\\u202e"),
                  missing.err);
-        // In JSON the value stays what it is.
+        // JSON keeps the original value.
         const Run json = colibri({"convert", m_source, "-o", path, "--json"});
         QVERIFY2(json.code == 0, json.err);
         QVERIFY(!json.out.contains("\xe2\x80\xae"));
         QCOMPARE(json.json()["target"].toString(), path);
-        // What a model writes is raw, but not on a terminal.
+        // A model's text is printed unchanged, except on a terminal.
         const QString tokenizer = m_dir.filePath("tokenizer.json");
         write(tokenizer,
               "{\"model\": {\"type\": \"BPE\", \"vocab\": {\"\\u001b[31m\": 0}, \"merges\": []}}");

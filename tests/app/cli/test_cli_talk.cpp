@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What the colibri command says: its help, the effects of changes, and refusals that come in time.
+// Messages of the colibri command: help, effects of changes, and errors before long work.
 #include <arpa/inet.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -12,7 +12,7 @@ using namespace cli_test;
 
 namespace {
 
-// A port of this machine that another program has.
+// Occupies a port of this machine, like another program.
 class Listener {
 public:
     Listener() : m_socket(socket(AF_INET, SOCK_STREAM, 0)) {
@@ -48,7 +48,7 @@ private slots:
         QVERIFY2(run.code == 0, run.err);
     }
 
-    // What a knob is, its range, its default and what it does: from the knob table.
+    // The help shows name, range, default and meaning of each knob, from the knob table.
     void helpExplainsTheKnobs() {
         const QString help = QString::fromUtf8(colibri({"chat", "--help"}).out).simplified();
         for (const char* part :
@@ -63,7 +63,7 @@ private slots:
         QVERIFY(colibri({"load", "--help"}).out.contains("TARGET"));
     }
 
-    // What cannot be served is refused before the model is read: here there is none.
+    // Invalid options are rejected before the model is read; here it does not exist.
     void serveRefusesBeforeItLoads() {
         const Run open = colibri({"serve", m_model + "-none", "--host", "0.0.0.0", "--port", "0"});
         QVERIFY2(open.err.contains("no API key"), open.err.constData());
@@ -75,7 +75,7 @@ private slots:
         QVERIFY2(!free.err.contains("cannot listen"), free.err.constData());
     }
 
-    // What /set did to the speed is told when it is known, and again by /stats.
+    // The effect of /set on the decode rate is printed when it is known, and again by /stats.
     void chatTellsTheEffectOfSet() {
         const Run chat = colibri({"chat", m_model, "--max-tokens", "110", "--ignore-eos"},
                                  "hello\n/set expert_cache_size 2\n/clear\nhello\n/stats\n/quit\n");

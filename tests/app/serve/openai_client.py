@@ -52,7 +52,7 @@ def talk(client):
 
     with client.chat.completions.create(**{**ask, "max_tokens": 2000}, stream=True,
                                         extra_body={"ignore_eos": True}) as stream:
-        next(iter(stream))  # and hang up
+        next(iter(stream))  # and disconnects
 
     completion = client.completions.create(model=name, prompt="Once upon a time", max_tokens=8,
                                            temperature=0.8, top_p=0.9, seed=3, stop=["\n\n"])

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A server on a small model, and what its clients say to it.
+// A server with a small model, and its clients.
 #pragma once
 
 #include <arpa/inet.h>
@@ -47,7 +47,7 @@ inline Json chatBody(const std::string& text, int tokens, bool stream = false) {
             {"stream", stream}};
 }
 
-// A request that keeps a batch of one busy until it is let go, so that the next one waits.
+// A request that occupies a batch of size one until release, so that the next request waits.
 class Blocker {
 public:
     static Knobs knobs() {
@@ -64,7 +64,7 @@ public:
     }
     ~Blocker() { letGo(); }
     void letGo() {
-        m_served.engine->applyKnob(KnobId::LinkLimit, 0);  // what waited is quick now
+        m_served.engine->applyKnob(KnobId::LinkLimit, 0);  // waiting requests finish quickly
         m_served.engine->cancel(m_pending.id());
         m_pending.wait();
     }
@@ -85,7 +85,7 @@ inline std::vector<std::string> eventsOf(const std::string& body) {
     return events;
 }
 
-// A client that does what HTTP libraries do not.
+// A client for requests that HTTP libraries cannot send.
 class RawClient {
 public:
     explicit RawClient(int port) : m_socket(::socket(AF_INET, SOCK_STREAM, 0)) {
@@ -111,7 +111,7 @@ public:
         send("POST " + path + " " + version + "\r\nContent-Type: application/json\r\n" +
              "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body);
     }
-    // Until `end` has come, or the server has closed (all of it).
+    // Reads until `end` is received, or everything until the server closes the connection.
     std::string readUntil(const std::string& end) {
         std::string text;
         char buffer[4096];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Clients that hang up, dawdle, flood or send rubbish, and a server that ends meanwhile.
+// Clients that disconnect, stall, flood or send garbage, and a server that shuts down meanwhile.
 #include <QtTest>
 #include <random>
 #include <thread>
@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 class TestApiAbuse : public QObject {
     Q_OBJECT
 
-    // Long enough that nobody waits for its end.
+    // Too long to be waited for.
     static std::string longChat(bool stream) { return chatBody("hello", 1500, stream).dump(); }
 
     static Knobs slow() { return {{KnobId::LinkLimit, 1}, {KnobId::ExpertCacheSize, 1}}; }
@@ -118,12 +118,12 @@ private slots:
         QVERIFY(reply);
         QCOMPARE(reply->status, 413);
         QVERIFY(Json::parse(reply->body)["error"]["message"].is_string());
-        // A small body that may become a large one.
+        // A small body that would be large when uncompressed.
         QCOMPARE(
             client.Post("/v1/completions", {{"Content-Encoding", "gzip"}}, "x", "application/json")
                 ->status,
             415);
-        // Without a length, in chunks: it ends at the limit as well.
+        // The same limit applies to a body in chunks, which has no length.
         RawClient raw(served.server->port());
         raw.send(
             "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\n"
@@ -178,7 +178,7 @@ private slots:
         }
     }
 
-    // In time that grows as the square of their number these would take hours.
+    // With time quadratic in the number of parts, these requests would take hours.
     void bodiesOfManySmallParts() {
         Served served;
         httplib::Client client = served.client();
@@ -194,7 +194,7 @@ private slots:
             message += ",\"k" + std::to_string(i) + "\":0";
         QCOMPARE(client.Post("/v1/chat/completions", message + "}]}", "application/json")->status,
                  200);
-        // The server ends while they are read.
+        // The server shuts down while the bodies are read.
         std::vector<std::unique_ptr<RawClient>> clients;
         for (int i = 0; i < 4; ++i) {
             clients.push_back(std::make_unique<RawClient>(served.server->port()));
@@ -216,14 +216,14 @@ private slots:
                 std::string(
                     "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: ") +
                 length + "\r\n\r\n");
-            // The client waits: only the refusal ends it.
+            // The client waits, so only a rejection ends this.
             const std::string told = client.readUntil("}}");
             QVERIFY2(told.starts_with(std::string("HTTP/1.1 ") + status), told.c_str());
         }
         QCOMPARE(served.client().Get("/health")->status, 200);
     }
 
-    // The client waits: only an answer at once ends it, for the limits are those of hours.
+    // The client waits, and the limits are hours, so only an immediate response ends this.
     void bodiesWithoutALengthAreRefusedAtOnce() {
         serve::ApiOptions options;
         options.limits.request = 3600s;
@@ -241,7 +241,7 @@ private slots:
             const std::string told = client.readUntil("}}");
             QVERIFY2(told.substr(9, 3) == status, (request + told).c_str());
         }
-        // In chunks there need be none.
+        // A body in chunks needs no length.
         const std::string body = R"({"prompt":[1,2],"max_tokens":1})";
         RawClient client(served.server->port());
         char size[20];
@@ -276,7 +276,7 @@ private slots:
             client.send("GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n");
             QVERIFY(client.readUntil("\"ok\"}").find("200 OK") != std::string::npos);
         }
-        // Two requests in one go.
+        // Two requests in one packet.
         client.send(
             "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
             "GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// logprobs of the OpenAI-compatible server, in its two shapes, whole and streamed.
+// Log-probabilities of the OpenAI-compatible server, in both formats, whole and streamed.
 #include <QtTest>
 #include <cmath>
 
@@ -22,7 +22,7 @@ class TestApiLogprobs : public QObject {
     Json choice(const std::string& path, const Json& body) {
         return Json::parse(post(path, body))["choices"][0];
     }
-    // The text has special ones too: tags of reasoning are among them in this model.
+    // The text includes special tokens, because this model's reasoning tags are special.
     static std::string bytesOf(const Json& content) {
         std::string bytes;
         for (const Json& token : content) {
@@ -35,7 +35,7 @@ class TestApiLogprobs : public QObject {
         Utf8Assembler text;
         return text.push(bytes) + text.finish();
     }
-    // What the engine gives for the same request.
+    // The engine's own result for the same request.
     RequestResult engineResult(std::vector<int32_t> prompt, int tokens, int logprobs) {
         Request request = greedyRequest(std::move(prompt), tokens);
         request.logprobs = logprobs;
@@ -80,7 +80,8 @@ private slots:
         }
     }
 
-    // The chunks' entries are those of the whole reply, each with its text or after it.
+    // The entries of all chunks equal those of the whole reply. Each comes with its text or after
+    // it.
     void streamedChat() {
         Json body = chatBody("hello", 24);
         body["logprobs"] = true;
@@ -140,7 +141,7 @@ private slots:
         QCOMPARE(joined["tokens"], logprobs["tokens"]);
         QCOMPARE(joined["text_offset"], logprobs["text_offset"]);
 
-        // Without likely ones, the token itself is told.
+        // Without alternatives only the token itself is listed.
         body["stream"] = false;
         body["logprobs"] = 0;
         QCOMPARE(choice("/v1/completions", body)["logprobs"]["top_logprobs"][0].size(), size_t(1));
@@ -148,7 +149,7 @@ private slots:
         QVERIFY(Json::parse(post("/v1/completions", body)).contains("error"));
     }
 
-    // A stop string's tokens are told, though their text is not.
+    // The tokens of a stop string are listed although their text is not returned.
     void stopStrings() {
         Json body = chatBody("hello", 30);
         const std::string text = choice("/v1/chat/completions", body)["message"]["content"];
@@ -167,7 +168,7 @@ private slots:
 
     void namesOfTokens() {
         const Tokenizer& tokenizer = *m_served->engine->tokenizer();
-        // A two-byte character in tokens of one byte each: neither is text alone.
+        // A two-byte character from tokens of one byte each, neither of which is text by itself.
         int32_t half = -1;
         for (int32_t id = 0; id < tokenizer.vocabSize() && half < 0; ++id) {
             if (tokenizer.tokenBytes(id) == "\xc3") half = id;

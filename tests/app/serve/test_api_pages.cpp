@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Web pages as clients: preflights, CORS headers, and who is admitted by which option.
+// Web pages as clients: preflights, CORS headers, and the pages that each option admits.
 #include <QtTest>
 
 #include "tests/app/serve/serve_fixture.h"
@@ -56,13 +56,14 @@ private slots:
                                    {"Access-Control-Request-Private-Network", "true"}});
         QCOMPARE(inside->get_header_value("Access-Control-Allow-Private-Network"),
                  std::string("true"));
-        // Others are told how they would be admitted, and their browser reads nothing of it.
+        // Pages of other origins get a message about the option, which their browser does not let
+        // them read.
         const auto foreign = preflight(client, "https://evil.example");
         QCOMPARE(foreign->status, 403);
         QVERIFY(!foreign->has_header(kAllow));
         QVERIFY2(messageOf(foreign).find("--cors-origin") != std::string::npos,
                  foreign->body.c_str());
-        // One that is no preflight.
+        // An OPTIONS request that is not a preflight.
         QCOMPARE(client.Options(kChat, {{"Authorization", "Bearer secret"}})->status, 405);
     }
 
@@ -78,7 +79,8 @@ private slots:
             QCOMPARE(reply->get_header_value_count(kAllow), size_t(1));
             QCOMPARE(reply->get_header_value("Vary"), std::string("Origin"));
         }
-        // Errors too, or the page sees a network error in place of the reason.
+        // Errors need the headers too; otherwise the page sees a network error instead of the
+        // reason.
         for (const auto& [body, status] : {std::pair{"{", 400}, {R"({"messages":[]})", 400}}) {
             const auto reply = client.Post(kChat, {{"Origin", origin}}, body, "application/json");
             QCOMPARE(reply->status, status);
@@ -89,7 +91,7 @@ private slots:
         QCOMPARE(missing->get_header_value(kAllow), origin);
         QVERIFY(missing->get_header_value("Access-Control-Expose-Headers").find("Retry-After") !=
                 std::string::npos);
-        QVERIFY(!client.Get("/health")->has_header(kAllow));  // no page asks
+        QVERIFY(!client.Get("/health")->has_header(kAllow));  // not requested by a page
     }
 
     void aWrongKeyIsToldToAdmittedPages() {
@@ -100,7 +102,7 @@ private slots:
         const auto reply = client.Get("/v1/models", {{"Origin", "http://localhost"}});
         QCOMPARE(reply->status, 401);
         QCOMPARE(reply->get_header_value(kAllow), std::string("http://localhost"));
-        // The key decides who is answered; a page that is not admitted reads nothing.
+        // The key decides about access. A page that is not admitted cannot read the reply.
         const auto other = client.Get("/v1/models", {{"Origin", "https://other.example"},
                                                      {"Authorization", "Bearer secret"}});
         QCOMPARE(other->status, 200);
@@ -182,7 +184,7 @@ private slots:
         QVERIFY2(port.text().find("port \"99999\"") != std::string::npos, port.text().c_str());
     }
 
-    // It is not the port that is wrong.
+    // The error is about the host name, not about the port.
     void aHostThatNobodyKnowsIsSaidToBeUnknown() {
         serve::ApiOptions options;
         options.apiKey = "k";
@@ -193,7 +195,7 @@ private slots:
         QVERIFY2(unknown.text().find("unknown host name") != std::string::npos,
                  unknown.text().c_str());
         QVERIFY2(unknown.text().find("port") == std::string::npos, unknown.text().c_str());
-        options.host = "192.0.2.1";  // for documentation: no machine has it
+        options.host = "192.0.2.1";  // reserved for documentation; no machine has it
         const Status foreign = serve::ApiServer(options).start();
         QCOMPARE(foreign.code(), Code::InvalidArgument);
         QVERIFY2(foreign.text().find("does not have the address") != std::string::npos,
@@ -214,7 +216,7 @@ private slots:
         QCOMPARE(client.Get("/v1/models", {{"Host", "pc.lan"}, {"Origin", "http://pc.lan:3000"}})
                      ->get_header_value(kAllow),
                  std::string("http://pc.lan:3000"));
-        // A name that was pointed at this machine, with a page from it.
+        // DNS rebinding: a foreign name that resolves to this machine.
         QCOMPARE(client
                      .Options(kChat, {{"Host", "evil.example"},
                                       {"Origin", "http://localhost"},
@@ -224,14 +226,14 @@ private slots:
         RawClient noHost(served.server->port());
         noHost.send("GET /v1/models HTTP/1.1\r\n\r\n");
         QVERIFY(noHost.readUntil("}}").starts_with("HTTP/1.1 403"));
-        // What somebody sends as a name does not make the message unreadable.
+        // Arbitrary bytes in a name do not make the message unreadable.
         RawClient rubbish(served.server->port());
         rubbish.send("GET /health HTTP/1.1\r\nHost: \xff" + std::string(5000, 'h') + "\r\n\r\n");
         const std::string got = rubbish.readUntil("}}");
         QVERIFY2(got.size() < 1000 && Json::accept(got.substr(got.find("\r\n\r\n"))), got.c_str());
     }
 
-    // %00 in a header is a NUL byte to the HTTP library: a name must not end there.
+    // The HTTP library decodes %00 in a header as a NUL byte, which must not end a name.
     void namesDoNotEndAtANul() {
         const Served served;
         for (const char* header : {"Host: 127.0.0.1%00.evil.example",
@@ -242,7 +244,7 @@ private slots:
         }
     }
 
-    // Two programs that read one request differently see different requests.
+    // Ambiguous requests allow request smuggling.
     void requestsThatCanBeReadInTwoWaysAreRefused() {
         const Served served;
         for (const char* headers :
@@ -267,7 +269,7 @@ private slots:
         QCOMPARE(client.Get("/v1/models", {{"Authorization", "Basic secret"}})->status, 401);
     }
 
-    // curl -d calls every body a form, and the HTTP library reads only small ones.
+    // curl -d sends the content type of a form, and the HTTP library reads only small forms.
     void aLongBodyIsReadWhateverItsTypeIsSaidToBe() {
         const Served served;
         httplib::Client client = served.client();

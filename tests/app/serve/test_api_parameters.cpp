@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Parameters as clients send them, and what a client is told when a request fails.
+// Parameters as clients send them, and the errors that clients get.
 #include <QtTest>
 
 #include "tests/app/serve/serve_fixture.h"
@@ -21,7 +21,7 @@ class TestApiParameters : public QObject {
             body.erase("messages");
             body["prompt"] = "hello";
         }
-        // Not a merge: a null must arrive as one.
+        // Not a merge patch, which would drop null values.
         const Json changes = Json::parse(patch);
         for (const auto& [key, value] : changes.items()) body[key] = value;
         return body;
@@ -288,7 +288,7 @@ private slots:
         }
     }
 
-    // An expert file that is damaged meanwhile is not what the client got wrong.
+    // A damaged expert file is not an error of the client.
     void theServersOwnFaultsAreItsOwn() {
         QTemporaryDir folder;
         const std::filesystem::path model = folder.filePath("model").toStdString();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The OpenAI-compatible server, through an HTTP client.
+// The OpenAI-compatible server, used through an HTTP client.
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -54,7 +54,7 @@ private slots:
             nlohmann::ordered_json::parse(R"([{"role":"user","content":"hello"}])"));
         QCOMPARE(reply["usage"]["prompt_tokens"], prompt->size());
         Request request = greedyRequest(*prompt, 12);
-        request.specialText = true;  // the tags of reasoning are special tokens of this model
+        request.specialText = true;  // this model's reasoning tags are special tokens
         Pending alone(*m_served->engine, std::move(request));
         QCOMPARE(choice["message"]["content"].get<std::string>(), alone.wait().text);
     }
@@ -88,7 +88,7 @@ private slots:
         QCOMPARE(text, whole["choices"][0]["message"]["content"].get<std::string>());
     }
 
-    // A template that ends inside the reasoning, as those of some reasoning models do.
+    // Some templates of reasoning models end within the reasoning.
     void reasoningIsBesideTheContent() {
         QTemporaryDir folder;
         const std::filesystem::path model = folder.filePath("model").toStdString();
@@ -131,7 +131,7 @@ private slots:
         const Json message = Json::parse(writer.whole(result))["choices"][0]["message"];
         QCOMPARE(message["content"], "Yes");
         QCOMPARE(message["reasoning_content"], "Hm.");
-        // Cut off inside a tag: nothing is lost.
+        // Nothing is lost if the reply ends within a tag.
         serve::ReplyWriter cut(request, "m", nullptr);
         QCOMPARE(cut.piece({"<th", {}}), std::string());
         QCOMPARE(deltaOf(cut.last(result)), Json({{"content", "<th"}}));
@@ -273,7 +273,7 @@ private slots:
         }
     }
 
-    // Two chats in turns: the second one does not cost the first one what was kept of it.
+    // Two alternating chats do not evict each other's cached tokens.
     void whatWasReusedIsTold() {
         const Served served;
         httplib::Client client = served.client();
@@ -325,7 +325,7 @@ private slots:
         QCOMPARE(client.Get("/metrics")->status, 200);
     }
 
-    // Pages of other sites get nothing, not even with their name pointed at this machine.
+    // Pages of other sites get no access, even if their name resolves to this machine.
     void foreignPagesAreRefused() {
         httplib::Client client = m_served->client();
         QCOMPARE(client.Get("/v1/models", {{"Host", "evil.example:8080"}})->status, 403);
@@ -345,7 +345,7 @@ private slots:
             QCOMPARE(client.Get("/v1/models", {{"Host", host}})->status, 403);
             QCOMPARE(client.Get("/v1/models", {{"Origin", "http://" + host}})->status, 403);
             serve::ApiOptions options;
-            options.host = host;  // and so it needs a key
+            options.host = host;  // therefore a key is needed
             QCOMPARE(serve::ApiServer(*m_served->engine, options).start().code(),
                      Code::InvalidArgument);
         }
@@ -392,13 +392,13 @@ private slots:
         QCOMPARE(httplib::Client("127.0.0.1", options.port).Get("/health")->status, 200);
     }
 
-    // A full queue of connections makes Linux reset some of those that come at one moment.
+    // If the queue of connections is full, Linux resets some of those that arrive at the same time.
     void asManyMayWaitAsMayConnect() {
         int backlog = -1;
         for (int fd = 0; fd < 1024; ++fd) {
             sockaddr_in address{};
             socklen_t length = sizeof(address);
-            tcp_info info{};  // of a listening socket: the queue's length and its limit
+            tcp_info info{};  // for a listening socket: the queue's length and its limit
             int listens = 0;
             socklen_t infoLength = sizeof(info), intLength = sizeof(listens);
             if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &intLength) || !listens ||

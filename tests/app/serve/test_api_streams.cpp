@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Replies on their way through real networks: proxies that hang up on silence or hold pieces back,
-// HTTP/1.0 clients, clients that end their sending side or vanish.
+// Replies through real networks: proxies that time out on silence or buffer, HTTP/1.0 clients,
+// clients that shut down their sending side or disconnect.
 #include <QtTest>
 
 #include "tests/app/serve/serve_fixture.h"
@@ -44,7 +44,7 @@ private slots:
         }
     }
 
-    // The time that clients and proxies commonly wait is 10 s or more.
+    // Clients and proxies usually wait for at least 10 s.
     void silenceIsShorterThanProxiesWait() { QVERIFY(serve::ApiOptions().keepAlive <= 10s); }
 
     void commentsAreNoEvents() {
@@ -59,7 +59,7 @@ private slots:
         const std::vector<std::string> events = eventsOf(got);
         QVERIFY(events.size() >= 3);
         QCOMPARE(events.back(), std::string("[DONE]"));
-        // Each line is one of the stream's, and each block ends with an empty one.
+        // All lines belong to the stream, and each event ends with an empty line.
         std::istringstream lines(got.substr(got.find("\r\n\r\n") + 4));
         for (std::string line; std::getline(lines, line);) {
             QVERIFY2(line.empty() || line.starts_with("data: {") || line.starts_with(": ") ||
@@ -126,7 +126,7 @@ private slots:
         QCOMPARE(reply->get_header_value("Cache-Control"), std::string("no-cache"));
     }
 
-    // As nginx asks by default.
+    // nginx sends such requests by default.
     void olderClientsGetTheStreamWithoutChunks_data() {
         QTest::addColumn<QByteArray>("version");
         QTest::newRow("no Host") << QByteArray("HTTP/1.0");
@@ -172,7 +172,7 @@ private slots:
         QCOMPARE(served.server->stats().completions, uint64_t(2));
     }
 
-    // Bytes that find out whether the client is still there are the beginning of its reply.
+    // The bytes that probe whether the client is connected are the beginning of its reply.
     void aClientThatEndsItsSendingSideMayWaitLong_data() { bothWays(); }
     void aClientThatEndsItsSendingSideMayWaitLong() {
         QFETCH(bool, stream);
@@ -220,7 +220,7 @@ private slots:
         QVERIFY(got.find("\"ok\"") != got.npos && got.find("\"list\"") != got.npos);
     }
 
-    // What ends a request is said as it is.
+    // The client gets the actual reason for the end of its request.
     void whatEndsARequestIsTold_data() { bothWays(); }
     void whatEndsARequestIsTold() {
         QFETCH(bool, stream);
@@ -229,7 +229,7 @@ private slots:
         RawClient client(served.server->port());
         client.post("/v1/chat/completions", chatBody("hello", 100, stream).dump());
         QTRY_COMPARE(served.engine->activeRequests(), 2);
-        // By whoever has the engine: ids are given in order.
+        // Another owner of the engine cancels it; ids are assigned in order.
         served.engine->cancel(2);
         const std::string got = client.readUntil("}}");
         QVERIFY2(got.find("the request was cancelled") != got.npos, got.c_str());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What a chat request says to the model's template, and what its messages must not.
+// The variables that a chat request passes to the template, and what its messages must not cause.
 #include <httplib.h>
 
 #include <QtTest>
@@ -12,7 +12,7 @@ using namespace colibri::test;
 class TestApiTemplate : public QObject {
     Q_OBJECT
 
-    // Status and reply to a chat of one message, with more fields.
+    // Status and reply of a chat with one message and additional fields.
     static std::pair<int, Json> chat(const Served& served, const std::string& text,
                                      const Json& more = Json::object()) {
         Json body = chatBody(text, 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A web page in a real browser, headless Chromium, that streams a chat from the server: of this
-// machine, of an admitted origin with a key, and of an origin that is not admitted.
+// A web page in a real browser, headless Chromium, that streams a chat from the server: a page of
+// this machine, one of an admitted origin with a key, and one of an origin that is not admitted.
 #include <QProcess>
 #include <QStandardPaths>
 #include <QtTest>
@@ -21,7 +21,7 @@ QString browser() {
     return {};
 }
 
-// Streams a chat as programs for browsers do, and reports what it could read to its own server.
+// Streams a chat as browser programs do, and reports the result to its own server.
 constexpr const char* kPage = R"HTML(<!doctype html><title>chat</title><script>
 const url = new URLSearchParams(location.search).get("api");
 const key = new URLSearchParams(location.search).get("key");
@@ -52,7 +52,7 @@ const key = new URLSearchParams(location.search).get("key");
 })();
 </script>)HTML";
 
-// Gives the page out and takes what it saw.
+// Serves the page and receives its report.
 class PageServer {
 public:
     PageServer() {
@@ -88,7 +88,7 @@ private:
 class TestBrowser : public QObject {
     Q_OBJECT
 
-    // What a page of `host` saw of the server.
+    // The report of a page of `host`.
     static Json visit(const Served& served, const std::string& host, const std::string& key) {
         PageServer pages;
         QTemporaryDir profile;
@@ -99,7 +99,7 @@ class TestBrowser : public QObject {
                 .arg(QString::fromStdString(served.server->url()), QString::fromStdString(key));
         QProcess process;
         process.setProcessChannelMode(QProcess::MergedChannels);
-        // A name that leads to this machine, and nothing beyond it.
+        // The name resolves to this machine; no other network is accessible.
         process.start(browser(),
                       {"--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run",
                        "--disable-background-networking", "--disable-component-update",
@@ -126,7 +126,7 @@ class TestBrowser : public QObject {
         QCOMPARE(seen["status"], 200);
         QCOMPARE(seen["text"].get<std::string>(), lone(served));
         QVERIFY(seen["done"] == true && seen["reads"] >= 1);
-        QCOMPARE(seen["error"], "n");  // errors can be read too
+        QCOMPARE(seen["error"], "n");  // errors are readable too
     }
 
 private slots:

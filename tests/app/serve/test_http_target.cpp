@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The load generator's two targets: a server, and an engine in this process.
+// The two targets of load tests: a server, and an engine in this process.
 #include <QtTest>
 
 #include "app/serve/http_target.h"
@@ -11,7 +11,7 @@ using namespace colibri::test;
 
 namespace {
 
-// A server that is not ours: it answers every chat with the same bytes, a few at a time.
+// A foreign server, which answers every chat with the same bytes, a few at a time.
 class OtherServer {
 public:
     explicit OtherServer(std::string stream, size_t pieceBytes = 1, int status = 200) {
@@ -112,7 +112,7 @@ private slots:
         QCOMPARE(code("http://127.0.0.1:1"), Code::IoError);
     }
 
-    // Only the cancellation ends the wait for a server that never says a word.
+    // Only the cancellation ends the wait for a server that never replies.
     void aSilentServerIsNotWaitedForAfterACancellation() {
         std::atomic<bool> listOfModels{true}, ended{false};
         std::atomic<int> waiting{0};
@@ -188,7 +188,7 @@ private slots:
         QCOMPARE(reply.error, std::string());
         QCOMPARE(reply.timesNs.size(), size_t(2));
         QCOMPARE(reply.tokens, std::optional<uint32_t>(7));
-        // One that only thinks within its limit has a first token too.
+        // A reply that consists of reasoning only also has a first token.
         OtherServer thinks(chunk(delta.toStdString()) + kDone);
         const auto report = thinks.load();
         QCOMPARE(report.ttft.count(), uint64_t(2));
@@ -209,7 +209,7 @@ private slots:
         QCOMPARE(json["pieces"]["count"], 4);
         QVERIFY(json["pieces"]["tokens_each"].is_null());
         const std::string csv = loadCsv(report);
-        QVERIFY2(csv.ends_with(",,,\n"), csv.c_str());  // neither count, no error
+        QVERIFY2(csv.ends_with(",,,\n"), csv.c_str());  // neither counts nor an error
     }
 
     void countsStandInSeveralPlaces_data() {
@@ -232,7 +232,7 @@ private slots:
         QCOMPARE(server.ask().tokens, std::optional<uint32_t>(uint32_t(tokens)));
     }
 
-    // As the standard of event streams has it, in bytes of any arrangement.
+    // The variants that the standard for event streams allows, in pieces of any size.
     void streamsOfEveryForm_data() {
         QTest::addColumn<QByteArray>("stream");
         const std::string three = chunk(R"({"content": "a"})") + chunk(R"({"content": "b"})") +
@@ -291,7 +291,7 @@ private slots:
         QCOMPARE(error("data: {\"error\": {\"message\": \"x\"}}\n\n"), std::string("failed"));
     }
 
-    // Strict ones refuse what they do not know.
+    // Strict servers reject unknown parameters.
     void onlyWhatIsWantedIsAsked() {
         OtherServer server(chunk(R"({"content": "a"})") + kDone);
         server.ask();

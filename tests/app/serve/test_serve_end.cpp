@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// `colibri serve` ends soon after SIGTERM, whatever it is doing; and answers when the expert files
-// are damaged.
+// `colibri serve` exits soon after SIGTERM in every state, and responds if the expert files are
+// damaged.
 #include <QtTest>
 #include <csignal>
 
@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kPatienceMs = 60'000;
 
-// A server on a copy of the demo model.
+// A server with a copy of the demo model.
 class Server {
 public:
     Server(const QString& model, const QStringList& options) {
@@ -27,7 +27,7 @@ public:
         m_process.kill();
         m_process.waitForFinished();
     }
-    // Milliseconds until it had ended by itself; -1: it had to be killed.
+    // Milliseconds until it exited by itself; -1: it had to be killed.
     qint64 terminate() {
         QElapsedTimer timer;
         timer.start();
@@ -42,7 +42,7 @@ public:
         client.set_read_timeout(kPatienceMs / 1000);
         return client;
     }
-    // The value of a metric; -1: not there.
+    // The value of a metric; -1: absent.
     double metric(const std::string& name) const {
         const auto page = client().Get("/metrics");
         const size_t at = page ? page->body.find("\ncolibri_" + name + ' ') : std::string::npos;
@@ -68,7 +68,7 @@ class TestServeEnd : public QObject {
     QTemporaryDir m_dir;
     int m_copies = 0;
 
-    // A fresh copy of the demo model.
+    // Makes a copy of the demo model.
     QString demo() {
         const QString copy = m_dir.filePath(QString("demo-%1").arg(m_copies++));
         QProcess::execute("cp", {"-r", COLIBRI_SOURCE_DIR "/resources/demo-model/container", copy});
@@ -80,7 +80,7 @@ class TestServeEnd : public QObject {
     }
 
 private slots:
-    // One expert slot per layer: more experts are needed than there are slots.
+    // One expert slot per layer, fewer than a step needs.
     void aServerWithoutExpertsAnswers_data() {
         QTest::addColumn<QString>("cacheSize");
         for (const char* size : {"1", "3", "32"}) QTest::newRow(size) << QString(size);

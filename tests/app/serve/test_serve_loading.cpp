@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Clients that come while the model is loading: they are told so, and served when it is there.
+// Clients that connect while the model is loading get the loading status, and replies once it is
+// loaded.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -28,8 +29,8 @@ int freePort() {
     return ntohs(address.sin_port);
 }
 
-// `colibri serve` whose messages nobody reads: it waits at the first one, after it has begun to
-// listen and before the model is there, until the messages are read.
+// `colibri serve` whose messages are not read: it blocks at the first one, after it has started to
+// listen and before the model is loaded, until the messages are read.
 class HeldServer {
 public:
     explicit HeldServer(const QString& model) : port(freePort()) {
@@ -59,7 +60,7 @@ public:
             }
         });
     }
-    // Of the answer to a request; 0: nobody listens.
+    // Status of the response; 0: no connection.
     int status(const char* path) const {
         httplib::Client client("127.0.0.1", port);
         const auto reply = client.Get(path);
@@ -105,7 +106,7 @@ private slots:
         QVERIFY(refused(client.Get("/metrics")));
         QVERIFY(refused(
             client.Post("/v1/chat/completions", chatBody("hello", 2).dump(), "application/json")));
-        // Who may use the server is the same as later.
+        // The access rules are the same as later.
         QCOMPARE(client.Get("/health", {{"Host", "evil.example"}})->status, 403);
 
         const auto engine = load(goldenModel("qwen3moe"));

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Mixed load on the demo model: users of the engine and of the server, four conversations in turns,
-// knobs changed and requests cancelled at random, expert files cut short and restored. No growth of
-// memory, no request that never ends, no text that differs from that of a lone run, no error but of
-// reads that failed. Three minutes, or COLIBRI_SOAK_MINUTES; COLIBRI_SOAK_SEED repeats a run.
+// Mixed requests on the demo model: users of the engine and of the server, four alternating
+// conversations, random knob changes and cancellations, expert files truncated and restored. Checks
+// that memory does not grow, every request ends, each text equals that of a run alone, and the only
+// errors are failed reads. Runs three minutes, or COLIBRI_SOAK_MINUTES; COLIBRI_SOAK_SEED repeats a
+// run.
 #include <malloc.h>
 #include <QtTest>
 #include <atomic>
@@ -22,7 +23,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// What is changed while requests run, each within what the engine allows.
+// Knobs that are changed while requests run, each with values that the engine allows.
 constexpr KnobId kTurned[] = {
     KnobId::ExpertCacheSize, KnobId::CachePolicy,  KnobId::PrefetchSource, KnobId::PrefetchDepth,
     KnobId::PrefetchThreads, KnobId::BatchTimeout, KnobId::MaxBatch,       KnobId::ComputeThreads,
@@ -43,10 +44,11 @@ uint32_t seed() {
 struct Count {
     std::atomic<uint64_t> finished{0}, cancelled{0}, http{0}, hungUp{0}, turns{0};
     std::atomic<uint64_t> talked{0}, reused{0};  // turns of conversations, their cached tokens
-    std::atomic<uint64_t> cuts{0}, mends{0}, hurt{0};  // of files; requests that met them
+    // Truncations and restorations of files; requests affected.
+    std::atomic<uint64_t> cuts{0}, mends{0}, hurt{0};
 };
 
-// One turn of a conversation, and what the model says to it alone.
+// One turn of a conversation, and its reply in a run alone.
 struct Turn {
     std::vector<int32_t> prompt, reply;
 };
@@ -69,14 +71,14 @@ class TestSoak : public QObject {
     Count m_count;
     std::atomic<bool> m_stop{false};
     std::mutex m_mutex;
-    QString m_wrong;  // the first that went wrong
+    QString m_wrong;  // the first failure
 
     void wrong(const QString& what) {
         std::lock_guard lock(m_mutex);
         if (m_wrong.isEmpty()) m_wrong = what;
     }
 
-    // A request ended with an error: right when a file was cut short meanwhile and is named.
+    // A request failed. This is correct if a file was truncated meanwhile and the error names it.
     void judgeError(const std::string& text, uint64_t mendsBefore) {
         if (m_count.cuts <= mendsBefore || text.find("experts/layer_") == text.npos ||
             text.find("byte") == text.npos) {
@@ -85,7 +87,7 @@ class TestSoak : public QObject {
         ++m_count.hurt;
     }
 
-    // Requests to the engine itself; half of those that are not greedy are cancelled.
+    // Requests to the engine itself. Half of those that are not greedy are cancelled.
     void ask(uint32_t seed) {
         std::mt19937 random(seed);
         while (!m_stop) {
@@ -117,7 +119,8 @@ class TestSoak : public QObject {
         }
     }
 
-    // One of the conversations, turn by turn, again and again. A turn that met a fault is repeated.
+    // Repeats one of the conversations, turn by turn. A turn that failed because of a fault is
+    // repeated.
     void converse(const std::vector<Turn>& turns) {
         for (size_t t = 0; !m_stop; t = (t + 1) % turns.size()) {
             const Turn& turn = turns[t];
@@ -138,7 +141,7 @@ class TestSoak : public QObject {
         }
     }
 
-    // Clients of the server; some hang up in the middle.
+    // Clients of the server, some of which disconnect in the middle.
     void talk(uint32_t seed) {
         std::mt19937 random(seed);
         while (!m_stop) {
@@ -164,7 +167,7 @@ class TestSoak : public QObject {
         }
     }
 
-    // Cuts an expert file short for a moment. It is restored from its end on: a read finds right
+    // Truncates an expert file briefly. It is restored by appending, so that a read sees correct
     // bytes or the end of the file.
     void cutFiles(uint32_t seed) {
         std::mt19937 random(seed);
@@ -202,8 +205,8 @@ class TestSoak : public QObject {
         }
     }
 
-    // Resident bytes when idle, with the knobs at their defaults, without the experts' slots: how
-    // many of those there are depends on the sizes that the cache had.
+    // Resident bytes when idle with default knobs, excluding expert slots, whose number depends on
+    // earlier cache sizes.
     int64_t restingMemory() {
         for (const KnobId id : kTurned) {
             m_served->engine->applyKnob(id, m_served->engine->knobLimits(id).defaultValue);
@@ -213,7 +216,7 @@ class TestSoak : public QObject {
         return memory.processRss - memory.parts.expertCache;
     }
 
-    // False: a request is stuck. `most` becomes the most memory seen while it ran, in bytes.
+    // False: a request does not end. `most`: receives the peak memory in bytes.
     bool run(std::chrono::duration<double> time, uint32_t seed, int64_t& most) {
         m_stop = false;
         std::vector<std::thread> threads;
@@ -238,13 +241,14 @@ class TestSoak : public QObject {
             stuck = Clock::now() - changed > 120s;
         }
         m_stop = true;
-        for (std::thread& t : threads) t.join();  // a stuck one ends by the test's own limit
+        // The test's own time limit handles stuck requests.
+        for (std::thread& t : threads) t.join();
         return !stuck;
     }
 
 private slots:
     void initTestCase() {
-        prepareProcess();  // as the programs do
+        prepareProcess();  // same setup as the programs
         qInfo("seed %u", m_seed);
         m_model = scratchFolder() / "demo";
         std::filesystem::copy(COLIBRI_SOURCE_DIR "/resources/demo-model/container", m_model,
@@ -252,7 +256,7 @@ private slots:
         m_served =
             std::make_unique<Served>(Knobs{{KnobId::MaxBatch, 8}}, serve::ApiOptions{}, m_model);
         Engine& engine = *m_served->engine;
-        // A thread or a read in flight has a buffer for events of its own, which stays.
+        // Threads and reads in flight have event buffers, which are never freed.
         for (const KnobId id : {KnobId::IoDepth, KnobId::PrefetchThreads})
             engine.applyKnob(id, engine.knobLimits(id).max);
         const int64_t vocab = engine.config().vocabSize;
@@ -261,7 +265,7 @@ private slots:
             m_prompts.push_back(somePrompt(1 + int(random() % 200), vocab, i));
             m_alone.push_back(test::generate(engine, m_prompts.back(), 1 + int(random() % 60)));
         }
-        // From an empty context each, on an engine of its own.
+        // Each from an empty context, on a separate engine.
         const auto alone = load(m_model);
         for (size_t c = 0; c < kConversations; ++c) {
             std::vector<Turn> turns;
@@ -281,11 +285,11 @@ private slots:
 
     void hours() {
         const auto mib = [](int64_t bytes) { return double(bytes) / (1 << 20); };
-        // The first stretch lets buffers and threads' heaps grow to what they need.
+        // In the first round, buffers and the heaps of threads grow to their final sizes.
         constexpr int kStretches = 6;
         std::vector<int64_t> most(kStretches), resting, heap;
         for (int i = 0; i < kStretches; ++i) {
-            // One of its own for each: what a recorder keeps is bounded, but takes long to fill.
+            // A recorder for each round: its memory is bounded, but takes long to reach the bound.
             auto recorder = Recorder::start(*m_served->engine, {});
             QVERIFY(recorder.ok());
             QVERIFY(run(length() / kStretches, m_seed + 100 * uint32_t(i), most[size_t(i)]));
@@ -310,12 +314,12 @@ private slots:
         QVERIFY2(m_wrong.isEmpty(), qPrintable(m_wrong));
         QVERIFY(m_count.finished > 50 && m_count.http > 50 && m_count.talked > 50);
         QVERIFY(m_count.cancelled && m_count.turns && m_count.cuts && m_count.hurt);
-        // What is allocated stays the same. The system's share may grow a little longer: each of
-        // the many threads leaves gaps in its part of the heap, up to a limit.
+        // Allocated memory does not grow. Resident memory may grow a little longer, up to a limit,
+        // because of fragmentation in the heaps of many threads.
         QVERIFY(heap.back() - heap.front() <= int64_t(4) << 20);
         QVERIFY(resting.back() - resting.front() <= int64_t(64) << 20);
         QVERIFY(most.back() - most.front() <= int64_t(64) << 20);
-        // What was told was not only errors: a last lone run of each prompt.
+        // Not all requests failed: one last run of each prompt alone.
         for (size_t i = 0; i < m_prompts.size(); ++i) {
             QCOMPARE(test::generate(*m_served->engine, m_prompts[i], int(m_alone[i].size())),
                      m_alone[i]);
@@ -323,7 +327,7 @@ private slots:
     }
 };
 
-// QtTest ends a function after five minutes unless it is told otherwise before it starts.
+// QtTest's default limit for a function is five minutes and must be changed before it starts.
 int main(int argc, char** argv) {
     using std::chrono::milliseconds;
     const auto limit = std::chrono::duration_cast<milliseconds>(length() + 10min);

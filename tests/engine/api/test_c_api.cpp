@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The C functions, through colibri.h alone: results, checks, concurrent dispatches, knobs.
+// The C functions, used only through colibri.h: results, argument checks, concurrent dispatches,
+// knobs.
 #include <sys/mman.h>
 
 #include <QTest>
@@ -52,7 +53,7 @@ private slots:
     void initTestCase() { m_model = randomModel().string(); }
 
     void dispatchGivesTheLogitsOfEveryPosition() {
-        // Longer than one chunk and than one step of scored rows.
+        // Longer than one chunk, and than the number of rows scored in one step.
         const std::vector<int32_t> ids = somePrompt(700, kVocab);
         const auto engine = load(m_model);
         const auto expected = engine->logits(ids);
@@ -93,7 +94,7 @@ private slots:
         colibri_stats_t stats;
         QCOMPARE(colibri_get_stats(ctx.get(), &stats), COLIBRI_SUCCESS);
         QCOMPARE(stats.dispatches, uint64_t(kThreads * (kRounds + 1)));
-        // Eight threads always have a dispatch waiting while another runs.
+        // With eight threads, some dispatch is always waiting while another runs.
         QVERIFY(stats.batch_dispatches > stats.batches);
         QVERIFY(stats.expert_lookups > stats.expert_hits);
         QCOMPARE(stats.expert_cache_size, int64_t(2));
@@ -138,7 +139,7 @@ private slots:
     void nothingIsWrittenBehindTheBuffer() {
         const Context ctx = open({.model_path = m_model.c_str()});
         QVERIFY2(ctx, colibri_last_error());
-        // The buffer ends where the next page may not be touched.
+        // The buffer ends at an inaccessible page.
         const size_t bytes = 4 * kVocab * sizeof(float), page = 4096;
         const size_t mapped = (bytes + page - 1) / page * page;
         auto* block = static_cast<char*>(mmap(nullptr, mapped + page, PROT_READ | PROT_WRITE,
@@ -148,7 +149,7 @@ private slots:
         auto* out = reinterpret_cast<float*>(block + mapped - bytes);
         const int32_t ids[] = {1, 2, 3, 4};
         QCOMPARE(colibri_dispatch(ctx.get(), ids, 4, out, bytes), COLIBRI_SUCCESS);
-        // A buffer that the process may not write (as a device pointer is) is an error.
+        // A buffer that the process cannot write, such as a device pointer, is an error.
         auto* beyond = reinterpret_cast<float*>(block + mapped);
         QCOMPARE(colibri_dispatch(ctx.get(), ids, 1, beyond, page), COLIBRI_ERROR_UNSUPPORTED);
         QVERIFY(lastErrorHas("no CUDA device"));
@@ -214,7 +215,7 @@ private slots:
         QCOMPARE(colibri_get_bound_numa_node(ctx.get()), -1);
     }
 
-    // Where there are two nodes (tests/numa-vm), also while experts are in memory.
+    // On a machine with two nodes (tests/numa-vm), also while experts are in memory.
     void bindsToANode() {
         const Context ctx = open({.model_path = m_model.c_str()});
         QVERIFY2(ctx, colibri_last_error());
@@ -247,7 +248,7 @@ private slots:
     }
 
     void aRouterTableIsAFieldAndItsAgreementAStat() {
-        // The older form, one table for every layer: experts 0..3 for all tokens.
+        // The older format, one table for all layers: experts 0..3 for all tokens.
         const auto path = scratchFolder() / "table.bin";
         std::vector<uint16_t> entries;
         for (size_t i = 0; i < kVocab * 4; ++i) entries.push_back(uint16_t(i % 4));
@@ -294,7 +295,7 @@ private slots:
         colibri_context_t* ctx = colibri_init({.model_path = m_model.c_str()});
         QVERIFY(ctx);
         const std::vector<int32_t> ids = somePrompt(2000, kVocab);
-        // A slow link, so that the dispatch is under way when the context goes.
+        // A slow link, so that the dispatch is running when the context is destroyed.
         QCOMPARE(colibri_set_knob(ctx, "link_limit", "1"), COLIBRI_SUCCESS);
         colibri_status_t status = COLIBRI_SUCCESS;
         std::thread running([&] { status = score(ctx, ids, kVocab).status; });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What `cmake --install` gives other programs: the examples build in C11 and C++20 against it,
-// through the CMake package and through pkg-config, and run on a small model.
+// The installation by `cmake --install`: the examples build in C11 and C++20 with the CMake package
+// and with pkg-config, and run with a small model.
 #include <QProcess>
 #include <QTemporaryDir>
 #include <QTest>
@@ -30,7 +30,7 @@ class TestInstall : public QObject {
         if (process.exitCode() != expected) qWarning("%s", m_output.constData());
         return process.exitCode() == expected;
     }
-    // One line per token: the best next token and its logit, as the engine itself says.
+    // One line per token: the most likely next token and its logit, computed by the engine.
     QByteArray expectedScores(const std::vector<int32_t>& ids) {
         const auto result = load(m_model.toStdString())->logits(ids);
         QByteArray text;

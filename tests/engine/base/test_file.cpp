@@ -26,7 +26,7 @@ private slots:
         QTemporaryDir dir;
         const fs::path path = fs::path(dir.path().toStdString()) / "chat.json";
         QVERIFY(writeFileAtomically(path, "old").ok());
-        // The file size limit stands in for a full disk: writes past it fail.
+        // Writes past the file size limit fail like those to a full disk.
         rlimit before{};
         getrlimit(RLIMIT_FSIZE, &before);
         std::signal(SIGXFSZ, SIG_IGN);

@@ -67,7 +67,8 @@ private slots:
     void textFromFilesCannotActOnATerminal() {
         QCOMPARE(printable("a\x1b[2Jb\r\n\x7f"), "a\\u001b[2Jb\\u000d\\u000a\\u007f");
         QCOMPARE(printableLines("a\n\tb\r"), "a\n\tb\\u000d");
-        // C1 as a character and as a byte, and what turns the direction of writing.
+        // C1 control characters, as characters and as bytes, and characters that change the writing
+        // direction.
         QCOMPARE(printable("\xc2\x9b"
                            "31m \x9b"
                            "31m"),

@@ -93,7 +93,7 @@ private slots:
         QVERIFY2(values.status().text().find(named.toStdString()) != std::string::npos,
                  values.status().text().c_str());
     }
-    // The engine takes the value of the knob as the type of its cache.
+    // The engine converts the knob's value to the cache's type without a table.
     void choicesOfTheKvTypeAreTheTypesOfTheKernels() {
         const KnobRow& row = knobRow(KnobId::KvDtype);
         QCOMPARE(row.choices.size(), size_t(3));
@@ -131,7 +131,7 @@ private slots:
         const auto ofModel = knobsFromOptions(texts, [](KnobId) { return KnobLimits{1, 8, 4}; });
         QCOMPARE(ofModel.status().code(), Code::InvalidArgument);
         QVERIFY(ofModel.status().text().find("1..8 experts / layer") != std::string::npos);
-        texts[size_t(KnobId::ExpertCacheSize)] = "";  // given, and no number
+        texts[size_t(KnobId::ExpertCacheSize)] = "";  // set, but not a number
         QCOMPARE(knobsFromOptions(texts).status().code(), Code::InvalidArgument);
     }
     void aFileGivesItsKnobsAndItsModel() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The arrows of the architecture: app -> profiler -> engine -> kernels, each folder above those it
-// includes from, and no Qt below app.
+// The layers of the architecture, app -> profiler -> engine -> kernels: each folder may include
+// only from those below it, and there is no Qt below app.
 #include <QDir>
 #include <QDirIterator>
 #include <QFileInfo>
@@ -10,8 +10,7 @@
 class TestLayers : public QObject {
     Q_OBJECT
 
-    // Every folder with sources, each above all that it may include from. A new folder takes a
-    // place here.
+    // All folders with sources, each above the folders it may include from. Add new folders here.
     static QStringList order() {
         return {"kernels",
                 "kernels/scalar",
@@ -56,7 +55,7 @@ class TestLayers : public QObject {
                 "app/workbench/window",
                 "app/workbench"};
     }
-    // The sources below a folder, with their paths from the top: "engine/base/file.h".
+    // The sources below a folder, with paths relative to the root: "engine/base/file.h".
     static QStringList sources(const QString& folder) {
         const QDir top(COLIBRI_SOURCE_DIR);
         QStringList paths;
@@ -71,7 +70,7 @@ class TestLayers : public QObject {
     }
 
 private slots:
-    // No include goes up, so none goes in a circle.
+    // No include points up, so there are no cycles.
     void includesPointDown_data() {
         QTest::addColumn<QString>("top");
         for (const char* top : {"kernels", "engine", "profiler", "app"}) QTest::newRow(top) << top;
@@ -89,7 +88,7 @@ private slots:
             while (match.hasNext()) {
                 const QString included = match.next().captured(1);
                 const QString from = QFileInfo(included).path();
-                if (from == "." || from == folder) continue;  // beside it
+                if (from == "." || from == folder) continue;  // the same folder
                 const qsizetype lower = order.indexOf(from);
                 QVERIFY2(lower >= 0, qPrintable(path + " includes " + included));
                 if (lower > rank) upward << path + " includes " + included;

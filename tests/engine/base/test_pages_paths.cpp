@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The pages for contributors, and comments in sources, name files and functions that exist.
+// Files and functions that the contributors' pages and comments in sources mention exist.
 #include <QDir>
 #include <QDirIterator>
 #include <QFileInfo>
@@ -28,7 +28,7 @@ class TestPagesPaths : public QObject {
         }
         return words;
     }
-    // What a page sets in `code`, outside of blocks.
+    // The texts in `code` spans of a page, except in code blocks.
     static QStringList spansOf(const QString& page) {
         static const QRegularExpression block("```.*?```",
                                               QRegularExpression::DotMatchesEverythingOption);
@@ -83,7 +83,7 @@ private slots:
         QStringList missing;
         for (const QString& span : spansOf(page)) {
             const QString named = path.match(span).captured();
-            // An upper-case word stands for a name: "verb_NAME.cpp".
+            // An upper-case word is a placeholder: "verb_NAME.cpp".
             static const QRegularExpression standsForAName("[A-Z]{3}");
             const bool placeholder = named.contains(standsForAName) && !named.endsWith("README.md");
             if (!named.isEmpty() && !placeholder && !exists(named)) missing << named;
@@ -98,7 +98,7 @@ private slots:
         QVERIFY2(missing.isEmpty(), qPrintable("does not exist: " + missing.join(", ")));
     }
 
-    // In comments, messages and build files.
+    // Checks comments, messages and build files.
     void filesNamedInSourcesExist() {
         static const QRegularExpression path(
             "(?<![\\w/.-])(?:kernels|engine|profiler|app|resources|tests)/[\\w/-]+"
@@ -130,7 +130,7 @@ private slots:
         QStringList missing;
         int names = 0;
         for (const QString& span : spansOf(page)) {
-            // Single words in one case are commands, files or values.
+            // Single words in lower or upper case are commands, files or values.
             if (!name.match(span).hasMatch() || !span.contains(mixedCase)) continue;
             ++names;
             if (!anySourceHas(span.split("::"))) missing << span;

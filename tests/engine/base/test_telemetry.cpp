@@ -23,7 +23,7 @@ private slots:
         QVERIFY(ring->write(event));
         telemetry.drain(events);
         QCOMPARE(events.size(), 1);
-        QCOMPARE(events[0].sequence, 4);  // dropped events take no number
+        QCOMPARE(events[0].sequence, 4);  // dropped events have no number
     }
     void drainSortsByTimeOverRings() {
         Telemetry telemetry;

@@ -47,7 +47,7 @@ void encode(std::string& out, const std::vector<float>& values, const std::strin
     }
 }
 
-// ggml's row-major blocks, by way of the packed form (which keeps scales and values).
+// ggml's row-major blocks, made from the packed form, which keeps scales and values.
 std::string ggmlBlocks(const std::vector<float>& values, int64_t cols, DType type) {
     std::string out;
     const int64_t rows = int64_t(values.size()) / cols;
@@ -236,7 +236,7 @@ struct GgufTensor {
     std::string data;
 };
 
-// Of a type that is not made of values: random blocks, or zeros where the type is not known.
+// The data of a type that has no values here: random blocks, or zeros for an unknown type.
 std::string anyBlocks(const Tensor& t, uint32_t type, unsigned seed) {
     const std::pair<uint32_t, DType> known[] = {
         {3, DType::Q4_1},  {6, DType::Q5_0},  {7, DType::Q5_1},  {12, DType::Q4_K},
@@ -290,7 +290,7 @@ struct GgufWriter {
             data = anyBlocks(t, type, 100 * type + unsigned(tensors.size()));
         tensors.push_back({name, t.shape, type, data});
     }
-    // A file with tensors [first, last).
+    // The file with tensors [first, last).
     std::string bytes(size_t first, size_t last) const {
         std::string infos, data;
         for (size_t i = first; i < last; ++i) {
@@ -315,7 +315,7 @@ struct GgufWriter {
         if (count == 1) return {bytes(0, tensors.size())};
         std::vector<std::string> out;
         for (int i = 0; i < count; ++i) {
-            if (i > 0) {  // only the first part describes the model
+            if (i > 0) {  // only the first part has the metadata
                 pairs.clear();
                 pairCount = 0;
             }
@@ -329,7 +329,7 @@ struct GgufWriter {
     }
 };
 
-// (half, pair) order of each head's rows -> pairs side by side.
+// Reorders the rows of each head from (half, pair) to adjacent pairs.
 Tensor paired(const Tensor& t, int64_t heads) {
     const int64_t rows = t.shape[0], cols = t.shape[1], d = rows / heads;
     Tensor out{t.shape, std::vector<float>(t.values.size())};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Tiny checkpoints for the converter's tests, made from nothing: random values that every plain
-// type holds exactly, in any layout a saver may write.
+// Tiny checkpoints for the tests of the converters. Random values that every plain type holds
+// exactly, in all layouts that savers write.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ struct TinyOptions {
 nlohmann::json tinyConfig(const TinyOptions& options);
 Tensors tinyTensors(const TinyOptions& options);
 
-// The same with experts stacked, as newer savers write them (block_sparse_moe becomes mlp).
+// The same model with stacked experts, as newer savers write it (block_sparse_moe becomes mlp).
 Tensors stacked(const Tensors& tensors, const TinyOptions& options);
 
 // Bytes of a .safetensors file. `type`: "F32", "F16", "BF16".
@@ -44,30 +44,30 @@ std::string safetensorsBytes(const Tensors& tensors, const std::string& type = "
 void writeFile(const std::filesystem::path& path, const std::string& content);
 std::string readFile(const std::filesystem::path& path);
 
-// A folder with config.json and `shards` weight files (an index when `index`).
+// Writes a folder with config.json and `shards` weight files, with an index if `index` is set.
 void writeCheckpoint(const std::filesystem::path& folder, const nlohmann::json& config,
                      const Tensors& tensors, int shards = 1, bool index = true,
                      const std::string& type = "F32");
 
-// GGUF of the same model, names and shapes translated; mixtral's q and k rows in pairs. The files
-// of a model split over `parts`. `types`: ggml's number of the type of a matrix, by its GGUF name.
-// F32, F16, Q4_0, Q8_0 and BF16 (0, 1, 2, 8, 30) are made of the tensors' values, the others of
-// random blocks of the same size.
+// The same model as GGUF, with translated names and shapes; mixtral's q and k rows in pairs.
+// Returns the files of a model split into `parts`. `types`: ggml's type number of a matrix, by its
+// GGUF name. F32, F16, Q4_0, Q8_0 and BF16 (0, 1, 2, 8, 30) are made from the tensors' values,
+// other types from random blocks of the same size.
 using GgufTypes = std::function<uint32_t(const std::string& name)>;
 std::vector<std::string> ggufParts(
     const TinyOptions& options, const Tensors& tensors, const GgufTypes& types, int parts = 1,
     const std::vector<std::pair<std::string, std::string>>& texts = {});
 
-// A model whose rows are whole blocks of 256, and a type for each of its tensors: all that GGUF
-// files mix, and then some.
+// A model whose rows are whole blocks of 256, and a type for each tensor: all types that GGUF files
+// mix, and more.
 TinyOptions wideOptions();
 uint32_t mixedType(const std::string& name);
 
-// One file, all matrices of one type.
+// A single file whose matrices have one type.
 std::string ggufBytes(const TinyOptions& options, const Tensors& tensors, uint32_t quant,
                       const std::vector<std::pair<std::string, std::string>>& texts = {});
 
-// Every value of a container tensor, or of one matrix ("w1", "w3", "w2") of an expert, as f32.
+// All values of a container tensor, or of one matrix ("w1", "w3", "w2") of an expert, as f32.
 std::vector<float> containerValues(const ContainerInfo& info, const std::string& name);
 std::vector<float> expertValues(const ContainerInfo& info, int64_t layer, int64_t expert,
                                 const std::string& matrix);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Conversion of whole checkpoints: every layout, type and family gives the values it should, and
-// what does not fit is named.
+// Conversion of whole checkpoints: every layout, type and family gives the correct values, and
+// errors name the tensors that do not fit.
 #include <QTemporaryDir>
 #include <QTest>
 #include <cmath>
@@ -32,7 +32,7 @@ double difference(const std::vector<float>& a, const std::vector<float>& b) {
     return off / largest;
 }
 
-// What the table of one file must say, without its identity fields.
+// The expected model.json of one file, without the fields that identify the source.
 std::map<std::string, std::string> withoutSource(const fs::path& folder) {
     auto content = folderContent(folder);
     std::string& json = content["model.json"];
@@ -165,7 +165,7 @@ private slots:
             writeCheckpoint(sharded, tinyConfig(o), tensors, 5, true);
             writeCheckpoint(bare, tinyConfig(o), tensors, 3, false);
             writeCheckpoint(stack, tinyConfig(o), stacked(tensors, o), 2);
-            // Configs of both major versions of the library.
+            // Configs of both major versions of the library are read.
             nlohmann::json newer = tinyConfig(o);
             newer["rope_parameters"] = {{"rope_type", "default"}, {"rope_theta", 10000.0}};
             newer.erase("rope_theta");
@@ -214,7 +214,7 @@ private slots:
                 readFile(source / "chat_template.jinja"));
         QVERIFY(!info->config.eosIds.empty());
         QVERIFY(std::abs(info->config.temperature - 0.7f) < 1e-6f);
-        // Every parameter of the source is in the container, none twice.
+        // Each parameter of the source occurs once in the container.
         QVERIFY(verifyContainer(*info, {}, nullptr).ok());
     }
 
@@ -336,7 +336,7 @@ private slots:
         QVERIFY(!fs::exists(options.target));
     }
 
-    // The stretch was counted once for each spelling that a config has.
+    // A bug applied the scaling once for each spelling in the config.
     void bothSpellingsOfARotationCountOnce() {
         for (const char* name : {"deepseekv3", "phimoe"}) {
             const fs::path file = fs::path(COLIBRI_GOLDEN_DIR) / "models" / name / "config.json";
@@ -486,7 +486,7 @@ private slots:
         QCOMPARE(c.bosId, -1);
         QCOMPARE(c.rope.factor, 2.0);
         QCOMPARE(c.rope.type, std::string("linear"));
-        QVERIFY(!c.routing.renorm);  // absent is false
+        QVERIFY(!c.routing.renorm);  // an absent key means false
         QCOMPARE(c.temperature, 0.6f);
         QCOMPARE(c.topP, 0.95f);
         QCOMPARE(c.topKSampling, 20);

@@ -46,7 +46,7 @@ private slots:
         QCOMPARE(int64_t(fs::file_size(m_target / "dense.bin")), info->denseBytes);
         QVERIFY(verifyContainer(*info, {}, nullptr).ok());
         QVERIFY(!info->hasTokenizer && !info->hasTemplate);
-        // Counted by hand: embedding and head, per layer attention, norms, router, experts.
+        // Computed by hand: embedding and head; attention, norms, router, experts of each layer.
         const TinyOptions& o = m_options;
         const int64_t q = o.heads * o.headDim, kv = o.kvHeads * o.headDim;
         const int64_t expert = 3 * o.hidden * o.expertSize;
@@ -136,7 +136,7 @@ private slots:
         QCOMPARE(m.total(), m.dense + m.expertCache + m.kvCache + m.buffers + m.recording);
         shape.kvType = KvType::F32;
         QCOMPARE(estimateMemory(*info, shape).kvCache, 2 * m.kvCache);
-        shape.cacheSize = 1000;  // no more than there are
+        shape.cacheSize = 1000;  // more than exist
         QCOMPARE(estimateMemory(*info, shape).expertCache, 4 * 2 * info->expertRecordBytes());
         shape.prefillChunk *= 2;
         QVERIFY(estimateMemory(*info, shape).buffers > m.buffers);

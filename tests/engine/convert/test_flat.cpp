@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The flat layout, the names of tools that cut experts out by themselves, and router tables made by
-// a conversion.
+// The flat layout, the tensor names of tools that split experts, and router tables from
+// conversions.
 #include <QTemporaryDir>
 #include <QTest>
 #include <algorithm>
@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// All but what names the source.
+// Everything except the fields that identify the source.
 std::map<std::string, std::string> weights(const fs::path& folder) {
     auto content = folderContent(folder);
     content.erase("model.json");
@@ -146,7 +146,7 @@ private slots:
             const auto packed = loadableModel(flat(source, DType::F16), {}, nullptr);
             QVERIFY2(packed.ok(), packed.status().text().c_str());
             QVERIFY(weights(*packed) == weights(direct));
-            // The same hyper-parameters, too: only what names the source differs.
+            // The hyper-parameters are also equal; only fields that identify the source differ.
             const auto parameters = [](const fs::path& folder) {
                 nlohmann::json json = nlohmann::json::parse(readFile(folder / "model.json"));
                 for (const char* key : {"source", "fingerprint", "name"}) json.erase(key);
@@ -174,7 +174,7 @@ private slots:
         const auto now = expertValues(*openContainer(*packed), 0, 1, "w1");
         QCOMPARE(now[0], old[1]);
         QCOMPARE(now[1], old[0]);
-        // A container passes through.
+        // The path of a container is returned unchanged.
         QCOMPARE(*loadableModel(*packed, {}, nullptr), *packed);
     }
 
@@ -182,7 +182,7 @@ private slots:
         TinyOptions o = tiny();
         const fs::path folder = flat(checkpoint(o));
         fs::remove(folder / kFlatFile);
-        // As bf16 was written and the config says nothing: f16, by the name of the layout.
+        // Without the file the type is f16, the layout's default, although the data is bf16.
         QVERIFY(loadable(folder).ok());
         QCOMPARE(openContainer(folder / "container")->expertType, DType::F16);
         auto config = tinyConfig(o);
@@ -255,7 +255,7 @@ private slots:
         }
         if (!fs::exists(target)) QVERIFY(convertModel(options, {}, nullptr).ok());
         QVERIFY(folderContent(target) == folderContent(whole));
-        // Other options: nothing of the flat folder is left in a container.
+        // With other options, no flat file is left in the container.
         fs::path container = fresh();
         CancelFlag cancel{false};
         options.target = container;
@@ -323,7 +323,7 @@ private slots:
                 const auto& norm = tensors.at(p + "post_attention_layernorm.weight").values;
                 const auto& gate = tensors.at(p + "mlp.gate.weight").values;
                 for (int64_t t = 0; t < o.vocab; ++t) {
-                    // The scale of the norm does not change the order.
+                    // The scale of the norm does not change the order of the experts.
                     std::vector<float> logits(size_t(o.experts), 0.0f);
                     for (int64_t e = 0; e < o.experts; ++e) {
                         double sum = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Paths that people really point at: each is read, or named for what it is with the remedy.
+// Paths that users really give: each is read, or the error says what it is and what to do.
 #include <QTemporaryDir>
 #include <QTest>
 
@@ -90,14 +90,14 @@ private slots:
             QVERIFY2(info.ok(), info.status().text().c_str());
             QCOMPARE(info->config.name, "some-org/tiny-moe");
         }
-        // Without the ref the newest snapshot is taken, and that is said.
+        // Without the ref the newest snapshot is used, with a note.
         fs::remove(folder / "refs" / "main");
         fs::create_directories(folder / "snapshots" / "0000");
         fs::last_write_time(folder / "snapshots" / "0000", fs::file_time_type::min());
         const Result<SourceInfo> info = inspectSource(folder);
         QVERIFY2(info.ok(), info.status().text().c_str());
         QVERIFY(hasNote(*info, kCommit));
-        // So is a cache with this one model; of several one must be named.
+        // A cache with only this model is accepted too. With several models the error lists them.
         QVERIFY(inspectSource(folder.parent_path()).ok());
         fs::create_directories(folder.parent_path() / "models--other--moe");
         QVERIFY(has(faultOf(folder.parent_path(), Code::BadInput), "models--some-org--tiny-moe"));
@@ -241,7 +241,7 @@ private slots:
             QCOMPARE(info->tensors, inspectSource(reference)->tensors);
             QVERIFY(hasNote(*info, "model.safetensors.index.json"));
         }
-        // Shards are missing and nothing else is whole: as ever.
+        // Incomplete shards without another complete set are an error as before.
         const fs::path torn = fresh();
         writeCheckpoint(torn, tinyConfig(m_options), m_tensors, 3, true);
         fs::remove(torn / "model-00002-of-00003.safetensors");
@@ -299,7 +299,7 @@ private slots:
         writeFile(folder / "config.json", config);
         const Result<SourceInfo> info = inspectSource(folder);
         QVERIFY2(info.ok(), info.status().text().c_str());
-        // Where the number counts, the key is named.
+        // The key is named if its number is used.
         config.insert(config.size() - 1, R"(,"rms_norm_eps":NaN)");
         config.erase(config.find("\"rms_norm_eps\""),
                      config.find(',', config.find("\"rms_norm_eps\"")) -
@@ -326,14 +326,15 @@ private slots:
         const Result<SourceInfo> info = inspectSource(gguf);
         QVERIFY2(info.ok(), info.status().text().c_str());
         for (const std::string& note : info->notes) QVERIFY(note.find('\x1b') == std::string::npos);
-        // The name of a model is shown everywhere.
+        // The name of a model is shown in many messages.
         const fs::path target = fresh() / "target";
         const Result<ContainerInfo> made =
             convertModel({.source = gguf, .target = target, .name = evil}, {}, nullptr);
         QVERIFY2(made.ok(), made.status().text().c_str());
         QCOMPARE(made->config.name, "x\\u001b[31m\\u202ey\\u000az");
         std::string json = readFile(target / "model.json");
-        json.replace(json.find("x\\\\u001b"), 8, "\\u001b");  // as somebody else may write it
+        // The escape as another program may write it.
+        json.replace(json.find("x\\\\u001b"), 8, "\\u001b");
         writeFile(target / "model.json", json);
         const Result<ContainerInfo> opened = openContainer(target);
         QVERIFY2(opened.ok(), opened.status().text().c_str());

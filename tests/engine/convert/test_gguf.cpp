@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// GGUF import: the same container as from the original checkpoint, blocks kept bit for bit.
+// GGUF import: the container equals that of the original checkpoint, and blocks are kept bit by
+// bit.
 #include <QTemporaryDir>
 #include <QTest>
 
@@ -37,7 +38,7 @@ private slots:
             }
         }
     }
-    // What the file holds as blocks is what this program makes of the original values itself.
+    // The file's blocks equal those that this program encodes from the original values.
     void equalsTheOriginal() {
         QFETCH(QString, family);
         QFETCH(int, ggmlType);
@@ -71,7 +72,7 @@ private slots:
         QVERIFY2(a.ok(), a.status().text().c_str());
         QVERIFY2(b.ok(), b.status().text().c_str());
         QCOMPARE(int(a->expertType), int(DType::Q4_0));
-        QCOMPARE(int(a->find("embed")->dtype), int(DType::Q4_0));  // as it is in the file
+        QCOMPARE(int(a->find("embed")->dtype), int(DType::Q4_0));  // the type in the file
         for (const char* name : {"embed", "0.q", "1.k", "1.o", "head"}) {
             QVERIFY(containerValues(*a, name) == containerValues(*b, name));
         }
@@ -80,8 +81,8 @@ private slots:
         }
     }
 
-    // Their rows are put back in order one by one: single values out of blocks of 32, which were
-    // taken from memory that nothing had been read into.
+    // Rows are reordered one by one, which reads single values of blocks of 32. A bug used
+    // uninitialised memory.
     void quantisedBiasesAreReadByValue() {
         TinyOptions o = options("mixtral");
         o.bias = true;
@@ -105,8 +106,8 @@ private slots:
         }
     }
 
-    // Every tensor in its own type, the three matrices of an expert too: the values are those that
-    // the blocks decode to, also after the way through model.json.
+    // Each tensor, and each matrix of an expert, has its own type. The values equal those of the
+    // decoded blocks, also after writing and reading model.json.
     void mixedTypesKeepTheirBlocks() {
         const TinyOptions o = wideOptions();
         const Tensors tensors = tinyTensors(o);
@@ -137,7 +138,7 @@ private slots:
         QVERIFY(verifyContainer(*a, {}, nullptr).ok());
     }
 
-    // A table that gives a type with 256 columns to a block to rows of 64.
+    // A type with blocks of 256 columns does not suit rows of 64.
     void rowsThatAreNotWholeBlocks() {
         const TinyOptions o = options("olmoe");
         const fs::path file = fresh(), target = fresh();
@@ -183,7 +184,7 @@ private slots:
         QCOMPARE(made->find("embed")->dtype, DType::Q8_0);
     }
 
-    // Any part stands for the whole model.
+    // The path of any part opens the whole model.
     void splitFiles() {
         const TinyOptions o = wideOptions();
         const Tensors tensors = tinyTensors(o);
@@ -212,7 +213,7 @@ private slots:
         Status status = convertModel({partPath(2), fresh(), {}, "t"}, {}, nullptr).status();
         QCOMPARE(int(status.code()), int(Code::BadInput));
         QVERIFY(status.message().find("tiny-00002-of-00003.gguf") != std::string::npos);
-        writeFile(partPath(1), parts[2]);  // a part under another's name
+        writeFile(partPath(1), parts[2]);  // a part with the name of another
         status = convertModel({partPath(0), fresh(), {}, "t"}, {}, nullptr).status();
         QCOMPARE(int(status.code()), int(Code::BadInput));
         QVERIFY(status.message().find("not part 2 of 3") != std::string::npos);
@@ -297,7 +298,7 @@ private slots:
         Result<ContainerInfo> info = convertModel(options, {}, nullptr);
         QVERIFY(info.ok());
         QVERIFY(!info->hasTokenizer);
-        QCOMPARE(notes.size(), size_t(2));  // a template is missing too
+        QCOMPARE(notes.size(), size_t(2));  // the second note is about the missing template
         QVERIFY(notes[0].find("no tokenizer") != std::string::npos);
         QVERIFY(inspectSource(file)->notes == notes);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Tokenizers in GGUF metadata: the same ids as from the tokenizer.json they were made from.
+// Tokenizers in GGUF metadata: the ids equal those of the original tokenizer.json.
 #include <QTest>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -24,7 +24,7 @@ json readJson(const std::string& path) {
 
 enum { Normal = 1, Unknown, Control, UserDefined, Unused, Byte };
 
-// The metadata that a conversion of this tokenizer.json writes.
+// The metadata that the conversion writes for this tokenizer.json.
 GgufHeader headerOf(const json& file, const json& entry) {
     GgufHeader header;
     const size_t count = entry["vocab_size"];
@@ -56,7 +56,7 @@ GgufHeader headerOf(const json& file, const json& entry) {
     return header;
 }
 
-// Added tokens as GGUF files know them.
+// Added tokens with the properties that GGUF files can store.
 json withPlainAddedTokens(json file) {
     for (json& token : file["added_tokens"]) {
         for (const char* flag : {"lstrip", "rstrip", "single_word", "normalized"}) {
@@ -78,7 +78,7 @@ std::unique_ptr<Tokenizer> fromGguf(const GgufHeader& header) {
     return text ? parse(*text) : nullptr;
 }
 
-// How many of the golden strings the two take apart differently; the first is put in `shown`.
+// The number of golden strings with different ids; `shown` receives the first.
 int differences(const Tokenizer& a, const Tokenizer& b, const json& cases, bool frame,
                 std::string& shown) {
     int count = 0;
@@ -155,7 +155,7 @@ private slots:
         QTest::newRow("mixtral") << QString("mixtral") << true << false;
         QTest::newRow("no_prefix") << QString("no_prefix") << false << true;
     }
-    // The golden files list the merges that the reference's conversion makes of these scores.
+    // The golden files list the merges that the reference's conversion computes from these scores.
     void scores() {
         QFETCH(QString, name);
         QFETCH(bool, prefix);

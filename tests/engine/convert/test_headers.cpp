@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Headers that nobody vouches for: safetensors, GGUF, model.json. Cut at every byte, bent in
-// every way; an error each time, a crash never.
+// Untrusted headers: safetensors, GGUF, model.json. Truncated at every byte and modified in many
+// ways, they give an error and never a crash.
 #include <QTemporaryDir>
 #include <QTest>
 #include <cstring>
@@ -22,7 +22,7 @@ std::span<const std::byte> bytesOf(const std::string& text) {
     return std::as_bytes(std::span(text));
 }
 
-// A safetensors file with this header and `data` bytes behind it.
+// A safetensors file with this header and `data` bytes after it.
 std::string withHeader(const std::string& header, size_t data) {
     std::string out(8, '\0');
     const uint64_t length = header.size();
@@ -62,7 +62,7 @@ private slots:
         QVERIFY(parse(whole).ok());
         for (size_t n = 0; n < whole.size(); ++n) {
             QCOMPARE(int(parse(whole.substr(0, n)).code()), int(Code::BadInput));
-            // Cut, but the size of the file is what it should be: a short read of the header.
+            // Truncated, with the size of the complete file: a short read of the header.
             auto cut = parseSafetensorsHeader(bytesOf(whole).first(n), int64_t(whole.size()), "f");
             uint64_t header = 0;
             std::memcpy(&header, whole.data(), 8);
@@ -162,9 +162,9 @@ private slots:
         for (size_t n = 0; n < whole.size(); ++n) {
             auto cut = parseGgufHeader(bytesOf(whole).first(n), int64_t(n), "f", more);
             QCOMPARE(int(cut.status().code()), int(Code::BadInput));
-            QVERIFY(!more);  // there is no more of this file
+            QVERIFY(!more);  // the file has no more bytes
         }
-        // A prefix of a longer file asks for more.
+        // The start of a longer file requests more.
         QVERIFY(!parseGgufHeader(bytesOf(whole).first(100), int64_t(whole.size()), "f", more).ok());
         QVERIFY(more);
     }
@@ -204,7 +204,7 @@ private slots:
         QVERIFY(!parseGgufHeader(bytesOf(file), int64_t(file.size()), "f", more).ok());
     }
 
-    // Cut at every byte, and every number replaced by hostile ones.
+    // Truncated at every byte, and with hostile values instead of every number.
     void modelJson() {
         const TinyOptions o = tiny();
         const fs::path source = fresh(), target = fresh();
@@ -241,7 +241,7 @@ private slots:
         row("\"softmax\"", "\"sparsemax\"", "sparsemax");
         row("\"scale_on\": \"output\"", "\"scale_on\": \"both\"", "both");
         row("\"rope_type\": \"default\"", "\"rope_type\": \"yarn\"",
-            "yarn");  // without its numbers
+            "yarn");  // needs further keys
         row("\"vocab_size\": 16", "\"vocab_size\": 16, \"vocab_size\": 16", "duplicate");
         row("\"moe_layers\": [\n  0", "\"moe_layers\": [\n  1", "moe_layers");
     }
@@ -274,7 +274,7 @@ private:
             const size_t end = whole.find_first_not_of("0123456789.e-", at);
             const bool value = std::strchr(" :[,", whole[at - 1]) != nullptr;
             if (value) {
-                // Right or wrong is for the reader to say; it must come back.
+                // Must return; the result may be an error.
                 (void)parseModelJson(whole.substr(0, at) + hostile + whole.substr(end), "m").ok();
             }
             at = end;

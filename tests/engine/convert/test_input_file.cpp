@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Files that the converters read: the same bytes whether the page cache holds them, some of them,
-// or none; from several threads at once.
+// Reads of the converters give the same bytes whether all, some or none of the pages are in the
+// page cache, also from several threads.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -28,7 +28,7 @@ private slots:
     void whatIsThrownArrives();
 
 private:
-    // Out of the page cache, but for [from, to).
+    // Evicts the file from the page cache, except for [from, to).
     void cacheOnly(int64_t from, int64_t to) const {
         const int fd = ::open(m_path.c_str(), O_RDONLY);
         ::posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
@@ -49,7 +49,7 @@ void TestInputFile::initTestCase() {
     std::ofstream(m_path, std::ios::binary)
         .write(reinterpret_cast<const char*>(m_data.data()), std::streamsize(m_data.size()));
     const int fd = ::open(m_path.c_str(), O_RDONLY);
-    QCOMPARE(::fsync(fd), 0);  // only what is on the disk can leave the cache
+    QCOMPARE(::fsync(fd), 0);  // dirty pages cannot be evicted
     ::close(fd);
 }
 

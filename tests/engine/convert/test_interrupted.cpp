@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Conversions that are stopped: cancelled, killed, out of space. What is left behind is either
-// nothing, or enough to go on and end with the very same bytes.
+// Interrupted conversions: cancelled, killed, disk full. They leave nothing, or enough to resume
+// and to write exactly the same bytes.
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,10 +20,10 @@ using namespace colibri::test;
 namespace fs = std::filesystem;
 
 namespace {
-constexpr int kWritesSeen = 400;  // more than any of these conversions makes
+constexpr int kWritesSeen = 400;  // more than any conversion here makes
 }
 
-// Its runtime loses count of threads that a forked process starts.
+// ThreadSanitizer does not support threads in a forked process.
 #ifdef __SANITIZE_THREAD__
 #define SKIP_UNDER_TSAN QSKIP("a forked process with threads of its own")
 #else
@@ -48,7 +48,7 @@ class TestInterrupted : public QObject {
         return convertModel({m_source, target, dtype, "tiny"}, {}, cancel, hooks);
     }
 
-    // Cancelled at this write, counted from 1.
+    // Cancels at this write, counted from 1.
     Result<ContainerInfo> runUntil(int write, const fs::path& target) {
         CancelFlag cancel{false};
         DiskHooks hooks;
@@ -112,7 +112,7 @@ private slots:
             QVERIFY2(info.ok(), info.status().text().c_str());
             QVERIFY(folderContent(target) == m_expected);
             QVERIFY(!fs::exists(partialOf(target)));
-            // Past the first whole layer there is less left to do.
+            // After the first complete layer less work is left.
             if (point > m_writes * 3 / 4) QVERIFY(writes < m_writes / 2);
         }
     }
@@ -121,7 +121,7 @@ private slots:
         for (int point = 1; point <= m_writes; point += 5) {
             const fs::path target = fresh();
             Result<ContainerInfo> stopped = runUntil(point, target);
-            if (stopped.ok()) continue;  // nothing is asked after the last matrix
+            if (stopped.ok()) continue;  // there is no check after the last matrix
             QCOMPARE(int(stopped.status().code()), int(Code::Cancelled));
             QVERIFY(!fs::exists(target) && fs::exists(partialOf(target)));
             int writes = 0;
@@ -133,14 +133,14 @@ private slots:
             Result<ContainerInfo> info = run(target, count);
             QVERIFY2(info.ok(), info.status().text().c_str());
             QVERIFY(folderContent(target) == m_expected);
-            if (point > 20) QVERIFY(writes < m_writes);  // dense tensors count, too
+            if (point > 20) QVERIFY(writes < m_writes);  // dense tensors are resumed too
         }
     }
 
     void otherOptionsOrSourceStartOver() {
         const fs::path target = fresh();
         QCOMPARE(int(runUntil(m_writes / 2, target).status().code()), int(Code::Cancelled));
-        // The source changes by one value.
+        // One value of the source changes.
         TinyOptions o;
         o.layers = 3;
         o.hidden = 128;
@@ -196,7 +196,7 @@ private slots:
         }
     }
 
-    // What an earlier run has finished waits for room.
+    // The finished part of an earlier run is kept until there is space.
     void aDiskThatFillsWhileResumedKeepsWhatWasDone() {
         const fs::path target = fresh();
         QCOMPARE(int(runUntil(m_writes * 3 / 4, target).status().code()), int(Code::Cancelled));
@@ -232,7 +232,7 @@ private slots:
         QVERIFY(!fs::exists(target) && !fs::exists(partialOf(target)));
     }
 
-    // What is asked for is what the model takes, not much more.
+    // The required space is close to the size of the model.
     void aSmallModelNeedsLittleSpace() {
         const fs::path target = fresh();
         QVERIFY(run(target, {}).ok());
@@ -248,7 +248,7 @@ private slots:
         QCOMPARE(int(run(fresh(), hooks).status().code()), int(Code::NoSpace));
     }
 
-    // The real system call fails, in a process of its own.
+    // The system call itself fails, in a separate process.
     void aFileSizeLimit() {
         SKIP_UNDER_TSAN;
         const fs::path target = fresh();
@@ -272,13 +272,13 @@ private slots:
         fs::create_directories(taken);
         QCOMPARE(int(run(taken).status().code()), int(Code::InvalidArgument));
         QCOMPARE(int(run(fresh() / "no" / "parent").status().code()), int(Code::InvalidArgument));
-        // Somebody's folder that only looks like ours stays as it is.
+        // A folder that only resembles a partial conversion is not touched.
         const fs::path target = fresh();
         fs::create_directories(partialOf(target));
         writeFile(partialOf(target) / "diary.txt", "mine");
         QCOMPARE(int(run(target).status().code()), int(Code::InvalidArgument));
         QCOMPARE(readFile(partialOf(target) / "diary.txt"), std::string("mine"));
-        // Two at once.
+        // Two conversions to one target at the same time.
         const fs::path both = fresh();
         fs::create_directories(partialOf(both));
         Result<Journal> held = Journal::open(partialOf(both));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Files that the converters write: in blocks, past the page cache, continued where they ended.
+// Output files of the converters: written in blocks, past the page cache, and continued after
+// interruptions.
 #include <sys/resource.h>
 
 #include <QtTest>
@@ -45,7 +46,7 @@ private:
     const std::vector<std::byte> m_data = randomBytes((11 << 20) + 12345);  // several blocks
 };
 
-// Pieces of every kind of length, flushed in between: the last page is written more than once.
+// Appends pieces of many lengths with flushes between them, so the last page is written repeatedly.
 void TestOutputFile::whatIsAppendedIsWhatLiesThere() {
     Result<OutputFile> out = OutputFile::open(m_path, 0, nullptr);
     QVERIFY(out.ok());
@@ -77,7 +78,7 @@ void TestOutputFile::goesOnFromWhereItWasKept() {
         Result<OutputFile> out = OutputFile::open(m_path, 0, nullptr);
         QVERIFY(out.ok());
         QVERIFY(out->append(std::span(m_data).first(size_t(keep))).ok());
-        QVERIFY(out->append(randomBytes(5000)).ok());  // not to be kept
+        QVERIFY(out->append(randomBytes(5000)).ok());  // not kept
         QVERIFY(out->sync().ok());
     }
     Result<OutputFile> out = OutputFile::open(m_path, keep, nullptr);
@@ -88,7 +89,7 @@ void TestOutputFile::goesOnFromWhereItWasKept() {
     QVERIFY(!OutputFile::open(m_path, int64_t(m_data.size()) + 1, nullptr).ok());
 }
 
-// The write that passes the limit is one in the background.
+// The write that exceeds the limit runs in the background.
 void TestOutputFile::anErrorIsReportedAndNamesTheFile() {
     std::signal(SIGXFSZ, SIG_IGN);
     rlimit before;

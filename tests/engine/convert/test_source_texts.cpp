@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Tokens that begin prompts and end replies, and chat templates: from whichever file names them.
+// Tokens that begin prompts and end replies, and chat templates, from all files that define them.
 #include <QTemporaryDir>
 #include <QTest>
 
@@ -24,8 +24,8 @@ constexpr const char* kTurns =
     "{% endfor %}{% if add_generation_prompt %}<|start|>assistant {% endif %}";
 constexpr const char* kPlain = "{% for m in messages %}{{ m.content }}{% endfor %}";
 
-// Letters, and as special tokens <s> 60, </s> 61, <|im_end|> 62, <|eot|> 63, <|start|> 64 and those
-// asked for.
+// Letters, the special tokens <s> 60, </s> 61, <|im_end|> 62, <|eot|> 63, <|start|> 64, and the
+// given ones.
 Json tinyTokenizer(const std::vector<std::pair<std::string, int>>& more = {}) {
     Json vocab = Json::object(), added = Json::array();
     for (int i = 0; i < 26; ++i) vocab[std::string(1, char('a' + i))] = i;
@@ -60,7 +60,7 @@ class TestSourceTexts : public QObject {
     QTemporaryDir m_dir;
     int m_number = 0;
     fs::path fresh() { return fs::path(m_dir.path().toStdString()) / std::to_string(m_number++); }
-    // A checkpoint with these files beside its weights.
+    // A checkpoint with additional files.
     fs::path checkpoint(const std::map<std::string, Json>& files) {
         const fs::path folder = fresh();
         TinyOptions options;
@@ -99,7 +99,8 @@ private slots:
                          {{"eos_token", {{"content", "</s>"}}}, {"bos_token", "<s>"}}},
                         {"special_tokens_map.json", {{"eot_token", "<|eot|>"}}}});
         const ModelConfig c = converted(source).config;
-        // config.json counts where generation_config.json says nothing, as in the reference.
+        // As in the reference, config.json counts for keys that generation_config.json does not
+        // have.
         QCOMPARE(c.eosIds, (Ids{61, 63, 4}));
         QCOMPARE(c.eosSources,
                  (std::vector<std::string>{"tokenizer_config.json, generation_config.json",
@@ -130,7 +131,7 @@ private slots:
         QCOMPARE(c.eosSources, (std::vector<std::string>{file.toStdString()}));
     }
 
-    // A prompt gets its first token as the reference implementation adds it.
+    // The first token of a prompt is the one that the reference implementation adds.
     void flagsOfTheTokenizerPutTokensAroundATextOrNot() {
         Json withBos = tinyTokenizer();
         withBos["post_processor"] = {
@@ -156,7 +157,7 @@ private slots:
         QCOMPARE(
             idsOf(withBos, {{"add_bos_token", false}, {"tokenizer_class", "LlamaTokenizerFast"}}),
             (Ids{0, 1}));
-        // Other tokenizers do as tokenizer.json says.
+        // For other classes tokenizer.json decides.
         QCOMPARE(idsOf(withBos, {{"add_bos_token", false}, {"tokenizer_class", "Foo"}}),
                  (Ids{60, 0, 1}));
     }
@@ -165,13 +166,13 @@ private slots:
         std::map<std::string, Json> files = {{"tokenizer.json", tinyTokenizer()},
                                              {"tokenizer_config.json", {{"eos_token", "</s>"}}}};
         QCOMPARE(converted(checkpoint(files)).config.eosIds, (Ids{61}));
-        files["chat_template.jinja"] = kPlain;  // ends no turn
+        files["chat_template.jinja"] = kPlain;  // does not end turns
         QCOMPARE(converted(checkpoint(files)).config.eosIds, (Ids{61}));
         files["chat_template.jinja"] = kTurns;
         const ModelConfig c = converted(checkpoint(files)).config;
         QCOMPARE(c.eosIds, (Ids{61, 62}));
         QCOMPARE(c.eosSources[1], "chat template");
-        // A reply of several messages goes on after the end of one.
+        // A reply of several messages continues after the end of a message.
         files["tokenizer.json"] = tinyTokenizer({{"<|end|>", 65}, {"<|channel|>", 66}});
         files["chat_template.jinja"] = "{% for m in messages %}{{ m.content }}<|end|>{% endfor %}";
         QCOMPARE(converted(checkpoint(files)).config.eosIds, (Ids{61}));
@@ -355,7 +356,7 @@ private slots:
                 good->notes.empty());
     }
 
-    // The other files are not in a flat folder.
+    // A flat folder does not contain the other files.
     void aFlatFolderKeepsTheTokens() {
         const fs::path source =
             checkpoint({{"tokenizer.json", tinyTokenizer()},

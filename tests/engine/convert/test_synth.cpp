@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Models of random weights: whole, repeatable, usable, and nothing left behind by a failure.
+// Models of random weights are complete, reproducible and usable, and a failure leaves no files.
 #include <QtTest>
 #include <cmath>
 #include <filesystem>
@@ -42,7 +42,7 @@ private slots:
             QVERIFY(info->source.find("synthetic") != std::string::npos);
             QVERIFY(verifyContainer(*info, {}, nullptr).ok());
             QVERIFY(!fs::exists(fs::path(dir.string() + ".partial")));
-            // Weights are spread as they should be, around 0.
+            // Weights have the requested standard deviation and mean 0.
             const TensorInfo* q = info->find("0.q");
             const std::string dense = bytesOf(dir / kDenseFile);
             std::vector<float> row(size_t(q->cols));

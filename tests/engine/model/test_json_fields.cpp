@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// JSON that nobody vouches for.
+// JSON from untrusted sources.
 #include <QTest>
 
 #include "engine/base/json_fields.h"
@@ -32,7 +32,7 @@ private slots:
             QVERIFY2(*parseJson(scalar, "f") == json::parse(scalar), scalar);
     }
 
-    // Python's library writes them, so published configs have them.
+    // Python's library writes them, so they occur in published configs.
     void numbersThatOnlyPythonWritesAreRead() {
         const auto parsed = parseJson(
             "{\"a\": [null, NaN, Infinity, -Infinity, -1], "
@@ -53,7 +53,7 @@ private slots:
                 std::string::npos);
     }
 
-    // A request's body is no config of Python's.
+    // A request's body must be standard JSON.
     void strictTextHasNoNumbersOfPython() {
         for (const char* text : {"[NaN]", "[Infinity]", "{\"a\": -Infinity}"}) {
             const auto parsed = parseStrictJson(text, "f");
@@ -134,7 +134,7 @@ private slots:
         }
     }
 
-    // In time that grows as the square of their number these would take hours.
+    // With time quadratic in the number of children, these would take hours.
     void listsAndObjectsOfAMillionChildrenAreReadInOnePass() {
         constexpr size_t kMost = 1'300'000, kCount = 200'000;
         QCOMPARE(parseJson("[" + repeated("{}", kMost) + "]", "f")->size(), kMost);

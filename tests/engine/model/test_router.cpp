@@ -85,7 +85,7 @@ private slots:
     void equalScoresTakeTheLowestExpert() {
         QCOMPARE(select({}, {1, 1, 1, 1}, 2).experts, (std::vector<int>{0, 1}));
     }
-    // Experts named by a table: weighed by the gate, with the total the gate's own choice has.
+    // Experts from a table are weighted by the gate, with the sum of the gate's own choice.
     void weighKeepsTheTotalOfTheOwnChoice() {
         for (const bool renorm : {false, true}) {
             RoutingSpec spec;
@@ -130,7 +130,7 @@ private slots:
         for (const float w : c.weights) QVERIFY(std::isfinite(w));
     }
 
-    // The best group by its best expert, or by the sum of its best two: here they differ.
+    // The two group scores choose different groups here.
     void onlyTheBestGroupsAreChosenFrom() {
         const std::vector<float> logits{3.0f, -9.0f, 2.0f, 1.9f};  // groups {0, 1} and {2, 3}
         RoutingSpec spec;
@@ -143,7 +143,7 @@ private slots:
         const Choice c = select(spec, logits, 2);
         QCOMPARE(c.experts, (std::vector<int>{2, 3}));
         QVERIFY(near(c.weights[0], sigmoid(2.0)));
-        // The bias that lifts the first group chooses, and does not weigh.
+        // The bias of the first group affects the choice and not the weights.
         const Choice biased = select(
             [&] {
                 RoutingSpec s = spec;
@@ -155,7 +155,7 @@ private slots:
         QVERIFY(near(biased.weights[0], sigmoid(3.0)));
     }
 
-    // Each of two choices weighs what a softmax over the logits close to it gives it.
+    // The weight of each of the two experts is a softmax over the logits close to its own.
     void sparseMixerWeighsEachChoiceByItsNeighbours() {
         RoutingSpec spec;
         spec.scoreFn = ScoreFn::Logit;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// router_table.bin: both forms, lookups of every width in every instruction set, and files that
-// are not what they should be.
+// router_table.bin: both formats, lookups of every width with every instruction set, and invalid
+// files.
 #include <QTemporaryDir>
 #include <QTest>
 #include <algorithm>
@@ -49,7 +49,7 @@ class TestRouterTable : public QObject {
         const fs::path p = path("table.bin");
         Result<RouterTableWriter> writer = RouterTableWriter::create(p, c);
         if (!writer.ok()) qFatal("%s", writer.status().text().c_str());
-        // In pieces of any size.
+        // In pieces of different sizes.
         for (size_t at = 0; at < all.size(); at += 50) {
             const auto n = std::min<size_t>(50, all.size() - at);
             if (!writer->append({all.data() + at, n}).ok()) qFatal("append");
@@ -70,7 +70,7 @@ private slots:
             for (const int64_t n : {0, 1, 3, 4, 7, 8, 9, 31, 40}) {
                 std::vector<int32_t> tokens;
                 for (int64_t i = 0; i < n; ++i) tokens.push_back(int32_t(random() % 37));
-                if (n > 0) tokens.back() = 36;  // the table's end
+                if (n > 0) tokens.back() = 36;  // the last token of the table
                 for (const Isa isa : availableIsas()) {
                     for (int64_t layer = 0; layer < 3; ++layer) {
                         std::vector<int32_t> out(size_t(n * k) + 1, -7);

@@ -14,18 +14,18 @@ namespace colibri::test {
 // A folder under the system's temporary directory, removed at the end of the process.
 std::filesystem::path scratchFolder();
 
-// A checkpoint, below tests/golden unless its path is absolute, as a container in scratchFolder();
-// made once per process, name and type.
+// A checkpoint, below tests/golden unless its path is absolute, converted to a container in
+// scratchFolder(). Converted once per process, name and type.
 std::filesystem::path convertedModel(const std::filesystem::path& source, DType type = DType::F32);
 // tests/golden/models/NAME converted to a container (once per process and type).
 std::filesystem::path goldenModel(const std::string& name, DType type = DType::F32);
-// tests/golden/gguf/NAME.gguf likewise.
+// The same for tests/golden/gguf/NAME.gguf.
 std::filesystem::path goldenGguf(const std::string& name, DType type = DType::F32);
 nlohmann::json goldenGgufIndex();
 nlohmann::json goldenExpected(const nlohmann::json& indexEntry);
 nlohmann::json goldenIndex();
 
-// A container with random weights, written by hand: q8_0 experts, no tokenizer.
+// A container with random weights, written directly: q8_0 experts, no tokenizer.
 struct RandomShape {
     int64_t layers = 4, hidden = 64, heads = 4, kvHeads = 2, headDim = 32;
     int64_t experts = 16, topK = 4, expertSize = 64, vocab = 300, context = 2048;
@@ -35,11 +35,11 @@ std::filesystem::path randomModel(const RandomShape& shape = {});
 
 using Knobs = std::vector<std::pair<KnobId, int64_t>>;
 KnobValues knobValues(const Knobs& knobs);
-// Loads or throws std::runtime_error with the status.
+// Loads a model, or throws std::runtime_error with the status.
 std::unique_ptr<Engine> load(const std::filesystem::path& model, const Knobs& knobs = {},
                              std::optional<Isa> isa = {});
 
-// One request that is being waited for.
+// A request whose result is awaited.
 class Pending {
 public:
     Pending(Engine& engine, Request request);
@@ -48,7 +48,7 @@ public:
     RequestResult& wait();
     bool done() const;
     size_t tokens() const;         // so far
-    std::string streamed() const;  // text given out so far
+    std::string streamed() const;  // text received so far
 
 private:
     struct State;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Who runs with whom: batch timeout, batch size, turns of prompts, and that company changes no
-// output.
+// The composition of batches: batch timeout, batch size, turns of prompts. Other requests in the
+// batch do not change the output.
 #include <QtTest>
 #include <map>
 #include <random>
@@ -104,7 +104,7 @@ private slots:
         }
     }
 
-    // A lone request is not held for ever, and with no timeout it does not even need a clock.
+    // The timeout of a single request ends, and without a timeout no clock is needed.
     void aLoneRequestStarts() {
         for (const int64_t timeout : {0, 20}) {
             const auto engine = load(m_model, {{KnobId::BatchTimeout, timeout}});
@@ -150,14 +150,15 @@ private slots:
         QCOMPARE(p.wait().stop, StopReason::Cancelled);
     }
 
-    // A short prompt behind a long one has its first token first, and a reply that runs gets a
-    // token in every step of the long prompt.
+    // A short prompt after a long one gets its first token first, and a running reply gets a token
+    // in every step of the long prompt.
     void aLongPromptHoldsNobodyUp() {
         const auto engine = load(
             m_model,
             {{KnobId::BatchTimeout, 0}, {KnobId::PrefillChunk, 16}, {KnobId::ExpertCacheSize, 16}});
         Pending running(*engine, greedyRequest(m_prompts[0], 400));
-        while (running.tokens() == 0) std::this_thread::yield();  // 400 tokens are soon told
+        // 400 tokens are generated quickly.
+        while (running.tokens() == 0) std::this_thread::yield();
         Pending longer(*engine, greedyRequest(somePrompt(800, 300, 5), 2));
         Pending shorter(*engine, greedyRequest(m_prompts[1], kTokens));
         QCOMPARE(shorter.wait().tokens, m_alone[1]);
@@ -176,7 +177,7 @@ private slots:
         QVERIFY(tokens >= steps - 1);
     }
 
-    // A smaller batch holds at once; those that are too many take turns and lose nothing.
+    // A smaller batch size takes effect at once. Surplus requests take turns and lose nothing.
     void aSmallerBatchHoldsAtOnce() {
         const auto engine = load(m_model, {{KnobId::BatchTimeout, 200}, {KnobId::MaxBatch, 7}});
         std::vector<std::unique_ptr<Pending>> pending;
@@ -185,7 +186,7 @@ private slots:
                 std::make_unique<Pending>(*engine, greedyRequest(m_prompts[size_t(i)], 150)));
         }
         while (pending[6]->tokens() == 0) std::this_thread::yield();
-        // Taken out in between: on a busy machine the ring would be full before the change.
+        // Drained in between, because the ring could fill up on a busy machine.
         std::vector<Event> events = drained(*engine);
         engine->setKnob(KnobId::MaxBatch, 2);
         for (auto& p : pending) p->wait();
@@ -206,7 +207,7 @@ private slots:
         }
     }
 
-    // Requests of every kind come and go at random while the knobs are turned.
+    // Random requests of every kind start and end while knobs change.
     void randomCompany() {
         const auto engine = load(m_model, {{KnobId::ExpertCacheSize, 12}});
         std::mt19937 random(3);

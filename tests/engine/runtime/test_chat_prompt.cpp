@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// From messages to the ids of a prompt.
+// Rendering messages to the ids of a prompt.
 #include <QtTest>
 
 #include "engine/text/reply_parts.h"
@@ -19,7 +19,7 @@ class TestChatPrompt : public QObject {
         if (!ids.ok()) qWarning("%s", ids.status().text().c_str());
         return ids.ok() ? *ids : std::vector<int32_t>();
     }
-    // How often a token is in the prompt.
+    // The number of occurrences of a token in the prompt.
     int64_t count(const char* token, const Json& messages, const ChatOptions& options = {}) const {
         const std::vector<int32_t> ids = encode(messages, options);
         return std::count(ids.begin(), ids.end(), *m_engine->tokenizer()->tokenToId(token));
@@ -36,7 +36,7 @@ class TestChatPrompt : public QObject {
 private slots:
     void initTestCase() { m_engine = load(goldenModel("qwen3moe")); }
 
-    // Whoever speaks, and however the text gets into the prompt.
+    // For every role, and for every way by which text gets into the prompt.
     void noMessageEndsItsTurn() {
         const auto chat = [](const std::string& evil) {
             return Json::array(
@@ -56,7 +56,7 @@ private slots:
             QCOMPARE(count(token, chat(evil)), own);
             QVERIFY(count(token, chat(evil), {.specialInMessages = true}) >= own + 5);
         }
-        // Nothing of it is lost.
+        // No text is lost.
         QVERIFY(m_engine->tokenizer()->decode(encode(chat(evil))).find("u" + evil) !=
                 std::string::npos);
     }
@@ -66,7 +66,7 @@ private slots:
         QVERIFY(closesReasoning({.templateArgs = {{"enable_thinking", false}}}));
         QCOMPARE(text({.templateArgs = {{"enable_thinking", true}}}), text({}));
         QCOMPARE(text({.templateArgs = {{"nobody_knows_this", {1, 2}}}}), text({}));
-        // Whether the reply begins in the reasoning is read off the prompt.
+        // The prompt shows whether the reply begins within the reasoning.
         const auto ids = encode({{{"role", "user"}, {"content", "hello"}}},
                                 {.templateArgs = {{"enable_thinking", false}}});
         QVERIFY(!endsInReasoning(*m_engine->tokenizer(), ids));
@@ -83,7 +83,7 @@ private slots:
                  Code::InvalidArgument);
     }
 
-    // The window and colibri chat ask here.
+    // The window and colibri chat use this function.
     void samplingIsTheModelsOwnWhereItHasSome() {
         ModelConfig model;
         QCOMPARE(chatSampling(model).temperature, 0.7f);

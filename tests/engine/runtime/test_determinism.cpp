@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Greedy output is the same, id by id, whatever is cached, prefetched, batched or parallel.
+// Greedy output has the same ids for every cache, prefetch, batch and thread setting.
 #include <QtTest>
 #include <set>
 #include <thread>
@@ -31,7 +31,7 @@ private slots:
         const auto engine = load(m_model);
         m_expected = test::generate(*engine, m_prompt, kTokens);
         QCOMPARE(m_expected.size(), size_t(kTokens));
-        // A model that repeats one token would prove nothing.
+        // A text that repeats one token would prove nothing.
         QVERIFY(std::set<int32_t>(m_expected.begin(), m_expected.end()).size() > 4);
     }
 
@@ -96,7 +96,7 @@ private slots:
         }
     }
 
-    // Each of several requests gives the same alone and together with the others.
+    // Each of several requests gives the same result alone and with the others.
     void batchesDoNotMix() {
         std::vector<std::vector<int32_t>> prompts, alone;
         for (int i = 0; i < 6; ++i)
@@ -114,7 +114,7 @@ private slots:
         for (size_t i = 0; i < prompts.size(); ++i) QCOMPARE(pending[i]->wait().tokens, alone[i]);
     }
 
-    // Sampling with a seed does not depend on company either.
+    // Sampling with a seed does not depend on other requests either.
     void seedsDoNotMix() {
         Request request = greedyRequest(m_prompt, kTokens);
         request.sampling.temperature = 1.0f;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Knobs of a running engine: each one that is live takes effect, ranges are the knob table's, and
-// the engine's events say what is in force.
+// Knobs of a running engine: every live knob takes effect, ranges are those of the knob table, and
+// events report effective values.
 #include <QtTest>
 
 #include "tests/engine/runtime/run_fixture.h"
@@ -45,7 +45,7 @@ private slots:
             if (!row.live || !row.choices.empty()) continue;
             const KnobLimits limits = engine->knobLimits(row.id);
             if (row.id == KnobId::NumaNode && limits.max == 0)
-                continue;  // one node: its own reason
+                continue;  // with one node it has a reason
             for (const int64_t value : {limits.min - 1, limits.max + 1}) {
                 const KnobState state = engine->applyKnob(row.id, value);
                 QCOMPARE(state.requested, value);
@@ -64,8 +64,8 @@ private slots:
         QCOMPARE(events[1].knob.requested, int64_t(5));
         QCOMPARE(events[1].knob.effective, int64_t(5));
     }
-    // Nobody sets the knob when prefetching pauses itself, but its value in force changes. A model
-    // this small computes so fast that most prefetches come late.
+    // Prefetching pauses itself, which changes the effective value without a request. This model is
+    // so small that most prefetches are late.
     void aPauseOfPrefetchingIsAnEventOfTheKnob() {
         RandomShape shape;
         shape.experts = 32;

@@ -86,7 +86,7 @@ private slots:
         const KnobLimits size = knobLimitsFor(KnobId::ExpertCacheSize, *info);
         QCOMPARE(size.min, int64_t(1));
         QCOMPARE(size.max, int64_t(16));
-        QCOMPARE(size.defaultValue, int64_t(16));  // a small model fits whole
+        QCOMPARE(size.defaultValue, int64_t(16));  // a small model fits completely
         const KnobLimits context = knobLimitsFor(KnobId::ContextLength, *info);
         QCOMPARE(context.min, int64_t(16));
         QCOMPARE(context.max, int64_t(2048));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Expert reads that fail, in every pattern and at every cache size: each request ends, with an
-// error that names file and byte, and the engine goes on.
+// Failing expert reads in many patterns and at every cache size: each request ends with an error
+// that names file and byte, and the engine continues.
 #include <QtTest>
 #include <filesystem>
 #include <future>
@@ -17,11 +17,11 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr auto kPatience = 60s;  // after which a request counts as stuck
+constexpr auto kPatience = 60s;  // time after which a request counts as stuck
 
 enum class Pattern { None, First, Last, All, Alternating, AllButFirst };
 
-// Fails the reads of some experts of each layer, chosen by the order in which they are first read.
+// Fails the reads of some experts of each layer, by the order in which they are first read.
 class PatternReader final : public Reader {
 public:
     struct Plan {
@@ -68,7 +68,7 @@ private:
     const std::shared_ptr<Plan> m_plan;
 };
 
-// A forward pass over a store whose reads fail as planned.
+// A forward pass over a store whose reads fail as configured.
 struct Pass {
     Pass(const ContainerInfo& container, int64_t cacheSize) : info(container) {
         auto loaded = DenseWeights::load(info, {}, nullptr);
@@ -83,7 +83,7 @@ struct Pass {
         StoreOptions options;
         options.cacheSize = cacheSize;
         options.prefetchSource = PrefetchSource::Off;
-        options.ioDepth = 1;  // read in the order asked for
+        options.ioDepth = 1;  // reads in the order of requests
         auto opened =
             StoreFactory::open(StoreFactory::shapeOf(info), options, nullptr, std::move(parts));
         if (!opened.ok()) throw std::runtime_error(opened.status().text());
@@ -131,7 +131,7 @@ struct Pass {
         for (KvSequence& sequence : sequences) pool.release(sequence);
         return answer;
     }
-    // The same, or the end of the test program when it does not end.
+    // Calls run(), and ends the test program if it does not return.
     Answer runWatched(const char* what) {
         auto answer = std::async(std::launch::async, [this] { return run(); });
         if (answer.wait_for(kPatience) != std::future_status::ready)
@@ -156,12 +156,12 @@ QByteArray contentOf(const fs::path& path) {
     return file.open(QIODevice::ReadOnly) ? file.readAll() : QByteArray();
 }
 
-// Leaves the first `bytes` of the file in place.
+// Truncates a file to its first `bytes` bytes.
 void cut(const fs::path& path, int64_t bytes) {
     fs::resize_file(path, uintmax_t(bytes));
 }
 
-// Appends what was cut off: a reader sees right bytes or the end of the file.
+// Appends the truncated part, so that a reader sees correct bytes or the end of the file.
 void restore(const fs::path& path, const QByteArray& content) {
     QFile file(QString::fromStdString(path.string()));
     QVERIFY(file.open(QIODevice::ReadWrite));
@@ -195,7 +195,7 @@ private slots:
             Pass pass(*m_info, cacheSize);
             const Pass::Answer whole = pass.runWatched(what);
             QVERIFY(whole.status[0].ok() && whole.status[1].ok());
-            // All must be read anew.
+            // All experts must be read again.
             Pass failing(*m_info, cacheSize);
             failing.plan->reads = pass.plan->reads;
             failing.plan->pattern = pattern;
@@ -253,7 +253,7 @@ private slots:
         QCOMPARE(test::generate(*engine, prompt, 6), test::generate(*fresh, prompt, 6));
     }
 
-    // At this limit a read takes nearly a second and a token six.
+    // With this limit a read takes nearly one second, and a token six.
     void slowReadsDoNotHoldUpACancellation_data() {
         QTest::addColumn<int>("promptTokens");
         QTest::newRow("prompt") << 200;
@@ -277,7 +277,7 @@ private slots:
         engine->cancel(request.id());
         QTRY_VERIFY_WITH_TIMEOUT(request.done(), 60'000);
         QCOMPARE(request.wait().stop, StopReason::Cancelled);
-        // It ended without the reads it was waiting for.
+        // It ended without waiting for the remaining reads.
         QVERIFY(engine->storeStats().bytesLoaded - before < 4 * (1u << 20));
     }
 };

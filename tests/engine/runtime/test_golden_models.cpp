@@ -119,8 +119,8 @@ private slots:
         compareAll(expectedOf(name), goldenModel(name.toStdString()), Isa(isa));
     }
 
-    // Keys and values in eight bits. Up to the first token that another expert is chosen for: of
-    // random weights these are, and of scores that lie close together.
+    // Keys and values with eight bits, compared up to the first token for which another expert is
+    // chosen. With random weights, scores are close together and this happens.
     void eightBitCacheStaysClose_data() {
         QTest::addColumn<QString>("name");
         // Grouped heads, windows, sinks, latents.
@@ -147,8 +147,8 @@ private slots:
         QVERIFY2(worst > 0 && worst < 0.06, qPrintable(QString::number(worst)));
     }
 
-    // GGUF files made from these models by the converter that most files come from. All hold the
-    // same values; the settings that the format has no key for are named in the index.
+    // GGUF files that the common converter made from these models, with the same values. The index
+    // lists the settings for which the format has no key.
     void ggufTwins_data() {
         QTest::addColumn<QString>("name");
         QTest::addColumn<bool>("whole");
@@ -175,8 +175,8 @@ private slots:
         if (whole) compareAll(expectedOf(name), file->dir, bestKernels().isa);
     }
 
-    // As a model that also sees has it: the config inside another, the tensors under longer names
-    // and among others.
+    // The language model of a vision model: a nested config, and tensors with longer names among
+    // others.
     void languageModelOfALargerOne_data() {
         QTest::addColumn<QString>("prefix");
         QTest::addColumn<QString>("head");
@@ -220,7 +220,8 @@ private slots:
         compareAll(expectedOf("llama4"), convertedModel(to), bestKernels().isa);
     }
 
-    // The table in the README is made of what this program runs. When it is not: the table to be.
+    // The table in the README lists the models that this program runs. A failure prints the
+    // expected table.
     void readmeNamesWhatIsTested() {
         std::map<std::string, std::string> layouts, formats;  // by family
         const auto add = [](std::string& to, const std::string& word) {
@@ -270,9 +271,9 @@ private slots:
         return true;
     }
 
-    // Quantised weights: the error against f32 stays within what 8 or 4 bits can give. These
-    // random models are small and unforgiving; the bounds are half as much again as what was
-    // measured. One other expert for one token changes a great deal.
+    // Quantised weights: the error relative to f32 stays within the limits of 8 and 4 bits. These
+    // random models are small and sensitive; the bounds are 1.5 times the measured values. A single
+    // different expert for one token changes much.
     void quantisedStaysClose_data() { addModels(true); }
     void quantisedStaysClose() {
         QFETCH(QString, name);
@@ -283,7 +284,7 @@ private slots:
             const auto engine = load(goldenModel(name.toStdString(), type), {}, Isa(isa));
             Result<Engine::LogitsResult> result = engine->logits(prompt);
             QVERIFY2(result.ok(), result.status().text().c_str());
-            // Root mean square over the last positions, relative to the logits' own.
+            // Root mean square over the last positions, relative to that of the logits.
             double difference = 0, size = 0;
             for (const auto& row : expected["logits"]) {
                 const auto want = row["values"].get<std::vector<double>>();

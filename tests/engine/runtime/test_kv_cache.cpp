@@ -28,7 +28,7 @@ Tokens operator+(Tokens a, const Tokens& b) {
     return a;
 }
 
-// What stands for the keys and values of a position: something that depends on all tokens up to it.
+// Represents the keys and values of a position: a value that depends on all tokens up to it.
 uint64_t mark(uint64_t before, int32_t token) {
     return (before ^ uint64_t(token)) * 1099511628211u + 7;
 }
@@ -37,7 +37,7 @@ std::byte* place(const KvSequence& s, int64_t position) {
     return s.blocks[size_t(position / kPageTokens)]->data + position % kPageTokens * kPositionBytes;
 }
 
-// Does what a forward pass over these tokens does.
+// Does the same to the cache as a forward pass over these tokens.
 bool append(KvCache& cache, KvSequence& s, std::span<const int32_t> tokens) {
     if (!cache.grow(s, s.length() + int64_t(tokens.size()))) return false;
     uint64_t value = 0;
@@ -59,7 +59,7 @@ bool contentsAreRight(const KvSequence& s) {
     return true;
 }
 
-// A sequence of these tokens, which takes what the cache has of them.
+// A sequence of these tokens that reuses what the cache has.
 KvSequence read(KvCache& cache, const Tokens& tokens, int64_t* found = nullptr) {
     KvSequence s;
     const int64_t n = cache.find(s, tokens);
@@ -120,7 +120,7 @@ private slots:
         QCOMPARE(found(cache, a + range(900, 40)), int64_t(119));
     }
 
-    // Also with those that still run, as soon as a block is complete.
+    // Also with running sequences, as soon as a block is complete.
     void sequencesThatBeginAlikeHoldTheSameBlocks() {
         KvCache cache(kShape, 100);
         const Tokens system = range(0, 3 * kPageTokens);
@@ -138,7 +138,7 @@ private slots:
         cache.release(b);
     }
 
-    // Both computed the same at the same time: one of the two copies is enough.
+    // Two sequences computed the same block at the same time; one copy is kept.
     void equalBlocksBecomeOne() {
         KvCache cache(kShape, 100);
         KvSequence a, b;
@@ -153,7 +153,7 @@ private slots:
         cache.release(b);
     }
 
-    // A part of a block is copied, and the block stays what it was.
+    // The beginning of a block is copied, and the block itself does not change.
     void aBranchInTheMiddleOfABlockIsACopy() {
         KvCache cache(kShape, 100);
         KvSequence running = read(cache, range(0, 2 * kPageTokens));
@@ -176,7 +176,7 @@ private slots:
         QCOMPARE(cache.counts().kept, int64_t(2));
     }
 
-    // What a longer conversation has made superfluous takes no block.
+    // The end of a conversation that was continued uses no block.
     void aContinuedEndIsNotKeptTwice() {
         KvCache cache(kShape, 100);
         for (int turn = 1; turn <= 30; ++turn) converse(cache, range(0, 7 * turn));
@@ -192,7 +192,7 @@ private slots:
         converse(cache, range(2000, 64));
         QCOMPARE(found(cache, range(0, 64)), int64_t(64));
         converse(cache, range(3000, 32));
-        // The end of the one that was not used for longest.
+        // Evicts the end of the least recently used one.
         QCOMPARE(found(cache, range(0, 64)), int64_t(64));
         QCOMPARE(found(cache, range(2000, 64)), int64_t(64));
         QCOMPARE(found(cache, range(1000, 64)), int64_t(32));
@@ -214,7 +214,7 @@ private slots:
         cache.release(a);
     }
 
-    // A sequence that has blocks for what it will read takes those that others have completed.
+    // A sequence with blocks reserved for its prompt reuses blocks that others have completed.
     void aSequenceThatReadsFindsWhatOthersCompleted() {
         KvCache cache(kShape, 100);
         const Tokens prompt = range(0, 100);
@@ -238,7 +238,7 @@ private slots:
         cache.forget();
         QCOMPARE(found(cache, range(0, 70)), int64_t(0));
         QVERIFY(contentsAreRight(running));
-        // It began under what is forgotten and must not come back by the end of the sequence.
+        // Its beginning is evicted, so the end of the sequence must not be kept.
         QVERIFY(append(cache, running, range(900, 60)));
         cache.share(running);
         cache.keep(running);
@@ -249,8 +249,8 @@ private slots:
         QCOMPARE(found(cache, range(0, 70)), int64_t(70));
     }
 
-    // Random operations. With room for everything, as much is found as was ever stored; with
-    // little, what is found is right, and no block is lost or counted twice.
+    // Random operations. With enough memory everything ever stored is found. With little memory,
+    // what is found is correct, and no block is lost or counted twice.
     void randomOperations_data() {
         QTest::addColumn<int>("blocks");
         for (const int blocks : {3, 8, 20, 100000}) {
@@ -279,7 +279,8 @@ private slots:
         for (int i = 0; i < 2000; ++i) {
             const size_t what = below(10);
             if (what < 4 && running.size() < 12) {
-                // Begins like an earlier one, with few different tokens, so that much is alike.
+                // Begins like an earlier one, with few different tokens, so that beginnings are
+                // often equal.
                 Tokens tokens;
                 if (!ended.empty() && below(4) > 0) {
                     tokens = ended[below(ended.size())];
@@ -337,7 +338,7 @@ private slots:
         cache.forget();
         QCOMPARE(cache.counts().kept, int64_t(0));
         if (plenty) return;
-        KvSequence all;  // every block can still be had
+        KvSequence all;  // all blocks are still available
         QVERIFY(cache.grow(all, blocks * kPageTokens));
         cache.release(all);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The cache slider while the bundled model streams a reply: it acts at the next token, the hit
-// rate follows, and the text is the same as without it.
+// The cache slider while the bundled model streams a reply: the change takes effect at the next
+// token, the hit rate follows, and the text does not change.
 #include <QtTest>
 #include <future>
 
@@ -16,7 +16,7 @@ constexpr uint32_t kTurnAt = 60, kTokens = 180;
 struct Reply {
     std::string text;
     std::vector<GeneratedToken> tokens;
-    int64_t appliedAt = -1;  // index of the first token with the new size in force
+    int64_t appliedAt = -1;  // index of the first token with the new effective size
 };
 
 Reply tell(Engine& engine, std::optional<int64_t> newSize) {
@@ -83,7 +83,7 @@ private slots:
         const Reply after = tell(*turned, to);
         QCOMPARE(after.text, before.text);
         QCOMPARE(after.tokens.size(), size_t(kTokens));
-        // In force within two tokens: the one under way and the next.
+        // Effective within two tokens: the running one and the next.
         QVERIFY2(after.appliedAt >= kTurnAt && after.appliedAt <= kTurnAt + 2,
                  qPrintable(QString::number(after.appliedAt)));
         // Forty tokens are two seconds at the demo's link limit.

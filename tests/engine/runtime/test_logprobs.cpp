@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Log-probabilities of a request: what they are, and that they change nothing else.
+// Log-probabilities of a request: their values, and that requesting them changes nothing else.
 #include <QtTest>
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Long replies and short ones side by side, and what happens when KV blocks run out.
+// Long and short replies at the same time, and what happens when no KV blocks are left.
 #include <QtTest>
 #include <atomic>
 #include <future>
@@ -15,7 +15,7 @@ using namespace colibri::test;
 namespace {
 
 using Tokens = std::vector<int32_t>;
-constexpr int kHuge = 100'000;  // as clients send that do not want to think about it
+constexpr int kHuge = 100'000;  // as sent by clients that do not set a limit
 
 // The request events and tokens so far, in order.
 std::vector<Event> drained(Engine& engine) {
@@ -45,14 +45,14 @@ bool sameLogprobs(const RequestResult& a, const RequestResult& b) {
 class TestPreemption : public QObject {
     Q_OBJECT
 
-    std::filesystem::path m_model, m_long;  // the second one has a long context
+    std::filesystem::path m_model, m_long;  // m_long has a long context
 
     RequestResult alone(const Request& request, const Knobs& knobs) const {
         const auto engine = load(m_model, knobs);
         return Pending(*engine, request).wait();
     }
 
-    // An engine in which two replies have outgrown the memory, and one of them waits.
+    // An engine with two replies that do not fit into memory together, so that one of them waits.
     struct Crowded {
         std::unique_ptr<Engine> engine;
         std::vector<std::unique_ptr<Pending>> pending;
@@ -95,8 +95,8 @@ private slots:
         QCOMPARE(huge.wait().stop, StopReason::Cancelled);
     }
 
-    // Replies that want everything, and short ones that come again and again: each of these is
-    // done before any of the long ones, and every reply is that of its lone run.
+    // Unlimited replies, and short ones that arrive repeatedly: each short one ends before all long
+    // ones, and every reply equals that of a run alone.
     void manyUsersOfMixedLengths() {
         const Knobs knobs{{KnobId::ContextLength, 1024}, {KnobId::BatchTimeout, 0}};
         std::vector<Request> requests;
@@ -114,11 +114,11 @@ private slots:
         std::atomic<size_t> ended{0};
         std::atomic<bool> submitted{false};
         std::vector<RequestResult> got(requests.size());
-        std::vector<size_t> place(requests.size());  // in the order of their ends
+        std::vector<size_t> place(requests.size());  // the order in which they end
         for (size_t i = 0; i < requests.size(); ++i) {
             RequestCallbacks callbacks;
             callbacks.onToken = [&](const GeneratedToken&) {
-                // The engine goes on when all are there, however busy the machine is.
+                // The engine continues when all have arrived, even on a busy machine.
                 while (!submitted) std::this_thread::yield();
                 return true;
             };
@@ -137,12 +137,12 @@ private slots:
             QVERIFY2(i < 4 || place[i] < 20, "a short request waited for the end of a long one");
         }
         const KvStats kv = engine->kvStats();
-        QVERIFY(kv.preemptions > 0);  // four contexts do not fit into one
+        QVERIFY(kv.preemptions > 0);  // four contexts do not fit into the memory of one
         QCOMPARE(kv.heldBlocks, int64_t(0));
         QCOMPARE(engine->batchStats().preempted, 0);
     }
 
-    // Every place of the batch and every block taken by long replies: a short one still gets in.
+    // Long replies use all rows of the batch and all blocks. A short one still gets in.
     void longRepliesTakeTurns_data() {
         QTest::addColumn<int>("batch");
         QTest::addColumn<int>("context");
@@ -190,8 +190,8 @@ private slots:
         QCOMPARE(result.preemptions, 1u);
     }
 
-    // Replies outgrow the memory: with sampling, penalty, stop strings and log-probabilities each
-    // of them goes on exactly where it was.
+    // Replies outgrow the memory. With sampling, penalty, stop strings and log-probabilities, each
+    // continues exactly where it stopped.
     void preemptedRepliesGoOnAsIfNothingHappened() {
         const std::filesystem::path model = goldenModel("qwen3moe");
         const Knobs knobs{{KnobId::ContextLength, 160}, {KnobId::BatchTimeout, 0}};
@@ -204,7 +204,7 @@ private slots:
             r.sampling.repetitionPenalty = i % 3 ? 1.2f : 1.0f;
             r.sampling.seed = uint64_t(i);
             r.logprobs = 3;
-            if (i >= 3) {  // to be found late in the text
+            if (i >= 3) {  // a match late in the text
                 const std::string whole = Pending(*engine, r).wait().text;
                 size_t at = whole.size() * 3 / 4;
                 while ((uint8_t(whole[at]) & 0xc0) == 0x80) ++at;
@@ -235,7 +235,7 @@ private slots:
         QVERIFY(preemptions > 0);
     }
 
-    // The pause is told as what it is: events, the token after it, the result and the totals agree.
+    // The pause is reported: events, the token after it, the result and the totals agree.
     void aPreemptionIsItsOwnCauseOfAStall() {
         Crowded c = crowded(256);
         std::vector<Event> events;
@@ -297,7 +297,7 @@ private slots:
         }
     }
 
-    // Prompts whose logits are all wanted: each position once, and as computed alone.
+    // Prompts with all logits: each position is reported once, equal to that of a run alone.
     void preemptedPromptsGiveEachLogitOnce() {
         const Knobs knobs{
             {KnobId::ContextLength, 256}, {KnobId::PrefillChunk, 16}, {KnobId::BatchTimeout, 0}};
@@ -305,7 +305,7 @@ private slots:
         const auto want = load(m_model, knobs)->logits(prompt);
         QVERIFY(want.ok());
         const auto engine = load(m_model, knobs);
-        // It grows while the prompt is read, and needs its memory.
+        // It grows while the prompt is computed, and needs the prompt's memory.
         Pending growing(*engine, greedyRequest(somePrompt(95, 300, 9), 60));
         while (growing.tokens() == 0) std::this_thread::yield();
         std::vector<std::vector<float>> got;
@@ -324,13 +324,13 @@ private slots:
         growing.wait();
     }
 
-    // Everything at once, with cancellations, in little memory.
+    // All features at once, with cancellations and little memory.
     void randomCrowd() {
         const Knobs knobs{{KnobId::ContextLength, 192}, {KnobId::ExpertCacheSize, 12}};
         std::vector<Request> kinds;
         std::vector<Tokens> want;
         for (int i = 0; i < 8; ++i) {
-            Tokens prompt = somePrompt(40, 300, 1);  // a beginning that half of them share
+            Tokens prompt = somePrompt(40, 300, 1);  // half of the prompts begin with it
             if (i % 2) prompt = somePrompt(5 + 20 * i, 300, uint64_t(i));
             for (const int32_t id : somePrompt(6, 300, uint64_t(i + 100))) prompt.push_back(id);
             Request r = greedyRequest(prompt, i % 3 == 0 ? kHuge : 10 + 5 * i);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What earlier and other requests have computed is found again, and gives the same bytes.
+// Results of earlier and concurrent requests are reused, and give the same bytes.
 #include <QtTest>
 #include <cstring>
 #include <thread>
@@ -23,7 +23,7 @@ Tokens cut(Tokens tokens, size_t length) {
     return tokens;
 }
 
-// All that a request gives, to the last bit of its log-probabilities.
+// Whether two results are equal, including all bits of the log-probabilities.
 bool same(const RequestResult& a, const RequestResult& b) {
     if (a.tokens != b.tokens || a.logprobs.size() != b.logprobs.size()) return false;
     for (size_t t = 0; t < a.logprobs.size(); ++t) {
@@ -60,12 +60,12 @@ private slots:
         test::generate(*engine, b, 20);
         const Tokens second = a + reply + somePrompt(15, 300, 4);
         const RequestResult result = run(*engine, second, 8);
-        // All but the reply's last token, which was never computed.
+        // All except the reply's last token, which was never computed.
         QCOMPARE(result.cachedTokens, uint32_t(a.size() + reply.size() - 1));
         QVERIFY(same(result, run(*load(m_model), second, 8)));
     }
 
-    // Regenerate, edit, and going back to a branch that was left.
+    // Regenerating, editing, and returning to an earlier branch.
     void branchesOfAChatShareWhatTheyHaveInCommon() {
         const auto engine = load(m_model);
         const Tokens first = somePrompt(60, 300, 1);
@@ -74,7 +74,7 @@ private slots:
         const Tokens left = first + reply + somePrompt(20, 300, 2);
         const Tokens right = first + reply + somePrompt(20, 300, 3);
         const Tokens edited = cut(first, 45) + somePrompt(20, 300, 4);
-        QCOMPARE(run(*engine, left, 5).cachedTokens, 89u);  // the last was never computed
+        QCOMPARE(run(*engine, left, 5).cachedTokens, 89u);  // the last token was never computed
         QCOMPARE(run(*engine, right, 5).cachedTokens, 90u);
         QCOMPARE(run(*engine, edited, 5).cachedTokens, 45u);
         for (const Tokens& branch : {left, right, edited}) {
@@ -122,11 +122,12 @@ private slots:
         QCOMPARE(kv.reusedTokens, uint64_t(cached));
         QCOMPARE(kv.heldBlocks, int64_t(0));
         QVERIFY(kv.keptBlocks > 0);
-        // What was counted as saved was not computed.
+        // Tokens counted as cached were not computed.
         QCOMPARE(engine->batchStats().rows, uint64_t(all - cached) + kUsers * 9);
     }
 
-    // Kept conversations use at most the memory of one context, and give way to what runs.
+    // Kept conversations use at most the memory of one context, and are evicted for running
+    // requests.
     void keptConversationsGiveWay() {
         const auto engine = load(m_model, {{KnobId::ContextLength, 256}});
         for (uint64_t seed = 0; seed < 20; ++seed) {
@@ -139,8 +140,8 @@ private slots:
         QCOMPARE(run(*engine, somePrompt(200, 300, 99), 100).stop, StopReason::ContextFull);
     }
 
-    // Windows, chunked windows, sinks, latents, every type of keys and values, and a cut at
-    // every place in a block: the bytes are those of a fresh start.
+    // Windows, chunked windows, sinks, latents, all types of keys and values, and a branch at every
+    // position in a block: the bytes equal those of an empty cache.
     void everyFamilyGivesTheSameAfterAnyReusedLength_data() {
         QTest::addColumn<QString>("name");
         QTest::addColumn<int>("type");
@@ -168,7 +169,7 @@ private slots:
             run(*reused, kept, 4);
             const RequestResult got = run(*reused, prompt, 6);
             QVERIFY(got.cachedTokens >= length);
-            // Of the fresh one's earlier prompts nothing must be found.
+            // Drops the earlier prompts of the fresh engine.
             fresh->applyKnob(KnobId::RouterMode, int64_t(RouterMode::Exact));
             const RequestResult want = run(*fresh, prompt, 6);
             QCOMPARE(want.cachedTokens, 0u);
@@ -176,8 +177,8 @@ private slots:
         }
     }
 
-    // Keys and values that came about under another router are never reused, even when their
-    // request ended after the change.
+    // Keys and values computed with another router are never reused, even if their request ended
+    // after the change.
     void anotherRouterReusesNothing() {
         RandomShape shape;
         shape.context = 1 << 16;

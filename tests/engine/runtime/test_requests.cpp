@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Life of a request: checks, ends, cancellation, failing reads, queue, events.
+// The life of a request: argument checks, ends, cancellation, failing reads, queue, events.
 #include <QtTest>
 #include <filesystem>
 #include <future>
@@ -61,7 +61,7 @@ private slots:
     void endsAtEos() {
         const auto engine = load(m_model);
         const std::vector<int32_t> all = test::generate(*engine, {1, 2, 3}, 40);
-        // A model whose end-of-sequence is the token that comes fourth.
+        // A model whose end-of-sequence token is the fourth token generated.
         RandomShape shape;
         const auto dir = randomModel(shape);
         std::string json;
@@ -96,7 +96,7 @@ private slots:
         const std::string text = whole.wait().text;
         QCOMPARE(whole.streamed(), text);
         QVERIFY(text.size() > 12);
-        // A stop string from the middle of the text, over a token boundary most likely.
+        // A stop string from the middle of the text, probably across a token boundary.
         size_t at = text.size() / 2;
         while ((uint8_t(text[at]) & 0xc0) == 0x80) ++at;
         size_t end = std::min(text.size(), at + 5);
@@ -136,7 +136,7 @@ private slots:
         QCOMPARE(result.tokens.size(), size_t(3));
     }
 
-    // A long prompt over a slow link is given up in its middle, not at the end of the chunk.
+    // A long prompt with a slow link is cancelled immediately, not at the end of the chunk.
     void cancelledDuringPrefill() {
         const auto engine = load(
             m_model,
@@ -180,8 +180,8 @@ private slots:
         for (auto& p : pending) QCOMPARE(p->wait().stop, StopReason::Cancelled);
     }
 
-    // The expert files are cut while the model is loaded: requests end with the file's name, and
-    // once the files are whole again the engine serves.
+    // The expert files are truncated while the model is loaded: requests end with the file's name.
+    // Once the files are restored, the engine works again.
     void failedReadEndsOnlyItsRequest() {
         const auto dir = randomModel();
         const auto engine = load(dir, {{KnobId::ExpertCacheSize, 4}});
@@ -201,7 +201,7 @@ private slots:
         QVERIFY2(r.status.message().find("layer_") != std::string::npos,
                  r.status.message().c_str());
         for (const auto& [path, bytes] : saved) {
-            QFile file(QString::fromStdString(path));  // same file, not a new one
+            QFile file(QString::fromStdString(path));  // the same file, not a new one
             QVERIFY(file.open(QIODevice::ReadWrite));
             QCOMPARE(file.write(bytes), qint64(bytes.size()));
         }
@@ -242,13 +242,13 @@ private slots:
         QCOMPARE(count[EventType::Token], 6);
         QCOMPARE(rows, 20 + 5);
         QCOMPARE(count[EventType::LayerStep], 4 * (20 + 5));
-        // The hit rate of the events is the hit rate of the store.
+        // The events give the same hit rate as the store.
         const StoreStats end = engine->storeStats();
         QCOMPARE(lookups, end.lookups - start.lookups);
         QCOMPARE(hits, end.hits - start.hits);
         QCOMPARE(r.experts.lookups, lookups);
         QCOMPARE(r.experts.hits, hits);
-        // The prompt is one step, so the tokens hold every wait of the store.
+        // The prompt is one step, so the tokens include every wait of the store.
         QCOMPARE(memoryStallNs, end.freshStallNs - start.freshStallNs);
         QVERIFY(stallNs >= end.stallNs - start.stallNs);
     }

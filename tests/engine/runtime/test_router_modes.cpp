@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// router_mode and prefetch_source router_table: what they change, what they never change, and the
-// table's file changing underneath.
+// router_mode and prefetch_source router_table: what they change and what they never change, and
+// changes of the table's file.
 #include <QTest>
 #include <numeric>
 
@@ -19,7 +19,7 @@ class TestRouterModes : public QObject {
     const std::vector<int32_t> m_prompt = somePrompt(40, 300);
     static constexpr int64_t kTable = int64_t(RouterMode::Table);
 
-    // Every token takes the experts first, first + 1, ... in every layer.
+    // Every token uses the experts first, first + 1, ... in every layer.
     static void writeTable(const fs::path& path, const ModelConfig& c, int first) {
         const fs::path fresh = path.string() + ".new";
         Result<RouterTableWriter> writer = RouterTableWriter::create(fresh, c);
@@ -63,7 +63,7 @@ private slots:
             QCOMPARE(s.requested, int64_t(1));
             QCOMPARE(s.effective, int64_t(0));
             QVERIFY(s.reason.find("no router table") != std::string::npos);
-            // The same, asked before anyone sets it.
+            // The same reason before the knob is set.
             QCOMPARE(engine->knobProblem(id, 1), s.reason);
             QCOMPARE(knobProblemFor(id, 1, engine->info()), s.reason);
             QCOMPARE(engine->knobProblem(id, 0), std::string());
@@ -96,7 +96,7 @@ private slots:
                 QCOMPARE(got->routing[l].experts[r], (std::vector<int>{5, 6, 7, 8}));
             }
         }
-        // The first layer's gate sees the same state: the same total weight.
+        // The first layer's gate has the same input, so the sum of the weights is equal.
         const auto total = [](const std::vector<float>& w) {
             return std::accumulate(w.begin(), w.end(), 0.0);
         };
@@ -109,7 +109,7 @@ private slots:
     }
 
     void aTableThatIsTheGateChangesNothing() {
-        // What the gate chooses for a first token, as a table for that token.
+        // The gate's choice for a first token, as a table for that token.
         const auto exact = load(m_model);
         const auto gate = exact->logits({7});
         const ModelConfig c = exact->config();
@@ -179,7 +179,7 @@ private slots:
         QTRY_COMPARE_WITH_TIMEOUT(expertsOf(*engine), (std::vector<int>{9, 10, 11, 12}), 30000);
         QCOMPARE(engine->routerStats().reloads, uint64_t(1));
         QVERIFY(engine->routerStats().notice.empty());
-        // A damaged one leaves the last good one in use.
+        // A damaged table leaves the last valid one in use.
         fs::resize_file(model / kRouterTableFile, 99);
         QTRY_VERIFY_WITH_TIMEOUT(!engine->routerStats().notice.empty(), 30000);
         QCOMPARE(expertsOf(*engine), (std::vector<int>{9, 10, 11, 12}));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A request whose caller waits for its end: what the observer sees, and who can end it early.
+// Blocking requests: what the observer receives, and how a request ends early.
 #include <QtTest>
 
 #include "engine/runtime/run_request.h"
@@ -47,7 +47,7 @@ private slots:
         Request request = greedyRequest(engine->tokenizer()->encode("hello"), 20);
         const auto whole = runRequest(*engine, request);
         QVERIFY(whole.ok() && whole->text.size() > 3);
-        // Its beginning is the end of the text, which is therefore held back.
+        // The end of the text begins the stop string, so it is held back.
         request.stops = {whole->text.substr(whole->text.size() - 3) + "never to be seen"};
         std::string text;
         std::vector<std::string> pieces;
@@ -81,7 +81,7 @@ private slots:
         CancelFlag cancel{false};
         RequestObserver observer;
         observer.onPrefill = [&](uint32_t done, uint32_t total) {
-            // Waits until runRequest, which looks at the flag, has cancelled the request.
+            // Waits until runRequest, which polls the flag, has cancelled the request.
             if (done == 0 || done == total) return;
             cancel.store(true);
             QTest::qSleep(20);
@@ -144,7 +144,7 @@ private slots:
             QVERIFY(run.start(greedyRequest({1, 2}, 2000), {}).ok());
         }
         QCOMPARE(engine->activeRequests(), 0);
-        const RequestRun never(*engine);  // and one that was never started waits for nothing
+        const RequestRun never(*engine);  // a run that was never started does not wait
     }
 };
 

@@ -16,7 +16,7 @@ namespace {
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// How often each id is drawn in `n` draws.
+// The number of draws of each id in `n` draws.
 std::map<int32_t, int> draws(const Sampling& sampling, const std::vector<float>& logits, int n) {
     Sampler sampler(sampling, {});
     std::map<int32_t, int> counts;
@@ -24,7 +24,7 @@ std::map<int32_t, int> draws(const Sampling& sampling, const std::vector<float>&
     return counts;
 }
 
-// Pearson's statistic of counts against probabilities.
+// Pearson's chi-square statistic of counts for these probabilities.
 double chiSquare(const std::map<int32_t, int>& counts, const std::vector<double>& p, int n) {
     double sum = 0;
     for (size_t i = 0; i < p.size(); ++i) {
@@ -76,8 +76,8 @@ private slots:
         }
     }
 
-    // 99.99 % quantile of chi square with 4 degrees of freedom: 23.5. The draws are fixed by the
-    // seed, so this passes always or never.
+    // The 99.99 % quantile of chi square with 4 degrees of freedom is 23.5. The seed determines the
+    // draws, so the result is always the same.
     void drawsFollowTheSoftmax() {
         for (const float temperature : {0.5f, 1.0f, 2.0f}) {
             Sampling s;
@@ -106,7 +106,7 @@ private slots:
         s.topP = float(0.5 * p[1]);
         QCOMPARE(draws(s, m_logits, 2000).size(), size_t(1));
     }
-    // Among as many tokens as a vocabulary has, and with sets of very different sizes.
+    // With as many tokens as a vocabulary has, and with sets of very different sizes.
     void topPOfManyTokens() {
         std::vector<float> logits(20000);
         for (size_t i = 0; i < logits.size(); ++i) logits[i] = float(i * 7919 % 20011) / 2000;
@@ -146,7 +146,7 @@ private slots:
     void minPIsRelativeToTheBest() {
         Sampling s;
         s.temperature = 1;
-        s.minP = float(std::exp(-1.5));  // keeps logits within 1.5 of the best
+        s.minP = float(std::exp(-1.5));  // keeps logits within 1.5 of the largest
         const auto counts = draws(s, m_logits, 2000);
         QCOMPARE(counts.size(), size_t(2));
         QVERIFY(counts.contains(1) && counts.contains(3));
@@ -158,7 +158,7 @@ private slots:
         Sampler sampler(s, prompt);
         QCOMPARE(sampler.next(m_logits), std::optional<int32_t>(3));  // 1 was in the prompt
         QCOMPARE(sampler.next(m_logits), std::optional<int32_t>(0));  // 3 has been generated
-        // A negative logit is multiplied: it falls too.
+        // A negative logit is multiplied, so it decreases too.
         Sampler negative(s, std::vector<int32_t>{0});
         QCOMPARE(negative.next(std::vector<float>{-1, -2}), std::optional<int32_t>(1));
     }
@@ -175,7 +175,7 @@ private slots:
         };
         using Ids = std::vector<int32_t>;
         QCOMPARE(three(0, 0, {}), (Ids{0, 0, 0, 0}));
-        QCOMPARE(three(1.5f, 0, {}), (Ids{0, 1, 0, 0}));          // 3.5 each, then it stays
+        QCOMPARE(three(1.5f, 0, {}), (Ids{0, 1, 0, 0}));          // both 3.5, then no change
         QCOMPARE(three(0, 0.75f, {}), (Ids{0, 0, 1, 0}));         // 5, 4.25, 4 over 3.5, 3.5
         QCOMPARE(three(0, 0.75f, {0, 0, 0}), (Ids{0, 0, 1, 0}));  // the prompt does not count
         QCOMPARE(three(-1, 0, {}), (Ids{0, 0, 0, 0}));
@@ -203,7 +203,7 @@ private slots:
         QCOMPARE(sequence(1), sequence(1));
         QVERIFY(sequence(1) != sequence(2));
     }
-    // The generator is documented; its first outputs for seed 0 are splitmix64's published ones.
+    // The generator is documented as splitmix64; these are its published outputs for seed 0.
     void drawsAreSplitmix64() {
         QCOMPARE(uniformDraw(0, 0), double(0xe220a8397b1dcdafull >> 11) / 9007199254740992.0);
         QCOMPARE(uniformDraw(0, 1), double(0x6e789e6aa1b965f4ull >> 11) / 9007199254740992.0);

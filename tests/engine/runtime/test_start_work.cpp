@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What the engine keeps between two runs, and where its parts are put.
+// Data that the engine keeps between runs, and the placement of its threads and memory.
 #include <QtTest>
 
 #include "engine/base/file.h"
@@ -24,7 +24,7 @@ class TestStartWork : public QObject {
     static std::vector<Event> notes(Engine& engine) {
         std::vector<Event> events;
         engine.telemetry().drain(events);
-        // The phase in which slots get their memory ends at any time.
+        // The phase in which slots are prepared ends at an arbitrary time.
         std::erase_if(events, [](const Event& e) {
             return e.type != EventType::Note ||
                    std::string_view(e.note.text).starts_with("memory for ");
@@ -57,7 +57,7 @@ private slots:
         QVERIFY(test::generate(*engine, prompt, 12) == cold);
         QCOMPARE(engine->storeStats().warmLoads, uint64_t(0));
 
-        // A damaged list is told of and not used; the engine ends with a good one.
+        // A damaged list is reported and not used. At its end the engine writes a valid one.
         QVERIFY(writeFileAtomically(path, "nonsense").ok());
         engine = open(true);
         QVERIFY(engine != nullptr);
@@ -74,7 +74,7 @@ private slots:
         QVERIFY(engine->calibration().diskBytesPerSecond > 0);
         const double rate = engine->calibration().diskBytesPerSecond;
         engine = open(false, true);
-        QCOMPARE(engine->calibration().diskBytesPerSecond, rate);  // kept
+        QCOMPARE(engine->calibration().diskBytesPerSecond, rate);  // read from the cache folder
         engine = open(false);
         QCOMPARE(engine->calibration().diskBytesPerSecond, 0.0);
         QVERIFY(!engine->calibration().reason.empty());

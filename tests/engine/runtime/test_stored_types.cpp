@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Models in the types that GGUF files hold, run as they are stored.
+// Models in the types of GGUF files, run without conversion.
 #include <QtTest>
 #include <cmath>
 
@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// All experts for every token: no choice between two that a rounding could turn.
+// Every token uses all experts, so that rounding cannot change a choice.
 TinyOptions modelOptions() {
     TinyOptions o = wideOptions();
     o.topK = o.experts;
@@ -67,7 +67,8 @@ private slots:
         }
         QTest::newRow("mixed") << -1 << -1;
     }
-    // The weights are the same to the bit; what differs is the rounding of activations to 8 bits.
+    // The weights are equal to the bit. The results differ by the rounding of activations to 8
+    // bits.
     void closeToTheirValuesInFloat() {
         QFETCH(int, ggmlType);
         QFETCH(int, dtype);
@@ -105,7 +106,7 @@ private slots:
         QVERIFY(!expected.empty());
     }
 
-    // A token reads the chosen experts, each matrix in its own type, and what is always read.
+    // A token reads the chosen experts, each matrix in its own type, and all dense weights.
     void bytesPerTokenAreThoseOfTheTypes() {
         const TinyOptions o = wideOptions();
         const auto engine = load(converted("bytes", o, mixedType));

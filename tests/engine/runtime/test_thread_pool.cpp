@@ -38,7 +38,7 @@ private slots:
 
     void resultsOfARegionAreVisible() {
         ThreadPool pool(4);
-        std::vector<int64_t> data(1000, 0);  // plain memory: TSan watches
+        std::vector<int64_t> data(1000, 0);  // plain memory, so that TSan sees races
         for (int round = 1; round <= 2000; ++round) {
             pool.parallelFor(1000, 1, [&](int64_t begin, int64_t end) {
                 for (int64_t i = begin; i < end; ++i) data[size_t(i)] += i;
@@ -47,7 +47,7 @@ private slots:
         for (size_t i = 0; i < data.size(); ++i) QCOMPARE(data[i], int64_t(2000 * i));
     }
 
-    // A worker that looked just while a region opened took it for one it had been part of.
+    // A bug: a worker that checked while a region started took it for one it had already joined.
     void everyRegionIsJoined() {
         ThreadPool pool(2);
         for (int round = 0; round < 1500; ++round) {
@@ -66,7 +66,7 @@ private slots:
         ThreadPool pool(3);
         std::set<int> threads;
         for (int round = 0; round < 20; ++round) {
-            std::this_thread::sleep_for(std::chrono::milliseconds(5));  // longer than they spin
+            std::this_thread::sleep_for(std::chrono::milliseconds(5));  // longer than workers spin
             std::vector<int> by(3, -1);
             // Each item waits for the others, so three threads must take part.
             std::atomic<int> arrived{0};
@@ -95,7 +95,7 @@ private slots:
         }
     }
 
-    // Where threads run follows the cores they are given, as long as there is one for each.
+    // Threads run on the given cores if there is one for each.
     void threadsGoHomeAndKeepOff() {
         cpu_set_t allowed;
         QCOMPARE(sched_getaffinity(0, sizeof allowed, &allowed), 0);
@@ -113,18 +113,18 @@ private slots:
                 if (CPU_ISSET(size_t(core), &set)) list.push_back(core);
             return list;
         };
-        std::thread([&] {  // leaves the test's own thread where it may run
+        std::thread([&] {  // does not change where the test's own thread may run
             ThreadPool pool(1);
             pool.place({first}, {});
             QCOMPARE(here(), std::vector<int>{first});
-            pool.place({first}, {first});  // nothing is left of home
+            pool.place({first}, {first});  // no core of the home set is left
             QCOMPARE(here(), std::vector<int>(cores.begin() + 1, cores.end()));
             pool.place({}, {last});
             QCOMPARE(here(), std::vector<int>(cores.begin(), cores.end() - 1));
-            pool.place({}, cores);  // nothing is left
+            pool.place({}, cores);  // no core is left
             QCOMPARE(here(), cores);
             pool.place({last}, {});
-            pool.resize(2);  // one core is too few for two
+            pool.resize(2);  // one core is not enough for two threads
             QCOMPARE(here(), cores);
             pool.resize(1);
             QCOMPARE(here(), std::vector<int>{last});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The engine on a machine with two NUMA nodes or more: NUMA knobs turned while it computes act on
-// experts and threads as the kernel sees them, and leave the text. tests/numa-vm runs this on an
-// emulated one.
+// The engine on a machine with at least two NUMA nodes: NUMA knobs that change while it computes
+// move experts and threads, as reported by the kernel, and do not change the text. tests/numa-vm
+// runs this on an emulated machine.
 #include <QtTest>
 
 #include "engine/base/machine.h"
@@ -18,7 +18,7 @@ constexpr int kPatienceMs = 60'000;  // an emulated machine is slow
 
 constexpr int kTokens = 24;
 
-// "2-3" of a node; empty when its processors are no single range.
+// The processors of a node, "2-3"; empty if they are not one range.
 std::string coreList(int node) {
     const std::vector<int> cores = nodeProcessors(node);
     if (cores.empty() || cores.back() - cores.front() + 1 != int(cores.size())) return {};
@@ -36,7 +36,7 @@ class TestTwoNodesRun : public QObject {
     std::multiset<std::string> m_anywhere;
 
     std::vector<int32_t> reply(Engine& engine) const { return generate(engine, m_prompt, kTokens); }
-    // What is in force, with reasons; "bind, node 1" when there are none.
+    // Effective values with reasons: "bind, node 1" if there are no reasons.
     static QString inForce(const Engine& engine) {
         const KnobState mode = engine.knobState(KnobId::NumaMode);
         const KnobState node = engine.knobState(KnobId::NumaNode);
@@ -87,7 +87,7 @@ private slots:
     void turnedWhileExpertsAreInMemory() {
         const auto engine = load(m_demo, {{KnobId::ComputeThreads, 2}});
         QCOMPARE(reply(*engine), m_expected);
-        // One right after the other, as a configuration or a slider does.
+        // Both in sequence, as from a configuration file or a slider.
         engine->setKnob(KnobId::NumaMode, int64_t(NumaMode::Bind));
         engine->setKnob(KnobId::NumaNode, 1);
         QCOMPARE(reply(*engine), m_expected);
@@ -97,7 +97,7 @@ private slots:
         engine->applyKnob(KnobId::NumaMode, int64_t(NumaMode::Off));
         engine->applyKnob(KnobId::NumaMode, int64_t(NumaMode::Bind));
         QTRY_COMPARE_WITH_TIMEOUT(inForce(*engine), placeText(NumaMode::Bind, 1), kPatienceMs);
-        // The node alone: the mode stays, even while slots are still being moved.
+        // Only the node changes. The mode stays, even while slots are being moved.
         engine->applyKnob(KnobId::NumaNode, 0);
         engine->applyKnob(KnobId::NumaNode, 1);
         engine->applyKnob(KnobId::NumaNode, 0);
@@ -115,7 +115,7 @@ private slots:
         QCOMPARE(reply(*engine), m_expected);
     }
 
-    // Compute threads keep off the cores of prefetch threads, on a node and off it.
+    // Compute threads avoid the cores of prefetch threads, on the node and elsewhere.
     void prefetchThreadsHaveTheirCores() {
         const int most = logicalCpus() - 1;
         const auto engine =
@@ -127,7 +127,7 @@ private slots:
         const std::string others = "0-" + std::to_string(most - 1);
         for (const std::string& list : coresOfThreads("compute-"))
             QCOMPARE(QString::fromStdString(list), QString::fromStdString(others));
-        // One that starts later may run anywhere, though the thread that starts it may not.
+        // A thread that starts later may run anywhere, although the thread that starts it may not.
         engine->applyKnob(KnobId::PrefetchThreads, 2);
         QCOMPARE(coresOfThreads("prefetch-").count(*m_anywhere.begin()), size_t(1));
         engine->setPrefetchThreadCore(0, -1);
@@ -137,7 +137,7 @@ private slots:
                 QCOMPARE(QString::fromStdString(list), QString::fromStdString(*m_anywhere.begin()));
     }
 
-    // More threads than the node has cores: they stay where they were.
+    // If the node has fewer cores than threads, the threads stay where they are.
     void tooManyThreadsForANode() {
         const int all = logicalCpus();
         const auto engine = load(m_demo, {{KnobId::ComputeThreads, all},
@@ -147,7 +147,7 @@ private slots:
         QTRY_COMPARE_WITH_TIMEOUT(inForce(*engine), placeText(NumaMode::Bind, 1), kPatienceMs);
         for (const std::string& list : coresOfThreads("compute-"))
             QCOMPARE(QString::fromStdString(list), QString::fromStdString(*m_anywhere.begin()));
-        // Fewer of them move there.
+        // Fewer threads move to the node.
         engine->applyKnob(KnobId::ComputeThreads, 2);
         QTRY_COMPARE_WITH_TIMEOUT(coresOfThreads("compute-"),
                                   std::multiset<std::string>{coreList(1)}, kPatienceMs);

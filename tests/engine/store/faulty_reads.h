@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Faults for both ways of reading real files: a reader for pread on threads and a ring for
-// io_uring, which cut results short, fail them or hold them back.
+// Faults for both ways of reading real files: a reader for pread on threads and a ring for io_uring
+// that shorten, fail or hold reads.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,7 @@ public:
     void hold() {
         set([&] { m_hold = true; });
     }
-    // What is held now stays held, new reads pass.
+    // Reads held now stay held, and new reads pass.
     void holdOnlyThese() {
         set([&] { m_hold = false; });
     }
@@ -45,9 +45,9 @@ public:
         return m_held;
     }
 
-    std::atomic<int> m_registered{0};  // slots, with the kernel
+    std::atomic<int> m_registered{0};  // slots registered with the kernel
 
-    // A read begins: how much of it may be read.
+    // Called at the start of a read. Returns the number of bytes that may be read.
     int64_t most(int64_t bytes) {
         std::lock_guard lock(m_mutex);
         return m_most > 0 ? std::min(bytes, m_most) : bytes;
@@ -68,7 +68,7 @@ public:
         m_cv.wait(lock, [&] { return m_generation != generation; });
         --m_held;
     }
-    // The same without blocking: true when the caller has to keep the read until freed().
+    // The same without blocking. True: the caller must keep the read until freed().
     bool keep() {
         std::lock_guard lock(m_mutex);
         if (m_hold) ++m_held;
@@ -83,7 +83,7 @@ public:
         std::lock_guard lock(m_mutex);
         m_held -= reads;
     }
-    std::function<void()> onChange;  // set once, before use
+    std::function<void()> onChange;  // set before use
 
 private:
     template <typename F>
@@ -109,7 +109,7 @@ public:
     int64_t readAt(int64_t layer, int64_t offset, std::span<std::byte> out, IoMode mode) override {
         m_faults->pass();
         const int64_t most = m_faults->most(int64_t(out.size()));
-        // Direct reads are whole blocks; a shorter count is what the store is told.
+        // Direct reads are whole blocks. The store gets the shorter count.
         return m_faults->changed(std::min(most, m_files->readAt(layer, offset, out, mode)));
     }
     int descriptor(int64_t layer, IoMode mode) const override {
@@ -170,7 +170,7 @@ private:
     int m_generation = 0;
 };
 
-// nullptr: io_uring was asked for and is not there.
+// nullptr: io_uring is required but not available.
 inline std::unique_ptr<ReadQueue> faultyQueue(const ExpertFolder& folder, bool uring,
                                               std::shared_ptr<Faults> faults) {
     auto files = FileReader::open(folder.info);

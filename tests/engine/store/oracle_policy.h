@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The replacement policies said plainly: vectors, coldest first. What the store's are held against.
+// A plain implementation of the replacement policies (vectors, coldest first) to compare the
+// store's with.
 #pragma once
 
 #include <algorithm>
@@ -88,7 +89,7 @@ private:
     }
 
     CachePolicyKind m_kind;
-    std::vector<std::vector<uint32_t>> m_parts;  // the last is the hot one
+    std::vector<std::vector<uint32_t>> m_parts;  // the last part is the hot one
     std::vector<int> m_uses;
     int64_t m_half = 0, m_lookups = 0;
 };

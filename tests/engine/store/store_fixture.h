@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Parts of a store for tests: a reader whose bytes tell layer and expert, and which can be held,
-// failed and cut short; a clock moved by hand; memory that runs out.
+// Parts of a store for tests: a reader whose bytes identify layer and expert, and which can hold,
+// fail and shorten reads; a clock that tests move; memory that runs out.
 #pragma once
 
 #include <QtTest>
@@ -55,7 +55,7 @@ public:
         if (m_most > 0) n = std::min(n, m_most);
         if (m_end >= 0) n = std::clamp<int64_t>(m_end - offset, 0, n);
         lock.unlock();
-        // Partial words at the ends are never left behind: counts here are multiples of 8.
+        // All counts are multiples of 8, so there are no partial words.
         for (int64_t i = 0; i + 8 <= n; i += 8) {
             const uint64_t word = wordAt(layer, offset + i);
             std::memcpy(out.data() + i, &word, 8);
@@ -110,13 +110,13 @@ private:
     std::vector<int64_t> m_started;
 };
 
-// Time stands still until somebody waits for a moment to come: then it is that moment. Frozen, it
-// moves by advance() only.
+// Time stands still until a thread waits for a moment, and then becomes that moment. If frozen,
+// only advance() moves it.
 class ManualClock final : public StoreClock {
 public:
     uint64_t now() override { return m_now.load(); }
     void waitUntil(Condition& condition, Mutex& mutex, uint64_t t) override {
-        if (m_frozen) {  // time moves by hand: look again soon
+        if (m_frozen) {  // advance() moves the time, so check again soon
             condition.waitFor(mutex, std::chrono::milliseconds(1));
             return;
         }
@@ -157,13 +157,13 @@ public:
     }
 
     std::atomic<int64_t> m_slots{1 << 30};
-    std::atomic<int64_t> m_populating{0}, m_populated{0};  // begun, done
-    std::atomic<bool> m_hold{false};                       // populating gets no further
-    std::function<void()> m_onPopulate;                    // set before the store is made
+    std::atomic<int64_t> m_populating{0}, m_populated{0};  // started, completed
+    std::atomic<bool> m_hold{false};                       // populating blocks
+    std::function<void()> m_onPopulate;                    // set before the store is created
     std::atomic<int64_t> m_freeBytes{0};
 };
 
-// A folder with real expert files, and what the store reads of a container.
+// A folder with real expert files, and the part of a container that the store uses.
 class ExpertFolder {
 public:
     ExpertFolder(int64_t layers, int64_t experts, int64_t recordBytes)
@@ -189,14 +189,14 @@ public:
     ContainerInfo info;
 
 private:
-    QTemporaryDir m_dir;  // beside the test: on a disk, where direct reads work
+    QTemporaryDir m_dir;  // beside the test, on a disk with direct reads
 };
 
 struct Rig {
-    std::unique_ptr<ExpertFolder> folder;  // when read through io_uring
+    std::unique_ptr<ExpertFolder> folder;  // for io_uring
     std::unique_ptr<ExpertStore> store;
-    FakeReader* reader = nullptr;  // ... and when not
-    ManualClock* clock = nullptr;  // when asked for
+    FakeReader* reader = nullptr;  // ... otherwise
+    ManualClock* clock = nullptr;  // if requested
     LimitedMemory* memory = nullptr;
     int64_t layers = 0, experts = 0;
 };
@@ -208,10 +208,10 @@ struct RigOptions {
     int64_t depth = 1, prefetchThreads = 0, linkLimit = 0, recordBytes = kRecord;
     int ioDepth = 4, topK = 0;
     bool prepareMemory = false, holdMemory = false;
-    uint64_t populateNs = 0;  // of the manual clock, per slot
+    uint64_t populateNs = 0;  // time of the manual clock for each slot
     bool manualClock = false;
-    bool uring = false;  // real files; no store when this machine has no io_uring
-    std::function<std::unique_ptr<Numa>()> numa;  // makes one; none: this machine's
+    bool uring = false;                           // real files; there is no store without io_uring
+    std::function<std::unique_ptr<Numa>()> numa;  // creates one; empty: this machine's
     Telemetry* telemetry = nullptr;
 };
 
@@ -264,8 +264,8 @@ inline Rig makeRig(const RigOptions& o) {
     return rig;
 }
 
-// One layer as the engine does it: request, then wait for and release each in order. Returns how
-// many were hits; -1 when a record was wrong or a wait failed.
+// Processes a layer like the engine: requests its experts, then waits for and releases each in
+// order. Returns the number of hits; -1 if a record was wrong or a wait failed.
 inline int useLayer(Rig& rig, int64_t layer, const std::vector<uint16_t>& experts) {
     std::vector<Ticket> tickets;
     rig.store->request(layer, experts, tickets);

@@ -78,7 +78,7 @@ private slots:
         QCOMPARE(link.finishAt(b, 1 * kMs), 2 * kMs);
     }
 
-    // Any sequence: the link is never faster than its rate, and loses nothing to rounding.
+    // In any sequence, the link is never faster than its rate and loses nothing to rounding.
     void exactOverManySteps() {
         std::mt19937 random(3);
         LinkLimiter link;
@@ -92,7 +92,7 @@ private slots:
             const int64_t size = 1 + random() % 9000;
             last = link.begin(size, true, now);
             bytes += size;
-            // Look at odd moments, always while the link is busy.
+            // At irregular times, always while the link is busy.
             const uint64_t end = link.finishAt(last, now);
             now += random() % (end - now);
             QVERIFY(!link.idle(now));

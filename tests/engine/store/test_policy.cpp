@@ -36,7 +36,7 @@ private slots:
         QTest::newRow("lfru") << int(CachePolicyKind::Lfru);
     }
 
-    // 20,000 random operations, the whole order compared after each.
+    // 20,000 random operations; compares the whole order after each.
     void followsItsDefinition() {
         QFETCH(int, policyKind);
         const CachePolicyKind kind = CachePolicyKind(policyKind);
@@ -95,7 +95,7 @@ private slots:
         QCOMPARE(policy->coldest(4, [](uint32_t key) { return key == 7; }), int64_t(7));
     }
 
-    // Two experts used again and again, and a long scan: recency alone forgets them.
+    // Two experts in continuous use, and a long scan. LRU would evict them.
     void segmentsResistAScan() {
         std::vector<uint32_t> uses = {1, 2, 1, 2, 1, 2};
         for (uint32_t key = 10; key < 30; ++key) uses.push_back(key);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The arithmetic of pauses: which outcomes make prefetching pause, for how long, and when again.
+// The arithmetic of pauses: which outcomes pause prefetching, for how long, and when it resumes.
 #include <QtTest>
 
 #include "engine/store/prefetch_judge.h"
@@ -12,7 +12,7 @@ class TestPrefetchJudge : public QObject {
     static constexpr auto kSource = PrefetchSource::NextRouter;
     static constexpr uint64_t kMs = 1'000'000;
 
-    // One prefetch read in 2 ms; `good`: it was there in time.
+    // The outcome of one prefetch that took 2 ms; `good`: in time.
     static void outcome(PrefetchJudge& judge, bool good) {
         judge.issued(kSource);
         if (good) {
@@ -21,7 +21,7 @@ class TestPrefetchJudge : public QObject {
             judge.wasted(kSource);
         }
     }
-    // Outcomes, `good` of each hundred good, until prefetching pauses; -1: not within the limit.
+    // Outcomes, `good` of each hundred in time, until prefetching pauses; -1: not within the limit.
     static int untilPause(PrefetchJudge& judge, int good, int limit) {
         for (int i = 1; i <= limit; ++i) {
             outcome(judge, i % 100 < good);
@@ -63,7 +63,7 @@ private slots:
             pause = std::min(2 * pause, 64 * 2048);
             QCOMPARE(untilProbe(judge), pause);
         }
-        // A probe that pays ends it all.
+        // A useful probe ends the pause.
         QCOMPARE(untilPause(judge, 100, 3000), -1);
         QCOMPARE(untilPause(judge, 0, 1000) > 100, true);
         QCOMPARE(untilProbe(judge), 2048);
@@ -99,7 +99,7 @@ private slots:
                                  : QString());
         }
     }
-    // A demand read cannot have been delayed for longer than a prefetch shared the disk with it.
+    // A prefetch delays a demand read at most for the time in which both used the disk.
     void aDelayIsNoLongerThanTheTimeShared() {
         PrefetchJudge judge;
         judge.demandReadEnded(5 * kMs, judge.diskTime(0), 5 * kMs);

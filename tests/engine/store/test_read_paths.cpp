@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Both ways of reading, io_uring and pread on threads, on real files with faults put between the
-// store and the system.
+// Both ways of reading, io_uring and pread on threads, on real files with injected faults.
 #include <QtTest>
 
 #include "faulty_reads.h"
@@ -23,7 +22,7 @@ class TestReadPaths : public QObject {
         std::unique_ptr<ExpertStore> store;
         std::shared_ptr<Faults> faults = std::make_shared<Faults>();
     };
-    // Empty when this machine has no io_uring.
+    // Empty if the machine has no io_uring.
     static Opened open(const ExpertFolder& folder, StoreOptions options, Telemetry* t = nullptr) {
         QFETCH(bool, uring);
         Opened opened;
@@ -158,7 +157,7 @@ private slots:
         QVERIFY(right(store->wait(tickets[0]), 0, 1));
     }
 
-    // No memory for more slots: the store keeps the size it has, says so, and reads on.
+    // Without memory for more slots the store keeps its size, reports this, and continues to read.
     void noMemoryToGrow_data() { paths(); }
     void noMemoryToGrow() {
         QFETCH(bool, uring);
@@ -184,7 +183,7 @@ private slots:
         QVERIFY(all(**store, folder));
     }
 
-    // A prefetch that hangs in the system holds neither demand reads nor the store's end up.
+    // A prefetch that hangs in the system blocks neither demand reads nor the end of the store.
     void blockedPrefetchHoldsNobodyUp_data() { paths(); }
     void blockedPrefetchHoldsNobodyUp() {
         const ExpertFolder folder(2, 8, kBytes);
@@ -226,12 +225,12 @@ private slots:
             ++loads;
             QVERIFY(e.load.readNs > 0);
             QCOMPARE(e.load.needNs, e.load.queueNs + e.load.readNs);
-            QVERIFY(loads == 1 || e.load.queueNs > 0);  // the second waits for the first
+            QVERIFY(loads == 1 || e.load.queueNs > 0);  // the second read waits for the first
         }
         QCOMPARE(loads, 4);
     }
 
-    // Memory that is to be moved is not registered, nor at the reads of the meantime.
+    // Memory that may be moved is never registered with io_uring.
     void movableMemoryIsNotRegistered() {
         const ExpertFolder folder(1, 4, kBytes);
         const auto faults = std::make_shared<Faults>();

@@ -26,7 +26,7 @@ private slots:
         QCOMPARE(rig.store->stats().lookups, uint64_t(6));
     }
 
-    // Every cache size from one slot up serves requests for all experts at once.
+    // Every cache size of at least one slot serves requests for all experts at once.
     void anySizeServesAnyRequest() {
         for (int64_t layers : {1, 2})
             for (int64_t size = 1; size <= 8; ++size) {
@@ -44,7 +44,8 @@ private slots:
             }
     }
 
-    // One slot, held by the second of two tickets: the first takes it, the second is read again.
+    // The second of two tickets holds the only slot. The first takes it, and the second is read
+    // again.
     void aTicketThatCannotWaitTakesALaterOnesSlot() {
         RigOptions options;
         options.layers = 1;
@@ -84,7 +85,7 @@ private slots:
         rig.reader->hold();
         std::vector<Ticket> tickets;
         rig.store->request(0, all(4), tickets);
-        rig.reader->waitStarted(4);  // four I/O threads, none of the reads has ended
+        rig.reader->waitStarted(4);  // four I/O threads; no read has ended
         for (const Ticket& ticket : tickets) QVERIFY(!rig.store->ready(ticket));
         std::vector<Residency> shown;
         rig.store->residency(shown);
@@ -147,7 +148,7 @@ private slots:
         QCOMPARE(useLayer(rig, 3, all(8)), 0);
     }
 
-    // The reads under way when the cache shrinks keep their slots until they are used.
+    // Reads in flight keep their slots when the cache shrinks, until the experts were used.
     void shrinkDuringReads() {
         Rig rig = makeRig({});
         rig.reader->hold();
@@ -256,7 +257,8 @@ private slots:
 
     void shortReadsAreContinued() {
         Rig rig = makeRig({});
-        rig.reader->shortReads(5000);  // ends inside a block: goes on from the block's start
+        // Ends within a block; the read continues at the start of the block.
+        rig.reader->shortReads(5000);
         QCOMPARE(useLayer(rig, 0, {1, 2}), 0);
         rig.store->setIoMode(IoMode::Buffered);
         rig.reader->shortReads(1000);
@@ -302,7 +304,7 @@ private slots:
         for (const Ticket& ticket : tickets) rig.store->drop(ticket);
         rig.reader->letGo();
         StoreFactory::settle(*rig.store);
-        QCOMPARE(rig.reader->started().size(), size_t(2));  // the others were never begun
+        QCOMPARE(rig.reader->started().size(), size_t(2));  // the others were never started
         QCOMPARE(useLayer(rig, 0, {4, 5}), 0);
     }
 
@@ -319,10 +321,10 @@ private slots:
         b.release();
         QVERIFY(!b && b.record() == nullptr);
         rig.store->setCacheSize(1);
-        QCOMPARE(rig.store->stats().slotsUsed, int64_t(2));  // four slots allowed, both evictable
+        QCOMPARE(rig.store->stats().slotsUsed, int64_t(2));  // capacity 4, both evictable
     }
 
-    // Reads take as long as the link needs, to the nanosecond, on a clock that only reads move.
+    // Reads take as long as the link needs, to the nanosecond, on a clock that only reads advance.
     void linkLimitPacesReads() {
         RigOptions options;
         options.manualClock = true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Prefetch that costs more than it brings suspends itself, says so, and tries again; and the other
+// Prefetching that costs more than it saves pauses itself, reports this, and resumes; and other
 // warnings of the store.
 #include <QtTest>
 #include <thread>
@@ -21,7 +21,7 @@ class TestStoreBackoff : public QObject {
         options.prefetchThreads = 1;
         return options;
     }
-    // One layer with two hints for it, right or wrong, waited for before it is asked for.
+    // Processes a layer with two hints, right or wrong, after waiting for the prefetches.
     static bool layer(Rig& rig, int64_t step, bool right) {
         const int64_t layer = step % rig.layers;
         const auto base = uint16_t(step % 8 * 4);
@@ -31,7 +31,8 @@ class TestStoreBackoff : public QObject {
         StoreFactory::settle(*rig.store);
         return useLayer(rig, layer, used) >= 0;
     }
-    // Steps until prefetch is suspended (or is not any more); -1: not within the limit.
+    // The number of steps until prefetching is suspended, or is no longer; -1: not within the
+    // limit.
     static int64_t stepsUntil(Rig& rig, int64_t& step, bool suspended, bool right, int64_t limit) {
         for (int64_t i = 0; i < limit; ++i) {
             if ((rig.store->state(KnobId::PrefetchSource).effective == 0) == suspended) return i;
@@ -40,9 +41,9 @@ class TestStoreBackoff : public QObject {
         return -1;
     }
 
-    // A layer with one right and one wrong guess. The right one is read ahead in `savedNs`; the
-    // wrong one is still being read for `delayNs` when the layer comes, whose other expert waits
-    // behind it and then takes 1 ms. Ends early when prefetch is suspended.
+    // Processes a layer with one right and one wrong prediction. The right one is prefetched in
+    // `savedNs`. The wrong one is read for `delayNs` after the layer begins, so the layer's other
+    // expert waits for it and then takes 1 ms. Returns early when prefetching is suspended.
     static bool halfRightLayer(Rig& rig, int64_t step, uint64_t savedNs, uint64_t delayNs) {
         const int64_t layer = step % rig.layers;
         const auto base = uint16_t(step % 8 * 4);
@@ -93,7 +94,7 @@ private slots:
         for (int i = 0; i < 100; ++i) QVERIFY(layer(rig, step++, false));
         QCOMPARE(rig.store->stats().prefetchIssued, issued);
 
-        // It comes back by itself, is wrong again, and pauses for longer.
+        // It resumes by itself, is wrong again, and pauses for a longer time.
         const int64_t pause = stepsUntil(rig, step, false, false, 10'000);
         QVERIFY(pause > 0);
         QVERIFY(stepsUntil(rig, step, true, false, 2000) > 0);
@@ -105,7 +106,7 @@ private slots:
 
     void rightGuessesGoOn() {
         RigOptions options = prefetching();
-        options.cacheSize = 3;  // what comes again has been evicted
+        options.cacheSize = 3;  // experts are evicted before they are used again
         Rig rig = makeRig(options);
         for (int64_t step = 0; step < 1500; ++step) QVERIFY(layer(rig, step, true));
         QVERIFY(rig.store->stats().prefetchUseful > 800);
@@ -114,7 +115,8 @@ private slots:
         QVERIFY(rig.store->state(KnobId::PrefetchSource).reason.empty());
     }
 
-    // Half of the guesses are right: what counts is whether they save more than the others cost.
+    // Half of the predictions are right, so the result depends on what they save and what the
+    // others cost.
     void delaysOfOtherReadsCount_data() {
         QTest::addColumn<int>("savedMs");
         QTest::addColumn<QString>("reason");
@@ -131,7 +133,7 @@ private slots:
         options.manualClock = true;
         Rig rig = makeRig(options);
         int64_t step = 0;
-        // How long a read takes that no prefetch delays, once every slot has been touched.
+        // Measures the time of a read without prefetches, after every slot has been used.
         for (; step < 12; ++step) QVERIFY(halfRightLayer(rig, step, 0, 0));
         const uint64_t saved = uint64_t(savedMs) * 1'000'000;
         for (; step < 300 && rig.store->state(KnobId::PrefetchSource).effective != 0; ++step) {
@@ -145,7 +147,7 @@ private slots:
         Rig rig = makeRig(prefetching());
         int64_t step = 0;
         QVERIFY(stepsUntil(rig, step, true, false, 2000) > 0);
-        rig.store->setPrefetch(PrefetchSource::NextRouter, 1);  // the same: goes on pausing
+        rig.store->setPrefetch(PrefetchSource::NextRouter, 1);  // no change: the pause continues
         QCOMPARE(rig.store->state(KnobId::PrefetchSource).effective, int64_t(PrefetchSource::Off));
         rig.store->setPrefetch(PrefetchSource::PreviousToken, 1);
         QCOMPARE(rig.store->state(KnobId::PrefetchSource).effective,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Slots are prepared ahead of need, and no further than the cache may grow.
+// Slots are prepared ahead of need, up to the largest size of the cache.
 #include <QtTest>
 #include <mutex>
 
@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kPatienceMs = 30'000;
 
-// Two nodes; remembers where memory was placed.
+// Two nodes. Records where memory was bound.
 class TwoPlaces final : public Numa {
 public:
     int nodes() const override { return 2; }
@@ -46,7 +46,7 @@ class TestStoreMemory : public QObject {
 private slots:
     void allSlotsArePreparedAndNoMore() {
         RigOptions options;
-        options.cacheSize = 100;  // more than the model has
+        options.cacheSize = 100;  // more experts than the model has
         options.prepareMemory = true;
         Rig rig = makeRig(options);
         QTRY_COMPARE_WITH_TIMEOUT(rig.store->stats().slotsToPrepare, int64_t(0), kPatienceMs);
@@ -56,7 +56,7 @@ private slots:
         QCOMPARE(stats.slotsUsed, int64_t(0));
         QCOMPARE(stats.slotBytes, 32 * kRecord);
         QCOMPARE(rig.memory->m_populated.load(), int64_t(32));
-        // They are taken before anything else, and the memory stays what it was.
+        // Prepared slots are used first, and the amount of memory does not change.
         for (int64_t layer = 0; layer < 4; ++layer)
             QVERIFY(useLayer(rig, layer, {0, 1, 2, 3, 4, 5, 6, 7}) == 0);
         stats = rig.store->stats();
@@ -74,7 +74,7 @@ private slots:
         QCOMPARE(rig.memory->m_populated.load(), int64_t(0));
     }
 
-    // What is prepared meanwhile holds nobody up, and does not come on top of the size.
+    // The slot being prepared does not delay reads, and is part of the size.
     void loadsDoNotWaitForTheThread() {
         RigOptions options;
         options.cacheSize = 2;
@@ -85,7 +85,7 @@ private slots:
             QVERIFY(useLayer(rig, layer, {0, 1, 2, 3}) == 0);
         QCOMPARE(rig.store->stats().slotsUsed, int64_t(8));
         QCOMPARE(rig.store->stats().freshLoads, uint64_t(8));
-        // The slot that was being prepared is not wanted any more.
+        // The slot that was being prepared is no longer needed.
         QTRY_COMPARE_WITH_TIMEOUT(rig.store->stats().slotBytes, 8 * kRecord, kPatienceMs);
         QCOMPARE(rig.store->stats().slotsReady, int64_t(0));
         rig.memory->m_hold = false;
@@ -100,7 +100,7 @@ private slots:
         QCOMPARE(rig.store->setCacheSize(2).effective, int64_t(2));
         QCOMPARE(rig.store->stats().slotBytes, 8 * kRecord);
         QCOMPARE(rig.store->stats().slotsReady, int64_t(4));
-        QCOMPARE(rig.store->stats().evictions, uint64_t(0));  // nothing that is in use went
+        QCOMPARE(rig.store->stats().evictions, uint64_t(0));  // no expert in use was evicted
         QCOMPARE(useLayer(rig, 0, {0, 1, 2, 3}), 4);
         rig.store->setCacheSize(5);
         QTRY_COMPARE_WITH_TIMEOUT(rig.store->stats().slotBytes, 20 * kRecord, kPatienceMs);
@@ -135,7 +135,7 @@ private slots:
         options.prepareMemory = options.holdMemory = true;
         Rig rig = makeRig(options);
         QTRY_COMPARE_WITH_TIMEOUT(rig.memory->m_populating.load(), int64_t(1), kPatienceMs);
-        rig.memory->m_slots = 5;  // besides the one under way
+        rig.memory->m_slots = 5;  // and the one being prepared
         rig.memory->m_hold = false;
         QTRY_COMPARE_WITH_TIMEOUT(rig.store->stats().slotsReady, int64_t(6), kPatienceMs);
         QTRY_COMPARE_WITH_TIMEOUT(rig.store->stats().slotsToPrepare, int64_t(0), kPatienceMs);
@@ -174,8 +174,8 @@ private slots:
         QCOMPARE(rig.store->stats().slotBytes, 32 * kRecord);
     }
 
-    // Where a touch takes longer than a read, the cache grows as memory is prepared: until then a
-    // record that is not needed gives its slot, rather than that a token waits for new memory.
+    // If touching memory takes longer than a read, the cache grows as memory is prepared. Until
+    // then a cold record gives up its slot, so that no token waits for new memory.
     void touchesThatTakeLongerThanReadsAreLeftToTheThread_data() {
         QTest::addColumn<int>("touchMs");
         QTest::addColumn<bool>("touched");
@@ -189,7 +189,7 @@ private slots:
         options.layers = 2;
         options.topK = 2;
         options.recordBytes = 4 << 20;
-        options.linkLimit = 1000;  // 4 ms per read
+        options.linkLimit = 1000;  // 4 ms for each read
         options.ioDepth = 1;
         options.manualClock = options.prepareMemory = options.holdMemory = true;
         options.populateNs = uint64_t(touchMs) * 1'000'000;
@@ -200,7 +200,7 @@ private slots:
             rig.store->request(layer, {&expert, 1}, tickets);
             return rig.store->wait(tickets[0]).ok();
         };
-        // Two slots are prepared: reads into these tell how long one takes.
+        // Two slots are prepared. Reads into these measure the time of a read.
         QTRY_COMPARE_WITH_TIMEOUT(rig.memory->m_populating.load(), int64_t(1), kPatienceMs);
         rig.memory->m_slots = 1;
         rig.memory->m_hold = false;
@@ -211,9 +211,9 @@ private slots:
         for (uint16_t expert = 0; expert < 6; ++expert) QVERIFY(use(0, expert));
         QCOMPARE(rig.store->stats().slotsUsed, int64_t(8));
         QCOMPARE(rig.store->stats().freshLoads, uint64_t(6));
-        // Expert 0 of layer 1 has not been used for a while.
+        // Expert 0 of layer 1 has not been used recently.
         for (int i = 0; i < 40; ++i) QVERIFY(use(1, 1));
-        // There is memory to prepare again, and the thread is at it.
+        // There is memory to prepare again, and the thread prepares it.
         rig.memory->m_hold = true;
         const int64_t begun = rig.memory->m_populating;
         rig.store->setCacheSize(5);

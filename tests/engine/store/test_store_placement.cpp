@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Where slots lie and where prefetch threads run: on a machine of four nodes made up for the test,
-// and on this one.
+// The node of slots and the cores of prefetch threads, on a simulated machine with four nodes and
+// on the real one.
 #include <sched.h>
 
 #include <QtTest>
@@ -53,7 +53,7 @@ public:
         m_fail = fail;
         m_stuck = stuck;
     }
-    // So many calls will move nothing.
+    // The next `calls` calls move nothing.
     void busy(int calls) {
         std::lock_guard lock(m_mutex);
         m_busy = calls;
@@ -123,7 +123,7 @@ private slots:
         QCOMPARE(rig.store->setCacheSize(1).effective, int64_t(1));
     }
 
-    // A record being read stays where it is until its read is done.
+    // A slot is not moved while its record is being read.
     void aReadIsNotMovedUnderTheDisk() {
         FakeNuma* numa = nullptr;
         Rig rig = rigOn(numa);
@@ -142,7 +142,7 @@ private slots:
         FakeNuma* numa = nullptr;
         Rig rig = rigOn(numa);
         QVERIFY(fill(rig));
-        numa->busy(50);  // a whole round and a part of the next
+        numa->busy(50);  // one full pass and a part of the next
         rig.store->setNuma(NumaMode::Bind, 3);
         QTRY_COMPARE(numa->on({NumaMode::Bind, 3}), size_t(32));
         QTRY_VERIFY(rig.store->state(KnobId::NumaMode).reason.empty());
@@ -237,7 +237,7 @@ private slots:
         QCOMPARE(store.setPrefetchThreadCore(0, core).effective, int64_t(core));
         QVERIFY(store.prefetchThreadCore(0).reason.empty());
         QCOMPARE(store.boundCores(), std::vector<int>{core});
-        // One that is not running yet is bound when it starts.
+        // A thread that does not run yet is bound when it starts.
         QCOMPARE(store.setPrefetchThreadCore(2, core).effective, int64_t(-1));
         QVERIFY(store.prefetchThreadCore(2).reason.find("is not running") != std::string::npos);
         store.setPrefetchThreads(3);

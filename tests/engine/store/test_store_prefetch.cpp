@@ -31,7 +31,7 @@ private slots:
         QVERIFY(!tickets[1].hit && !tickets[1].byPrefetch);
         for (const Ticket& ticket : tickets) QVERIFY(rig.store->wait(ticket).ok());
         rig.store->request(1, Experts{3}, tickets);
-        QVERIFY(tickets[0].hit && !tickets[0].byPrefetch);  // already used since it was brought
+        QVERIFY(tickets[0].hit && !tickets[0].byPrefetch);  // already used since the prefetch
         QVERIFY(rig.store->wait(tickets[0]).ok());
         const StoreStats stats = rig.store->stats();
         QCOMPARE(stats.prefetchIssued, uint64_t(2));
@@ -67,7 +67,7 @@ private slots:
         QVERIFY(events[0].load.needNs > 0);
     }
 
-    // One I/O thread, three demand reads: the prefetch comes after the last of them.
+    // One I/O thread, three demand reads: the prefetch is read after the last of them.
     void demandGoesFirst() {
         RigOptions options = nextRouter();
         options.ioDepth = 1;
@@ -87,7 +87,7 @@ private slots:
         for (const Ticket& ticket : tickets) QVERIFY(rig.store->wait(ticket).ok());
     }
 
-    // A limited link that carries a prefetch is not idle: the next one waits its turn.
+    // A limited link that carries a prefetch is not idle, so the next prefetch waits.
     void prefetchUsesOnlyAnIdleLink() {
         RigOptions options = nextRouter();
         options.prefetchThreads = 3;
@@ -98,7 +98,7 @@ private slots:
         rig.store->hint(0, Experts{1, 2, 3});
         for (size_t i = 1; i <= 3; ++i) {
             rig.reader->waitStarted(i);
-            QTest::qSleep(5);  // time for another thread to begin one that it should not
+            QTest::qSleep(5);  // time for another thread to start one, which it must not
             QCOMPARE(rig.reader->started().size(), i);
             rig.clock->advance(uint64_t(kRecord) * 1000 / 8);
         }
@@ -106,7 +106,7 @@ private slots:
         QCOMPARE(rig.store->stats().prefetchLoads, uint64_t(3));
     }
 
-    // A demand read overtakes a prefetch on the link, and pays for its own bytes only.
+    // A demand read overtakes a prefetch on the link, and waits only for its own bytes.
     void demandOvertakesOnTheLink() {
         RigOptions options = nextRouter();
         options.manualClock = true;
@@ -135,7 +135,7 @@ private slots:
         rig.store->hint(2, Experts{4});
         rig.reader->waitStarted(1);
         std::vector<Ticket> tickets;
-        rig.store->request(2, Experts{7}, tickets);  // layers 1 and 2 are no longer to come
+        rig.store->request(2, Experts{7}, tickets);  // layers 1 and 2 have passed
         rig.reader->letGo();
         QVERIFY(rig.store->wait(tickets[0]).ok());
         StoreFactory::settle(*rig.store);
@@ -143,14 +143,14 @@ private slots:
         QCOMPARE(rig.store->stats().prefetchIssued, uint64_t(1));
     }
 
-    // What was prefetched for nothing is the first to go.
+    // An unused prefetch is evicted first.
     void unusedPrefetchIsEvictedFirst() {
         Rig rig = makeRig(nextRouter(2));
         for (int64_t layer = 0; layer < 4; ++layer) QCOMPARE(useLayer(rig, layer, {0}), 0);
         QCOMPARE(useLayer(rig, 0, {0}), 1);
         rig.store->hint(1, Experts{6});
         StoreFactory::settle(*rig.store);
-        QCOMPARE(useLayer(rig, 1, {0, 1, 2, 3}), 1);  // not 6; the eight slots are full
+        QCOMPARE(useLayer(rig, 1, {0, 1, 2, 3}), 1);  // not 6; all eight slots are in use
         QCOMPARE(StoreFactory::order(*rig.store).front(), uint32_t(8 + 6));
         QCOMPARE(useLayer(rig, 2, {5}), 0);
         QCOMPARE(rig.store->stats().prefetchWasted, uint64_t(1));
@@ -158,7 +158,7 @@ private slots:
         QCOMPARE(useLayer(rig, 3, {0}), 1);
     }
 
-    // Random use with pins held; every eviction a hint causes is looked at.
+    // Random use with pins. Checks every eviction that a hint causes.
     void neverDisplacesHotter() {
         for (int kind = 0; kind < 3; ++kind) {
             RigOptions options = nextRouter(4);
@@ -169,7 +169,7 @@ private slots:
             const int64_t slotCount = 16;
             std::mt19937 random(21);
             uint64_t displaced = 0;
-            std::set<uint32_t> unused;  // prefetched, not asked for since
+            std::set<uint32_t> unused;  // prefetched, not requested since
             std::vector<Residency> was, is;
             const auto pick = [&] {
                 std::set<uint16_t> chosen;
@@ -205,13 +205,14 @@ private slots:
                     ++displaced;
                     QVERIFY(int64_t(before.size() - i) > slotCount / 2);
                     QVERIFY(pinned.count(before[i]) == 0);
-                    if (unused.erase(before[i]) > 0) continue;  // any layer's, its time is over
+                    // Of any layer: its layer has passed.
+                    if (unused.erase(before[i]) > 0) continue;
                     QVERIFY(before[i] / 12 != uint32_t(layer));
                     QVERIFY(before[i] / 12 != uint32_t(target));
                 }
                 for (uint32_t key = 0; key < is.size(); ++key)
                     if (was[key] != is[key] && is[key] == Residency::Resident) unused.insert(key);
-                QCOMPARE(kept, after.size());  // nothing else moved
+                QCOMPARE(kept, after.size());  // nothing else was evicted
                 for (size_t i = 0; i < pins.size(); ++i)
                     QVERIFY(recordIs(pins[i].record(), layer, tickets[i].expert));
             }
@@ -229,7 +230,7 @@ private slots:
         rig = makeRig(tiny);
         rig.store->hint(0, Experts{0, 1});
         StoreFactory::settle(*rig.store);
-        QCOMPARE(rig.store->stats().prefetchIssued, uint64_t(0));  // three slots: none to spare
+        QCOMPARE(rig.store->stats().prefetchIssued, uint64_t(0));  // all three slots are needed
     }
 
     void depthIsHowFarAhead() {
@@ -241,7 +242,7 @@ private slots:
         QCOMPARE(useLayer(rig, 1, {0}), 0);
         StoreFactory::settle(*rig.store);
         QCOMPARE(rig.store->stats().prefetchIssued, uint64_t(1));
-        rig.store->hint(0, Experts{5});  // two ahead, around the end
+        rig.store->hint(0, Experts{5});  // two layers ahead, past the last layer
         StoreFactory::settle(*rig.store);
         QCOMPARE(rig.store->stats().prefetchIssued, uint64_t(1));
         rig.store->setPrefetch(PrefetchSource::NextRouter, 3);
@@ -264,7 +265,7 @@ private slots:
         rig.reader->waitStarted(1);
         rig.store->hint(1, Experts{6, 3});
         rig.store->hint(0, Experts{2});
-        rig.store->hint(1, Experts{4, 5});  // instead of 6 and 3
+        rig.store->hint(1, Experts{4, 5});  // replaces 6 and 3
         rig.reader->letGo();
         StoreFactory::settle(*rig.store);
         QVERIFY(rig.reader->started() == (std::vector<int64_t>{16 + 7, 2, 8 + 4, 8 + 5, 16 + 1}));
@@ -276,7 +277,8 @@ private slots:
         rig.store->hint(0, Experts{1});
         rig.store->setPrefetchThreads(3);
         StoreFactory::settle(*rig.store);
-        QCOMPARE(rig.store->stats().prefetchIssued, uint64_t(0));  // hinted while there were none
+        // There were no threads at the time of the hint.
+        QCOMPARE(rig.store->stats().prefetchIssued, uint64_t(0));
         rig.store->hint(0, Experts{1});
         StoreFactory::settle(*rig.store);
         QCOMPARE(rig.store->stats().prefetchIssued, uint64_t(1));
@@ -298,7 +300,7 @@ private slots:
         QCOMPARE(stats.prefetchWasted, uint64_t(1));
         QCOMPARE(stats.slotsUsed, int64_t(0));
         QCOMPARE(useLayer(rig, 0, {3}), 0);
-        // Asked for while it fails: read again as a demand.
+        // Requested while the prefetch fails: a demand read repeats it.
         rig.reader->failNext(8 + 4, 1);
         rig.reader->hold();
         rig.store->hint(1, Experts{4});
@@ -313,7 +315,7 @@ private slots:
         QCOMPARE(stats.demandLoads, uint64_t(2));
     }
 
-    // Demand gets a prefetched record's slot when everything else is pinned.
+    // A demand read takes the slot of a prefetched record if all other slots are pinned.
     void demandTakesAPrefetchedSlot() {
         RigOptions options = nextRouter(1);
         Rig rig = makeRig(options);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Thousands of random operations on a store, held against a plain model of it.
+// Thousands of random operations on a store, compared with a plain model of it.
 #include <QtTest>
 #include <map>
 #include <random>
@@ -12,7 +12,7 @@ using namespace colibri::test;
 
 namespace {
 
-// What the store must do, with every read instantly done. Follows expert_store.h.
+// The expected state of the store if all reads complete immediately. See expert_store.h.
 class Model {
 public:
     Model(CachePolicyKind kind, int64_t layers, int64_t experts, int64_t slotCount)
@@ -21,7 +21,7 @@ public:
           m_experts(experts),
           m_capacity(slotCount) {}
 
-    // Returns which were hits.
+    // Returns which experts are hits.
     std::vector<bool> request(int64_t layer, const std::vector<uint16_t>& experts) {
         std::vector<bool> hits;
         for (uint16_t expert : experts) {
@@ -133,7 +133,7 @@ private:
             evict(uint32_t(youngest));
             m_line.push_back(uint32_t(youngest));
         }
-        load(k);  // over the size when all are pinned
+        load(k);  // exceeds the size if all are pinned
     }
     void letGo(uint32_t k) {
         const Entry& e = m_entries[k];
@@ -155,7 +155,7 @@ std::vector<uint16_t> pick(std::mt19937& random, int64_t experts, int64_t count)
     std::iota(all.begin(), all.end(), uint16_t(0));
     std::vector<uint16_t> chosen;
     while (int64_t(chosen.size()) < count) {
-        // Skewed, so that there are hits to be had.
+        // Skewed, so that hits occur.
         const size_t i = std::min(random() % all.size(), random() % all.size());
         chosen.push_back(all[i]);
         all.erase(all.begin() + int64_t(i));
@@ -220,7 +220,7 @@ private slots:
         std::mt19937 random(11 + uint32_t(kind));
         std::vector<Held> tickets, pins;
         std::vector<Ticket> got;
-        size_t pinsAllowed = 1;  // now few, now more than there are slots
+        size_t pinsAllowed = 1;  // varies from few to more than the slots
         for (int step = 0; step < 10'000; ++step) {
             const uint32_t what = random() % 100;
             if (step % 50 == 0) pinsAllowed = 1 + random() % (random() % 8 == 0 ? 24 : 4);
@@ -236,7 +236,7 @@ private slots:
                     tickets.push_back({got[i], {}});
                 }
             } else if (what < 65 && !tickets.empty() && pins.size() < pinsAllowed) {
-                // Mostly in order, sometimes not.
+                // Mostly in order.
                 const size_t i = random() % 8 == 0 ? random() % tickets.size() : 0;
                 Held held = std::move(tickets[i]);
                 tickets.erase(tickets.begin() + int64_t(i));
@@ -270,7 +270,8 @@ private slots:
                 kind = policy;
                 rig.store->setPolicy(policy);
             } else {
-                rig.store->hint(random() % kLayers, pick(random, kExperts, 4));  // source is off
+                // The source is off.
+                rig.store->hint(random() % kLayers, pick(random, kExperts, 4));
             }
             StoreFactory::settle(*rig.store);
             compare(rig, model);
@@ -286,8 +287,8 @@ private slots:
                                 .arg(model.lookups)));
     }
 
-    // Whatever the cache, the prefetcher and the order of reads do, the records are right and the
-    // counters add up.
+    // For every cache size, prefetch setting and order of reads, the records are correct and the
+    // counters consistent.
     void prefetchChangesNoRecord_data() {
         QTest::addColumn<bool>("uring");
         QTest::newRow("threads") << false;
@@ -360,7 +361,7 @@ private slots:
         QCOMPARE(stats.demandLoads + stats.prefetchLoads - stats.evictions,
                  uint64_t(stats.slotsUsed));
 
-        // The same from the events.
+        // The same sums from the events.
         rig.store.reset();  // writes the last outcome
         std::vector<Event> events;
         telemetry.drain(events);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What the store counted during a request: every counter of it, also those that come to be added.
+// Differences of the store's counters over a request. Fails if a new counter is missing.
 #include <QtTest>
 #include <array>
 #include <bit>
@@ -26,7 +26,7 @@ private slots:
         const auto now = std::bit_cast<StoreStats>(after);
         size_t counters = 0;
         for (size_t i = 0; i < got.size(); ++i) counters += got[i] == 1000 * (i + 1);
-        // All but what is told of now.
+        // All except values that describe the current state.
         QCOMPARE(counters, got.size() - 5);
         QCOMPARE(result.slotCount, now.slotCount);
         QCOMPARE(result.slotsUsed, now.slotsUsed);

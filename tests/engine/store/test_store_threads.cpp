@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Engine threads, setters and watchers at once; mostly for ThreadSanitizer.
+// Concurrent engine threads, setters and readers of state; mainly for ThreadSanitizer.
 #include <QtTest>
 #include <atomic>
 #include <random>
@@ -15,7 +15,7 @@ class TestStoreThreads : public QObject {
 
     static constexpr int64_t kLayers = 4, kExperts = 8;
 
-    // One engine thread: layer after layer, at most `pinsHeld` pins at a time. False: a wrong
+    // Runs an engine thread: layer after layer, with at most `pinsHeld` pins. False: a wrong
     // record, or an error other than a failed read.
     static bool run(ExpertStore& store, int steps, size_t pinsHeld, uint32_t seed) {
         std::mt19937 random(seed);
@@ -110,19 +110,19 @@ private slots:
         QCOMPARE(wrong.load(), 0);
         store.setLinkLimit(0);
         StoreFactory::settle(store);
-        // All is let go: the cache shrinks to one expert per layer at once.
+        // All pins are released, so the cache shrinks to one expert per layer immediately.
         QCOMPARE(store.setCacheSize(1).effective, int64_t(1));
         QVERIFY(store.stats().slotsUsed <= kLayers);
     }
 
-    // The store goes away while prefetches are queued, read and paced.
+    // The store is destroyed while prefetches are queued, being read and paced.
     void closesWithReadsUnderWay() {
         for (int round = 0; round < 20; ++round) {
             RigOptions options;
             options.source = PrefetchSource::NextRouter;
             options.prefetchThreads = 2;
             options.depth = 4;
-            options.linkLimit = 1;  // 8 ms per record
+            options.linkLimit = 1;  // 8 ms for each record
             Rig rig = makeRig(options);
             for (int64_t layer = 0; layer < 4; ++layer)
                 rig.store->hint(layer, std::vector<uint16_t>{1, 2, 3});

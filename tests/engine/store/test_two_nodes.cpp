@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Slots and prefetch threads on a machine with two NUMA nodes or more: what the kernel says of them
-// is what was asked for and what the store reports. tests/numa-vm runs this on an emulated one.
+// Slots and prefetch threads on a machine with at least two NUMA nodes: the kernel reports what was
+// requested and what the store reports. tests/numa-vm runs this on an emulated machine.
 #include <sys/mman.h>
 
 #include <QtTest>
@@ -16,10 +16,10 @@ namespace {
 
 constexpr int kPatienceMs = 60'000;  // an emulated machine is slow
 
-// Many of the smaller share a huge page; each of the larger has one.
+// Several of the smaller records share a huge page; each of the larger ones has its own.
 constexpr int64_t kSmall = 26 * 4096, kLarge = (2 << 20) + 12288;
 
-// A store of real files with all of its experts in memory.
+// A store of real files with all its experts in memory.
 struct Filled {
     Filled(int64_t recordBytes, int64_t experts) : folder(2, experts, recordBytes) {
         StoreOptions options;
@@ -28,7 +28,7 @@ struct Filled {
         auto opened = ExpertStore::open(folder.info, options, nullptr);
         if (opened.ok()) store = std::move(*opened);
     }
-    // Reads what is not there yet; false when a record is wrong.
+    // Reads the missing experts. False: a record is wrong.
     bool fill() {
         std::vector<uint16_t> all;
         for (int64_t i = 0; i < folder.info.config.numExperts; ++i) all.push_back(uint16_t(i));
@@ -79,7 +79,8 @@ class TestTwoNodes : public QObject {
         return modeNow.effective == int64_t(mode) && modeNow.reason.empty() &&
                nodeNow.effective == node && nodeNow.reason.empty();
     }
-    // "" when each node has its share of the pages, but for a tenth of all; else what each has.
+    // "" if each node has its share of the pages, within a tenth of all; otherwise the pages of
+    // each.
     static QString unevenness(const Filled& f) {
         auto pages = f.pages();
         const int64_t all = f.allPages(), share = all / numaNodes();
@@ -147,7 +148,7 @@ private slots:
         QVERIFY(f.fill());
     }
 
-    // More experts than the node holds: the rest goes elsewhere and is told, nothing is killed.
+    // More experts than the node can hold: the rest is put elsewhere and reported.
     void aFullNode() {
         constexpr int64_t kLeft = 160 << 20;
         const int64_t hog = nodeMemory(1).free - kLeft;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What is kept between two runs: the hot list and its reads ahead of need, and the calibration.
+// Data kept between runs: the hot list with its warm start, and the calibration.
 #include <QtTest>
 
 #include "engine/base/file.h"
@@ -85,7 +85,7 @@ private slots:
         QVERIFY(useLayer(rig, 0, {7}) == 0);
         QVERIFY(rig.store->warm({5, 7, 14, 1, 0, 2, 3, 99}).ok());
         StoreFactory::settle(*rig.store);
-        // 6 slots: 7 was there; what is used goes before all read ahead.
+        // 6 slots: 7 was resident; used experts come before those read by the warm start.
         QCOMPARE(StoreFactory::order(*rig.store), (std::vector<uint32_t>{2, 0, 1, 14, 5, 7}));
         StoreStats stats = rig.store->stats();
         QCOMPARE(stats.warmLoads, uint64_t(5));
@@ -143,7 +143,7 @@ private slots:
     void closesWhileWarming() {
         for (int round = 0; round < 10; ++round) {
             RigOptions options;
-            options.linkLimit = 1;  // 8 ms per record
+            options.linkLimit = 1;  // 8 ms for each record
             Rig rig = makeRig(options);
             QVERIFY(rig.store->warm({0, 1, 2, 3, 4, 5, 6, 7}).ok());
             if (round % 2 == 0) rig.reader->waitStarted(1);
@@ -165,7 +165,7 @@ private slots:
         QVERIFY(kept.has_value());
         QCOMPARE(kept->diskBytesPerSecond, measured->diskBytesPerSecond);
         QCOMPARE(kept->reads, measured->reads);
-        ExpertFolder other(2, 8, 4096);  // another size of read is another rate
+        ExpertFolder other(2, 8, 4096);  // another read size has another rate
         QVERIFY(!keptCalibration(other.info));
         QVERIFY(writeFileAtomically(cacheDirectory() / "calibration.json", "{broken").ok());
         QVERIFY(!keptCalibration(folder.info));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What the kernel itself says of memory and threads, asked past the engine; for tests on machines
-// with two NUMA nodes or more.
+// Queries the kernel, without the engine, about memory and threads; for tests on machines with at
+// least two NUMA nodes.
 #pragma once
 
 #include <linux/mempolicy.h>
@@ -17,7 +17,7 @@
 
 namespace colibri::test {
 
-// Pages of `bytes` at `memory` on each node; -1: not taken yet.
+// Pages of `bytes` at `memory` on each node; -1: not allocated yet.
 inline std::map<int, int64_t> pagesByNode(const std::byte* memory, int64_t bytes) {
     std::vector<void*> pages;
     for (int64_t at = 0; at < bytes; at += 4096)
@@ -36,7 +36,7 @@ inline int policyAt(const std::byte* memory) {
     return mode;
 }
 
-// Cpus_allowed_list of this process's threads whose name begins so: "0-3" or "2".
+// Cpus_allowed_list of this process's threads whose name has this prefix: "0-3" or "2".
 inline std::multiset<std::string> coresOfThreads(const std::string& name) {
     std::multiset<std::string> lists;
     for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Templates that mean harm or are broken: each ends with an error or a text, none with a crash.
+// Hostile and broken templates: each ends with an error or a text, and never with a crash.
 #include <QtTest>
 #include <atomic>
 #include <fstream>
@@ -46,7 +46,7 @@ class TestChatTemplate : public QObject {
 private slots:
     void hostile_data() {
         QTest::addColumn<QString>("source");
-        QTest::addColumn<QString>("message");  // a part of it; empty: a text may come out as well
+        QTest::addColumn<QString>("message");  // a part of it; empty: a text is also allowed
         const auto row = [](const char* name, const std::string& source, const char* message) {
             QTest::newRow(name) << QString::fromStdString(source) << QString(message);
         };
@@ -213,7 +213,7 @@ private slots:
         QVERIFY(failed > 100);
     }
 
-    // Random pieces of syntax glued together.
+    // Random concatenations of pieces of syntax.
     void randomTemplates() {
         const char* pieces[] = {"{{",
                                 "}}",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Every golden template and input, against what the reference rendered.
+// Compares all golden templates and inputs with the output of the reference.
 #include <QtTest>
 #include <fstream>
 #include <iterator>
@@ -27,7 +27,7 @@ std::string show(const std::string& text) {
     return ordered_json(text).dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
-// What `item` renders to: the text, or an error. `isSyntax`: it did not even parse.
+// The result of rendering `item`: the text, or an error. `isSyntax`: parsing failed.
 Result<std::string> renderCase(const ordered_json& item, bool& isSyntax) {
     const std::string source = readAll(std::string(COLIBRI_GOLDEN_DIR) + "/templates/" +
                                        item["template"].get<std::string>());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Templates whose work hides in single operations: each ends with an error, or at once. None may
-// take the time that its values would need; without the count they run for hours.
+// Templates with much work in single operations: each ends with an error, or quickly. If the work
+// were not counted, they would run for hours.
 #include <QtTest>
 
 #include "engine/text/chat_template.h"
@@ -18,7 +18,7 @@ private slots:
         const auto row = [](const char* name, const QString& source, const char* error) {
             QTest::newRow(name) << source << QString(error);
         };
-        // A million lists of a million: short to make, long to walk.
+        // A million lists of a million items: quick to create, slow to walk.
         const QString wide = "{% set x = [[1] * 1000000] * 1000000 %}";
         const QString twice = "{% set y = [[1] * 1000000] * 1000000 %}";
         // 2 ** 60 leaves in 60 lists.
@@ -91,7 +91,7 @@ private slots:
 
     void everyWalkOverTextIsCounted_data() {
         QTest::addColumn<QString>("expression");
-        // s: four million characters; w: half of it, and it is not in s.
+        // s has four million characters; w is half as long and does not occur in s.
         for (const char* expression : {"w in s",
                                        "s.rfind(w)",
                                        "s.count('a')",
@@ -126,7 +126,7 @@ private slots:
     }
     void everyWalkOverTextIsCounted() {
         QFETCH(QString, expression);
-        // Each may be done once, and not a hundred thousand times.
+        // Each may run once, but not a hundred thousand times.
         const QString texts =
             "{% set s = 'a' * 4000000 %}{% set w = 'a' * 2000000 ~ 'b' %}{% set t = 'é' * 2000000 "
             "%}";
@@ -166,7 +166,7 @@ private slots:
     }
 
     void longConversationsAreRendered() {
-        // As large as a request may be; what templates do to every message.
+        // The largest allowed request, with the operations that templates apply to every message.
         const auto parsed = ChatTemplate::parse(
             "{% for m in messages %}{% if '</think>' in m.content %}{{ "
             "m.content.split('</think>')[-1].lstrip('\n') }}{% elif m.content is string and not "

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Text of messages stays text: templates trace what comes from their input, and the tokenizer makes
-// no control token of it.
+// Text of messages stays text: templates trace the data from their input, and the tokenizer makes
+// no control tokens of it.
 #include <QtTest>
 #include <fstream>
 #include <iterator>
@@ -30,7 +30,7 @@ Result<TracedText> render(const std::string& source, const ordered_json& context
     return (*parsed)->renderTraced(context, {});
 }
 
-// The text with its data in brackets.
+// The text with data in brackets.
 std::string marked(const Result<TracedText>& traced) {
     if (!traced) return traced.status().text();
     std::string out;
@@ -57,7 +57,7 @@ const std::vector<std::string>& tokenizerNames() {
     return names;
 }
 
-// Ids and texts of the tokens that data must not make.
+// Ids and texts of the tokens that data must not produce.
 struct Controls {
     std::set<int32_t> ids;
     std::vector<std::string> texts;
@@ -70,12 +70,12 @@ struct Controls {
                                  (text.starts_with("<｜") && text.ends_with("｜>"));
             if (!token["special"].get<bool>() && !looksSo) continue;
             texts.push_back(text);
-            // What the vocabulary lacks is the unknown token, whoever wrote it.
+            // Text outside the vocabulary gives the unknown token, for data as well.
             if (text != "<unk>") ids.insert(token["id"].get<int32_t>());
         }
     }
 
-    // Whether one is written where a byte of it is data.
+    // Whether the text of a token occurs where one of its bytes is data.
     bool inData(const TracedText& traced) const {
         for (const std::string& text : texts) {
             for (size_t at = traced.text.find(text); at != std::string::npos;
@@ -186,8 +186,8 @@ private slots:
         QCOMPARE(marked(render(source.toStdString(), context)), expected.toStdString());
     }
 
-    // Whatever makes a text of data, makes data; whatever makes one of the template's text, does
-    // not.
+    // Every operation that makes text from data returns data, and one that makes text from the
+    // template's own does not.
     void noOperationLosesData_data() {
         QTest::addColumn<QString>("operation");
         for (const char* operation : {"|upper",
@@ -270,7 +270,7 @@ private slots:
         QVERIFY2(fromData, fromData.status().text().c_str());
         QVERIFY(!fromData->text.empty());
         if (operation != "|attr('x')|default('a')") {
-            // Padding and what stands between are the template's; no letter of the input is.
+            // Padding and separators belong to the template; all letters of the input are data.
             for (size_t i = 0; i < fromData->text.size(); ++i) {
                 if (isalpha(fromData->text[i]))
                     QVERIFY2(fromData->hasData(i, i + 1), marked(fromData).c_str());
@@ -294,7 +294,7 @@ private slots:
             QVERIFY(got);
             QCOMPARE(got->text, item["expected"].get<std::string>());
             size_t end = 0;
-            for (const ByteRange& range : got->data) {  // in order, apart, not empty
+            for (const ByteRange& range : got->data) {  // in order, separate, not empty
                 QVERIFY(range.begin < range.end && range.end <= got->text.size());
                 QVERIFY(range.begin > end || range.begin == 0);
                 end = range.end;
@@ -325,7 +325,7 @@ private slots:
         QVERIFY(!controls.texts.empty());
     }
 
-    // A piece of data next to one of the template makes no token either.
+    // Data next to text of the template does not form a token either.
     void controlTokensAreNotPiecedTogether() {
         const auto tokenizer = Tokenizer::load(kGolden + "/tokenizers/qwen2");
         QVERIFY(tokenizer);
@@ -345,7 +345,7 @@ private slots:
         QVERIFY(!has("<|{{ messages[0].role }}|>", {{"messages", chat("im_end", "")}}));
     }
 
-    // A token of data that is turned down must not hide the template's own behind it.
+    // A rejected token in data must not hide a token of the template after it.
     void dataHidesNoTokenOfTheTemplate() {
         const auto tokenizer = Tokenizer::parse(R"({"added_tokens": [
             {"id": 4, "content": "<a", "special": false, "normalized": false},
@@ -360,7 +360,7 @@ private slots:
         QCOMPARE((*tokenizer)->encode(text.text), (std::vector<int32_t>{5}));
     }
 
-    // Special tokens that are looked for behind the normalizer, which moves the data.
+    // Special tokens that are searched after the normalizer, which moves the data.
     void normalizedTokensAreTracedToo() {
         const auto tokenizer = Tokenizer::parse(R"({"added_tokens": [
             {"id": 4, "content": "<B>", "special": true, "normalized": true}],
@@ -377,7 +377,7 @@ private slots:
         QCOMPARE((*tokenizer)->encode(text.text), (std::vector<int32_t>{4, 1, 1, 1, 4, 4}));
     }
 
-    // Without control tokens in the data nothing is other than today: no border is seen.
+    // Without control tokens in the data, the ids are as without tracing.
     void otherTextHasTheSameIds_data() { addTokenizers(); }
     void otherTextHasTheSameIds() {
         QFETCH(QString, name);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Reasoning and answer of a reply, whole and as it comes.
+// Reasoning and answer of a reply, whole and in pieces.
 #include <QtTest>
 
 #include "engine/text/reply_parts.h"
@@ -96,7 +96,7 @@ void TestReplyParts::partsAreTold() {
 void TestReplyParts::aReplyWithoutTagsIsGivenOutAtOnce() {
     ReplySplitter splitter;
     QCOMPARE(splitter.add("H").answer, std::string("H"));
-    // A tag that ends what never began is text like any other by now.
+    // A closing tag without an opening one is ordinary text.
     QCOMPARE(splitter.add("i </think> you").answer, std::string("i </think> you"));
     ReplySplitter reasoning;
     QCOMPARE(reasoning.add("<think>a").reasoning, std::string("a"));

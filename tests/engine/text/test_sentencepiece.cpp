@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Unigram models and compiled character maps: broken and hostile ones. The golden tokenizers hold
-// the sound ones.
+// Broken and hostile Unigram models and compiled character maps. The golden tokenizers have valid
+// ones.
 #include <QtTest>
 #include <nlohmann/json.hpp>
 
@@ -22,7 +22,7 @@ std::string errorOf(const json& file) {
     return result ? "no error" : result.status().message();
 }
 
-// "a", "b" and "ab", after a character map.
+// Tokens "a", "b" and "ab", after a character map.
 json withCharsmap(const std::string& base64) {
     return {{"model",
              {{"type", "BPE"},
@@ -37,7 +37,7 @@ class TestSentencePiece : public QObject {
     Q_OBJECT
 
 private slots:
-    // Each token of the best way begins within the longest token before its end.
+    // The previous token of the best path starts within the longest token's length.
     void unigramOfManyOverlappingTokens() {
         json vocab = json::array({{"<unk>", 0.0}});
         for (int length = 1; length <= 64; ++length) {
@@ -96,7 +96,7 @@ private slots:
         QVERIFY2(error.find(message.toStdString()) != std::string::npos, error.c_str());
     }
 
-    // A tree whose units lead out of it, and to the middle of a character.
+    // A tree with units that point outside it, and into a character.
     void charsmapThatLeadsAstray() {
         for (uint32_t root : {0u, 0xFFFFFFFFu, 0x41u << 10, 0x40u << 10}) {
             for (uint32_t leaf : {0u, 1u, 2u, 0x7FFFFFFFu}) {
@@ -105,7 +105,7 @@ private slots:
                     for (int shift : {0, 8, 16, 24}) map += char(unit >> shift & 0xFF);
                 };
                 add(root);
-                add('a' | 0x100 | 3u << 10);  // at 1: its end is at 2
+                add('a' | 0x100 | 3u << 10);  // at 1: its end unit is at 2
                 add(leaf);
                 map[0] = char(map.size() - 4);
                 map += "\xc3\xa9";

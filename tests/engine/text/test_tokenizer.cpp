@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Broken and hostile tokenizer files and texts; parts that the golden tokenizers do not use.
+// Broken and hostile tokenizer files and texts; components that the golden tokenizers do not use.
 #include <QtTest>
 #include <atomic>
 #include <fstream>
@@ -109,7 +109,7 @@ private slots:
             "normalizers[1] type \"Rot13\"");
         row("/normalizer", "{\"type\": \"Replace\", \"pattern\": {}, \"content\": \"\"}",
             "pattern");
-        std::string doubling;  // seventeen times twice as long
+        std::string doubling;  // doubles the length seventeen times
         for (int i = 0; i < 17; ++i) {
             doubling += std::string(i ? "," : "") + "{\"type\": \"Replace\", \"pattern\": " +
                         "{\"String\": \"a\"}, \"content\": \"aa\"}";
@@ -179,7 +179,7 @@ private slots:
 
     void changedBytesNeverCrash() {
         const std::string whole = readAll(kFolder + "llama3/tokenizer.json");
-        const size_t head = whole.find("\"vocab\"");  // behind it hardly a change is accepted
+        const size_t head = whole.find("\"vocab\"");  // after it, most changes are accepted
         QVERIFY(head != std::string::npos);
         std::mt19937 random(3);
         int accepted = 0;
@@ -211,7 +211,7 @@ private slots:
         QVERIFY(result.status().message().find("no_such_folder") != std::string::npos);
     }
 
-    // A megabyte that the patterns cannot cut: the merge loop must not be quadratic, or this takes
+    // A megabyte that the patterns cannot split. If the merge loop were quadratic, this would take
     // hours.
     void aMegabyteInOnePiece_data() {
         QTest::addColumn<QString>("unit");
@@ -227,7 +227,7 @@ private slots:
             QVERIFY(tokenizer);
             const Ids ids = tokenizer->encode(text);
             QVERIFY(!ids.empty());
-            QVERIFY(ids.size() <= text.size() + 1);  // and the space in front
+            QVERIFY(ids.size() <= text.size() + 1);  // and the added space
             if (unit != "\u0301\u0316") QVERIFY(tokenizer->decode(ids) == text);
         }
     }
@@ -245,7 +245,7 @@ private slots:
         QVERIFY((*tokenizer)->encode(std::string(1 << 20, 'y')).empty());
     }
 
-    // The reference's tables are Unicode 9's: later marks are neither composed across nor stripped.
+    // The reference's tables are from Unicode 9: later marks are neither composed nor stripped.
     void newerMarksAreNoMarks_data() {
         QTest::addColumn<QString>("type");
         QTest::addColumn<QString>("text");
@@ -282,7 +282,7 @@ private slots:
         }
     }
 
-    // Encoding cannot fail: where the pattern gives up, the text is not cut.
+    // Encoding cannot fail: if the pattern reaches its limit, the text is not split.
     void patternThatExplodes() {
         json file = base();
         file["pre_tokenizer"] = {{"type", "Split"},
@@ -344,7 +344,7 @@ private slots:
         QCOMPARE(assembler.finish(), std::string());
     }
 
-    // SentencePiece's way, as in Mixtral: spaces as U+2581, unknown characters as bytes.
+    // SentencePiece as in Mixtral: spaces as U+2581, unknown characters as bytes.
     void byteFallback() {
         json file = base();
         json& vocab = file["model"]["vocab"];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Every golden string and id sequence, against what the reference library made of it.
+// Compares all golden strings and id sequences with the output of the reference library.
 #include <QtTest>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -156,7 +156,7 @@ private slots:
         }
         const json file = readJson(kFolder + name.toStdString() + "/tokenizer.json");
         json vocab = file["model"]["vocab"];
-        if (vocab.is_array()) {  // Unigram: pieces and scores in the order of their ids
+        if (vocab.is_array()) {  // Unigram: pieces and scores in the order of ids
             json ids = json::object();
             for (size_t i = 0; i < vocab.size(); ++i) ids[vocab[i][0].get<std::string>()] = i;
             vocab = std::move(ids);
