@@ -58,7 +58,7 @@ Value Runtime::evaluate(const Expr& expr) {
             return item(object, key);
         }
         case ExprKind::Slice:
-            throw RenderError("a slice stands alone");
+            throw RenderError("a slice is only allowed as an index");
         case ExprKind::Call:
             return evaluateCall(expr);
         case ExprKind::Filter:

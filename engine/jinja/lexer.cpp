@@ -364,7 +364,7 @@ private:
             } else if (c == 'x' || c == 'u' || c == 'U') {
                 i = hexEscape(text, i, c == 'x' ? 2 : c == 'u' ? 4 : 8, out, at);
             } else if (c == 'N') {
-                throw SyntaxError(at, "the escape \\N is not known here");
+                throw SyntaxError(at, "the escape \\N is not supported");
             } else {
                 out += '\\';
                 i += 1;

@@ -126,7 +126,7 @@ Value floats(BinaryOperator op, double a, double b) {
     if (a == 0 && b < 0) throw RenderError("0.0 cannot be raised to a negative power");
     const double out = std::pow(a, b);
     if (std::isnan(out) && !std::isnan(a) && !std::isnan(b))
-        throw RenderError("complex numbers are not known here");
+        throw RenderError("complex numbers are not supported");
     if (std::isinf(out) && !std::isinf(a) && !std::isinf(b))
         throw RenderError("(34, 'Numerical result out of range')");
     return Value::real(out);

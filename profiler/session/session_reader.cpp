@@ -113,13 +113,12 @@ Result<OpenSession> openForReading(const fs::path& path) {
     const fs::path wal = sessionWal(path);
     if (fs::exists(wal, error) && fs::file_size(wal, error) > 0) {
         if (Status status = out.copy.make(path); !status.ok()) {
-            return Status(
-                status.code(),
-                "session file " + path.string() +
-                    " was not ended and nothing can be written beside it; it is read from "
-                    "a copy, which failed: " +
-                    status.message(),
-                "Copy it and its -wal file to a writable folder and open it there");
+            return Status(status.code(),
+                          "session file " + path.string() +
+                              " has no clean end and its folder is read-only; reading it from a "
+                              "copy failed: " +
+                              status.message(),
+                          "Copy it and its -wal file to a writable folder and open it there");
         }
         db = openDatabase(out.copy.file().string(), SQLITE_OPEN_READWRITE, path);
     } else {
