@@ -14,7 +14,7 @@ constexpr int kFewestSettling = 8;      // steps right after a change that are n
 constexpr size_t kSettlingWindow = 16;  // steps
 // A window is settled if at most this share of its misses, or of its lookups, is due to the earlier
 // cache contents.
-constexpr double kOwedOfMisses = 0.05, kOwedOfLookups = 0.002;
+constexpr double kInheritedOfMisses = 0.05, kInheritedOfLookups = 0.002;
 // A measurement is final if the half width of its interval is below either limit: absolute, or
 // relative to the change.
 constexpr double kNarrow = 0.02, kNarrowShare = 0.1;
@@ -26,8 +26,9 @@ double missesAt(const std::vector<uint32_t>& distances, int64_t slots) {
 
 std::pair<int, int> most(const std::map<int, int>& counts, const std::map<int, int>& without = {}) {
     std::pair<int, int> best{};
-    for (const auto& [load, steps] : counts)
-        if (!without.contains(load) && steps > best.second) best = {load, steps};
+    for (const auto& [requests, steps] : counts) {
+        if (!without.contains(requests) && steps > best.second) best = {requests, steps};
+    }
     return best;
 }
 
@@ -37,14 +38,14 @@ EffectMeter::EffectMeter(int64_t moeLayers, int64_t experts)
     : m_experts(experts),
       m_slots(moeLayers * experts),
       m_distances(size_t(moeLayers * experts)),
-      m_lastStretch(size_t(moeLayers * experts), -1) {}
+      m_lastPeriod(size_t(moeLayers * experts), -1) {}
 
 void EffectMeter::setCacheSlots(int64_t slots) {
     m_slots = slots;
 }
 
 void EffectMeter::addStep(int requests) {
-    m_step = Step{.stretch = m_stretch, .counts = false, .requests = requests};
+    m_step = Step{.period = m_period, .counts = false, .requests = requests};
     m_counts = {};
     m_recorded = false;
 }
@@ -59,13 +60,13 @@ void EffectMeter::addLookups(int64_t moeLayer, const LayerStepEvent& step) {
         const uint32_t distance = m_distances.use(key);
         const bool missed = !(step.hitBits >> i & 1);
         // A settled cache would hold it, but its last use was before this period.
-        const bool owed = missed && m_lastStretch[key] < m_stretch &&
-                          (distance == StackDistances::kNever ? known : distance) < m_slots;
-        m_lastStretch[key] = m_stretch;
+        const bool inherited = missed && m_lastPeriod[key] < m_period &&
+                               (distance == StackDistances::kNever ? known : distance) < m_slots;
+        m_lastPeriod[key] = m_period;
         m_step->distances.push_back(distance);
         m_counts[0] += 1;
         m_counts[1] += missed;
-        m_counts[2] += owed;
+        m_counts[2] += inherited;
     }
 }
 
@@ -77,7 +78,7 @@ void EffectMeter::addToken(double gapNs) {
         return;
     }
     settle();
-    m_step->stretch = m_stretch;
+    m_step->period = m_period;
     m_step->counts = m_settling.done;
     m_step->gapNs = gapNs;
     m_step->tokens = 1;
@@ -96,56 +97,55 @@ void EffectMeter::settle() {
     std::array<int, 3> sum{};
     for (const auto& counts : s.recent)
         for (size_t i = 0; i < sum.size(); ++i) sum[i] += counts[i];
-    s.done = sum[2] <= std::max(kOwedOfMisses * sum[1], kOwedOfLookups * sum[0]) ||
+    s.done = sum[2] <= std::max(kInheritedOfMisses * sum[1], kInheritedOfLookups * sum[0]) ||
              s.steps > kMostSettling;
     if (m_measuring) m_progress.settling = !s.done;
 }
 
-void EffectMeter::newStretch() {
-    ++m_stretch;
+void EffectMeter::newPeriod() {
+    ++m_period;
     m_settling = {};
     m_dropped = 0;
     m_step.reset();
 }
 
 std::string EffectMeter::begin() {
-    const std::map<int, int> before = countsByLoad(m_stretch);
-    m_beforeStretch = m_stretch;
+    const std::map<int, int> before = countsByRequests(m_period);
+    m_beforePeriod = m_period;
     m_beforeSlots = m_slots;
-    const int total = int(std::count_if(m_steps.begin(), m_steps.end(), [&](const Step& step) {
-        return step.stretch == m_stretch;
-    }));
-    newStretch();
+    const int total = int(std::count_if(m_steps.begin(), m_steps.end(),
+                                        [&](const Step& step) { return step.period == m_period; }));
+    newPeriod();
     m_progress = {.settling = true};
     m_measuring = most(before).second >= kMinimum;
     if (m_measuring) return "";
     int settled = 0;
-    for (const auto& [load, steps] : before) settled += steps;
+    for (const auto& [requests, steps] : before) settled += steps;
     const std::string needed = std::to_string(kMinimum) + " are needed";
     if (total < kMinimum) return std::to_string(total) + " tokens before it, " + needed;
     if (settled < kMinimum)
         return "only " + std::to_string(settled) + " settled tokens before it, " + needed;
-    return "load changed: tokens before it came at different numbers of requests, " + needed +
-           " at one";
+    return "number of requests changed: " + std::to_string(kMinimum) +
+           " tokens at the same number are needed before it";
 }
 
 void EffectMeter::restart() {
-    newStretch();
+    newPeriod();
     m_progress = {.settling = true};
 }
 
-std::map<int, int> EffectMeter::countsByLoad(int stretch) const {
+std::map<int, int> EffectMeter::countsByRequests(int period) const {
     std::map<int, int> counts;
     for (const Step& step : m_steps)
-        if (step.stretch == stretch && step.counts) ++counts[step.requests];
+        if (step.period == period && step.counts) ++counts[step.requests];
     return counts;
 }
 
 // The newest kMost settled steps of a period with this number of requests.
-DecodeSteps EffectMeter::stepsOf(int stretch, int requests, int64_t slots) const {
+DecodeSteps EffectMeter::stepsOf(int period, int requests, int64_t slots) const {
     DecodeSteps out;
     for (auto step = m_steps.rbegin(); step != m_steps.rend(); ++step) {
-        if (step->stretch != stretch || !step->counts || step->requests != requests) continue;
+        if (step->period != period || !step->counts || step->requests != requests) continue;
         out.gapNs.push_back(step->gapNs);
         out.misses.push_back(missesAt(step->distances, slots));
         if (out.gapNs.size() == size_t(kMost)) break;
@@ -157,16 +157,16 @@ DecodeSteps EffectMeter::stepsOf(int stretch, int requests, int64_t slots) const
 
 // Called after a step with this number of requests was added to the side after.
 void EffectMeter::evaluate(int requests) {
-    std::map<int, int> before = countsByLoad(m_beforeStretch);
-    std::erase_if(before, [](const auto& load) { return load.second < kMinimum; });
-    const std::map<int, int> after = countsByLoad(m_stretch);
+    std::map<int, int> before = countsByRequests(m_beforePeriod);
+    std::erase_if(before, [](const auto& entry) { return entry.second < kMinimum; });
+    const std::map<int, int> after = countsByRequests(m_period);
     int elsewhere = 0;
     m_progress.steps = 0;
-    for (const auto& [load, steps] : after) {
-        if (before.contains(load)) {
-            m_progress.steps = std::max(m_progress.steps, steps);
+    for (const auto& [number, count] : after) {
+        if (before.contains(number)) {
+            m_progress.steps = std::max(m_progress.steps, count);
         } else {
-            elsewhere += steps;
+            elsewhere += count;
         }
     }
     if (!before.contains(requests)) {
@@ -177,7 +177,7 @@ void EffectMeter::evaluate(int requests) {
     }
     const int steps = after.at(requests);
     if (steps < m_progress.steps || steps < kNeeded || steps % kEvaluateEvery) return;
-    const DecodeSteps sideAfter = stepsOf(m_stretch, requests, m_slots);
+    const DecodeSteps sideAfter = stepsOf(m_period, requests, m_slots);
     const bool settling = !m_progress.estimate && m_dropped < kMostSettling && drifts(sideAfter);
     m_progress.settling = settling;
     if (settling) {
@@ -191,7 +191,7 @@ void EffectMeter::evaluate(int requests) {
 void EffectMeter::dropOldest(int requests) {
     int left = kEvaluateEvery;
     for (Step& step : m_steps) {
-        if (step.stretch != m_stretch || !step.counts || step.requests != requests) continue;
+        if (step.period != m_period || !step.counts || step.requests != requests) continue;
         step.counts = false;
         ++m_dropped;
         if (--left == 0) return;
@@ -205,7 +205,7 @@ void EffectMeter::estimate(int requests, const DecodeSteps& sideAfter) {
         pool.before.push_back(missesAt(step.distances, m_beforeSlots));
         pool.after.push_back(missesAt(step.distances, m_slots));
     }
-    const DecodeSteps sideBefore = stepsOf(m_beforeStretch, requests, m_beforeSlots);
+    const DecodeSteps sideBefore = stepsOf(m_beforePeriod, requests, m_beforeSlots);
     const EffectEstimate e = estimateEffect(sideBefore, sideAfter, pool);
     m_progress.estimate = e;
     m_progress.before = int(sideBefore.gapNs.size());
@@ -220,16 +220,15 @@ void EffectMeter::estimate(int requests, const DecodeSteps& sideAfter) {
 }
 
 std::string EffectMeter::endedEarly(const std::string& why) const {
-    const std::map<int, int> before = countsByLoad(m_beforeStretch);
-    const std::map<int, int> after = countsByLoad(m_stretch);
+    const std::map<int, int> before = countsByRequests(m_beforePeriod);
+    const std::map<int, int> after = countsByRequests(m_period);
     const auto elsewhere = most(after, before);
     if (m_progress.settling && elsewhere.second == 0) return why + " while the cache was settling";
     if (elsewhere.second <= m_progress.steps)
         return why + " after " + std::to_string(m_progress.steps) + " of " +
                std::to_string(kNeeded) + " tokens";
-    const int load = most(before).first;
-    return "load changed (" + std::to_string(load) + (load == 1 ? " request" : " requests") +
-           " before, " + std::to_string(elsewhere.first) + " after)";
+    return "number of requests changed (" + std::to_string(most(before).first) + " before, " +
+           std::to_string(elsewhere.first) + " after)";
 }
 
 }  // namespace colibri

@@ -19,8 +19,8 @@ namespace colibri {
 // after it. Has no thread and no clock; the caller passes events in order of time.
 //
 // - A period begins at each change (and at the session's start) and first settles. Its steps are
-// used when few of its misses are due to what the cache held before, after at most kMostSettling
-// steps, and when its rate no longer drifts.
+//   used when few of its misses are due to what the cache held before, after at most kMostSettling
+//   steps, and when its rate no longer drifts.
 // - Only steps with the same number of requests are compared.
 // - The estimate is updated until more steps would not help: see estimateEffect().
 class EffectMeter {
@@ -65,7 +65,7 @@ public:
 
 private:
     struct Step {
-        int stretch;
+        int period;
         bool counts;  // false: used for settling
         int requests;
         int tokens = 0;
@@ -78,26 +78,26 @@ private:
         // The last steps: lookups, misses, and misses caused by the time before the period.
         std::deque<std::array<int, 3>> recent;
     };
-    void newStretch();
+    void newPeriod();
     void settle();
     void evaluate(int requests);
     void dropOldest(int requests);
     void estimate(int requests, const DecodeSteps& sideAfter);
-    DecodeSteps stepsOf(int stretch, int requests, int64_t slots) const;
-    std::map<int, int> countsByLoad(int stretch) const;
+    DecodeSteps stepsOf(int period, int requests, int64_t slots) const;
+    std::map<int, int> countsByRequests(int period) const;
 
     int64_t m_experts, m_slots;
     StackDistances m_distances;
-    std::vector<int> m_lastStretch;  // by key: the period of its last use; -1: never
-    std::deque<Step> m_steps;        // the newest kSteps
-    std::optional<Step> m_step;      // the current step
-    std::array<int, 3> m_counts{};   // of the current step, as in Settling
-    bool m_recorded = false;         // it has produced a token and is in m_steps
+    std::vector<int> m_lastPeriod;  // by key: the period of its last use; -1: never
+    std::deque<Step> m_steps;       // the newest kSteps
+    std::optional<Step> m_step;     // the current step
+    std::array<int, 3> m_counts{};  // of the current step, as in Settling
+    bool m_recorded = false;        // it has produced a token and is in m_steps
     Settling m_settling;
     int m_dropped = 0;  // steps of this period that were used for settling
-    int m_stretch = 0;
+    int m_period = 0;
     bool m_measuring = false;
-    int m_beforeStretch = 0;
+    int m_beforePeriod = 0;
     int64_t m_beforeSlots = 0;
     Progress m_progress;
 };

@@ -29,7 +29,7 @@ KnobChanges::KnobChanges(MarkerList& markers, int64_t moeLayers, int64_t experts
 void KnobChanges::hold(KnobId knob) {
     Held& held = m_held[size_t(knob)];
     if (!held.on) {  // changes before this drag are separate
-        settleNewest();
+        reportNewest();
         m_newest.reset();
     }
     held = {.on = true};
@@ -39,14 +39,14 @@ void KnobChanges::release(KnobId knob, int64_t requested) {
     Held& held = m_held[size_t(knob)];
     if (!held.on) return;
     if (m_requested[size_t(knob)] == requested) {
-        letGo(knob);
+        endDrag(knob);
     } else {
         held.until = requested;
     }
 }
 
 // The drag has ended. Changes during the drag are not measured.
-void KnobChanges::letGo(KnobId knob) {
+void KnobChanges::endDrag(KnobId knob) {
     m_held[size_t(knob)] = {};
     const Marker* marker = newest();
     if (marker && marker->knob == knob && m_meter.measuring()) m_meter.restart();
@@ -75,7 +75,7 @@ void KnobChanges::decide(Marker& marker, Marker::Effect effect, std::string reas
 }
 
 // Reports a change that cannot be measured, once no further step can join it.
-void KnobChanges::settleNewest() {
+void KnobChanges::reportNewest() {
     if (!std::exchange(m_undecided, false)) return;
     if (Marker* marker = newest()) decide(*marker, Marker::Effect::NotMeasured, marker->reason);
 }
@@ -99,14 +99,14 @@ std::vector<Marker> KnobChanges::takeDecided() {
 }
 
 void KnobChanges::finish() {
-    settleNewest();
+    reportNewest();
     endMeasurement("the session ended");
 }
 
 void KnobChanges::tick(double now) {
     const Marker* marker = newest();
     if (m_undecided && marker && !isHeld(*marker) && now - m_newestStep >= kSameChangeSeconds)
-        settleNewest();
+        reportNewest();
 }
 
 void KnobChanges::add(const KnobEvent& knob, double t) {
@@ -133,7 +133,7 @@ void KnobChanges::add(const KnobEvent& knob, double t) {
     if (KnobId(knob.knob) == KnobId::ExpertCacheSize)
         m_meter.setCacheSlots(knob.effective * m_moeLayers);
     if (held(KnobId(knob.knob)) && m_held[knob.knob].until == knob.requested)
-        letGo(KnobId(knob.knob));
+        endDrag(KnobId(knob.knob));
 }
 
 void KnobChanges::addAutomatic(const KnobEvent& knob, int64_t from, double t) {
@@ -149,7 +149,7 @@ void KnobChanges::addAutomatic(const KnobEvent& knob, int64_t from, double t) {
 }
 
 void KnobChanges::begin(const KnobEvent& knob, int64_t from, int64_t requestedBefore, double t) {
-    settleNewest();
+    reportNewest();
     endMeasurement("another knob was changed");
     Marker marker{.t = t,
                   .label = changeLabel(KnobId(knob.knob), from, knob.effective),

@@ -59,8 +59,8 @@ private:
     void addAutomatic(const KnobEvent& knob, int64_t from, double t);
     void begin(const KnobEvent& knob, int64_t from, int64_t requestedBefore, double t);
     void join(const KnobEvent& knob);
-    void letGo(KnobId knob);
-    void settleNewest();
+    void endDrag(KnobId knob);
+    void reportNewest();
     void endMeasurement(const std::string& why);
     void showProgress(Marker& marker);
     void decide(Marker& marker, Marker::Effect effect, std::string reason = {});

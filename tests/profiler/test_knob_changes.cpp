@@ -155,9 +155,9 @@ private slots:
             return metrics.takeDecided();
         };
         QCOMPARE(QString::fromStdString(effectText(run(1, 4, 0)[0])),
-                 QString("not measured: load changed (1 request before, 4 after)"));
+                 QString("not measured: number of requests changed (1 before, 4 after)"));
         QCOMPARE(QString::fromStdString(effectText(run(4, 1, 0)[0])),
-                 QString("not measured: load changed (4 requests before, 1 after)"));
+                 QString("not measured: number of requests changed (4 before, 1 after)"));
         QCOMPARE(QString::fromStdString(effectText(run(2, 2, 0)[0])),
                  QString("0.0 % tok/s (95 %: −0.8..+0.8), from 72 tokens before, 128 after, at "
                          "2 requests at a time"));
@@ -189,8 +189,8 @@ private slots:
         for (int requests = 1; requests <= 4; ++requests) tokens(10, requests, 10'000'000);
         metrics.add(knobEvent(KnobId::ExpertCacheSize, 12), t += 2);
         metrics.fill(snapshot);
-        QCOMPARE(QString::fromStdString(snapshot.markers.back().reason).left(12),
-                 QString("load changed"));
+        QCOMPARE(QString::fromStdString(snapshot.markers.back().reason).left(26),
+                 QString("number of requests changed"));
     }
     void whatTheEngineDoesByItselfIsNoChangeOfTheUser() {
         Metrics metrics(1, 4, {0});
