@@ -172,10 +172,10 @@ void ProgressLine::show(const Progress& p) {
     if (p.stage != m_stage) {
         m_stage = p.stage;
         m_begun = now;
-        m_told = false;
-    } else if (!m_told && now - m_begun >= kWorthALine) {
+        m_announced = false;
+    } else if (!m_announced && now - m_begun >= kWorthALine) {
         message(p.stage);
-        m_told = true;
+        m_announced = true;
     }
 }
 

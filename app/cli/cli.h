@@ -65,7 +65,7 @@ public:
 private:
     std::string m_stage;
     std::chrono::steady_clock::time_point m_begun;  // start of the stage
-    bool m_open = false, m_told = false;
+    bool m_open = false, m_announced = false;
 };
 
 // Reads a whole text file, or standard input if `path` is "-" or a pipe.

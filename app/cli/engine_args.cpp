@@ -21,7 +21,7 @@ std::optional<Isa> isaFromName(const std::string& name) {
     return std::nullopt;
 }
 
-void tellKnobs(const Engine& engine) {
+void reportKnobs(const Engine& engine) {
     for (const KnobRow& row : knobTable()) {
         const KnobState s = engine.knobState(row.id);
         if (s.requested == s.effective) continue;
@@ -113,7 +113,7 @@ Result<LoadedEngine> loadEngine(const EngineArgs& args, const ProgressFn& listen
         Recorder::start(*loaded.engine, {.sessionFile = args.session});
     if (!recorder.ok()) return recorder.status();
     loaded.recorder = std::move(*recorder);
-    tellKnobs(*loaded.engine);
+    reportKnobs(*loaded.engine);
     if (const std::string warning = loaded.engine->storeWarning(); !warning.empty())
         message(warning);
     return loaded;
@@ -133,9 +133,9 @@ int endRecording(LoadedEngine& loaded, int code) {
                  recorded.hint()});
 }
 
-void LostRecording::tell(LoadedEngine& loaded) {
+void LostRecording::report(LoadedEngine& loaded) {
     const std::string error = loaded.recorder->snapshot()->sessionError;
-    if (error.empty() || std::exchange(m_told, true)) return;
+    if (error.empty() || std::exchange(m_reported, true)) return;
     message("Recording stopped: " + error);
 }
 

@@ -63,10 +63,10 @@ int endRecording(LoadedEngine& loaded, int code);
 // Reports once, as soon as it is noticed, that the session file is no longer written.
 class LostRecording {
 public:
-    void tell(LoadedEngine& loaded);
+    void report(LoadedEngine& loaded);
 
 private:
-    bool m_told = false;
+    bool m_reported = false;
 };
 
 // The error of a model that lacks what `chat` and text prompts need: "tokenizer" or "chat

@@ -31,7 +31,7 @@ std::vector<std::string> argumentsOf(int argc, char** argv) {
 }
 
 // An unknown option is often a misspelled one: suggests the closest name.
-void tellNearOption(const CLI::App& app, int argc, char** argv) {
+void suggestOption(const CLI::App& app, int argc, char** argv) {
     using namespace colibri::cli;
     std::vector<std::string> names;
     for (const CLI::App* verb : app.get_subcommands()) {
@@ -48,7 +48,7 @@ void tellNearOption(const CLI::App& app, int argc, char** argv) {
 int refuseArguments(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
     colibri::cli::message(error.what());
     colibri::cli::message("Run with --help for more information.");
-    tellNearOption(app, argc, argv);
+    suggestOption(app, argc, argv);
     return colibri::kUsage;
 }
 

@@ -216,18 +216,18 @@ private:
                 "memory " + formatGiB(double(m_engine.memory().processRss)));
         if (const std::string line = routerLine(m_engine); !line.empty()) message(line);
         (void)m_loaded.recorder->flush();
-        tellEffects(true);
+        printEffects(true);
     }
 
     // Prints the measured effect of each /set on the decode rate: new ones only, or all of them.
-    void tellEffects(bool all) {
+    void printEffects(bool all) {
         const auto snapshot = m_loaded.recorder->snapshot();
         for (const Marker& m : snapshot->markers) {
             if (m.kind != Marker::Kind::Knob || m.automatic) continue;
             const bool decided = m.effect != Marker::Effect::Measuring;
-            if (!all && (!decided || m.t <= m_toldTo)) continue;
+            if (!all && (!decided || m.t <= m_printedTo)) continue;
             message(m.label + ": " + effectText(m));
-            if (decided) m_toldTo = std::max(m_toldTo, m.t);
+            if (decided) m_printedTo = std::max(m_printedTo, m.t);
         }
     }
 
@@ -271,7 +271,7 @@ private:
         }
         if (!show("\n")) return kFailed;
         (void)m_loaded.recorder->flush();
-        m_lost.tell(m_loaded);
+        m_lost.report(m_loaded);
         const double to = m_loaded.recorder->sessionTime(monotonicNs());
         m_turns.push_back(
             {{"user", line},
@@ -282,7 +282,7 @@ private:
         const auto answer = size_t(splitReply(result->text, inReasoning).answerFrom);
         m_messages.push_back({{"role", "assistant"}, {"content", result->text.substr(answer)}});
         messageFigures((stopped ? "Stopped. " : "") + statsLine(*result));
-        tellEffects(false);
+        printEffects(false);
         return kOk;
     }
 
@@ -304,7 +304,7 @@ private:
     Json m_turns = Json::array();  // for --json
     bool m_failed = false;         // a turn failed
     LostRecording m_lost;
-    double m_toldTo = 0;  // seconds; effects of changes up to here are printed
+    double m_printedTo = 0;  // seconds; effects of changes up to here are printed
 };
 
 int run(const ChatArgs& args) {

@@ -73,12 +73,12 @@ int run(const GenerateArgs& args) {
     const Histogram loads =
         loaded->recorder->loadsBetween(from, loaded->recorder->sessionTime(monotonicNs()));
     if (json) {
-        Json told = {{"tokens", result->tokens},
-                     {"text", result->text},
-                     {"stop", stopReasonName(result->stop)},
-                     {"stats", statsJson(*result, loads, engine)}};
-        if (args.logprobs) told["logprobs"] = logprobsJson(*result, engine);
-        if (const int code = outJson(told); code != kOk) return code;
+        Json reply = {{"tokens", result->tokens},
+                      {"text", result->text},
+                      {"stop", stopReasonName(result->stop)},
+                      {"stats", statsJson(*result, loads, engine)}};
+        if (args.logprobs) reply["logprobs"] = logprobsJson(*result, engine);
+        if (const int code = outJson(reply); code != kOk) return code;
     } else {
         if (!engine.tokenizer()) {
             std::string list;

@@ -33,7 +33,7 @@ std::string row(const char* name, const Histogram& h) {
            formatCount(int64_t(h.count()));
 }
 
-void tell(const LoadReport& r) {
+void printReport(const LoadReport& r) {
     message("                 p50         p90         p99         max        mean  n");
     message(row("TTFT    ", r.ttft));
     message(row("ITL     ", r.itl));
@@ -79,7 +79,7 @@ Json settingsOf(const serve::HttpTarget& server) {
             {"context_length", context ? Json(*context) : Json(nullptr)}};
 }
 
-Json requestsAsked(const LoadArgs& args) {
+Json requestSettings(const LoadArgs& args) {
     return {{"prompts", args.prompts.empty() ? Json(nullptr) : Json(args.prompts)},
             {"max_tokens", args.maxTokens},
             {"ignore_eos", args.ignoreEos},
@@ -130,14 +130,14 @@ int run(LoadArgs args) {
     Json settings;
     Result<LoadReport> report = runOn(args, *prompts, loaded, settings);
     if (!report.ok()) return fail(report.status());
-    tell(*report);
+    printReport(*report);
     // A write error is reported after the figures, which are printed in any case.
     const Status written =
         args.csv.empty() ? Status() : writeFileAtomically(args.csv, loadCsv(*report));
     if (args.engine.json) {
         Json json = {{"target", args.engine.model}, {"version", COLIBRI_VERSION}};
         json.update(settings);
-        json["asked"] = requestsAsked(args);
+        json["asked"] = requestSettings(args);
         if (args.load.rate > 0) {
             json["rate"] = args.load.rate;
             json["seed"] = args.load.seed;

@@ -24,7 +24,7 @@ Json quantiles(const Histogram& h) {
             {"n", h.count()}};
 }
 
-int tellEnd(const serve::ApiStats& s, bool json) {
+int printSummary(const serve::ApiStats& s, bool json) {
     if (json) {
         return outJson({{"completed", s.completions},
                         {"cancelled", s.cancelled},
@@ -54,7 +54,7 @@ int run(ServeArgs args) {
     message("Listening on " + args.api.host + ", port " + std::to_string(server.port()) +
             "; loading the model");
     Result<LoadedEngine> made =
-        loadEngine(args.engine, [&](const Progress& p) { server.tellLoading(p); });
+        loadEngine(args.engine, [&](const Progress& p) { server.setLoadProgress(p); });
     if (!made.ok()) return fail(made.status());
     loaded = std::move(*made);
     server.serve(*loaded.engine);
@@ -63,12 +63,12 @@ int run(ServeArgs args) {
     LostRecording lost;
     while (!interrupted().load() && server.running()) {
         std::this_thread::sleep_for(std::chrono::milliseconds(100));
-        lost.tell(loaded);
+        lost.report(loaded);
     }
-    const bool asked = interrupted().load();
+    const bool stopped = interrupted().load();
     server.stop();
-    int code = tellEnd(server.stats(), args.engine.json);
-    if (!asked) code = fail(Status(Code::IoError, "the server stopped listening unexpectedly"));
+    int code = printSummary(server.stats(), args.engine.json);
+    if (!stopped) code = fail(Status(Code::IoError, "the server stopped listening unexpectedly"));
     return endRecording(loaded, code);
 }
 

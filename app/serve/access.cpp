@@ -71,7 +71,7 @@ bool isName(std::string_view text) {
            consistsOf(text, ".-_");
 }
 
-std::string told(std::string_view name) {
+std::string quotedName(std::string_view name) {
     return "\"" + text::toValidUtf8(name.substr(0, kNameBytes)) + "\"";
 }
 
@@ -116,7 +116,7 @@ std::string problemOfOrigin(const std::string& given) {
     if (colon == origin.npos) return "it does not begin with http:// or https://";
     const std::string scheme = origin.substr(0, colon);
     if (std::find(std::begin(kSchemes), std::end(kSchemes), scheme) == std::end(kSchemes)) {
-        return "no web page has the scheme " + told(scheme);
+        return "no web page has the scheme " + quotedName(scheme);
     }
     const std::string_view host = hostOfOrigin(origin);
     if (host.find('/') != host.npos) return "it has a path";
@@ -124,10 +124,10 @@ std::string problemOfOrigin(const std::string& given) {
     if (name.size() < host.size()) {
         const std::string port(host.substr(name.size() + 1));
         if (!isPort(port) || port.size() > 5 || std::stoi(port) < 1 || std::stoi(port) > 65535) {
-            return "the port " + told(port) + " is not 1..65535";
+            return "the port " + quotedName(port) + " is not 1..65535";
         }
     }
-    return isName(name) ? "" : told(name) + " is not the name of a host";
+    return isName(name) ? "" : quotedName(name) + " is not the name of a host";
 }
 
 }  // namespace
@@ -137,13 +137,14 @@ Status Access::check(const AccessOptions& options) {
         // Browsers send "null" for local files and for sandboxed frames of any site.
         if (given == "*" || given == "null") {
             if (!options.apiKey.empty()) continue;
-            return Status(Code::InvalidArgument,
-                          "the origin " + told(given) + " would let any web page use this server",
-                          "Set an API key as well, or give the origin of the pages");
+            return Status(
+                Code::InvalidArgument,
+                "the origin " + quotedName(given) + " would let any web page use this server",
+                "Set an API key as well, or give the origin of the pages");
         }
         if (const std::string problem = problemOfOrigin(given); !problem.empty()) {
             return Status(Code::InvalidArgument,
-                          told(given) + " is not the origin of a web page: " + problem,
+                          quotedName(given) + " is not the origin of a web page: " + problem,
                           "Write it as http://HOST:PORT, without a path");
         }
     }
@@ -153,7 +154,7 @@ Status Access::check(const AccessOptions& options) {
                           "Name each host, or give an API key: with one every name is admitted");
         }
         if (!isName(lower(host))) {
-            return Status(Code::InvalidArgument, told(host) + " is not the name of a host",
+            return Status(Code::InvalidArgument, quotedName(host) + " is not the name of a host",
                           "Write the name alone, without a scheme, port or path");
         }
     }
@@ -175,8 +176,9 @@ bool Access::admitsOrigin(std::string_view given) const {
     const std::string origin = lower(given);
     const std::string_view host = hostOfOrigin(origin);
     if (!host.empty() && admitsHost(host)) return true;
-    return std::any_of(m_options.corsOrigins.begin(), m_options.corsOrigins.end(),
-                       [&](const std::string& known) { return known == "*" || known == origin; });
+    return std::any_of(
+        m_options.corsOrigins.begin(), m_options.corsOrigins.end(),
+        [&](const std::string& admitted) { return admitted == "*" || admitted == origin; });
 }
 
 std::optional<Access::Refusal> Access::refuseNames(const httplib::Request& request) const {
@@ -187,14 +189,15 @@ std::optional<Access::Refusal> Access::refuseNames(const httplib::Request& reque
     // HTTP/1.0 has no Host header; every browser sends one.
     const bool noHost = !request.has_header("Host") && request.version == "HTTP/1.0";
     if (m_options.apiKey.empty() && !noHost && !admitsHost(host)) {
-        return Refusal{403, "this server does not accept the host name " + told(withoutPort(host)) +
+        return Refusal{403, "this server does not accept the host name " +
+                                quotedName(withoutPort(host)) +
                                 ". Start it with --allowed-host NAME to admit the name, or with "
                                 "--api-key KEY to admit every name"};
     }
     const std::string origin = headerOf(request, "Origin");
     const bool keyDecides = !m_options.apiKey.empty() && !isPreflight(request);
     if (!keyDecides && !origin.empty() && !admitsOrigin(origin)) {
-        return Refusal{403, "pages of the origin " + told(origin) +
+        return Refusal{403, "pages of the origin " + quotedName(origin) +
                                 " may not use this server. Start it with --cors-origin ORIGIN to "
                                 "admit them"};
     }
@@ -223,9 +226,9 @@ void Access::answerPreflight(const httplib::Request& request, httplib::Response&
     response.status = 204;
     response.set_header("Access-Control-Allow-Methods", "GET, HEAD, POST, OPTIONS");
     // Client libraries send various headers. All are allowed, since none has a meaning here.
-    const std::string asked = request.get_header_value("Access-Control-Request-Headers");
+    const std::string requested = request.get_header_value("Access-Control-Request-Headers");
     response.set_header("Access-Control-Allow-Headers",
-                        asked.empty() ? "Authorization, Content-Type" : asked);
+                        requested.empty() ? "Authorization, Content-Type" : requested);
     response.set_header("Access-Control-Max-Age", "7200");
     if (request.get_header_value("Access-Control-Request-Private-Network") == "true") {
         response.set_header("Access-Control-Allow-Private-Network", "true");

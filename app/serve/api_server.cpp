@@ -395,7 +395,7 @@ void ApiServer::Impl::prometheus(const HttpRequest&, HttpResponse& res) {
 
 ApiStats ApiServer::Impl::stats() const {
     ApiStats s = metrics.stats();
-    if (const uint64_t away = http.turnedAway()) s.responses[503] += away;
+    if (const uint64_t refused = http.refusedConnections()) s.responses[503] += refused;
     return s;
 }
 
@@ -412,7 +412,7 @@ void ApiServer::serve(Engine& engine) {
     m_impl->ready.store(&engine, std::memory_order_release);
 }
 
-void ApiServer::tellLoading(const Progress& progress) {
+void ApiServer::setLoadProgress(const Progress& progress) {
     std::lock_guard lock(m_impl->loadMutex);
     m_impl->load = progress;
 }

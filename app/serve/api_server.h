@@ -39,7 +39,7 @@ public:
     // destroyed. Call once; before or after start().
     void serve(Engine& engine);
     // Sets the progress of loading, which /health and errors report. Any thread.
-    void tellLoading(const Progress& progress);
+    void setLoadProgress(const Progress& progress);
 
     // Starts answering requests on threads of its own and returns. Errors: InvalidArgument (those
     // of Access::check, or an address that needs a key), IoError (the address is in use). Call

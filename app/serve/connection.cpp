@@ -94,7 +94,7 @@ bool Connection::awaitRequest() {
     return !stopping() && (!m_buffer.empty() || fill());
 }
 
-bool Connection::gone() const {
+bool Connection::disconnected() const {
     return stopping() || (stateOf(m_socket, 0) & (POLLERR | POLLHUP)) != 0;
 }
 
@@ -274,7 +274,7 @@ bool HttpServer::process_and_close_socket(socket_t socket) {
         std::lock_guard lock(m_mutex);
         m_sockets.erase(socket);
     } else {
-        m_turnedAway.fetch_add(1, std::memory_order_relaxed);
+        m_refusedConnections.fetch_add(1, std::memory_order_relaxed);
         send(socket, kFull, std::char_traits<char>::length(kFull), MSG_NOSIGNAL | MSG_DONTWAIT);
         shutdown(socket, SHUT_RDWR);
     }

@@ -26,7 +26,7 @@ struct ConnectionLimits {
     size_t bodyBytes = 4 << 20;
 };
 
-// One client. Used by its own thread; gone() may be called by any.
+// One client. Used by its own thread; disconnected() may be called by any.
 class Connection final : public httplib::Stream {
 public:
     Connection(int socket, const ConnectionLimits& limits, const std::atomic<bool>& stopping);
@@ -41,8 +41,8 @@ public:
     void closeAfterReply() { m_closing = true; }
     bool closing() const { return m_closing; }
     // The client has disconnected, or the server is shutting down. A client that has only shut down
-    // its sending side still waits for its reply and is not gone.
-    bool gone() const;
+    // its sending side still waits for its reply and is not disconnected.
+    bool disconnected() const;
     // Whether it is time to write a byte to a client that has shut down its sending side: only that
     // shows whether it is waiting or has disconnected. At once, then at growing intervals.
     bool probeDue();
@@ -55,7 +55,7 @@ public:
     void linger();
 
     bool is_readable() const override;
-    bool is_writable() const override { return !gone(); }
+    bool is_writable() const override { return !disconnected(); }
     ssize_t read(char* to, size_t size) override;
     ssize_t write(const char* from, size_t size) override;
     void get_remote_ip_and_port(std::string& ip, int& port) const override;
@@ -91,7 +91,9 @@ public:
     bool ending() const { return m_ending.load(std::memory_order_relaxed); }
     int connections() const { return m_count.load(std::memory_order_relaxed); }
     // Connections refused because the limit was reached.
-    uint64_t turnedAway() const { return m_turnedAway.load(std::memory_order_relaxed); }
+    uint64_t refusedConnections() const {
+        return m_refusedConnections.load(std::memory_order_relaxed);
+    }
 
 private:
     bool process_and_close_socket(socket_t socket) override;
@@ -101,7 +103,7 @@ private:
     int m_listener = -1;
     std::atomic<bool> m_ending{false};
     std::atomic<int> m_count{0};
-    std::atomic<uint64_t> m_turnedAway{0};
+    std::atomic<uint64_t> m_refusedConnections{0};
     std::mutex m_mutex;
     std::set<int> m_sockets;  // open ones
 };

@@ -24,7 +24,7 @@ Result<std::unique_ptr<Generation>> Generation::start(Engine& engine, Request re
 RequestObserver Generation::observer(bool progress) {
     RequestObserver observer;
     observer.onToken = [this](const GeneratedToken& token) {
-        if (m_connection.gone()) return false;
+        if (m_connection.disconnected()) return false;
         if (!token.logprobs.empty()) m_logprobs.push_back(token.logprobs);
         return true;
     };
@@ -59,7 +59,7 @@ void Generation::addProgress(uint32_t done, uint32_t total) {
 Generation::News Generation::wait(Clock::time_point until) {
     const auto ready = [this] { return m_progress || !m_piece.empty(); };
     while (!m_run.wait(std::min(until, Clock::now() + kLook), ready)) {
-        if (m_connection.gone()) {
+        if (m_connection.disconnected()) {
             m_run.cancel();
         } else if (Clock::now() >= until || m_connection.probeDue()) {
             return News::Silence;

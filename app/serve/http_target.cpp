@@ -18,7 +18,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kToldBytes = 4000;  // limit for quoting the body of an error
+constexpr size_t kErrorBodyBytes = 4000;  // limit for quoting the body of an error
 constexpr size_t kReasonBytes = 200;
 constexpr time_t kConnectS = 10, kReadS = 600;
 constexpr std::chrono::milliseconds kLookForCancel{50};  // interval of checks for a cancellation
@@ -130,7 +130,7 @@ LoadReply HttpTarget::ask(const LoadPrompt& prompt, const CancelFlag& cancel) {
     LoadReply reply;
     ChatStream stream(reply);
     int status = 0;
-    std::string told;  // the message of a rejecting server
+    std::string errorBody;  // the message of a rejecting server
     httplib::Request request;
     request.method = "POST";
     request.path = "/v1/chat/completions";
@@ -143,8 +143,8 @@ LoadReply HttpTarget::ask(const LoadPrompt& prompt, const CancelFlag& cancel) {
     request.content_receiver = [&](const char* data, size_t size, uint64_t, uint64_t) {
         if (status == 200) {
             stream.push({data, size});
-        } else if (told.size() < kToldBytes) {
-            told.append(data, size);
+        } else if (errorBody.size() < kErrorBodyBytes) {
+            errorBody.append(data, size);
         }
         return !cancel.load();
     };
@@ -159,7 +159,7 @@ LoadReply HttpTarget::ask(const LoadPrompt& prompt, const CancelFlag& cancel) {
     } else if (result->status == 429) {
         reply.error = "busy";
     } else if (result->status != 200) {
-        reply.error = refusal(result->status, told);
+        reply.error = refusal(result->status, errorBody);
     } else if (!stream.begun()) {
         reply.error = "not an event stream";
     } else if (!stream.understood() && reply.error.empty()) {

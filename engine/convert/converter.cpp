@@ -148,7 +148,7 @@ Status writeFlatTexts(const fs::path& partial, const OpenedSource& source, const
 }
 
 // Size of the files other than the weights.
-int64_t bytesBeside(const ConvertOptions& options, const OpenedSource& source, const Plan& plan) {
+int64_t bytesOfTexts(const ConvertOptions& options, const OpenedSource& source, const Plan& plan) {
     int64_t bytes = int64_t(writeModelJson(containerOf(source, plan)).size());
     for (const auto& [name, content] : source.extraFiles) bytes += int64_t(content.size());
     if (options.routerTable) {
@@ -242,7 +242,7 @@ private:
     Status writeAll() {
         const bool fresh = m_writer->bytesDone() == 0;
         const auto missing = [&] { return m_writer->bytesTotal() - m_writer->bytesDone(); };
-        Status status = checkSpace(m_partial, missing() + bytesBeside(m_options, m_source, m_plan),
+        Status status = checkSpace(m_partial, missing() + bytesOfTexts(m_options, m_source, m_plan),
                                    m_writer->files() + kSmallFiles, m_hooks);
         m_keepPartial = !fresh;  // earlier work is kept until there is space
         if (!status.ok()) return status;
@@ -250,7 +250,7 @@ private:
         if (status.ok())
             status = addRouterTable(m_partial, m_options, m_source, m_plan, m_progress, m_cancel);
         if (status.ok()) status = writeTexts();
-        if (status.ok()) status = putInPlace(m_partial, m_target, *m_journal);
+        if (status.ok()) status = moveToTarget(m_partial, m_target, *m_journal);
         // The next run resumes a conversion that was interrupted, or that is complete except for
         // its final name.
         m_keepPartial = (status.code() == Code::NoSpace && !fresh) ||

@@ -153,7 +153,7 @@ ContainerInfo containerOf(const OpenedSource& source, const Plan& plan) {
     info.source =
         source.kind + ", " + std::string(dtypeName(plan.sourceType)) + ": " + source.config.name;
     info.fingerprint = source.fingerprint;
-    info.settleExpertType();
+    info.updateExpertType();
     for (auto& [name, content] : source.extraFiles) {
         info.hasTokenizer |= name == "tokenizer.json";
         info.hasTemplate |= name == "chat_template.jinja";

@@ -26,11 +26,11 @@ Result<std::string> stampOf(const fs::path& folder) {
     std::vector<std::string> lines;
     std::error_code error;
     for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-        std::error_code gone;
-        if (!it->is_regular_file(gone) || it->path().filename() == kStampFile) continue;
-        const auto time = it->last_write_time(gone).time_since_epoch().count();
-        lines.push_back(it->path().filename().string() + " " + std::to_string(it->file_size(gone)) +
-                        " " + std::to_string(time) + "\n");
+        std::error_code ignored;
+        if (!it->is_regular_file(ignored) || it->path().filename() == kStampFile) continue;
+        const auto time = it->last_write_time(ignored).time_since_epoch().count();
+        lines.push_back(it->path().filename().string() + " " +
+                        std::to_string(it->file_size(ignored)) + " " + std::to_string(time) + "\n");
     }
     if (error) return systemError("cannot read", folder, error.value());
     std::sort(lines.begin(), lines.end());

@@ -340,8 +340,8 @@ Value select(Runtime& runtime, const Value& value, const Arguments& arguments) {
     std::vector<Value> out;
     for (Value& item : itemsOf(value)) {
         runtime.charge(1);
-        const Value asked = byAttribute ? follow(runtime, item, path, Value::none()) : item;
-        const bool passes = test.empty() ? truthy(asked) : runtime.applyTest(test, asked, rest);
+        const Value subject = byAttribute ? follow(runtime, item, path, Value::none()) : item;
+        const bool passes = test.empty() ? truthy(subject) : runtime.applyTest(test, subject, rest);
         if (passes == keep) out.push_back(std::move(item));
     }
     return Value::generator(std::move(out));

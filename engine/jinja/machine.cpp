@@ -74,12 +74,13 @@ std::vector<std::optional<Value>> Arguments::bind(std::string_view function,
     }
     for (size_t i = 0; i < positional.size(); ++i) out[i] = positional[i];
     for (const auto& [name, value] : named) {
-        const auto place = std::find(parameters.begin(), parameters.end(), std::string_view(name));
-        if (place == parameters.end()) {
+        const auto parameter =
+            std::find(parameters.begin(), parameters.end(), std::string_view(name));
+        if (parameter == parameters.end()) {
             typeError(std::string(function) + "() got an unexpected keyword argument '" + name +
                       "'");
         }
-        auto& slot = out[size_t(place - parameters.begin())];
+        auto& slot = out[size_t(parameter - parameters.begin())];
         if (slot)
             typeError(std::string(function) + "() got multiple values for argument '" + name + "'");
         slot = value;

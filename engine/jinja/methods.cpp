@@ -95,9 +95,9 @@ std::optional<ByteRange> rangeOf(const std::string& text, const std::optional<Va
     if (!start && !end) return ByteRange{0, text.size()};
     spend(text.size() / 4);
     const int64_t count = int64_t(codePointCount(std::string_view(text)));
-    const auto place = [&](int64_t at) { return at < 0 ? std::max<int64_t>(0, at + count) : at; };
-    const int64_t from = place(std::max<int64_t>(numberOf(start, 0), -count));
-    const int64_t to = std::min(count, place(std::max<int64_t>(numberOf(end, count), -count - 1)));
+    const auto index = [&](int64_t at) { return at < 0 ? std::max<int64_t>(0, at + count) : at; };
+    const int64_t from = index(std::max<int64_t>(numberOf(start, 0), -count));
+    const int64_t to = std::min(count, index(std::max<int64_t>(numberOf(end, count), -count - 1)));
     if (from > count || from > to) return std::nullopt;
     const auto bytes = [&](int64_t codes) {
         size_t at = 0;
@@ -127,7 +127,7 @@ Value startsOrEnds(Runtime&, const Value& self, const Arguments& arguments) {
 }
 
 template <bool fromRight, bool mustFind>
-Value placeOf(Runtime&, const Value& self, const Arguments& arguments) {
+Value indexInText(Runtime&, const Value& self, const Arguments& arguments) {
     const Bound given = arguments.bind("find", {"sub", "start", "end"}, 1);
     const std::string& wanted = textOf(*given[0], "argument 1");
     if (const auto range = rangeOf(self.text(), given[1], given[2])) {
@@ -319,10 +319,10 @@ const Row kStringMethods[] = {
     {"splitlines", splitIntoLines},
     {"startswith", startsOrEnds<false>},
     {"endswith", startsOrEnds<true>},
-    {"find", placeOf<false, false>},
-    {"rfind", placeOf<true, false>},
-    {"index", placeOf<false, true>},
-    {"rindex", placeOf<true, true>},
+    {"find", indexInText<false, false>},
+    {"rfind", indexInText<true, false>},
+    {"index", indexInText<false, true>},
+    {"rindex", indexInText<true, true>},
     {"count", countText},
     {"replace", replaceText},
     {"join", joinItems},
@@ -368,10 +368,10 @@ Value countItems(Runtime&, const Value& self, const Arguments& arguments) {
 Value indexOfItem(Runtime&, const Value& self, const Arguments& arguments) {
     const Bound given = arguments.bind("index", {"value", "start", "stop"}, 1);
     const int64_t count = int64_t(self.items().size());
-    const auto place = [&](int64_t at) {
+    const auto index = [&](int64_t at) {
         return std::clamp<int64_t>(at < 0 ? at + count : at, 0, count);
     };
-    for (int64_t i = place(numberOf(given[1], 0)); i < place(numberOf(given[2], count)); ++i) {
+    for (int64_t i = index(numberOf(given[1], 0)); i < index(numberOf(given[2], count)); ++i) {
         if (equal(self.items()[size_t(i)], *given[0])) return Value::integer(i);
     }
     throw RenderError(repr(*given[0]) + " is not in " + typeName(self));

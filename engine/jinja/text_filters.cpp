@@ -62,8 +62,8 @@ Value replace(Runtime& runtime, const Value& value, const Arguments& arguments) 
     const TracedText text = tracedStr(value), to = tracedStr(*given[1]);
     const std::string from = str(*given[0]);
     const size_t size = text.text.size();
-    const size_t places = from.empty() ? size + 1 : size / from.size();
-    runtime.chargeBytes(size + std::min<size_t>(places, 1 << 24) * to.text.size() / 8);
+    const size_t matches = from.empty() ? size + 1 : size / from.size();
+    runtime.chargeBytes(size + std::min<size_t>(matches, 1 << 24) * to.text.size() / 8);
     return runtime.text(replaceAll(text, from, to, wholeArgument(given[2], -1)));
 }
 

@@ -127,7 +127,7 @@ Value Value::function(std::string name, std::function<Value(Runtime&, const Argu
                                       FunctionObject{std::move(name), std::move(call)}));
 }
 
-size_t DictObject::place(const Value& key, size_t hash) const {
+size_t DictObject::entryOf(const Value& key, size_t hash) const {
     const auto [from, to] = m_index.equal_range(hash);
     for (auto it = from; it != to; ++it) {
         if (equal(entries[it->second].first, key)) return it->second;
@@ -139,7 +139,7 @@ void DictObject::set(const Value& key, Value value) {
     const size_t hash = hashOf(key);
     depth = deeper(depth, value);
     data |= hasData(key) || hasData(value);
-    const size_t at = place(key, hash);
+    const size_t at = entryOf(key, hash);
     if (at < entries.size()) {
         entries[at].second = std::move(value);
         return;
@@ -149,7 +149,7 @@ void DictObject::set(const Value& key, Value value) {
 }
 
 const Value* DictObject::find(const Value& key) const {
-    const size_t at = place(key, hashOf(key));
+    const size_t at = entryOf(key, hashOf(key));
     return at < entries.size() ? &entries[at].second : nullptr;
 }
 

@@ -204,7 +204,7 @@ struct DictObject {
     const Value* find(std::string_view key) const;
 
 private:
-    size_t place(const Value& key, size_t hash) const;
+    size_t entryOf(const Value& key, size_t hash) const;
     std::unordered_multimap<size_t, uint32_t> m_index;  // hash -> entry
 };
 

@@ -156,7 +156,7 @@ std::string namesOf(const std::vector<DType>& types) {
 
 }  // namespace
 
-void ContainerInfo::settleExpertType() {
+void ContainerInfo::updateExpertType() {
     const std::vector<DType> expert = byBytes(expertTypeBytes());
     expertType = expert.empty() ? DType::F32 : expert.front();
 }

@@ -86,7 +86,7 @@ struct ContainerInfo {
     int64_t expertRecordBytes() const;     // of one expert (largest layer)
     int64_t parameterCount() const;        // all weights
     int64_t activeParameterCount() const;  // dense weights and k experts per MoE layer
-    void settleExpertType();               // from the expert layers
+    void updateExpertType();               // from the expert layers
     // All types of the matrices, the one with the most bytes first: "q4_k, q6_k".
     std::string denseTypeNames() const;
     std::string expertTypeNames() const;

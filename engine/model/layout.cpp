@@ -348,7 +348,7 @@ int64_t tensorBytes(const TensorSpec& spec, DType type) {
                        : spec.rows * spec.cols * int64_t(sizeof(float));
 }
 
-int64_t placeDense(std::vector<TensorInfo>& tensors) {
+int64_t layOutDense(std::vector<TensorInfo>& tensors) {
     int64_t end = 0;
     for (TensorInfo& t : tensors) {
         t.file = kDenseFile;

@@ -45,6 +45,6 @@ constexpr int64_t alignUp(int64_t value, int64_t alignment) {
 
 // Lays out tensors one after another in dense.bin: sets file, offset and bytes from name, dtype and
 // shape. Returns the size of dense.bin.
-int64_t placeDense(std::vector<TensorInfo>& tensors);
+int64_t layOutDense(std::vector<TensorInfo>& tensors);
 
 }  // namespace colibri

@@ -246,7 +246,7 @@ Result<ContainerInfo> parseModelJson(std::string_view text, const std::string& w
     if (!f.status().ok()) return f.status();
     COLIBRI_TRY(checkTensors(info, where));
     COLIBRI_TRY(checkExperts(info, where));
-    info.settleExpertType();
+    info.updateExpertType();
     for (const ExpertLayer& e : info.expertLayers) {
         info.expertBytes += e.recordBytes * info.config.numExperts;
     }

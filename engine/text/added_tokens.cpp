@@ -59,7 +59,7 @@ std::vector<StringFinder::Hit> StringFinder::find(
     size_t at = 0;
     // A string that is still being matched begins at `at - depth` or later, so a `best` that begins
     // earlier is final.
-    const auto settle = [&] {
+    const auto accept = [&] {
         if (!best || at - size_t(m_states[state].depth) <= best->begin) return false;
         hits.push_back(*best);
         at = best->end;
@@ -82,7 +82,7 @@ std::vector<StringFinder::Hit> StringFinder::find(
                 continue;
             }
             state = m_states[state].fail;
-            settle();
+            accept();
             continue;
         }
         state = next;
@@ -95,7 +95,7 @@ std::vector<StringFinder::Hit> StringFinder::find(
             if (!best || hit.begin <= best->begin) best = hit;
             break;
         }
-        settle();
+        accept();
     }
     return hits;
 }
@@ -192,7 +192,7 @@ TracedText AddedTokens::normalized(TracedText text) const {
     // The position of data in the normalized text is found by normalizing the text before it. At
     // the ends of a range it can be off by one character that the normalizer combines with its
     // neighbour, but never by a whole token.
-    const auto place = [&](size_t at) {
+    const auto offsetInNormalized = [&](size_t at) {
         std::string before = text.text.substr(0, at);
         m_normalizer->apply(before);
         return std::min(before.size(), whole.size());
@@ -206,8 +206,8 @@ TracedText AddedTokens::normalized(TracedText text) const {
                                      [&](size_t token) { return m_tokens[token].control; });
     for (const ByteRange& range : text.data) {
         if (!matters) break;
-        appendUpTo(place(range.begin), false);
-        appendUpTo(place(range.end), true);
+        appendUpTo(offsetInNormalized(range.begin), false);
+        appendUpTo(offsetInNormalized(range.end), true);
     }
     appendUpTo(whole.size(), false);
     return out;

@@ -197,12 +197,12 @@ void BpeModel::mergeAll(std::vector<Symbol>& symbols, const std::vector<bool>* b
         const Candidate best = queue.top();
         queue.pop();
         Symbol& left = symbols[best.position];
-        if (left.gone || left.next < 0) continue;
+        if (left.merged || left.next < 0) continue;
         Symbol& right = symbols[left.next];
         const Merge* merge = mergeOf(left.id, right.id, barred);
         if (!merge || merge->id != best.id) continue;
         left.id = best.id;
-        right.gone = true;
+        right.merged = true;
         left.next = right.next;
         if (right.next >= 0) symbols[right.next].previous = best.position;
         offer(left.previous, best.position);
@@ -223,7 +223,7 @@ void BpeModel::encode(std::string_view piece, std::vector<int32_t>& ids,
     addSymbols(piece, symbols, barred);
     mergeAll(symbols, barred);
     for (const Symbol& symbol : symbols) {
-        if (!symbol.gone) ids.push_back(symbol.id);
+        if (!symbol.merged) ids.push_back(symbol.id);
     }
 }
 

@@ -36,7 +36,7 @@ private:
     // A symbol of the piece, in a doubly linked list over an array; -1 ends it.
     struct Symbol {
         int32_t id, previous, next;
-        bool gone;
+        bool merged;
     };
 
     Status readVocabulary(const JsonNode& node);

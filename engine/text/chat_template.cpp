@@ -21,7 +21,7 @@ struct ChatTemplate::Impl {
 
 namespace {
 
-std::string placed(const std::string& name, Position at, const std::string& what) {
+std::string withPosition(const std::string& name, Position at, const std::string& what) {
     return name + ":" + std::to_string(at.line) + ":" + std::to_string(at.column) + ": " + what;
 }
 
@@ -140,7 +140,7 @@ Result<std::unique_ptr<ChatTemplate>> ChatTemplate::parse(std::string_view sourc
     try {
         impl->tree = parseTemplate(text::toValidUtf8(source));
     } catch (const SyntaxError& error) {
-        return Status(Code::BadInput, placed(name, error.at, error.what()));
+        return Status(Code::BadInput, withPosition(name, error.at, error.what()));
     } catch (const std::bad_alloc&) {
         return Status(Code::OutOfMemory, name + ": no memory for this template");
     }
@@ -167,7 +167,7 @@ Result<TracedText> ChatTemplate::renderTraced(const ordered_json& context,
     try {
         return runtime.render(rootScope(context));
     } catch (const RenderError& error) {
-        return Status(Code::BadInput, placed(m_impl->name, runtime.where(), error.what()));
+        return Status(Code::BadInput, withPosition(m_impl->name, runtime.where(), error.what()));
     } catch (const std::bad_alloc&) {
         return Status(Code::OutOfMemory, m_impl->name + ": no memory to render this template");
     }

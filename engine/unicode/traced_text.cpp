@@ -6,16 +6,16 @@
 namespace colibri {
 namespace {
 
-// The first range that ends after `place`.
-auto firstBehind(const std::vector<ByteRange>& ranges, size_t place) {
-    return std::upper_bound(ranges.begin(), ranges.end(), place,
+// The first range that ends after `offset`.
+auto firstAfter(const std::vector<ByteRange>& ranges, size_t offset) {
+    return std::upper_bound(ranges.begin(), ranges.end(), offset,
                             [](size_t at, const ByteRange& range) { return at < range.end; });
 }
 
 }  // namespace
 
 bool TracedText::hasData(size_t begin, size_t end) const {
-    const auto found = firstBehind(data, begin);
+    const auto found = firstAfter(data, begin);
     return found != data.end() && found->begin < end;
 }
 
@@ -35,7 +35,7 @@ void TracedText::append(std::string_view more, bool isData) {
 
 void TracedText::append(const TracedText& from, size_t begin, size_t end) {
     const size_t at = text.size();
-    for (auto range = firstBehind(from.data, begin); range != from.data.end() && range->begin < end;
+    for (auto range = firstAfter(from.data, begin); range != from.data.end() && range->begin < end;
          ++range) {
         addData(at + std::max(range->begin, begin) - begin, at + std::min(range->end, end) - begin);
     }

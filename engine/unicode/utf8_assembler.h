@@ -6,7 +6,8 @@
 
 namespace colibri {
 
-// Collects token bytes and returns only complete UTF-8 sequences; invalid bytes become U+FFFD.
+// Collects token bytes and returns only complete UTF-8 sequences; invalid bytes become U+FFFD. One
+// object for each reply; not thread-safe.
 class Utf8Assembler {
 public:
     std::string push(std::string_view bytes);  // the text that is complete now

@@ -25,7 +25,7 @@ constexpr int64_t kPortionBytes = int64_t(128) << 10;
 constexpr int64_t kFarAhead = 8192, kNearAhead = 4096;
 
 template <int R, size_t Bytes>
-inline void askAhead(const void* at) {
+inline void prefetchAhead(const void* at) {
     if constexpr (R == 1) {
         const char* p = static_cast<const char*>(at);
 #pragma GCC unroll 16
@@ -84,7 +84,7 @@ void plainTile(const TileInput& in, int part, float* out) {
         }
     }
     for (int64_t k = 0; k < in.cols; k += kSums) {
-        askAhead<R, kSums * kPanel * sizeof(Element)>(w + k * kPanel);
+        prefetchAhead<R, kSums * kPanel * sizeof(Element)>(w + k * kPanel);
 #pragma GCC unroll 4
         for (int j = 0; j < kSums; ++j) {
 #pragma GCC unroll 2
@@ -121,7 +121,7 @@ void quantTile(const TileInput& in, int part, float* out) {
     for (int64_t b = 0; b < blocks; ++w) {
         for (int sub = 0; sub < Block::kSubs; ++sub, ++b) {
             constexpr size_t kSubBytes = sizeof(Block) / Block::kSubs;
-            askAhead<R, kSubBytes>(reinterpret_cast<const std::byte*>(w) + sub * kSubBytes);
+            prefetchAhead<R, kSubBytes>(reinterpret_cast<const std::byte*>(w) + sub * kSubBytes);
 #pragma GCC unroll 2
             for (int p = 0; p < P; ++p) {
                 const int lane = (part + p) * V::kWidth;

@@ -241,7 +241,7 @@ SessionWriter::SessionWriter() : m_impl(std::make_unique<Impl>()) {}
 namespace {
 
 // Also checks the names of the companions, which SQLite creates and removes with the file.
-Status nothingStandsAt(const std::filesystem::path& path) {
+Status checkUnused(const std::filesystem::path& path) {
     std::error_code error;
     for (const std::filesystem::path& taken : sessionFiles(path)) {
         if (!std::filesystem::exists(std::filesystem::symlink_status(taken, error))) continue;
@@ -255,7 +255,7 @@ Status nothingStandsAt(const std::filesystem::path& path) {
 }  // namespace
 
 Status SessionWriter::check(const std::filesystem::path& path) {
-    COLIBRI_TRY(nothingStandsAt(path));
+    COLIBRI_TRY(checkUnused(path));
     std::error_code error;
     std::filesystem::path made = path,
                           folder = std::filesystem::absolute(path, error).parent_path();
@@ -278,7 +278,7 @@ Status SessionWriter::check(const std::filesystem::path& path) {
 Result<std::unique_ptr<SessionWriter>> SessionWriter::create(
     const std::filesystem::path& path,
     const std::vector<std::pair<std::string, std::string>>& meta) {
-    COLIBRI_TRY(nothingStandsAt(path));
+    COLIBRI_TRY(checkUnused(path));
     std::error_code error;
     if (path.has_parent_path()) {
         std::filesystem::create_directories(path.parent_path(), error);

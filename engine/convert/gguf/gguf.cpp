@@ -129,7 +129,7 @@ public:
         for (uint64_t i = 0; i < pairs && m_status.ok(); ++i) readPair(out);
         for (uint64_t i = 0; i < tensors && m_status.ok(); ++i) readTensor(out);
         if (!m_status.ok()) return m_status;
-        COLIBRI_TRY(placeData(out));
+        COLIBRI_TRY(locateData(out));
         return out;
     }
 
@@ -300,7 +300,7 @@ private:
     }
 
     // Offsets are relative to the first aligned byte after the header.
-    Status placeData(GgufHeader& out) {
+    Status locateData(GgufHeader& out) {
         int64_t alignment = out.integer("general.alignment").value_or(32);
         if (alignment < 1 || alignment > 1 << 20 || (alignment & (alignment - 1)) != 0) {
             return Status(Code::BadInput, m_where + ": general.alignment " +

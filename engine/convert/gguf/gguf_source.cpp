@@ -82,7 +82,7 @@ Result<OpenedSource> openGgufSource(const std::filesystem::path& path,
         if (auto* v = std::get_if<double>(&value)) summary += " " + std::to_string(*v);
         if (auto* v = std::get_if<std::string>(&value)) summary += " " + *v;
     }
-    COLIBRI_TRY(settleTexts(ggufTexts(*header), chatTemplate, out));
+    COLIBRI_TRY(resolveTexts(ggufTexts(*header), chatTemplate, out));
     for (SourceTensor& t : header->tensors) {
         COLIBRI_TRY(out.checkpoint.addTensor(std::move(t)));
     }

@@ -96,7 +96,7 @@ Result<OpenedSource> openHfSource(const fs::path& path, const std::string& chatT
     const fs::path table = folder / kRouterTableFile;
     if (isFolder && fs::is_regular_file(table, error)) out.routerTable = table;
     const Json inner = languageConfig(configs->json);
-    COLIBRI_TRY(settleTexts(hfTexts(folder, inner, configs->generation), chatTemplate, out));
+    COLIBRI_TRY(resolveTexts(hfTexts(folder, inner, configs->generation), chatTemplate, out));
     Result<std::string> fingerprint =
         out.checkpoint.fingerprint(configs->text + configs->generation.dump());
     if (!fingerprint) return fingerprint.status();

@@ -109,7 +109,7 @@ Status OutputFile::Target::write(const std::byte* data, int64_t bytes, int64_t a
     return {};
 }
 
-Status OutputFile::settle() {
+Status OutputFile::finishWrite() {
     return m_writing.valid() ? m_writing.get() : Status();
 }
 
@@ -128,7 +128,7 @@ Status OutputFile::append(std::span<const std::byte> data) {
         m_fill += int64_t(n);
         m_position += int64_t(n);
         if (m_fill < kWriteBytes) break;
-        COLIBRI_TRY(settle());
+        COLIBRI_TRY(finishWrite());
         m_block.swap(m_written);
         const auto write = [target = m_target, block = m_written.get(), at = m_start] {
             return target->write(block, kWriteBytes, at);
@@ -155,7 +155,7 @@ Status OutputFile::padTo(int64_t position) {
 
 // Writes the last block as whole pages, and keeps it in memory so that more data can be appended.
 Status OutputFile::flush() {
-    COLIBRI_TRY(settle());
+    COLIBRI_TRY(finishWrite());
     if (m_fill == 0) return {};
     const int64_t whole = m_fill / kAlign * kAlign, bytes = (m_fill + kAlign - 1) / kAlign * kAlign;
     std::memset(m_block.get() + m_fill, 0, size_t(bytes - m_fill));

@@ -59,7 +59,7 @@ private:
 
     OutputFile(std::shared_ptr<Target> target, const DiskHooks* hooks);
     Status resume(int64_t keep);
-    Status settle();  // of the write in flight
+    Status finishWrite();  // of the write in flight
 
     std::shared_ptr<Target> m_target;
     const DiskHooks* m_hooks;

@@ -50,7 +50,7 @@ public:
 
     Result<Plan> run() {
         m_plan.config = m_source.config;
-        settleTied();
+        resolveTied();
         for (const TensorSpec& spec : denseTensors(m_plan.config)) {
             addDense(spec);
             if (tooMany()) return failure();
@@ -71,12 +71,12 @@ public:
                           "no matrix of this model is called \"" + part + "\"",
                           "The matrices are " + matrixNames());
         }
-        place();
+        layOut();
         return std::move(m_plan);
     }
 
 private:
-    void settleTied() {
+    void resolveTied() {
         if (m_source.tiedKnown) return;
         m_plan.config.tiedEmbeddings = !lookup("head", -1);
     }
@@ -113,7 +113,7 @@ private:
     static std::string firstName(const char* names, int64_t layer, int64_t expert) {
         return fillName(splitAlternatives(names).front(), layer, expert);
     }
-    const SourceTensor* beside(const SourceTensor& t, const char* suffix) const {
+    const SourceTensor* companionOf(const SourceTensor& t, const char* suffix) const {
         return m_checkpoint.find(t.name + suffix);
     }
 
@@ -133,7 +133,7 @@ private:
             view.encoding = Encoding::Fp8;
             view.width = shape.back();
             view.scaleBlock = m_source.fp8Block;
-            view.scales = beside(*t, "_scale_inv");
+            view.scales = companionOf(*t, "_scale_inv");
             if (!view.scales) {
                 m_missing.add(t->name + "_scale_inv");
                 return {};
@@ -427,11 +427,11 @@ private:
                (name.starts_with("mtp.") || name.starts_with("model.mtp."));
     }
 
-    void place() {
+    void layOut() {
         matchDenseInputs();
         std::vector<TensorInfo> infos;
         for (DensePart& d : m_plan.dense) infos.push_back(d.info);
-        m_plan.denseBytes = placeDense(infos);
+        m_plan.denseBytes = layOutDense(infos);
         for (size_t i = 0; i < infos.size(); ++i) m_plan.dense[i].info = infos[i];
         for (ExpertsPart& p : m_plan.layers) {
             m_plan.expertBytes += p.layout.recordBytes * m_plan.config.numExperts;
@@ -472,11 +472,11 @@ private:
 
 }  // namespace
 
-DType targetType(const std::string& name, DType source, std::optional<DType> asked) {
-    if (!asked) return source;
-    const bool coarse = *asked == DType::Q4_0 || *asked == DType::MXFP4;
+DType targetType(const std::string& name, DType source, std::optional<DType> requested) {
+    if (!requested) return source;
+    const bool coarse = *requested == DType::Q4_0 || *requested == DType::MXFP4;
     if (coarse && (name == "embed" || name == "head")) return DType::Q8_0;
-    return *asked;
+    return *requested;
 }
 
 Status noEncoder(DType type) {

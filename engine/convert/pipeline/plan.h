@@ -46,7 +46,7 @@ Result<Plan> makePlan(const OpenedSource& source, std::optional<DType> dtype,
 // Weight type of a matrix: the requested one, but q8_0 for embedding and head if q4_0 or mxfp4 is
 // requested (they are read once per token and contribute most of the error); the source's if none
 // is requested.
-DType targetType(const std::string& name, DType source, std::optional<DType> asked);
+DType targetType(const std::string& name, DType source, std::optional<DType> requested);
 
 Status noEncoder(DType type);  // InvalidArgument: a type that can only be read from GGUF
 

@@ -105,7 +105,7 @@ Status writeSmallFile(const fs::path& path, const std::string& content, const Di
     return out->sync();
 }
 
-Status putInPlace(const fs::path& partial, const fs::path& target, Journal& journal) {
+Status moveToTarget(const fs::path& partial, const fs::path& target, Journal& journal) {
     std::error_code error;
     if (fs::exists(partial / "experts", error)) COLIBRI_TRY(syncFolder(partial / "experts"));
     const fs::path parent = target.parent_path().empty() ? fs::path(".") : target.parent_path();

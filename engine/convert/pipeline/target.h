@@ -34,7 +34,7 @@ Status writeSmallFile(const std::filesystem::path& path, const std::string& cont
                       const DiskHooks& hooks);
 
 // Atomically gives the container its final name. REQUIRES: every file is written and synced.
-Status putInPlace(const std::filesystem::path& partial, const std::filesystem::path& target,
-                  Journal& journal);
+Status moveToTarget(const std::filesystem::path& partial, const std::filesystem::path& target,
+                    Journal& journal);
 
 }  // namespace colibri

@@ -56,7 +56,7 @@ bool contains(const std::string& name, std::string_view part) {
 
 // The index of the default template: "default", else one for chats, else one without a special
 // purpose.
-size_t meant(const std::vector<NamedTemplate>& all) {
+size_t defaultOf(const std::vector<NamedTemplate>& all) {
     const auto rank = [](const std::string& name) {
         if (name == kDefault) return 0;
         if (contains(name, "chat") || contains(name, "instruct")) return 1;
@@ -146,7 +146,7 @@ Result<std::optional<std::string>> chooseTemplate(const std::vector<NamedTemplat
         return std::optional(std::move(*text));
     }
     if (all.empty()) return std::optional<std::string>();
-    const size_t i = meant(all);
+    const size_t i = defaultOf(all);
     const NamedTemplate& t = all[i];
     if (all.size() > 1) {
         notes.push_back("Chat template: " + quoted(t.name) + " of " + printable(t.from) +

@@ -190,8 +190,8 @@ std::string turnEnd(const ChatTemplate& chat, const Tokenizer& tokenizer, const 
 
 // Makes tokenizer.json add the tokens around a text that tokenizer_config.json requests. The
 // reference implementation does this when it loads a tokenizer.
-void settleFrame(const SourceTexts& texts, const Tokenizer& tokenizer, std::string& json,
-                 OpenedSource& out) {
+void applyFrameFlags(const SourceTexts& texts, const Tokenizer& tokenizer, std::string& json,
+                     OpenedSource& out) {
     const std::vector<int32_t> frame = tokenizer.encode("", {.special = true, .bos = true});
     const int32_t bos = out.config.bosId;
     const int32_t eos = out.config.eosIds.empty() ? -1 : out.config.eosIds.front();
@@ -222,14 +222,14 @@ void settleFrame(const SourceTexts& texts, const Tokenizer& tokenizer, std::stri
                                    {"special_tokens", std::move(specials)}};
     }
     json = whole.dump(-1, ' ', false, Json::error_handler_t::replace);
-    const auto told = [&](const char* key, bool had, bool wants, int32_t id) {
+    const auto noteDifference = [&](const char* key, bool had, bool wants, int32_t id) {
         if (had == wants) return;
         out.notes.push_back(std::string("According to ") + key +
                             " of tokenizer_config.json, a text " + (wants ? "gets " : "gets no ") +
                             printable(tokenizer.idToToken(id)) + ", unlike in tokenizer.json");
     };
-    told("add_bos_token", hasBos, wantsBos, bos);
-    told("add_eos_token", hasEos, wantsEos, eos);
+    noteDifference("add_bos_token", hasBos, wantsBos, bos);
+    noteDifference("add_eos_token", hasEos, wantsEos, eos);
 }
 
 // Notes tokens of the tokenizer that have no row in the embedding.
@@ -247,7 +247,7 @@ void noteTokensBeyond(const Tokenizer& tokenizer, OpenedSource& out) {
                         ") on: a prompt that contains one is rejected");
 }
 
-std::unique_ptr<Tokenizer> settleTokenizer(const SourceTexts& texts, OpenedSource& out) {
+std::unique_ptr<Tokenizer> resolveTokenizer(const SourceTexts& texts, OpenedSource& out) {
     if (!texts.tokenizer) {
         out.tokenizerProblem = texts.tokenizer.status();
         return nullptr;
@@ -280,8 +280,9 @@ void keepOtherTemplates(const std::vector<NamedTemplate>& all, const std::string
     }
 }
 
-Result<std::unique_ptr<ChatTemplate>> settleTemplate(const SourceTexts& texts,
-                                                     const std::string& choice, OpenedSource& out) {
+Result<std::unique_ptr<ChatTemplate>> resolveTemplate(const SourceTexts& texts,
+                                                      const std::string& choice,
+                                                      OpenedSource& out) {
     std::unique_ptr<ChatTemplate> none;
     if (!texts.templates) {
         out.templateProblem = texts.templates.status();
@@ -356,14 +357,14 @@ SourceTexts hfTexts(const fs::path& folder, const Json& config, const Json& gene
     return out;
 }
 
-Status settleTexts(SourceTexts texts, const std::string& choice, OpenedSource& out) {
-    const std::unique_ptr<Tokenizer> tokenizer = settleTokenizer(texts, out);
-    Result<std::unique_ptr<ChatTemplate>> chat = settleTemplate(texts, choice, out);
+Status resolveTexts(SourceTexts texts, const std::string& choice, OpenedSource& out) {
+    const std::unique_ptr<Tokenizer> tokenizer = resolveTokenizer(texts, out);
+    Result<std::unique_ptr<ChatTemplate>> chat = resolveTemplate(texts, choice, out);
     if (!chat) return chat.status();
     TokenUnion tokens(texts, tokenizer.get(), out);
     if (!tokenizer) return {};
     std::string json = std::move(*texts.tokenizer);
-    settleFrame(texts, *tokenizer, json, out);
+    applyFrameFlags(texts, *tokenizer, json, out);
     out.extraFiles.insert(out.extraFiles.begin(), {"tokenizer.json", std::move(json)});
     if (*chat) {
         const std::string end = turnEnd(**chat, *tokenizer, out.config);

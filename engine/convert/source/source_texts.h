@@ -63,6 +63,6 @@ inline constexpr TokenKey kTokenKeys[] = {{"bos", TokenClaim::Use::BeginsPrompt}
 // Fills the texts, their problems, the special tokens and the notes of a source. `choice`: as in
 // chooseTemplate. A tokenizer or template that cannot be used is a problem of the source, not an
 // error. Errors: an unknown choice.
-Status settleTexts(SourceTexts texts, const std::string& choice, OpenedSource& out);
+Status resolveTexts(SourceTexts texts, const std::string& choice, OpenedSource& out);
 
 }  // namespace colibri

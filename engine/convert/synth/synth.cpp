@@ -34,8 +34,8 @@ constexpr SynthShape kShapes[] = {
      40960, QkNorm::PerHead, true, 1e-6, 1e6},
     {"mixtral-8x7b", "mixtral", "Mixtral-8x7B", 32, 4096, 32, 8, 128, 8, 2, 14336, 32000, 32768,
      QkNorm::None, true, 1e-5, 1e6},
-    {"tiny", "qwen3_moe", "no real model; for experiments", 4, 64, 4, 2, 32, 16, 4, 64, 512, 2048,
-     QkNorm::PerHead, true, 1e-6, 1e4},
+    {"tiny", "qwen3_moe", "not a real model; for experiments", 4, 64, 4, 2, 32, 16, 4, 64, 512,
+     2048, QkNorm::PerHead, true, 1e-6, 1e4},
 };
 
 // Standard deviation of each residual contribution, chosen so that hidden states keep their
@@ -206,7 +206,7 @@ private:
     }
 
     Status append(OutputFile& out) {
-        if (cancelled(m_cancel)) return Status(Code::Cancelled, "the model was not finished");
+        if (cancelled(m_cancel)) return Status(Code::Cancelled, "writing the model was cancelled");
         COLIBRI_TRY(out.append(m_bytes));
         m_done += m_bytes.size();
         const uint64_t total = uint64_t(m_info.denseBytes + m_info.expertBytes);
@@ -260,12 +260,12 @@ Result<ContainerInfo> plannedSynthetic(const SynthOptions& o) {
         t.cols = spec.cols;
         info.tensors.push_back(std::move(t));
     }
-    info.denseBytes = placeDense(info.tensors);
+    info.denseBytes = layOutDense(info.tensors);
     for (int64_t l = 0; l < info.config.numLayers; ++l) {
         info.expertLayers.push_back(expertLayout(info.config, l, ExpertTypes::all(o.dtype)));
         info.expertBytes += info.expertLayers.back().recordBytes * info.config.numExperts;
     }
-    info.settleExpertType();
+    info.updateExpertType();
     info.source = std::string("synthetic: random weights in the shape of ") + shape->of +
                   ", router skew " + formatSig(o.skew, 2);
     info.fingerprint =
@@ -306,7 +306,7 @@ Result<ContainerInfo> synthesiseModel(const SynthOptions& options, const Progres
         COLIBRI_TRY(writeSmallFile(partial / "tokenizer.json", tokenizer, hooks));
         COLIBRI_TRY(writeSmallFile(partial / "chat_template.jinja", synthChatTemplate(), hooks));
         COLIBRI_TRY(writeSmallFile(partial / kModelFile, writeModelJson(*info), hooks));
-        return putInPlace(partial, *target, *journal);
+        return moveToTarget(partial, *target, *journal);
     };
     if (Status status = write(); !status.ok()) {
         std::error_code ignored;

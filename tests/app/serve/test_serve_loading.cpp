@@ -93,7 +93,7 @@ private slots:
         QVERIFY(health);
         QCOMPARE(health->status, 503);
         QCOMPARE(Json::parse(health->body), Json({{"status", "loading"}}));
-        server.tellLoading({"Dense weights", 25, 100});
+        server.setLoadProgress({"Dense weights", 25, 100});
         health = client.Get("/health");
         QCOMPARE(Json::parse(health->body),
                  Json({{"status", "loading"}, {"stage", "Dense weights"}, {"progress", 0.25}}));

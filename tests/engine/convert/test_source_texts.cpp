@@ -202,7 +202,7 @@ private slots:
                            {"tokenizer.chat_template", std::string(kTurns)}};
         OpenedSource out;
         out.config.vocabSize = 70;
-        const Status status = settleTexts(ggufTexts(header), {}, out);
+        const Status status = resolveTexts(ggufTexts(header), {}, out);
         QVERIFY2(status.ok() && out.tokenizerProblem.ok(), out.tokenizerProblem.text().c_str());
         QCOMPARE(out.config.eosIds, (Ids{61, 63, 62}));
         QCOMPARE(out.config.eosSources[0], "tokenizer.ggml.eos_token_id");

@@ -155,7 +155,7 @@ fs::path randomModel(const RandomShape& shape) {
         t.cols = spec.cols;
         info.tensors.push_back(t);
     }
-    std::vector<std::byte> dense(size_t(placeDense(info.tensors)));
+    std::vector<std::byte> dense(size_t(layOutDense(info.tensors)));
     for (const TensorInfo& t : info.tensors) {
         const bool vector = !t.packed && t.rows == 1;
         const std::vector<float> w = vector ? random.norm(t.cols) : random.matrix(t.rows, t.cols);
