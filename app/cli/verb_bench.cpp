@@ -139,7 +139,7 @@ int report(const BenchArgs& args, const Bench& bench, const LoadedEngine& loaded
                "decode " + std::to_string(args.generate) + "   " + bench.decode.text() + "\n" +
                "weights   " + formatGiB(perToken) + " per token, " + formatRate(rate) + "\n" +
                "experts   hit rate " + formatPercent(hitRate) + ", read " +
-               formatGiB(double(e.bytesLoaded)) + "\n" + "peak      " +
+               formatGiB(double(e.bytesRead)) + "\n" + "peak      " +
                formatGiB(double(processPeakRss())) + "\n" + router)
                ? kOk
                : kFailed;
@@ -169,7 +169,7 @@ int run(BenchArgs args) {
     progress.finish();
     (void)loaded->recorder->flush();  // endRecording reports a failure
     const Histogram loads =
-        loaded->recorder->loadsBetween(from, loaded->recorder->sessionTime(monotonicNs()));
+        loaded->recorder->expertLoadBetween(from, loaded->recorder->sessionTime(monotonicNs()));
     return endRecording(*loaded, report(args, bench, *loaded, loads));
 }
 

@@ -207,9 +207,8 @@ private:
         const StoreStats s = m_engine.storeStats();
         message("lookups " + formatCount(int64_t(s.lookups)) + ", hit rate " +
                 formatPercent(s.lookups ? double(s.hits) / double(s.lookups) : 0.0 / 0.0) +
-                ", read " + formatGiB(double(s.bytesLoaded)) + ", slots " +
-                formatCount(s.slotsUsed) + " of " + formatCount(s.slotCount) + " (" +
-                formatGiB(double(s.slotBytes)) + "), " +
+                ", read " + formatGiB(double(s.bytesRead)) + ", slots " + formatCount(s.slotsUsed) +
+                " of " + formatCount(s.slotCount) + " (" + formatGiB(double(s.slotBytes)) + "), " +
                 (s.slotsToPrepare > 0
                      ? "memory of " + formatCount(s.slotsToPrepare) + " being prepared, "
                      : "") +
@@ -277,7 +276,8 @@ private:
             {{"user", line},
              {"text", result->text},
              {"stop", stopReasonName(result->stop)},
-             {"stats", statsJson(*result, m_loaded.recorder->loadsBetween(from, to), m_engine)}});
+             {"stats",
+              statsJson(*result, m_loaded.recorder->expertLoadBetween(from, to), m_engine)}});
         // The reasoning of a turn is not part of later prompts.
         const auto answer = size_t(splitReply(result->text, inReasoning).answerFrom);
         m_messages.push_back({{"role", "assistant"}, {"content", result->text.substr(answer)}});

@@ -71,7 +71,7 @@ int run(const GenerateArgs& args) {
     (void)loaded->recorder->flush();  // endRecording reports a failure
     if (!result->status.ok()) return fail(result->status);
     const Histogram loads =
-        loaded->recorder->loadsBetween(from, loaded->recorder->sessionTime(monotonicNs()));
+        loaded->recorder->expertLoadBetween(from, loaded->recorder->sessionTime(monotonicNs()));
     if (json) {
         Json reply = {{"tokens", result->tokens},
                       {"text", result->text},
@@ -132,7 +132,7 @@ std::string statsLine(const RequestResult& r) {
            formatSig(r.tokens.empty() ? nan : r.promptTokS) + " tok/s  decode " +
            formatSig(r.gapsMs.empty() ? nan : r.decodeTokS) + " tok/s  hit rate " +
            formatPercent(e.lookups ? double(e.hits) / double(e.lookups) : nan) + "  read " +
-           formatGiB(double(e.bytesLoaded)) + "  stall " + formatMs(double(e.stallNs) * 1e-6) +
+           formatGiB(double(e.bytesRead)) + "  stall " + formatMs(double(e.stallNs) * 1e-6) +
            (r.preemptions
                 ? "  preempted " + formatCount(r.preemptions) + " times, " + formatMs(r.preemptedMs)
                 : "");

@@ -117,7 +117,7 @@ Result<std::unique_ptr<HttpTarget>> HttpTarget::connect(std::string url, HttpTar
     return target;
 }
 
-LoadReply HttpTarget::ask(const LoadPrompt& prompt, const CancelFlag& cancel) {
+LoadReply HttpTarget::send(const LoadPrompt& prompt, const CancelFlag& cancel) {
     httplib::Client client(m_address);
     setUp(client, m_options.apiKey);
     Json body = {{"model", m_model},

@@ -25,7 +25,7 @@ public:
     // The context length that the server reports; empty: none.
     std::optional<int64_t> contextLength() const { return m_contextLength; }
 
-    LoadReply ask(const LoadPrompt& prompt, const CancelFlag& cancel) override;
+    LoadReply send(const LoadPrompt& prompt, const CancelFlag& cancel) override;
 
 private:
     std::string m_address, m_model;

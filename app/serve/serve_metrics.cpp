@@ -150,7 +150,7 @@ std::string prometheusText(const ApiStats& s, const Engine& engine, int connecti
     page.counter("expert_lookups_total", "Experts requested.", double(e.lookups));
     page.counter("expert_hits_total", "Experts found resident.", double(e.hits));
     page.counter("expert_misses_total", "Experts not found resident.", double(e.lookups - e.hits));
-    page.counter("expert_read_bytes_total", "Bytes of experts read.", double(e.bytesLoaded));
+    page.counter("expert_read_bytes_total", "Bytes of experts read.", double(e.bytesRead));
     page.counter("stall_seconds_total", "Time compute waited for experts.",
                  double(e.stallNs) * 1e-9);
     page.counter("stall_memory_seconds_total",

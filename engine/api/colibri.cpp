@@ -225,9 +225,9 @@ colibri_status_t colibri_get_stats(const colibri_context_t* ctx, colibri_stats_t
         stats->batch_dispatches = b.requests;
         stats->expert_lookups = s.lookups;
         stats->expert_hits = s.hits;
-        stats->expert_loads = s.demandLoads + s.prefetchLoads;
+        stats->expert_loads = s.demandReads + s.prefetchReads;
         stats->evictions = s.evictions;
-        stats->bytes_loaded = s.bytesLoaded;
+        stats->bytes_loaded = s.bytesRead;
         stats->prefetch_issued = s.prefetchIssued;
         stats->prefetch_useful = s.prefetchUseful;
         stats->prefetch_late = s.prefetchLate;

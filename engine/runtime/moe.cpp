@@ -40,7 +40,7 @@ void MoeStage::beginStep(std::span<const BatchRow> rows, const std::atomic<bool>
     m_freshStallNs = s.freshStallNs;
     // If all experts in use are in memory, hints only cost time. The first read that happens anyway
     // turns them on again.
-    const uint64_t reads = s.demandLoads + s.prefetchLoads;
+    const uint64_t reads = s.demandReads + s.prefetchReads;
     m_quietSteps = reads == m_reads ? m_quietSteps + 1 : 0;
     m_reads = reads;
     m_hintsUseful = s.slotsUsed < m_experts * m_moeLayers && m_quietSteps < kQuietSteps;

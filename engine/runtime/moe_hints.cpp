@@ -92,7 +92,7 @@ void MoeStage::remember(int64_t moeLayer, std::span<BatchRow> rows) {
 void MoeStage::report(int64_t layer, std::span<BatchRow> rows) {
     if (!m_ring) return;
     const uint64_t now = monotonicNs();
-    bool lead = true;
+    bool firstRow = true;
     m_seen.assign(size_t(m_experts), 0);
     for (size_t r = 0; r < rows.size(); ++r) {
         for (int64_t from = 0; from < m_topK; from += kEventExperts) {
@@ -107,12 +107,12 @@ void MoeStage::report(int64_t layer, std::span<BatchRow> rows) {
             s.count = uint8_t(std::min<int64_t>(kEventExperts, m_topK - from));
             s.rows = uint16_t(rows.size());
             s.prefill = rows[r].prefill ? 1 : 0;
-            if (lead) {
-                s.lead = 1;
+            if (firstRow) {
+                s.firstRow = 1;
                 s.routerNs = uint32_t(std::min<uint64_t>(m_routerNs, UINT32_MAX));
                 s.waitNs = uint32_t(std::min<uint64_t>(m_waitNs, UINT32_MAX));
                 s.computeNs = uint32_t(std::min<uint64_t>(m_computeNs, UINT32_MAX));
-                lead = false;
+                firstRow = false;
             }
             for (int i = 0; i < s.count; ++i) {
                 const int e = m_chosen[r * size_t(m_topK) + size_t(from + i)];

@@ -180,10 +180,10 @@ void ExpertReads::keepRecord(uint32_t key, uint64_t now) {
     m_slots.setState(key, ExpertState::Resident);
     e.residentNs = now;
     StoreCounters& counters = m_parts.counters;
-    ++(e.reason == LoadReason::Prefetch    ? counters.prefetchLoads
-       : e.reason == LoadReason::WarmStart ? counters.warmLoads
-                                           : counters.demandLoads);
-    counters.bytesLoaded += uint64_t(m_parts.shape.recordBytes[size_t(layer)]);
+    ++(e.reason == ReadReason::Prefetch    ? counters.prefetchReads
+       : e.reason == ReadReason::WarmStart ? counters.warmReads
+                                           : counters.demandReads);
+    counters.bytesRead += uint64_t(m_parts.shape.recordBytes[size_t(layer)]);
     if (e.order == ExpertEntry::Order::None) {
         const bool layerStillToCome = e.prefetchStep == m_slots.stepOf(layer);
         if (layerStillToCome) {
@@ -200,7 +200,7 @@ void ExpertReads::loseRecord(uint32_t key, const Status& status) {
     ++m_parts.counters.failedReads;
     if (e.held() && !e.retried && !m_stopping) {
         e.retried = true;
-        e.reason = LoadReason::Demand;
+        e.reason = ReadReason::Demand;
         m_slots.setState(key, ExpertState::Queued);
         m_queued.insert(m_queued.begin(), key);
         return;
@@ -238,16 +238,16 @@ void ExpertReads::report(uint32_t key, const Status& status, uint64_t now, Event
     const auto layer = size_t(m_slots.layerOf(key));
     Event event{};
     event.timeNs = now;
-    event.type = EventType::ExpertLoad;
-    event.load.layer = uint16_t(m_parts.shape.layers[layer]);
-    event.load.expert = uint16_t(key % m_parts.shape.experts);
-    event.load.reason = e.reason;
-    event.load.failed = !status.ok();
-    event.load.fresh = e.fresh;
-    event.load.bytes = uint32_t(m_parts.shape.recordBytes[layer]);
-    event.load.queueNs = elapsed(e.askedNs, e.submittedNs);
-    event.load.readNs = elapsed(e.submittedNs, now);
-    event.load.needNs = e.demanded ? elapsed(e.askedNs, now) : 0;
+    event.type = EventType::ExpertRead;
+    event.expertRead.layer = uint16_t(m_parts.shape.layers[layer]);
+    event.expertRead.expert = uint16_t(key % m_parts.shape.experts);
+    event.expertRead.reason = e.reason;
+    event.expertRead.failed = !status.ok();
+    event.expertRead.fresh = e.fresh;
+    event.expertRead.bytes = uint32_t(m_parts.shape.recordBytes[layer]);
+    event.expertRead.queueNs = elapsed(e.askedNs, e.submittedNs);
+    event.expertRead.readNs = elapsed(e.submittedNs, now);
+    event.expertRead.needNs = e.demanded ? elapsed(e.askedNs, now) : 0;
     ring->write(event);
 }
 
@@ -270,7 +270,7 @@ void ExpertReads::finishDemand(uint32_t key, const Status& status) {
     const ExpertEntry& e = m_slots[key];
     const uint8_t lane = e.lane;
     if (status.ok() && e.fresh) {
-        ++m_parts.counters.freshLoads;
+        ++m_parts.counters.freshReads;
     } else if (status.ok()) {
         m_slots.prepared().addRead(elapsed(e.submittedNs, m_parts.clock.now()));
     }

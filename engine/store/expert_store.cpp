@@ -166,7 +166,7 @@ void ExpertStore::lookUp(uint32_t key, uint64_t now, Ticket& ticket) {
             m_reads.forgetError(key);
             e.uses = 1;
             e.askedNs = now;
-            e.reason = LoadReason::Demand;
+            e.reason = ReadReason::Demand;
             m_slots.setState(key, ExpertState::NeedsSlot);
             return;
         case ExpertState::NeedsSlot:

@@ -93,7 +93,7 @@ void Prefetcher::take(uint32_t key, const Slot& slot) {
     const int64_t layer = slots.layerOf(key);
     slots.fill(key, slot);
     ExpertEntry& e = slots[key];
-    e.reason = LoadReason::Prefetch;
+    e.reason = ReadReason::Prefetch;
     e.source = m_source;
     e.unused = true;
     e.retried = e.demanded = false;

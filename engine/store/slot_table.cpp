@@ -38,7 +38,7 @@ SlotTable::~SlotTable() {
 
 void SlotTable::setState(uint32_t key, ExpertState state) {
     m_entries[key].state = state;
-    Residency shown = Residency::Loading;
+    Residency shown = Residency::Reading;
     if (state == ExpertState::Resident) shown = Residency::Resident;
     if (state == ExpertState::OnDisk || state == ExpertState::Failed) shown = Residency::OnDisk;
     m_parts.residency.set(key, shown);

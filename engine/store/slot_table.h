@@ -37,7 +37,7 @@ struct ExpertEntry {
 
     ExpertState state = ExpertState::OnDisk;
     Order order = Order::None;
-    LoadReason reason = LoadReason::Demand;       // what started the read
+    ReadReason reason = ReadReason::Demand;       // what started the read
     PrefetchSource source = PrefetchSource::Off;  // the source of a prefetch
     bool unused = false;                          // a prefetch that was not requested yet
     bool askedLate = false;                       // a prefetch that was requested while being read

@@ -9,7 +9,7 @@
 namespace colibri {
 
 // Where every expert is, for the experts map: one byte per (MoE layer, expert).
-enum class Residency : uint8_t { OnDisk, Loading, Resident };
+enum class Residency : uint8_t { OnDisk, Reading, Resident };
 
 struct PrefetchCounts {
     // Issued: reads begun. Useful: resident at first touch. Late: requested while being read.
@@ -21,11 +21,11 @@ constexpr size_t kPrefetchSources = 4;  // of PrefetchSource
 // Since the store was opened; 64-bit counters only.
 struct StoreCounters {
     uint64_t lookups = 0, hits = 0;               // misses = lookups - hits
-    uint64_t demandLoads = 0, prefetchLoads = 0;  // successful reads, by what started them
-    uint64_t warmLoads = 0;                       // experts of earlier runs, preloaded
+    uint64_t demandReads = 0, prefetchReads = 0;  // successful reads, by what started them
+    uint64_t warmReads = 0;                       // experts of earlier runs, preloaded
     uint64_t evictions = 0;
     uint64_t failedReads = 0;  // every attempt counts
-    uint64_t bytesLoaded = 0;
+    uint64_t bytesRead = 0;
     uint64_t prefetchIssued = 0, prefetchUseful = 0, prefetchLate = 0, prefetchWasted = 0;  // sums
     std::array<PrefetchCounts, kPrefetchSources> bySource;
     uint64_t stallNs = 0;  // time that wait() blocked
@@ -33,7 +33,7 @@ struct StoreCounters {
     // read into memory that was not prepared: it also waited for the system to allocate pages.
     // freshStallNs is the part of stallNs spent on such loads.
     uint64_t slotsPrepared = 0, prepareNs = 0;
-    uint64_t freshLoads = 0, freshStallNs = 0;
+    uint64_t freshReads = 0, freshStallNs = 0;
 };
 struct StoreStats : StoreCounters {
     int64_t slotCount = 0, slotsUsed = 0;  // now; slotsUsed is larger while pins delay a shrink

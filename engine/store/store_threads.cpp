@@ -130,7 +130,7 @@ void ExpertStore::prefetchLoop(size_t index, EventRing* ring) {
 void ExpertStore::readHere(uint32_t key, EventRing* ring) {
     ExpertEntry& e = m_slots[key];
     const RecordRead record = m_reads.begin(key);
-    e.prefetchOnDisk = e.reason == LoadReason::Prefetch;
+    e.prefetchOnDisk = e.reason == ReadReason::Prefetch;
     if (e.prefetchOnDisk) m_judge.diskReadBegins(m_parts.clock->now());
     ReadOutcome outcome;
     {
@@ -263,7 +263,7 @@ void ExpertStore::warmLoop(EventRing* ring) {
         const Slot slot = m_slots.newSlot();
         if (!slot) break;
         m_slots.fill(key, slot);
-        e.reason = LoadReason::WarmStart;
+        e.reason = ReadReason::WarmStart;
         e.unused = e.retried = e.demanded = false;
         e.uses = 0;
         e.prefetchStep = m_slots.stepOf(m_slots.layerOf(key)) - 1;  // its layer has passed

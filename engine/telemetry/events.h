@@ -14,7 +14,7 @@ enum class EventType : uint8_t {
     RequestDone,
     Token,
     LayerStep,
-    ExpertLoad,
+    ExpertRead,
     Eviction,
     BatchFormed,
     KnobChanged,
@@ -25,7 +25,7 @@ enum class EventType : uint8_t {
     RequestResumed,
 };
 
-enum class LoadReason : uint8_t { Demand, Prefetch, WarmStart };
+enum class ReadReason : uint8_t { Demand, Prefetch, WarmStart };
 enum class StopReason : uint8_t { Eos, MaxTokens, StopString, Cancelled, ContextFull, Error };
 const char* stopReasonName(StopReason reason);  // "eos", "length", "stop", "cancelled", ...
 
@@ -60,7 +60,7 @@ struct LayerStepEvent {
     uint32_t position;  // of the row in its sequence
     uint16_t layer;
     uint8_t count;       // number of experts
-    uint8_t lead;        // 1: first row of the batch, which has the times; in other rows they are 0
+    uint8_t firstRow;    // 1: first row of the batch, which has the times; in other rows they are 0
     uint16_t rows;       // rows of the batch that share the times
     uint16_t firstBits;  // bit i: first row of the step that uses expert i, which is a lookup
     uint16_t hitBits;    // bit i: expert i was resident at the step's first touch
@@ -69,9 +69,9 @@ struct LayerStepEvent {
     uint32_t routerNs, waitNs, computeNs;
     uint16_t experts[kEventExperts];
 };
-struct ExpertLoadEvent {  // a finished read
+struct ExpertReadEvent {  // a finished read
     uint16_t layer, expert;
-    LoadReason reason;
+    ReadReason reason;
     uint8_t failed;
     uint8_t fresh;  // read into untouched memory: readNs includes its allocation
     uint32_t bytes;
@@ -112,7 +112,7 @@ struct Event {
         RequestEvent request;
         TokenEvent token;
         LayerStepEvent layerStep;
-        ExpertLoadEvent load;
+        ExpertReadEvent expertRead;
         EvictionEvent eviction;
         BatchEvent batch;
         KnobEvent knob;

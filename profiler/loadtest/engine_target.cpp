@@ -5,7 +5,7 @@
 
 namespace colibri {
 
-LoadReply EngineTarget::ask(const LoadPrompt& prompt, const CancelFlag& cancel) {
+LoadReply EngineTarget::send(const LoadPrompt& prompt, const CancelFlag& cancel) {
     Result<std::vector<int32_t>> ids = m_engine.encodeChat(prompt.messages);
     if (!ids.ok()) return {.error = ids.status().message()};
     Request request = m_model;

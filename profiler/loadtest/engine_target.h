@@ -16,7 +16,7 @@ public:
     EngineTarget(Engine& engine, Request model, std::function<void()> onToken = {})
         : m_engine(engine), m_model(std::move(model)), m_onToken(std::move(onToken)) {}
 
-    LoadReply ask(const LoadPrompt& prompt, const CancelFlag& cancel) override;
+    LoadReply send(const LoadPrompt& prompt, const CancelFlag& cancel) override;
 
 private:
     Engine& m_engine;

@@ -49,7 +49,7 @@ private:
             const LoadPrompt& prompt = m_prompts[size_t(sample.index) % m_prompts.size()];
             LoadReply reply;
             try {
-                reply = m_target.ask(prompt, m_cancel);
+                reply = m_target.send(prompt, m_cancel);
             } catch (const std::bad_alloc&) {
                 reply.error = "out of memory";
             }

@@ -40,7 +40,7 @@ public:
     virtual ~LoadTarget() = default;
     // Sends one request and waits for the end of the reply. Called from many threads at once. If
     // `cancel` is set, it ends after the next piece of the reply with the error "cancelled".
-    virtual LoadReply ask(const LoadPrompt& prompt, const CancelFlag& cancel) = 0;
+    virtual LoadReply send(const LoadPrompt& prompt, const CancelFlag& cancel) = 0;
 };
 
 struct LoadOptions {

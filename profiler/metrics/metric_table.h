@@ -10,8 +10,8 @@ namespace colibri {
 enum class SeriesId : uint8_t {
     HitRate,
     PrefetchHitRate,
-    LoadP50,
-    LoadP99,
+    ExpertLoadP50,
+    ExpertLoadP99,
     ItlP50,
     ItlP99,
     TokensPerSecond,

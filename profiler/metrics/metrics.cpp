@@ -88,8 +88,8 @@ void Metrics::add(const Event& event, double t) {
         case EventType::LayerStep:
             addLayerStep(event.layerStep, t);
             break;
-        case EventType::ExpertLoad:
-            addLoad(event.load, t);
+        case EventType::ExpertRead:
+            addRead(event.expertRead, t);
             break;
         case EventType::KnobChanged:
             m_changes.add(event.knob, t);
@@ -183,13 +183,13 @@ void Metrics::addLayerStep(const LayerStepEvent& step, double t) {
     }
 }
 
-void Metrics::addLoad(const ExpertLoadEvent& load, double t) {
-    if (load.failed) return;
-    m_reads.add(t, {double(load.bytes), 0, 0, 0});
-    if (load.needNs == 0) return;  // nothing waited for this prefetch
-    m_loads.add(t, load.needNs);
-    m_rawLoads.emplace_back(t, load.needNs);
-    if (m_rawLoads.size() > kRawValues) m_rawLoads.pop_front();
+void Metrics::addRead(const ExpertReadEvent& read, double t) {
+    if (read.failed) return;
+    m_reads.add(t, {double(read.bytes), 0, 0, 0});
+    if (read.needNs == 0) return;  // nothing waited for this prefetch
+    m_expertLoad.add(t, read.needNs);
+    m_rawExpertLoad.emplace_back(t, read.needNs);
+    if (m_rawExpertLoad.size() > kRawValues) m_rawExpertLoad.pop_front();
 }
 
 void Metrics::addPrefetch(const PrefetchEvent& counts, double t) {
@@ -216,7 +216,7 @@ void Metrics::tick(double now, double memoryBytes, double smPercent, const std::
     if (now - m_lastTick > kLongestHole)
         for (Series& series : m_series) series.add(m_lastTick, kNoValue);
     m_itl.expire(now - kWindowSeconds);
-    m_loads.expire(now - kWindowSeconds);
+    m_expertLoad.expire(now - kWindowSeconds);
     m_lookups.expire(now - kWindowSeconds);
     m_decode.expire(now - kWindowSeconds);
     m_reads.expire(now - kReadWindowSeconds);
@@ -231,8 +231,8 @@ void Metrics::tick(double now, double memoryBytes, double smPercent, const std::
     const auto& [lookups, hits, prefetched, unused] = m_lookups.sums();
     add(SeriesId::HitRate, working(lookups > 0 ? 100 * hits / lookups : kNoValue));
     add(SeriesId::PrefetchHitRate, working(lookups > 0 ? 100 * prefetched / lookups : kNoValue));
-    add(SeriesId::LoadP50, working(m_loads.histogram().quantile(0.5) / 1e6));
-    add(SeriesId::LoadP99, working(m_loads.histogram().quantile(0.99) / 1e6));
+    add(SeriesId::ExpertLoadP50, working(m_expertLoad.histogram().quantile(0.5) / 1e6));
+    add(SeriesId::ExpertLoadP99, working(m_expertLoad.histogram().quantile(0.99) / 1e6));
     add(SeriesId::ItlP50, working(m_itl.histogram().quantile(0.5) / 1e6));
     add(SeriesId::ItlP99, working(m_itl.histogram().quantile(0.99) / 1e6));
     const uint64_t count = m_itl.histogram().count();
@@ -314,8 +314,8 @@ Figures Metrics::figuresNow() const {
     figures.itlCount = m_itl.histogram().count();
     figures.hitRate = lookups[0] > 0 ? 100 * lookups[1] / lookups[0] : kNoValue;
     figures.prefetchHitRate = lookups[0] > 0 ? 100 * lookups[2] / lookups[0] : kNoValue;
-    figures.loadP50Ms = m_loads.histogram().quantile(0.5) / 1e6;
-    figures.loadP99Ms = m_loads.histogram().quantile(0.99) / 1e6;
+    figures.expertLoadP50Ms = m_expertLoad.histogram().quantile(0.5) / 1e6;
+    figures.expertLoadP99Ms = m_expertLoad.histogram().quantile(0.99) / 1e6;
     figures.stallShare = decode[1] > 0 ? 100 * decode[2] / decode[1] : kNoValue;
     figures.readBytesPerS = m_reads.sums()[0] / kReadWindowSeconds;
     return figures;
@@ -324,8 +324,8 @@ Figures Metrics::figuresNow() const {
 Histogram Metrics::itlBetween(double t0, double t1) const {
     return between(m_rawItl, t0, t1);
 }
-Histogram Metrics::loadsBetween(double t0, double t1) const {
-    return between(m_rawLoads, t0, t1);
+Histogram Metrics::expertLoadBetween(double t0, double t1) const {
+    return between(m_rawExpertLoad, t0, t1);
 }
 
 }  // namespace colibri

@@ -76,12 +76,12 @@ public:
 
     // Raw values with times in [t0, t1], pooled; at most the newest kRawValues.
     Histogram itlBetween(double t0, double t1) const;
-    Histogram loadsBetween(double t0, double t1) const;
+    Histogram expertLoadBetween(double t0, double t1) const;
 
 private:
     void addToken(const TokenEvent& token, double t);
     void addLayerStep(const LayerStepEvent& step, double t);
-    void addLoad(const ExpertLoadEvent& load, double t);
+    void addRead(const ExpertReadEvent& read, double t);
     void addRequest(const Event& event, double t);
     void addPrefetch(const PrefetchEvent& counts, double t);
     void tickPrefetch(double now);
@@ -92,7 +92,7 @@ private:
     std::vector<int> m_moeOfLayer;  // model layer -> MoE index, -1: dense
     std::array<Series, kSeriesCount> m_series;
     Series m_itlCount;
-    WindowedValues m_itl, m_loads;
+    WindowedValues m_itl, m_expertLoad;
     WindowedSums m_lookups;             // lookups, hits, prefetch hits
     WindowedSums m_decode;              // tokens, step ns, stall ns, stall ns for new memory
     WindowedSums m_reads;               // bytes
@@ -102,7 +102,7 @@ private:
     WindowedSums m_prompts;             // prompt tokens of admitted requests, reused ones
     double m_kvHeld = 0, m_kvKept = 0;  // %, as of the newest step
     std::array<WindowedSums, kPrefetchSources> m_prefetch;  // issued, useful, late, wasted
-    std::deque<std::pair<double, uint64_t>> m_rawItl, m_rawLoads;
+    std::deque<std::pair<double, uint64_t>> m_rawItl, m_rawExpertLoad;
     MarkerList m_markers;
     KnobChanges m_changes;
     std::vector<float> m_heat;

@@ -20,7 +20,7 @@ void RunTally::add(const RequestResult& result) {
     m_seconds += gaps + std::max(0.0, result.ttftMs - result.queueMs) / 1000;
     m_experts.lookups += result.experts.lookups;
     m_experts.hits += result.experts.hits;
-    m_experts.bytesLoaded += result.experts.bytesLoaded;
+    m_experts.bytesRead += result.experts.bytesRead;
     m_experts.stallNs += result.experts.stallNs;
 }
 
@@ -39,7 +39,7 @@ std::optional<RunFigures> RunTally::result() const {
     run.decodeTokS = double(m_gaps.count()) / m_gapSeconds;
     run.itlP99Ms = m_gaps.quantile(0.99) / 1e6;
     run.gaps = m_gaps.count();
-    run.bytesPerToken = double(m_experts.bytesLoaded) / double(m_tokens);
+    run.bytesPerToken = double(m_experts.bytesRead) / double(m_tokens);
     if (m_experts.lookups) run.missShare = 1 - double(m_experts.hits) / double(m_experts.lookups);
     if (m_seconds > 0) run.stallShare = std::min(1.0, double(m_experts.stallNs) / 1e9 / m_seconds);
     return run;

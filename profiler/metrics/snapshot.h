@@ -51,7 +51,7 @@ struct Figures {
     double decodeTokS, itlP50Ms, itlP99Ms;
     double allTokS;                   // tok/s of all requests together
     double hitRate, prefetchHitRate;  // %
-    double loadP50Ms, loadP99Ms, readBytesPerS;
+    double expertLoadP50Ms, expertLoadP99Ms, readBytesPerS;
     double stallShare;     // %
     double recordingCost;  // CPU time of recording, 0..1 of all cores
     uint64_t itlCount;     // n in the window

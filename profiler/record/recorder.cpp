@@ -307,9 +307,9 @@ Histogram Recorder::itlBetween(double t0, double t1) const {
     return m_impl->metrics.itlBetween(t0, t1);
 }
 
-Histogram Recorder::loadsBetween(double t0, double t1) const {
+Histogram Recorder::expertLoadBetween(double t0, double t1) const {
     std::lock_guard lock(m_impl->data);
-    return m_impl->metrics.loadsBetween(t0, t1);
+    return m_impl->metrics.expertLoadBetween(t0, t1);
 }
 
 Status Recorder::flush() {

@@ -52,7 +52,7 @@ public:
     // A pooled histogram of raw values with times in [t0, t1] seconds: ITL, or times of demand
     // reads. For the legend column "pooled". Any thread; never waits for the disk.
     Histogram itlBetween(double t0, double t1) const;
-    Histogram loadsBetween(double t0, double t1) const;
+    Histogram expertLoadBetween(double t0, double t1) const;
     Status flush();  // drains and commits now; returns the file's error if any
     // Ends the recording: drains once more and closes the file. The measurements remain available.
     // Returns the file's error if any, in which case the session is incomplete.

@@ -41,13 +41,13 @@ CREATE TABLE gpu_spans(t REAL, duration_ns INTEGER, name TEXT, kind TEXT);
 CREATE TABLE marks(t REAL, kind TEXT, label TEXT);
 )sql";
 
-const char* reasonName(LoadReason reason) {
+const char* reasonName(ReadReason reason) {
     switch (reason) {
-        case LoadReason::Demand:
+        case ReadReason::Demand:
             return "demand";
-        case LoadReason::Prefetch:
+        case ReadReason::Prefetch:
             return "prefetch";
-        case LoadReason::WarmStart:
+        case ReadReason::WarmStart:
             return "warm_start";
     }
     return "demand";
@@ -69,7 +69,7 @@ struct SessionWriter::Impl {
     std::string path;
     bool failed = false, finished = false;
     SqliteStatement meta, knob, arrived, admitted, firstToken, preempted, done, token, layerStep,
-        load, sample, mark;
+        read, sample, mark;
     // The layer step that is being collected. Its rows arrive as one event each.
     struct Pending {
         bool open = false;
@@ -123,7 +123,7 @@ struct SessionWriter::Impl {
                             "recomputed_tokens=?, preempted_ns=? WHERE id=?"));
         COLIBRI_TRY(prepare(token, "INSERT INTO tokens VALUES(?,?,?,?,?,?,?,?,?,?,?)"));
         COLIBRI_TRY(prepare(layerStep, "INSERT INTO layer_steps VALUES(?,?,?,?,?,?,?,?,?,?,?)"));
-        COLIBRI_TRY(prepare(load, "INSERT INTO loads VALUES(?,?,?,?,?,?,?,?,?)"));
+        COLIBRI_TRY(prepare(read, "INSERT INTO loads VALUES(?,?,?,?,?,?,?,?,?)"));
         COLIBRI_TRY(prepare(sample, "INSERT INTO samples VALUES(?,?,?)"));
         return prepare(mark, "INSERT INTO marks VALUES(?,?,?)");
     }
@@ -153,7 +153,7 @@ struct SessionWriter::Impl {
     // Routing blob, little endian, one entry per row event: u64 request, u32 position, u8 count,
     // then for each expert u16 id and u8 bits (1: first of the step, 2: hit, 4: by prefetch).
     Status addLayerStep(const LayerStepEvent& step, double t) {
-        if (step.lead || !pending.open) {
+        if (step.firstRow || !pending.open) {
             COLIBRI_TRY(flushLayerStep());
             pending = {.open = true, .t = t, .lead = step};
         }
@@ -306,7 +306,7 @@ Status SessionWriter::finish() {
     COLIBRI_TRY(m_impl->exec("COMMIT"));
     for (auto* statement : {&m_impl->meta, &m_impl->knob, &m_impl->arrived, &m_impl->admitted,
                             &m_impl->firstToken, &m_impl->preempted, &m_impl->done, &m_impl->token,
-                            &m_impl->layerStep, &m_impl->load, &m_impl->sample, &m_impl->mark}) {
+                            &m_impl->layerStep, &m_impl->read, &m_impl->sample, &m_impl->mark}) {
         *statement = SqliteStatement();
     }
     return leaveWal(m_impl->db.get(), m_impl->path);
@@ -342,9 +342,9 @@ Status SessionWriter::Impl::write(const Event& event, double t) {
         }
         case EventType::LayerStep:
             return addLayerStep(event.layerStep, t);
-        case EventType::ExpertLoad: {
-            const ExpertLoadEvent& e = event.load;
-            return load.bind(t)
+        case EventType::ExpertRead: {
+            const ExpertReadEvent& e = event.expertRead;
+            return read.bind(t)
                 .bind(int64_t(e.layer))
                 .bind(int64_t(e.expert))
                 .bind(std::string_view(reasonName(e.reason)))

@@ -16,7 +16,7 @@ namespace {
 // Answers one request at a time, and counts those that wait.
 class FakeTarget : public LoadTarget {
 public:
-    LoadReply ask(const LoadPrompt& prompt, const CancelFlag& cancel) override {
+    LoadReply send(const LoadPrompt& prompt, const CancelFlag& cancel) override {
         const int now = ++m_inside;
         for (int seen = most; now > seen && !most.compare_exchange_weak(seen, now);) {
         }

@@ -95,11 +95,11 @@ private slots:
         QVERIFY(std::isnan(snapshot.figures.decodeTokS));
         metrics.add(requestEvent(EventType::RequestArrived, 1), 1);
         metrics.add(requestEvent(EventType::RequestAdmitted, 1), 1);
-        Event load{};
-        load.type = EventType::ExpertLoad;
-        load.load.bytes = 5'000'000;
-        load.load.needNs = 4'000'000;
-        metrics.add(load, 1.4);
+        Event read{};
+        read.type = EventType::ExpertRead;
+        read.expertRead.bytes = 5'000'000;
+        read.expertRead.needNs = 4'000'000;
+        metrics.add(read, 1.4);
         for (int i = 0; i < 30; ++i) metrics.add(tokenEvent(20'000'000), 1 + 0.02 * i);
         metrics.tick(1.6, 0, NAN, "none");
         metrics.add(requestEvent(EventType::RequestDone, 1), 1.62);

@@ -15,7 +15,7 @@ RequestResult reply(int gaps, double gapMs) {
     result.ttftMs = 150;
     result.experts.lookups = 100;
     result.experts.hits = 75;
-    result.experts.bytesLoaded = 1000;
+    result.experts.bytesRead = 1000;
     result.experts.stallNs = 100'000'000;
     return result;
 }

@@ -39,10 +39,10 @@ RecorderSource emptySource(Telemetry* telemetry) {
     return source;
 }
 
-Event layerStep(bool lead, uint16_t first, uint16_t hits) {
+Event layerStep(bool firstRow, uint16_t first, uint16_t hits) {
     Event event{};
     event.type = EventType::LayerStep;
-    event.layerStep.lead = lead;
+    event.layerStep.firstRow = firstRow;
     event.layerStep.rows = 2;
     event.layerStep.count = 2;
     event.layerStep.firstBits = first;

@@ -330,8 +330,8 @@ Histogram EngineHost::itlBetween(double t0, double t1) const {
     return m_loaded ? m_loaded->recorder->itlBetween(t0, t1) : Histogram();
 }
 
-Histogram EngineHost::loadsBetween(double t0, double t1) const {
-    return m_loaded ? m_loaded->recorder->loadsBetween(t0, t1) : Histogram();
+Histogram EngineHost::expertLoadBetween(double t0, double t1) const {
+    return m_loaded ? m_loaded->recorder->expertLoadBetween(t0, t1) : Histogram();
 }
 
 void EngineHost::note(const QString& text) {

@@ -59,7 +59,7 @@ public:
     std::string knobProblem(KnobId id, int64_t value) const override;
     Calibration calibration() const override;
     Histogram itlBetween(double t0, double t1) const override;
-    Histogram loadsBetween(double t0, double t1) const override;
+    Histogram expertLoadBetween(double t0, double t1) const override;
     void note(const QString& text) override;
     std::shared_ptr<Engine> engine() const override;
     std::shared_ptr<ChatRun> startChat(ChatRequest request) override;

@@ -30,9 +30,9 @@ class CountedTarget final : public LoadTarget {
 public:
     CountedTarget(LoadTarget& target, Counts& counts) : m_target(target), m_counts(counts) {}
 
-    LoadReply ask(const LoadPrompt& prompt, const CancelFlag& cancel) override {
+    LoadReply send(const LoadPrompt& prompt, const CancelFlag& cancel) override {
         m_counts.asked.fetch_add(1, std::memory_order_relaxed);
-        LoadReply reply = m_target.ask(prompt, cancel);
+        LoadReply reply = m_target.send(prompt, cancel);
         auto& ends = reply.error.empty() ? m_counts.completed : m_counts.failed;
         ends.fetch_add(1, std::memory_order_relaxed);
         return reply;

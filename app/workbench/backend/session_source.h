@@ -64,7 +64,7 @@ public:
 
     // Pooled raw values whose time lies in [t0, t1].
     virtual Histogram itlBetween(double t0, double t1) const = 0;
-    virtual Histogram loadsBetween(double t0, double t1) const = 0;
+    virtual Histogram expertLoadBetween(double t0, double t1) const = 0;
     virtual void note(const QString& text) = 0;  // a marker of the user
 
     // The engine, to be driven by others than the chat; it stays until the last of them lets go of

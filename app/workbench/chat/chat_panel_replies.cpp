@@ -88,7 +88,7 @@ void ChatPanel::start(int index, int userTurn, const std::string& soFar) {
     const auto snapshot = m_source->snapshot();
     m_viewState->follow();  // what was asked for is to be seen
     m_reply.emplace(m_source->startChat(std::move(request)), index, turn,
-                    snapshot ? snapshot->store.bytesLoaded : 0);
+                    snapshot ? snapshot->store.bytesRead : 0);
     m_chat.changed = QDateTime::currentDateTime();
     m_seenTokens = 0;
     m_composer->setGenerating(true);

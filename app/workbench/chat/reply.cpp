@@ -81,8 +81,8 @@ void Reply::add(Turn* turn, const ChatRun::Update& update, const SessionSource* 
     f.tokens = int(turn->tokens.size());
     if (made > 1 && m_gapSumMs > 0) f.tokS = (made - 1) / m_gapSumMs * 1000;
     if (m_lookups > 0) f.hitRate = double(m_hits) / double(m_lookups) * 100;
-    if (snapshot && snapshot->store.bytesLoaded >= m_bytesAtStart)
-        f.bytesRead = m_bytesBefore + double(snapshot->store.bytesLoaded - m_bytesAtStart);
+    if (snapshot && snapshot->store.bytesRead >= m_bytesAtStart)
+        f.bytesRead = m_bytesBefore + double(snapshot->store.bytesRead - m_bytesAtStart);
     f.to = turn->tokens.last().t;
     m_unsaved = true;
 }
@@ -106,7 +106,7 @@ void Reply::end(Turn* turn, const RequestResult& result, const SessionSource* so
         if (result.decodeTokS > 0) f.tokS = result.decodeTokS;
         if (result.experts.lookups > 0)
             f.hitRate = double(result.experts.hits) / double(result.experts.lookups) * 100;
-        f.bytesRead = m_bytesBefore + double(result.experts.bytesLoaded);
+        f.bytesRead = m_bytesBefore + double(result.experts.bytesRead);
     } else if (result.stop != StopReason::Cancelled) {
         turn->error = QString::fromStdString(result.status.text());
     }

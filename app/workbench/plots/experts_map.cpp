@@ -64,7 +64,7 @@ QColor ExpertsMap::cellColor(size_t index) const {
     switch (m_snapshot->residency[index]) {
         case Residency::OnDisk:
             return tone(Tone::Cell);
-        case Residency::Loading:
+        case Residency::Reading:
             return tone(Tone::S2);
         case Residency::Resident:
             break;

@@ -15,7 +15,7 @@ std::vector<PlotSpec> makeSpecs() {
          .fixedMax = 100,
          .ofExperts = true},
         {.key = "load",
-         .series = {{SeriesId::LoadP99, 2, 2, 0.99}, {SeriesId::LoadP50, 1, 2, 0.5}},
+         .series = {{SeriesId::ExpertLoadP99, 2, 2, 0.99}, {SeriesId::ExpertLoadP50, 1, 2, 0.5}},
          .title = "Expert load",
          .pool = Pool::Loads,
          .fill = Fill::Between,

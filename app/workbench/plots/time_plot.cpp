@@ -182,7 +182,7 @@ void TimePlot::updatePooled() {
     const double end = std::min(m_view->upper(), m_view->shownEnd());
     const Histogram histogram = m_spec.pool == PlotSpec::Pool::Itl
                                     ? m_source->itlBetween(m_view->lower(), end)
-                                    : m_source->loadsBetween(m_view->lower(), end);
+                                    : m_source->expertLoadBetween(m_view->lower(), end);
     m_pooledCount = histogram.count();
     for (size_t i = 0; i < m_spec.series.size(); ++i)
         m_pooled[i] = histogram.quantile(m_spec.series[i].quantile) / 1e6;

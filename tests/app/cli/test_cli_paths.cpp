@@ -177,7 +177,7 @@ private slots:
         QVERIFY(!weights.isEmpty());
         const QString blob = model + "/blobs/" + weights[0];
         QVERIFY(QFile::rename(blob, blob + ".incomplete"));
-        const auto told = [&](const QString& path) {
+        const auto isReported = [&](const QString& path) {
             const Run run = colibri({"convert", path, "-o", file("cut.out")});
             if (run.code != 3) qWarning("code %d", run.code);
             if (!run.err.contains("Finish the download: hf download tiny/moe") ||
@@ -186,15 +186,15 @@ private slots:
             return run.code == 3 && run.err.contains("Finish the download: hf download tiny/moe") &&
                    run.err.contains(".incomplete");
         };
-        QVERIFY(told(model));
-        QVERIFY(told(model + "/snapshots/abc"));
-        QVERIFY(told(hub));
+        QVERIFY(isReported(model));
+        QVERIFY(isReported(model + "/snapshots/abc"));
+        QVERIFY(isReported(hub));
         // The config has not been downloaded either.
         QVERIFY(QFile::remove(model + "/snapshots/abc/config.json"));
-        QVERIFY(told(model));
+        QVERIFY(isReported(model));
         // There is no snapshot.
         QVERIFY(QDir(model + "/snapshots/abc").removeRecursively());
-        QVERIFY(told(model));
+        QVERIFY(isReported(model));
         // A download into a folder that the user chose.
         const QString own = file("own");
         copy(m_source, own);

@@ -80,8 +80,8 @@ private slots:
         const Run chat = colibri({"chat", m_model, "--max-tokens", "110", "--ignore-eos"},
                                  "hello\n/set expert_cache_size 2\n/clear\nhello\n/stats\n/quit\n");
         QVERIFY2(chat.code == 0, chat.err.constData());
-        const QByteArray told = "Cache size 8 \u2192 2: ";
-        QVERIFY2(chat.err.count(told) == 2, chat.err.constData());
+        const QByteArray effect = "Cache size 8 \u2192 2: ";
+        QVERIFY2(chat.err.count(effect) == 2, chat.err.constData());
         QVERIFY2(chat.err.contains(" % tok/s (95 %: "), chat.err.constData());
     }
 };

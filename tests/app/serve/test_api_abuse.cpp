@@ -100,9 +100,9 @@ private slots:
         RawClient a(served.server->port()), b(served.server->port());
         QTRY_COMPARE(served.server->connections(), 2);
         RawClient c(served.server->port());
-        const std::string told = c.readAll();
-        QVERIFY(told.starts_with("HTTP/1.1 503"));
-        QVERIFY(Json::accept(told.substr(told.find("\r\n\r\n"))));
+        const std::string answer = c.readAll();
+        QVERIFY(answer.starts_with("HTTP/1.1 503"));
+        QVERIFY(Json::accept(answer.substr(answer.find("\r\n\r\n"))));
         a.hangUp();
         QTRY_COMPARE(served.server->connections(), 1);
         QCOMPARE(served.client().Get("/health")->status, 200);
@@ -217,8 +217,8 @@ private slots:
                     "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: ") +
                 length + "\r\n\r\n");
             // The client waits, so only a rejection ends this.
-            const std::string told = client.readUntil("}}");
-            QVERIFY2(told.starts_with(std::string("HTTP/1.1 ") + status), told.c_str());
+            const std::string answer = client.readUntil("}}");
+            QVERIFY2(answer.starts_with(std::string("HTTP/1.1 ") + status), answer.c_str());
         }
         QCOMPARE(served.client().Get("/health")->status, 200);
     }
@@ -238,8 +238,8 @@ private slots:
               std::pair{"DELETE /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n", "405"}}) {
             RawClient client(served.server->port());
             client.send(request);
-            const std::string told = client.readUntil("}}");
-            QVERIFY2(told.substr(9, 3) == status, (request + told).c_str());
+            const std::string answer = client.readUntil("}}");
+            QVERIFY2(answer.substr(9, 3) == status, (request + answer).c_str());
         }
         // A body in chunks needs no length.
         const std::string body = R"({"prompt":[1,2],"max_tokens":1})";
@@ -250,8 +250,8 @@ private slots:
             "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\n"
             "Transfer-Encoding: Chunked\r\n\r\n" +
             std::string(size) + "\r\n" + body + "\r\n0\r\n\r\n");
-        const std::string told = client.readUntil("}}");
-        QVERIFY2(told.starts_with("HTTP/1.1 200"), told.c_str());
+        const std::string answer = client.readUntil("}}");
+        QVERIFY2(answer.starts_with("HTTP/1.1 200"), answer.c_str());
     }
 
     void endsWhileClientsWait() {

@@ -51,10 +51,10 @@ private slots:
         const std::string plain = choice("/v1/chat/completions", body)["message"]["content"];
         body["logprobs"] = true;
         body["top_logprobs"] = 4;
-        const Json told = choice("/v1/chat/completions", body);
-        QCOMPARE(told["message"]["content"].get<std::string>(), plain);
-        QVERIFY(told["logprobs"]["refusal"].is_null());
-        const Json& content = told["logprobs"]["content"];
+        const Json answer = choice("/v1/chat/completions", body);
+        QCOMPARE(answer["message"]["content"].get<std::string>(), plain);
+        QVERIFY(answer["logprobs"]["refusal"].is_null());
+        const Json& content = answer["logprobs"]["content"];
         QCOMPARE(content.size(), size_t(16));
         QCOMPARE(assembled(bytesOf(content)), plain);
         const auto prompt = m_served->engine->encodeChat(
@@ -108,8 +108,8 @@ private slots:
                      {"temperature", 0},
                      {"ignore_eos", true},
                      {"logprobs", 3}};
-        const Json told = choice("/v1/completions", body);
-        const Json& logprobs = told["logprobs"];
+        const Json answer = choice("/v1/completions", body);
+        const Json& logprobs = answer["logprobs"];
         QCOMPARE(logprobs.size(), size_t(4));
         for (const char* key : {"tokens", "token_logprobs", "top_logprobs", "text_offset"}) {
             QVERIFY2(logprobs[key].size() == 12, key);
@@ -126,7 +126,7 @@ private slots:
             QVERIFY(logprobs["text_offset"][i] >= offset);
             offset = logprobs["text_offset"][i];
         }
-        const QString text = QString::fromStdString(told["text"].get<std::string>());
+        const QString text = QString::fromStdString(answer["text"].get<std::string>());
         QVERIFY(offset > 0 && offset <= text.toUcs4().size());
 
         body["stream"] = true;

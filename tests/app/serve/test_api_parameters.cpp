@@ -211,9 +211,9 @@ private slots:
             QVERIFY(reply["usage"]["total_tokens"].get<int>() >= 128);  // the context is full
             for (const Json& wrong : {Json(0), Json(-2), Json("5"), Json(1.5)}) {
                 body[name.toStdString()] = wrong;
-                const auto [code, told] = post(path, body);
+                const auto [code, answer] = post(path, body);
                 QCOMPARE(code, 400);
-                const std::string message = told["error"]["message"];
+                const std::string message = answer["error"]["message"];
                 QVERIFY2(message.find(name.toStdString()) != message.npos, message.c_str());
             }
         }
@@ -253,9 +253,9 @@ private slots:
               R"({"logit_bias":{"99999999999999":1}})", R"({"logit_bias":{"-1":1}})",
               R"({"logit_bias":{"012":1,"12":1}})", R"({"logit_bias":{"-0":1}})",
               R"({"logit_bias":{"":1}})", R"({"logit_bias":{"7 ":1}})"}) {
-            const auto [code, told] = post(kChat, bodyFor(kChat, wrong));
+            const auto [code, answer] = post(kChat, bodyFor(kChat, wrong));
             QVERIFY2(code == 400, wrong);
-            const std::string message = told["error"]["message"];
+            const std::string message = answer["error"]["message"];
             QVERIFY2(message.find("bias") != message.npos, message.c_str());
         }
     }

@@ -48,8 +48,8 @@ public:
         if (!target.ok()) throw std::runtime_error(target.status().text());
         return std::move(*target);
     }
-    LoadReply ask(serve::HttpTargetOptions options = {}) const {
-        return target(options)->ask(shippedLoadPrompts()[0], CancelFlag(false));
+    LoadReply send(serve::HttpTargetOptions options = {}) const {
+        return target(options)->send(shippedLoadPrompts()[0], CancelFlag(false));
     }
     LoadReport load() const {
         const CancelFlag run(false);
@@ -139,7 +139,7 @@ private slots:
         std::thread connecting(
             [&] { code = serve::HttpTarget::connect(url, {}, &cancel).status().code(); });
         std::thread asking([&] {
-            if (target.ok()) reply = (*target)->ask(shippedLoadPrompts()[0], cancel);
+            if (target.ok()) reply = (*target)->send(shippedLoadPrompts()[0], cancel);
         });
         while (waiting < 2) QThread::msleep(1);
         cancel.store(true);
@@ -164,7 +164,7 @@ private slots:
               R"({"choices": [{"delta": {"content": "a"}}]})", "[DONE]"}) {
             events += std::string("data: ") + event + "\n\n";
         }
-        const LoadReply reply = OtherServer(events).ask();
+        const LoadReply reply = OtherServer(events).send();
         QCOMPARE(reply.error, std::string());
         QVERIFY(!reply.promptTokens && !reply.tokens);
         QCOMPARE(reply.timesNs.size(), size_t(1));
@@ -184,7 +184,7 @@ private slots:
         OtherServer server(chunk(R"({"role": "assistant", "content": ""})") +
                            chunk(delta.toStdString()) + chunk(R"({"content": "Yes"})") + kUsage +
                            kDone);
-        const LoadReply reply = server.ask();
+        const LoadReply reply = server.send();
         QCOMPARE(reply.error, std::string());
         QCOMPARE(reply.timesNs.size(), size_t(2));
         QCOMPARE(reply.tokens, std::optional<uint32_t>(7));
@@ -229,7 +229,7 @@ private slots:
         QFETCH(int, tokens);
         OtherServer server(chunk(R"({"content": "x"})") + "data: " + event.toStdString() + "\n\n" +
                            R"(data: {"choices": [], "usage": null})" + "\n\n" + kDone);
-        QCOMPARE(server.ask().tokens, std::optional<uint32_t>(uint32_t(tokens)));
+        QCOMPARE(server.send().tokens, std::optional<uint32_t>(uint32_t(tokens)));
     }
 
     // The variants that the standard for event streams allows, in pieces of any size.
@@ -265,7 +265,7 @@ private slots:
     void streamsOfEveryForm() {
         QFETCH(QByteArray, stream);
         for (const size_t size : {size_t(1), size_t(7), size_t(100'000)}) {
-            const LoadReply reply = OtherServer(stream.toStdString(), size).ask();
+            const LoadReply reply = OtherServer(stream.toStdString(), size).send();
             QCOMPARE(reply.error, std::string());
             QCOMPARE(reply.timesNs.size(), size_t(3));
             QCOMPARE(reply.tokens, std::optional<uint32_t>(7));
@@ -275,7 +275,7 @@ private slots:
 
     void whatIsNoCompleteReplyIsTold() {
         const auto error = [](const std::string& stream, int status = 200) {
-            return OtherServer(stream, 3, status).ask().error;
+            return OtherServer(stream, 3, status).send().error;
         };
         QCOMPARE(error(chunk(R"({"content": "a"})")), std::string("truncated"));
         for (const char* garbage :
@@ -294,10 +294,10 @@ private slots:
     // Strict servers reject unknown parameters.
     void onlyWhatIsWantedIsAsked() {
         OtherServer server(chunk(R"({"content": "a"})") + kDone);
-        server.ask();
+        server.send();
         QVERIFY(!server.asked().contains("ignore_eos"));
         QCOMPARE(server.asked()["stream"], true);
-        server.ask({.ignoreEos = true});
+        server.send({.ignoreEos = true});
         QCOMPARE(server.asked()["ignore_eos"], true);
     }
 
@@ -309,9 +309,9 @@ private slots:
         QVERIFY(refused.message().find("401") != std::string::npos);
         auto target = serve::HttpTarget::connect(served.server->url(), {.apiKey = "k"});
         QVERIFY(target.ok());
-        QCOMPARE((*target)->ask(shippedLoadPrompts()[0], m_run).error, std::string());
+        QCOMPARE((*target)->send(shippedLoadPrompts()[0], m_run).error, std::string());
         served.server->stop();
-        QCOMPARE((*target)->ask(shippedLoadPrompts()[0], m_run).error,
+        QCOMPARE((*target)->send(shippedLoadPrompts()[0], m_run).error,
                  std::string("no connection"));
     }
 };

@@ -111,8 +111,8 @@ void FakeSource::buildStory() {
         const auto value = [on](double v) { return on ? v : std::nan(""); };
         put(SeriesId::HitRate, t, value(std::clamp(h, 0.0, 1.0) * 100));
         put(SeriesId::PrefetchHitRate, t, value(std::clamp(p, 0.0, 1.0) * 100));
-        put(SeriesId::LoadP50, t, value(l50));
-        put(SeriesId::LoadP99, t, value(l99));
+        put(SeriesId::ExpertLoadP50, t, value(l50));
+        put(SeriesId::ExpertLoadP99, t, value(l99));
         put(SeriesId::ItlP50, t, value(i50));
         put(SeriesId::ItlP99, t, value(i99));
         put(SeriesId::TokensPerSecond, t, value(1000 / i50));
@@ -190,7 +190,7 @@ void FakeSource::buildExperts() {
         }
     }
     for (const auto& [l, e] : {std::pair(6, 41), {7, 5}, {7, 33}})
-        m_story.residency[size_t(l * kExperts + e)] = Residency::Loading;
+        m_story.residency[size_t(l * kExperts + e)] = Residency::Reading;
 }
 
 void FakeSource::rebuild() {
@@ -308,10 +308,10 @@ Histogram FakeSource::itlBetween(double t0, double t1) const {
     return h;
 }
 
-Histogram FakeSource::loadsBetween(double t0, double t1) const {
+Histogram FakeSource::expertLoadBetween(double t0, double t1) const {
     Histogram h;
-    const SeriesData& p50 = m_snapshot->series[size_t(SeriesId::LoadP50)];
-    const SeriesData& p99 = m_snapshot->series[size_t(SeriesId::LoadP99)];
+    const SeriesData& p50 = m_snapshot->series[size_t(SeriesId::ExpertLoadP50)];
+    const SeriesData& p99 = m_snapshot->series[size_t(SeriesId::ExpertLoadP99)];
     for (size_t i = 0; i < p50.t.size(); ++i) {
         if (p50.t[i] < t0 || p50.t[i] > t1 || !std::isfinite(p50.y[i])) continue;
         h.add(uint64_t(p50.y[i] * 1e6), 98);
@@ -381,7 +381,7 @@ void FakeSource::finish(ChatRun& run, StopReason stop) {
     result.decodeTokS = 34.2;
     result.experts.lookups = 1000;
     result.experts.hits = 675;
-    result.experts.bytesLoaded = 149ull << 30;
+    result.experts.bytesRead = 149ull << 30;
     active = 0;
     run.finish(std::move(result));
 }

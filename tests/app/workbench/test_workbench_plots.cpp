@@ -238,8 +238,8 @@ private slots:
         QVERIFY(std::abs(m_view->cursor() - 58.6) < 0.2);
         const PlotHeader::Content& load = m_panel->plot("load")->header()->content();
         QCOMPARE(load.cursorTime, clockText(m_view->cursor(), 1));
-        const double v =
-            valueAt(m_source->snapshot()->series[size_t(SeriesId::LoadP99)], m_view->cursor());
+        const double v = valueAt(m_source->snapshot()->series[size_t(SeriesId::ExpertLoadP99)],
+                                 m_view->cursor());
         QCOMPARE(load.entries[0].cursor, QString::number(v, 'f', 2));
         QEvent leave(QEvent::Leave);
         QApplication::sendEvent(c, &leave);

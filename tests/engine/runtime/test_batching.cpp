@@ -21,7 +21,7 @@ std::vector<Event> drained(Engine& engine) {
     std::stable_sort(events.begin(), events.end(),
                      [](const Event& a, const Event& b) { return a.sequence < b.sequence; });
     std::erase_if(events, [](const Event& e) {
-        return e.type == EventType::LayerStep || e.type == EventType::ExpertLoad ||
+        return e.type == EventType::LayerStep || e.type == EventType::ExpertRead ||
                e.type == EventType::Eviction;
     });
     return events;

@@ -273,12 +273,12 @@ private slots:
         const uint64_t lookups = engine->storeStats().lookups;
         QTRY_VERIFY_WITH_TIMEOUT(engine->storeStats().lookups > lookups, 60'000);
         QTest::qWait(50);
-        const uint64_t before = engine->storeStats().bytesLoaded;
+        const uint64_t before = engine->storeStats().bytesRead;
         engine->cancel(request.id());
         QTRY_VERIFY_WITH_TIMEOUT(request.done(), 60'000);
         QCOMPARE(request.wait().stop, StopReason::Cancelled);
         // It ended without waiting for the remaining reads.
-        QVERIFY(engine->storeStats().bytesLoaded - before < 4 * (1u << 20));
+        QVERIFY(engine->storeStats().bytesRead - before < 4 * (1u << 20));
     }
 };
 

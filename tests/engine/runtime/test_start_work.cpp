@@ -43,19 +43,19 @@ private slots:
         auto engine = open(true);
         QVERIFY(engine != nullptr);
         const std::vector<int32_t> cold = test::generate(*engine, prompt, 12);
-        QCOMPARE(engine->storeStats().warmLoads, uint64_t(0));
+        QCOMPARE(engine->storeStats().warmReads, uint64_t(0));
         const auto path = hotListPath(engine->info());
         engine.reset();
         QVERIFY(std::filesystem::exists(path));
 
         engine = open(true);
         QTRY_COMPARE(engine->storeStats().slotsUsed, int64_t(32));  // filled without a request
-        QCOMPARE(engine->storeStats().warmLoads, uint64_t(32));
+        QCOMPARE(engine->storeStats().warmReads, uint64_t(32));
         QVERIFY(test::generate(*engine, prompt, 12) == cold);
         QVERIFY(engine->storeStats().hits > 0);
         engine = open(false);
         QVERIFY(test::generate(*engine, prompt, 12) == cold);
-        QCOMPARE(engine->storeStats().warmLoads, uint64_t(0));
+        QCOMPARE(engine->storeStats().warmReads, uint64_t(0));
 
         // A damaged list is reported and not used. At its end the engine writes a valid one.
         QVERIFY(writeFileAtomically(path, "nonsense").ok());

@@ -207,8 +207,8 @@ private slots:
         QCOMPARE(store->stats().prefetchLate, uint64_t(1));
     }
 
-    void loadEventsCarryQueueReadAndNeed_data() { paths(); }
-    void loadEventsCarryQueueReadAndNeed() {
+    void readEventsCarryQueueReadAndNeed_data() { paths(); }
+    void readEventsCarryQueueReadAndNeed() {
         const ExpertFolder folder(1, 4, kBytes);
         Telemetry telemetry;
         StoreOptions options = sized(4);
@@ -219,15 +219,15 @@ private slots:
         StoreFactory::settle(*store);
         std::vector<Event> events;
         telemetry.drain(events);
-        int loads = 0;
+        int reads = 0;
         for (const Event& e : events) {
-            if (e.type != EventType::ExpertLoad) continue;
-            ++loads;
-            QVERIFY(e.load.readNs > 0);
-            QCOMPARE(e.load.needNs, e.load.queueNs + e.load.readNs);
-            QVERIFY(loads == 1 || e.load.queueNs > 0);  // the second read waits for the first
+            if (e.type != EventType::ExpertRead) continue;
+            ++reads;
+            QVERIFY(e.expertRead.readNs > 0);
+            QCOMPARE(e.expertRead.needNs, e.expertRead.queueNs + e.expertRead.readNs);
+            QVERIFY(reads == 1 || e.expertRead.queueNs > 0);  // the second read waits for the first
         }
-        QCOMPARE(loads, 4);
+        QCOMPARE(reads, 4);
     }
 
     // Memory that may be moved is never registered with io_uring.

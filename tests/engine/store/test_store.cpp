@@ -40,7 +40,7 @@ private slots:
                 const StoreStats stats = rig.store->stats();
                 QVERIFY(stats.slotsUsed <= size * layers);
                 QCOMPARE(stats.lookups, uint64_t(3 * 8 * layers));
-                if (size == 8) QCOMPARE(stats.demandLoads, uint64_t(8 * layers));
+                if (size == 8) QCOMPARE(stats.demandReads, uint64_t(8 * layers));
             }
     }
 
@@ -53,7 +53,7 @@ private slots:
         Rig rig = makeRig(options);
         QCOMPARE(useLayer(rig, 0, {5}), 0);
         QCOMPARE(useLayer(rig, 0, {2, 5}), 1);
-        QCOMPARE(rig.store->stats().demandLoads, uint64_t(3));
+        QCOMPARE(rig.store->stats().demandReads, uint64_t(3));
         QCOMPARE(rig.store->stats().slotsUsed, int64_t(1));
     }
 
@@ -89,7 +89,7 @@ private slots:
         for (const Ticket& ticket : tickets) QVERIFY(!rig.store->ready(ticket));
         std::vector<Residency> shown;
         rig.store->residency(shown);
-        QVERIFY(shown[2] == Residency::Loading);
+        QVERIFY(shown[2] == Residency::Reading);
         QVERIFY(shown[6] == Residency::OnDisk);
         rig.reader->letGo();
         for (const Ticket& ticket : tickets) QVERIFY(rig.store->wait(ticket).ok());
@@ -108,7 +108,7 @@ private slots:
         auto b = rig.store->wait(second[0]);
         QVERIFY(a.ok() && b.ok());
         QCOMPARE(a->record(), b->record());
-        QCOMPARE(rig.store->stats().demandLoads, uint64_t(1));
+        QCOMPARE(rig.store->stats().demandReads, uint64_t(1));
     }
 
     void lookUpsOfOneRequestDoNotEvictEachOther() {
@@ -215,15 +215,15 @@ private slots:
         rig.reader->failNext(1 * 8 + 3, 1);
         QCOMPARE(useLayer(rig, 1, {3}), 0);
         QCOMPARE(rig.store->stats().failedReads, uint64_t(1));
-        QCOMPARE(rig.store->stats().demandLoads, uint64_t(1));
+        QCOMPARE(rig.store->stats().demandReads, uint64_t(1));
         std::vector<Event> events;
         telemetry.drain(events);
         QCOMPARE(events.size(), size_t(2));
-        QCOMPARE(events[0].load.failed, uint8_t(1));
-        QCOMPARE(events[1].load.failed, uint8_t(0));
-        QCOMPARE(events[1].load.layer, uint16_t(2));  // the model's layer
-        QCOMPARE(events[1].load.expert, uint16_t(3));
-        QVERIFY(events[1].load.needNs >= events[1].load.readNs);
+        QCOMPARE(events[0].expertRead.failed, uint8_t(1));
+        QCOMPARE(events[1].expertRead.failed, uint8_t(0));
+        QCOMPARE(events[1].expertRead.layer, uint16_t(2));  // the model's layer
+        QCOMPARE(events[1].expertRead.expert, uint16_t(3));
+        QVERIFY(events[1].expertRead.needNs >= events[1].expertRead.readNs);
     }
 
     void readThatFailsTwiceIsAnErrorAndTheStoreLivesOn() {
@@ -340,7 +340,7 @@ private slots:
         rig.store->setLinkLimit(100);
         const uint64_t then = rig.clock->now();
         QVERIFY(useLayer(rig, 0, all(4)) >= 0);
-        const uint64_t loaded = rig.store->stats().bytesLoaded - bytes;
+        const uint64_t loaded = rig.store->stats().bytesRead - bytes;
         QCOMPARE(rig.clock->now() - then, loaded * 1000 / 100);
     }
 
@@ -358,9 +358,9 @@ private slots:
         QCOMPARE(events.size(), size_t(3));
         constexpr uint64_t kReadNs = uint64_t(kRecord) * 1000 / 8;
         for (uint64_t i = 0; i < 3; ++i) {
-            QCOMPARE(events[i].load.readNs, kReadNs);
-            QCOMPARE(events[i].load.queueNs, i * kReadNs);
-            QCOMPARE(events[i].load.needNs, (i + 1) * kReadNs);
+            QCOMPARE(events[i].expertRead.readNs, kReadNs);
+            QCOMPARE(events[i].expertRead.queueNs, i * kReadNs);
+            QCOMPARE(events[i].expertRead.needNs, (i + 1) * kReadNs);
         }
     }
 

@@ -68,9 +68,9 @@ class TestStoreBackoff : public QObject {
         rig.store->request(layer, used, tickets);
         rig.reader->waitStarted(++reads);
         rig.clock->advance(delayNs);
-        const uint64_t landed = rig.store->stats().prefetchLoads;
+        const uint64_t completed = rig.store->stats().prefetchReads;
         rig.reader->let(firstKey + 2);
-        while (delayNs > 0 && rig.store->stats().prefetchLoads == landed) {
+        while (delayNs > 0 && rig.store->stats().prefetchReads == completed) {
             std::this_thread::yield();
         }
         rig.clock->advance(1'000'000);

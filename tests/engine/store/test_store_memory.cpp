@@ -60,7 +60,7 @@ private slots:
         for (int64_t layer = 0; layer < 4; ++layer)
             QVERIFY(useLayer(rig, layer, {0, 1, 2, 3, 4, 5, 6, 7}) == 0);
         stats = rig.store->stats();
-        QCOMPARE(stats.freshLoads, uint64_t(0));
+        QCOMPARE(stats.freshReads, uint64_t(0));
         QCOMPARE(stats.slotsUsed, int64_t(32));
         QCOMPARE(stats.slotsReady, int64_t(0));
         QCOMPARE(stats.slotBytes, 32 * kRecord);
@@ -70,7 +70,7 @@ private slots:
     void withoutPreparationEveryFirstLoadIsFresh() {
         Rig rig = makeRig({});
         QVERIFY(useLayer(rig, 0, {0, 1, 2, 3, 4, 5, 6, 7}) == 0);
-        QCOMPARE(rig.store->stats().freshLoads, uint64_t(8));
+        QCOMPARE(rig.store->stats().freshReads, uint64_t(8));
         QCOMPARE(rig.memory->m_populated.load(), int64_t(0));
     }
 
@@ -84,7 +84,7 @@ private slots:
         for (int64_t layer = 0; layer < 4; ++layer)
             QVERIFY(useLayer(rig, layer, {0, 1, 2, 3}) == 0);
         QCOMPARE(rig.store->stats().slotsUsed, int64_t(8));
-        QCOMPARE(rig.store->stats().freshLoads, uint64_t(8));
+        QCOMPARE(rig.store->stats().freshReads, uint64_t(8));
         // The slot that was being prepared is no longer needed.
         QTRY_COMPARE_WITH_TIMEOUT(rig.store->stats().slotBytes, 8 * kRecord, kPatienceMs);
         QCOMPARE(rig.store->stats().slotsReady, int64_t(0));
@@ -170,7 +170,7 @@ private slots:
                 QCOMPARE((*numa->placeOf(pin->record())).node, 1);
             }
         }
-        QCOMPARE(rig.store->stats().freshLoads, uint64_t(0));
+        QCOMPARE(rig.store->stats().freshReads, uint64_t(0));
         QCOMPARE(rig.store->stats().slotBytes, 32 * kRecord);
     }
 
@@ -210,7 +210,7 @@ private slots:
         rig.memory->m_slots = 100;
         for (uint16_t expert = 0; expert < 6; ++expert) QVERIFY(use(0, expert));
         QCOMPARE(rig.store->stats().slotsUsed, int64_t(8));
-        QCOMPARE(rig.store->stats().freshLoads, uint64_t(6));
+        QCOMPARE(rig.store->stats().freshReads, uint64_t(6));
         // Expert 0 of layer 1 has not been used recently.
         for (int i = 0; i < 40; ++i) QVERIFY(use(1, 1));
         // There is memory to prepare again, and the thread prepares it.
@@ -220,7 +220,7 @@ private slots:
         QTRY_VERIFY_WITH_TIMEOUT(rig.memory->m_populating.load() > begun, kPatienceMs);
         QVERIFY(use(1, 2));
         QCOMPARE(rig.store->stats().slotsUsed, int64_t(touched ? 9 : 8));
-        QCOMPARE(rig.store->stats().freshLoads, uint64_t(touched ? 7 : 6));
+        QCOMPARE(rig.store->stats().freshReads, uint64_t(touched ? 7 : 6));
         QCOMPARE(rig.store->stats().evictions, uint64_t(touched ? 0 : 1));
         rig.memory->m_hold = false;
     }

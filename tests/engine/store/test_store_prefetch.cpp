@@ -36,8 +36,8 @@ private slots:
         const StoreStats stats = rig.store->stats();
         QCOMPARE(stats.prefetchIssued, uint64_t(2));
         QCOMPARE(stats.prefetchUseful, uint64_t(1));
-        QCOMPARE(stats.prefetchLoads, uint64_t(2));
-        QCOMPARE(stats.demandLoads, uint64_t(2));
+        QCOMPARE(stats.prefetchReads, uint64_t(2));
+        QCOMPARE(stats.demandReads, uint64_t(2));
     }
 
     void demandJoinsAReadUnderWay() {
@@ -61,10 +61,10 @@ private slots:
         QCOMPARE(stats.hits, uint64_t(0));
         std::vector<Event> events;
         telemetry.drain(events);
-        std::erase_if(events, [](const Event& e) { return e.type != EventType::ExpertLoad; });
+        std::erase_if(events, [](const Event& e) { return e.type != EventType::ExpertRead; });
         QCOMPARE(events.size(), size_t(1));
-        QVERIFY(events[0].load.reason == LoadReason::Prefetch);
-        QVERIFY(events[0].load.needNs > 0);
+        QVERIFY(events[0].expertRead.reason == ReadReason::Prefetch);
+        QVERIFY(events[0].expertRead.needNs > 0);
     }
 
     // One I/O thread, three demand reads: the prefetch is read after the last of them.
@@ -103,7 +103,7 @@ private slots:
             rig.clock->advance(uint64_t(kRecord) * 1000 / 8);
         }
         StoreFactory::settle(*rig.store);
-        QCOMPARE(rig.store->stats().prefetchLoads, uint64_t(3));
+        QCOMPARE(rig.store->stats().prefetchReads, uint64_t(3));
     }
 
     // A demand read overtakes a prefetch on the link, and waits only for its own bytes.
@@ -121,10 +121,10 @@ private slots:
         rig.reader->waitStarted(2);
         rig.clock->advance(uint64_t(kRecord) * 1000 / 8);  // enough for one of the two
         QVERIFY(rig.store->wait(tickets[0]).ok());
-        QCOMPARE(rig.store->stats().prefetchLoads, uint64_t(0));
+        QCOMPARE(rig.store->stats().prefetchReads, uint64_t(0));
         rig.clock->advance(uint64_t(kRecord) * 1000 / 8);
         StoreFactory::settle(*rig.store);
-        QCOMPARE(rig.store->stats().prefetchLoads, uint64_t(1));
+        QCOMPARE(rig.store->stats().prefetchReads, uint64_t(1));
     }
 
     void passedLayersAreCancelled() {
@@ -312,7 +312,7 @@ private slots:
         stats = rig.store->stats();
         QCOMPARE(stats.prefetchLate, uint64_t(1));
         QCOMPARE(stats.prefetchWasted, uint64_t(1));
-        QCOMPARE(stats.demandLoads, uint64_t(2));
+        QCOMPARE(stats.demandReads, uint64_t(2));
     }
 
     // A demand read takes the slot of a prefetched record if all other slots are pinned.

@@ -74,13 +74,13 @@ public:
         std::vector<Residency> out;
         for (const Entry& e : m_entries)
             out.push_back(e.resident      ? Residency::Resident
-                          : e.tickets > 0 ? Residency::Loading
+                          : e.tickets > 0 ? Residency::Reading
                                           : Residency::OnDisk);
         return out;
     }
     int64_t used() const { return int64_t(m_policy.order().size()); }
     int64_t capacity() const { return m_capacity; }
-    uint64_t lookups = 0, hitCount = 0, loads = 0, evictions = 0;
+    uint64_t lookups = 0, hitCount = 0, reads = 0, evictions = 0;
 
 private:
     struct Entry {
@@ -95,7 +95,7 @@ private:
         std::erase(m_line, k);
         m_entries[k].resident = true;
         m_policy.insert(k);
-        ++loads;
+        ++reads;
     }
     bool evictColdest() {
         for (uint32_t k : m_policy.order()) {
@@ -183,9 +183,9 @@ class TestStoreRandom : public QObject {
         const StoreStats stats = rig.store->stats();
         QCOMPARE(stats.lookups, model.lookups);
         QCOMPARE(stats.hits, model.hitCount);
-        QCOMPARE(stats.demandLoads, model.loads);
+        QCOMPARE(stats.demandReads, model.reads);
         QCOMPARE(stats.evictions, model.evictions);
-        QCOMPARE(stats.bytesLoaded, model.loads * uint64_t(kRecord));
+        QCOMPARE(stats.bytesRead, model.reads * uint64_t(kRecord));
         QCOMPARE(stats.slotsUsed, model.used());
         QCOMPARE(stats.slotCount, model.capacity());
         QCOMPARE(stats.slotBytes, model.used() * kRecord);
@@ -354,11 +354,11 @@ private slots:
         QCOMPARE(stats.hits, hits);
         QCOMPARE(stats.prefetchUseful, byPrefetch);
         QVERIFY(stats.prefetchUseful > 20);
-        QCOMPARE(stats.prefetchLoads, stats.prefetchIssued);
+        QCOMPARE(stats.prefetchReads, stats.prefetchIssued);
         QVERIFY(stats.prefetchUseful + stats.prefetchLate + stats.prefetchWasted <=
                 stats.prefetchIssued);
-        QCOMPARE(stats.bytesLoaded, (stats.demandLoads + stats.prefetchLoads) * uint64_t(kRecord));
-        QCOMPARE(stats.demandLoads + stats.prefetchLoads - stats.evictions,
+        QCOMPARE(stats.bytesRead, (stats.demandReads + stats.prefetchReads) * uint64_t(kRecord));
+        QCOMPARE(stats.demandReads + stats.prefetchReads - stats.evictions,
                  uint64_t(stats.slotsUsed));
 
         // The same sums from the events.
@@ -369,10 +369,10 @@ private slots:
         uint64_t demand = 0, prefetch = 0, evictions = 0;
         PrefetchEvent sum{};
         for (const Event& event : events) {
-            if (event.type == EventType::ExpertLoad) {
-                QCOMPARE(event.load.failed, uint8_t(0));
-                QCOMPARE(event.load.bytes, uint32_t(kRecord));
-                ++(event.load.reason == LoadReason::Prefetch ? prefetch : demand);
+            if (event.type == EventType::ExpertRead) {
+                QCOMPARE(event.expertRead.failed, uint8_t(0));
+                QCOMPARE(event.expertRead.bytes, uint32_t(kRecord));
+                ++(event.expertRead.reason == ReadReason::Prefetch ? prefetch : demand);
             } else if (event.type == EventType::Eviction) {
                 ++evictions;
             } else if (event.type == EventType::PrefetchOutcome) {
@@ -382,8 +382,8 @@ private slots:
                 sum.wasted += event.prefetch.wasted;
             }
         }
-        QCOMPARE(demand, stats.demandLoads);
-        QCOMPARE(prefetch, stats.prefetchLoads);
+        QCOMPARE(demand, stats.demandReads);
+        QCOMPARE(prefetch, stats.prefetchReads);
         QCOMPARE(evictions, stats.evictions);
         QCOMPARE(uint64_t(sum.issued), stats.prefetchIssued);
         QCOMPARE(uint64_t(sum.useful), stats.prefetchUseful);

@@ -50,12 +50,12 @@ private slots:
 
     void warmLoadsAndSourcesAreOfTheRequest() {
         StoreStats before, after;
-        before.warmLoads = 5;
-        after.warmLoads = 7;
+        before.warmReads = 5;
+        after.warmReads = 7;
         before.bySource[1] = {10, 9, 8, 7};
         after.bySource[1] = {11, 11, 11, 11};
         const StoreStats d = difference(after, before);
-        QCOMPARE(d.warmLoads, uint64_t(2));
+        QCOMPARE(d.warmReads, uint64_t(2));
         QCOMPARE(d.bySource[1].issued, uint64_t(1));
         QCOMPARE(d.bySource[1].useful, uint64_t(2));
         QCOMPARE(d.bySource[1].late, uint64_t(3));

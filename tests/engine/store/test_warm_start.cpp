@@ -88,8 +88,8 @@ private slots:
         // 6 slots: 7 was resident; used experts come before those read by the warm start.
         QCOMPARE(StoreFactory::order(*rig.store), (std::vector<uint32_t>{2, 0, 1, 14, 5, 7}));
         StoreStats stats = rig.store->stats();
-        QCOMPARE(stats.warmLoads, uint64_t(5));
-        QCOMPARE(stats.demandLoads, uint64_t(1));
+        QCOMPARE(stats.warmReads, uint64_t(5));
+        QCOMPARE(stats.demandReads, uint64_t(1));
         QCOMPARE(stats.prefetchIssued, uint64_t(0));
         QCOMPARE(useLayer(rig, 0, {5, 1, 3}), 2);
         QCOMPARE(rig.store->lookupCounts()[5], uint32_t(1));
@@ -97,7 +97,7 @@ private slots:
         std::vector<Event> events;
         telemetry.drain(events);
         const auto warm = std::count_if(events.begin(), events.end(), [](const Event& e) {
-            return e.type == EventType::ExpertLoad && e.load.reason == LoadReason::WarmStart;
+            return e.type == EventType::ExpertRead && e.expertRead.reason == ReadReason::WarmStart;
         });
         QCOMPARE(warm, std::ptrdiff_t(5));
     }
@@ -125,7 +125,7 @@ private slots:
         QCOMPARE(started.front(), int64_t(1));
         QVERIFY((std::set<int64_t>(started.begin() + 1, started.begin() + 3) ==
                  std::set<int64_t>{9, 10}));
-        QCOMPARE(rig.store->stats().warmLoads, uint64_t(4));
+        QCOMPARE(rig.store->stats().warmReads, uint64_t(4));
         QCOMPARE(rig.store->stats().prefetchLate, uint64_t(0));
     }
 
@@ -136,7 +136,7 @@ private slots:
         rig.reader->failNext(2, 1);
         QVERIFY(rig.store->warm({1, 2, 3}).ok());
         StoreFactory::settle(*rig.store);
-        QCOMPARE(rig.store->stats().warmLoads, uint64_t(2));
+        QCOMPARE(rig.store->stats().warmReads, uint64_t(2));
         QCOMPARE(useLayer(rig, 0, {1, 2, 3}), 2);
     }
 
