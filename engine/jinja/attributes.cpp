@@ -33,10 +33,10 @@ std::optional<Value> macroAttribute(const MacroObject& macro, const std::string&
 }
 
 std::optional<Value> cyclerAttribute(const Value& cycler, const std::string& name) {
-    if (name == "current") return cycler.asCycler().items[cycler.asCycler().position];
+    if (name == "current") return cycler.state<Cycler>().items[cycler.state<Cycler>().position];
     if (name == "next") {
         return Value::function("next", [cycler](Runtime&, const Arguments&) {
-            Cycler& state = cycler.asCycler();
+            Cycler& state = cycler.state<Cycler>();
             Value out = state.items[state.position];
             state.position = (state.position + 1) % state.items.size();
             return out;
@@ -44,7 +44,7 @@ std::optional<Value> cyclerAttribute(const Value& cycler, const std::string& nam
     }
     if (name == "reset") {
         return Value::function("reset", [cycler](Runtime&, const Arguments&) {
-            cycler.asCycler().position = 0;
+            cycler.state<Cycler>().position = 0;
             return Value::none();
         });
     }
@@ -55,14 +55,14 @@ std::optional<Value> cyclerAttribute(const Value& cycler, const std::string& nam
 std::optional<Value> ownAttribute(const Value& object, const std::string& name) {
     switch (object.type()) {
         case Type::Namespace:
-            if (const Value* found = object.asNamespace().attributes.find(name)) return *found;
+            if (const Value* found = object.state<Namespace>().attributes.find(name)) return *found;
             return std::nullopt;
         case Type::Loop: {
             bool found = false;
-            Value value = object.asLoop().attribute(name, found);
+            Value value = object.state<LoopObject>().attribute(name, found);
             if (name == "cycle" || name == "changed") {
                 return Value::function(name, [object, name](Runtime&, const Arguments& arguments) {
-                    LoopObject& loop = object.asLoop();
+                    LoopObject& loop = object.state<LoopObject>();
                     if (name == "cycle") {
                         if (arguments.positional.empty()) typeError("no items for cycling given");
                         return arguments
@@ -79,12 +79,12 @@ std::optional<Value> ownAttribute(const Value& object, const std::string& name) 
             return found ? std::optional<Value>(std::move(value)) : std::nullopt;
         }
         case Type::Macro:
-            return macroAttribute(object.asMacro(), name);
+            return macroAttribute(object.state<MacroObject>(), name);
         case Type::Cycler:
             return cyclerAttribute(object, name);
         case Type::Tuple:
-            if (object.asList().group && name == "grouper") return object.items()[0];
-            if (object.asList().group && name == "list") return object.items()[1];
+            if (object.as<ListObject>().group && name == "grouper") return object.items()[0];
+            if (object.as<ListObject>().group && name == "list") return object.items()[1];
             break;
         default:
             break;
@@ -102,7 +102,7 @@ bool isHidden(const Value& object, std::string_view name) {
 std::optional<Value> ownItem(const Value& object, const Value& key) {
     if (object.is(Type::Dict)) {
         if (key.is(Type::List) || key.is(Type::Dict)) return std::nullopt;
-        const Value* found = object.asDict().find(key);
+        const Value* found = object.as<DictObject>().find(key);
         return found ? std::optional<Value>(*found) : std::nullopt;
     }
     if (!key.isInteger()) return std::nullopt;
@@ -114,13 +114,13 @@ std::optional<Value> ownItem(const Value& object, const Value& key) {
         return items[size_t(at)];
     }
     if (object.is(Type::Range)) {
-        const RangeObject& range = object.asRange();
+        const RangeObject& range = object.as<RangeObject>();
         if (at < 0) at += range.count();
         if (at < 0 || at >= range.count()) return std::nullopt;
         return Value::integer(range.start + at * range.step);
     }
     if (object.is(Type::String)) {
-        const StringObject& string = object.asString();
+        const StringObject& string = object.as<StringObject>();
         const Integer count = Integer(codePointCount(string));
         if (at < 0) at += count;
         if (at < 0 || at >= count) return std::nullopt;
@@ -168,7 +168,8 @@ Value Runtime::attribute(const Value& object, const std::string& name) {
 Value Runtime::item(const Value& object, const Value& key) {
     charge(1);
     if (object.is(Type::Undefined)) undefinedError(object);
-    if (object.is(Type::String) && !object.asString().ascii) chargeBytes(object.text().size());
+    if (object.is(Type::String) && !object.as<StringObject>().ascii)
+        chargeBytes(object.text().size());
     if (std::optional<Value> value = ownItem(object, key)) return std::move(*value);
     if (key.is(Type::String)) {
         if (std::optional<Value> own = ownAttribute(object, key.text())) return std::move(*own);

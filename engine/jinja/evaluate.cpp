@@ -116,7 +116,8 @@ Value Runtime::evaluateConcat(const Expr& expr) {
     std::vector<Value> parts;
     for (const ExprPtr& operand : expr.operands) {
         parts.push_back(evaluate(*operand));
-        safe |= m_autoescape && parts.back().is(Type::String) && parts.back().asString().safe;
+        safe |=
+            m_autoescape && parts.back().is(Type::String) && parts.back().as<StringObject>().safe;
     }
     m_at = expr.at;
     // With escaping on, one safe part makes the result safe, and the other parts are escaped.
@@ -187,7 +188,7 @@ Arguments Runtime::arguments(const CallArguments& call) {
         if (!dict.is(Type::Dict))
             typeError("argument after ** must be a mapping, not " + typeName(dict));
         out.namesAreData = hasData(dict);
-        for (const auto& [key, value] : dict.asDict().entries) {
+        for (const auto& [key, value] : dict.as<DictObject>().entries) {
             if (!key.is(Type::String)) typeError("keywords must be strings");
             if (out.find(key.text()))
                 typeError("got multiple values for keyword argument " + reprText(key.text()));
@@ -210,11 +211,12 @@ Value Runtime::call(const Value& callee, const Arguments& given) {
         case Type::Undefined:
             undefinedError(callee);
         case Type::Function:
-            return operate(given.hasData(), [&] { return callee.asFunction().call(*this, given); });
+            return operate(given.hasData(),
+                           [&] { return callee.as<FunctionObject>().call(*this, given); });
         case Type::Macro:
-            return callMacro(callee.asMacro(), given);
+            return callMacro(callee.state<MacroObject>(), given);
         case Type::Loop:
-            return callLoop(callee.asLoop(), *given.bind("loop", {"iterable"}, 1)[0]);
+            return callLoop(callee.state<LoopObject>(), *given.bind("loop", {"iterable"}, 1)[0]);
         default:
             typeError("'" + typeName(callee) + "' object is not callable");
     }

@@ -176,7 +176,7 @@ public:
     Value named(const std::string& name) {
         if (!m_values.is(Type::Dict)) typeError("format requires a mapping");
         m_named = true;
-        const Value* found = m_values.asDict().find(name);
+        const Value* found = m_values.as<DictObject>().find(name);
         if (!found) throw RenderError(reprText(name));
         return *found;
     }
@@ -225,7 +225,7 @@ std::string converted(Runtime& runtime, const Value& value, Spec& spec, bool esc
             }
             return formatFloat(runtime, value.asDouble(), spec);
         case 'c':
-            if (value.is(Type::String) && codePointCount(value.asString()) == 1) {
+            if (value.is(Type::String) && codePointCount(value.as<StringObject>()) == 1) {
                 if (!spec.align) spec.align = '>';
                 return formatText(runtime, value.text(), spec);
             }
@@ -240,7 +240,8 @@ std::string converted(Runtime& runtime, const Value& value, Spec& spec, bool esc
         case 'a': {
             std::string text = spec.type == 's' ? str(value) : repr(value);
             if (spec.type == 'a') text = asciiOnly(text);
-            if (escape && !(spec.type == 's' && value.is(Type::String) && value.asString().safe))
+            if (escape &&
+                !(spec.type == 's' && value.is(Type::String) && value.as<StringObject>().safe))
                 text = escapeHtml(text);
             if (!spec.align) spec.align = '>';
             return formatText(runtime, std::move(text), spec);

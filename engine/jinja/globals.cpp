@@ -19,7 +19,7 @@ Value strftimeNow(Runtime& runtime, const Arguments& arguments) {
     // The extra character distinguishes an empty result from an error. C has no microseconds (%f),
     // so they are always 000000.
     const std::string wanted =
-        replaceAll(format.asString(), "%f", TracedText("000000"), -1).text + "x";
+        replaceAll(format.as<StringObject>(), "%f", TracedText("000000"), -1).text + "x";
     const std::tm now = runtime.now();
     std::array<char, 16384> buffer;
     const size_t size = std::strftime(buffer.data(), buffer.size(), wanted.c_str(), &now);
@@ -65,8 +65,8 @@ DictObject dictOf(const Arguments& arguments) {
     if (!arguments.positional.empty()) {
         const Value& from = arguments.positional[0];
         if (from.is(Type::Dict)) {
-            spend(from.asDict().entries.size() * 4);
-            dict = from.asDict();
+            spend(from.as<DictObject>().entries.size() * 4);
+            dict = from.as<DictObject>();
         } else {
             for (const Value& pair : itemsOf(from)) {
                 const std::vector<Value> parts = itemsOf(pair);

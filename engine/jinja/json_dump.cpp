@@ -37,7 +37,7 @@ public:
                 list(value.items(), depth);
                 break;
             case Type::Dict:
-                dict(value.asDict(), depth);
+                dict(value.as<DictObject>(), depth);
                 break;
             default:
                 typeError("Object of type " + typeName(value) + " is not JSON serializable");

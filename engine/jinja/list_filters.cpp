@@ -109,8 +109,8 @@ Value dictsort(Runtime& runtime, const Value& value, const Arguments& arguments)
     if (!value.is(Type::Dict))
         throw RenderError(reprText(typeName(value) + " object") + " has no attribute 'items'");
     std::vector<Keyed> items;
-    runtime.charge(int64_t(value.asDict().entries.size()) * 4);
-    for (const auto& [key, item] : value.asDict().entries) {
+    runtime.charge(int64_t(value.as<DictObject>().entries.size()) * 4);
+    for (const auto& [key, item] : value.as<DictObject>().entries) {
         const Value& sortBy = by == "key" ? key : item;
         items.push_back(
             {flagArgument(given[0]) ? sortBy : ignoreCase(sortBy), Value::tuple({key, item})});
@@ -187,7 +187,7 @@ Value join(Runtime& runtime, const Value& value, const Arguments& arguments) {
     }
     bool safe = false;  // with escaping on, one safe item makes the result safe
     for (const Value& item : items)
-        safe |= runtime.autoescape() && item.is(Type::String) && item.asString().safe;
+        safe |= runtime.autoescape() && item.is(Type::String) && item.as<StringObject>().safe;
     const auto textOf = [&](const Value& item) {
         return safe ? runtime.textFor(item) : tracedStr(item);
     };
@@ -218,14 +218,14 @@ Value itemsFilter(Runtime&, const Value& value, const Arguments&) {
 
 Value first(Runtime&, const Value& value, const Arguments&) {
     if (value.is(Type::Generator)) {
-        Generator& generator = value.asGenerator();
+        Generator& generator = value.state<Generator>();
         if (generator.next < generator.items.size()) return generator.items[generator.next++];
     } else if (value.is(Type::List) || value.is(Type::Tuple)) {
         if (!value.items().empty()) return value.items()[0];
     } else if (value.is(Type::String)) {
         const std::string& text = value.text();
         if (!text.empty())
-            return Value::string(value.asString().slice(0, text::nextUtf8(text, 0).bytes));
+            return Value::string(value.as<StringObject>().slice(0, text::nextUtf8(text, 0).bytes));
     } else if (std::vector<Value> items = itemsOf(value); !items.empty()) {
         return items[0];
     }
@@ -237,7 +237,7 @@ Value last(Runtime&, const Value& value, const Arguments&) {
     if (value.is(Type::String) && !value.text().empty()) {
         const std::string& text = value.text();
         const size_t begin = text::previousUtf8(text, text.size());
-        return Value::string(value.asString().slice(begin, text.size()));
+        return Value::string(value.as<StringObject>().slice(begin, text.size()));
     }
     const std::vector<Value> items = itemsOf(value);
     return items.empty() ? Value::undefined("No last item, sequence was empty.") : items.back();

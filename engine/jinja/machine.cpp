@@ -159,7 +159,8 @@ Value Runtime::makeNamespace(DictObject attributes) {
 
 TracedText Runtime::textFor(const Value& value) {
     TracedText text = tracedStr(value);
-    if (m_autoescape && !(value.is(Type::String) && value.asString().safe)) text = escapeHtml(text);
+    if (m_autoescape && !(value.is(Type::String) && value.as<StringObject>().safe))
+        text = escapeHtml(text);
     return text;
 }
 
@@ -397,7 +398,7 @@ void Runtime::assign(const Expr& target, const Value& value) {
                 "got '" +
                 target.attribute + "'. Please rename the attribute.");
         }
-        space.asNamespace().attributes.set(Value::string(target.attribute), value);
+        space.state<Namespace>().attributes.set(Value::string(target.attribute), value);
         return;
     }
     const std::vector<Value> items = itemsOf(value);

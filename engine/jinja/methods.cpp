@@ -35,12 +35,12 @@ int64_t numberOf(const std::optional<Value>& value, int64_t fallback) {
 // The result of a change to a string: safe if the original is.
 template <typename Text>
 Value like(Runtime& runtime, const Value& self, Text text) {
-    return runtime.text(std::move(text), self.asString().safe);
+    return runtime.text(std::move(text), self.as<StringObject>().safe);
 }
 
 // A substring of a string.
 Value part(Runtime& runtime, const Value& self, std::string_view view) {
-    return like(runtime, self, partOf(self.asString(), view));
+    return like(runtime, self, partOf(self.as<StringObject>(), view));
 }
 
 template <std::string (*change)(std::string_view)>
@@ -72,7 +72,8 @@ Value splitText(Runtime& runtime, const Value& self, const Arguments& arguments)
     }
     std::vector<Value> out;
     for (const std::string_view view : parts)
-        out.push_back(Value::string(partOf(self.asString(), view), self.asString().safe));
+        out.push_back(
+            Value::string(partOf(self.as<StringObject>(), view), self.as<StringObject>().safe));
     return runtime.list(std::move(out));
 }
 
@@ -80,7 +81,8 @@ Value splitIntoLines(Runtime& runtime, const Value& self, const Arguments& argum
     const Bound given = arguments.bind("splitlines", {"keepends"});
     std::vector<Value> out;
     for (const std::string_view line : splitLines(self.text(), given[0] && truthy(*given[0]))) {
-        out.push_back(Value::string(partOf(self.asString(), line), self.asString().safe));
+        out.push_back(
+            Value::string(partOf(self.as<StringObject>(), line), self.as<StringObject>().safe));
     }
     return runtime.list(std::move(out));
 }
@@ -162,29 +164,30 @@ Value replaceText(Runtime& runtime, const Value& self, const Arguments& argument
     const Bound given = arguments.bind("replace", {"old", "new", "count"}, 2);
     const std::string& from = textOf(*given[0], "replace() argument 1");
     (void)textOf(*given[1], "replace() argument 2");
-    TracedText to = given[1]->asString();
-    const bool safe = self.asString().safe;
-    if (safe && !given[1]->asString().safe) to = escapeHtml(to);
+    TracedText to = given[1]->as<StringObject>();
+    const bool safe = self.as<StringObject>().safe;
+    if (safe && !given[1]->as<StringObject>().safe) to = escapeHtml(to);
     const size_t most = from.empty() ? self.text().size() + 1 : self.text().size() / from.size();
     runtime.chargeBytes(self.text().size() +
                         std::min<size_t>(most, 1 << 24) *
                             (to.text.size() > from.size() ? to.text.size() - from.size() : 0) / 8);
-    return like(runtime, self, replaceAll(self.asString(), from, to, numberOf(given[2], -1)));
+    return like(runtime, self,
+                replaceAll(self.as<StringObject>(), from, to, numberOf(given[2], -1)));
 }
 
 Value joinItems(Runtime& runtime, const Value& self, const Arguments& arguments) {
     TracedText out;
     size_t index = 0;
-    const bool safe = self.asString().safe;
+    const bool safe = self.as<StringObject>().safe;
     for (const Value& item : itemsOf(*arguments.bind("join", {"iterable"}, 1)[0])) {
         if (!item.is(Type::String)) {
             typeError("sequence item " + std::to_string(index) + ": expected str instance, " +
                       typeName(item) + " found");
         }
-        const TracedText& piece = item.asString();
-        if (index++ > 0) out.append(self.asString());
-        out.append(safe && !item.asString().safe ? escapeHtml(piece) : piece);
-        spend(self.asString().data.size());
+        const TracedText& piece = item.as<StringObject>();
+        if (index++ > 0) out.append(self.as<StringObject>());
+        out.append(safe && !item.as<StringObject>().safe ? escapeHtml(piece) : piece);
+        spend(self.as<StringObject>().data.size());
         spendOnText(self.text().size() + item.text().size(), out.text.size());
     }
     return like(runtime, self, std::move(out));
@@ -211,15 +214,15 @@ Value pad(Runtime& runtime, const Value& self, const Arguments& arguments) {
     const Bound given = arguments.bind("pad", {"width", "fillchar"}, 1);
     if (given[1] && codePointCount(std::string_view(textOf(*given[1], "The fill character"))) != 1)
         typeError("The fill character must be exactly one character long");
-    const TracedText fill = given[1] ? TracedText(given[1]->asString()) : TracedText(" ");
+    const TracedText fill = given[1] ? TracedText(given[1]->as<StringObject>()) : TracedText(" ");
     return like(runtime, self,
-                padded(runtime, self.asString(), numberOf(given[0], 0), fill, leftShare));
+                padded(runtime, self.as<StringObject>(), numberOf(given[0], 0), fill, leftShare));
 }
 
 Value zeroFill(Runtime& runtime, const Value& self, const Arguments& arguments) {
     const int64_t width = numberOf(arguments.bind("zfill", {"width"}, 1)[0], 0);
     const bool sign = self.text().starts_with('-') || self.text().starts_with('+');
-    const TracedText& text = self.asString();
+    const TracedText& text = self.as<StringObject>();
     TracedText out = text.slice(0, sign);
     out.append(
         padded(runtime, text.slice(sign, text.text.size()), width - sign, TracedText("0"), 2));
@@ -237,7 +240,7 @@ Value partition(Runtime&, const Value& self, const Arguments& arguments) {
     if (at == std::string::npos) {
         return fromRight ? Value::tuple({empty, empty, self}) : Value::tuple({self, empty, empty});
     }
-    const TracedText& whole = self.asString();
+    const TracedText& whole = self.as<StringObject>();
     return Value::tuple({Value::string(whole.slice(0, at)), separator,
                          Value::string(whole.slice(at + wanted.size(), text.size()))});
 }
@@ -354,8 +357,10 @@ const Row kStringMethods[] = {
      }},
     {"isidentifier", [](Runtime&, const Value& s,
                         const Arguments&) { return Value::boolean(isIdentifier(s.text())); }},
-    {"format", [](Runtime& r, const Value& s,
-                  const Arguments& a) { return like(r, s, braceFormat(r, s.asString(), a)); }},
+    {"format",
+     [](Runtime& r, const Value& s, const Arguments& a) {
+         return like(r, s, braceFormat(r, s.as<StringObject>(), a));
+     }},
 };
 
 Value countItems(Runtime&, const Value& self, const Arguments& arguments) {
@@ -383,7 +388,7 @@ constexpr Row kListOnly[] = {
 
 Value getItem(Runtime&, const Value& self, const Arguments& arguments) {
     const Bound given = arguments.bind("get", {"key", "default"}, 1);
-    const Value* found = self.asDict().find(*given[0]);
+    const Value* found = self.as<DictObject>().find(*given[0]);
     return found ? *found : given[1] ? *given[1] : Value::none();
 }
 

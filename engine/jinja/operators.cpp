@@ -134,12 +134,12 @@ Value floats(BinaryOperator op, double a, double b) {
 
 Value concatenated(Runtime& runtime, const Value& left, const Value& right) {
     if (left.is(Type::String)) {
-        const bool safe = left.asString().safe || right.asString().safe;
+        const bool safe = left.as<StringObject>().safe || right.as<StringObject>().safe;
         TracedText out;
         runtime.chargeBytes(left.text().size() + right.text().size());
         for (const Value* value : {&left, &right}) {
-            const TracedText& part = value->asString();
-            out.append(safe && !value->asString().safe ? escapeHtml(part) : part);
+            const TracedText& part = value->as<StringObject>();
+            out.append(safe && !value->as<StringObject>().safe ? escapeHtml(part) : part);
         }
         return Value::string(std::move(out), safe);
     }
@@ -157,9 +157,9 @@ Value repeated(Runtime& runtime, const Value& what, Integer times) {
     if (what.is(Type::String)) {
         TracedText out;
         out.text.reserve(size * size_t(times));
-        runtime.charge(int64_t(what.asString().data.size()) * int64_t(times));
-        for (Integer i = 0; i < times; ++i) out.append(what.asString());
-        return Value::string(std::move(out), what.asString().safe);
+        runtime.charge(int64_t(what.as<StringObject>().data.size()) * int64_t(times));
+        for (Integer i = 0; i < times; ++i) out.append(what.as<StringObject>());
+        return Value::string(std::move(out), what.as<StringObject>().safe);
     }
     std::vector<Value> items;
     for (Integer i = 0; i < times; ++i)
@@ -187,8 +187,8 @@ Value binaryOperator(Runtime& runtime, BinaryOperator op, const Value& left, con
             return repeated(runtime, right, left.asInteger());
     }
     if (op == BinaryOperator::Modulo && left.is(Type::String)) {
-        const bool safe = left.asString().safe;
-        return runtime.text(percentFormat(runtime, left.asString(), right, safe), safe);
+        const bool safe = left.as<StringObject>().safe;
+        return runtime.text(percentFormat(runtime, left.as<StringObject>(), right, safe), safe);
     }
     unsupported(op, left, right);
 }
@@ -252,7 +252,7 @@ Value sliceOf(Runtime& runtime, const Value& object, const Value& start, const V
               const Value& step) {
     if (object.is(Type::Undefined)) undefinedError(object);
     if (object.is(Type::String)) {
-        const StringObject& string = object.asString();
+        const StringObject& string = object.as<StringObject>();
         runtime.chargeBytes(string.text.size());
         const Indices at = indicesOf(start, stop, step, Integer(codePointCount(string)));
         if (at.step == 1) {
@@ -274,7 +274,7 @@ Value sliceOf(Runtime& runtime, const Value& object, const Value& start, const V
         return object.is(Type::List) ? Value::list(std::move(out)) : Value::tuple(std::move(out));
     }
     if (object.is(Type::Range)) {
-        const RangeObject& range = object.asRange();
+        const RangeObject& range = object.as<RangeObject>();
         const Indices at = indicesOf(start, stop, step, range.count());
         return Value::range({range.start + at.start * range.step,
                              range.start + at.stop * range.step, range.step * at.step});

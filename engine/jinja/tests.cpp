@@ -49,8 +49,8 @@ constexpr TestRow kTests[] = {
          return v.is(Type::Function) || v.is(Type::Macro) || v.is(Type::Loop) ||
                 v.is(Type::Undefined);
      }},
-    {"escaped",
-     [](Runtime&, const Value& v, Args) { return v.is(Type::String) && v.asString().safe; }},
+    {"escaped", [](Runtime&, const Value& v,
+                   Args) { return v.is(Type::String) && v.as<StringObject>().safe; }},
     {"lower", [](Runtime&, const Value& v, Args) { return cased(v, isLower, isUpper); }},
     {"upper", [](Runtime&, const Value& v, Args) { return cased(v, isUpper, isLower); }},
     {"filter", [](Runtime&, const Value& v,

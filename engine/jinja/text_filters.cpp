@@ -11,7 +11,7 @@ namespace colibri::jinja {
 namespace {
 
 bool isSafe(const Value& value) {
-    return value.is(Type::String) && value.asString().safe;
+    return value.is(Type::String) && value.as<StringObject>().safe;
 }
 
 // A filter that applies a string method to the text of any value.
@@ -127,11 +127,11 @@ Value indent(Runtime& runtime, const Value& value, const Arguments& arguments) {
         typeError("unsupported operand type(s) for +=: '" + typeName(value) + "' and 'str'");
     const bool named = given[0] && given[0]->is(Type::String);
     const TracedText by =
-        named ? TracedText(given[0]->asString())
+        named ? TracedText(given[0]->as<StringObject>())
               : TracedText(std::string(
                     size_t(std::clamp<int64_t>(wholeArgument(given[0], 4), 0, 10000)), ' '));
     const bool blank = flagArgument(given[2]);
-    TracedText text = value.asString();
+    TracedText text = value.as<StringObject>();
     text.append("\n");
     const std::vector<std::string_view> lines = splitLines(text.text, false);
     runtime.chargeBytes(text.text.size() + lines.size() * by.text.size());
@@ -248,7 +248,7 @@ Value xmlattr(Runtime& runtime, const Value& value, const Arguments& arguments) 
     const auto given = arguments.bind("xmlattr", {"autospace"});
     if (!value.is(Type::Dict)) typeError("xmlattr needs a dict, not " + typeName(value));
     std::string out;
-    for (const auto& [key, item] : value.asDict().entries) {
+    for (const auto& [key, item] : value.as<DictObject>().entries) {
         if (item.is(Type::None) || item.is(Type::Undefined)) continue;
         const std::string name = str(key);
         if (name.find_first_of(" \t\n\r\f\v/>=") != std::string::npos) {
@@ -472,7 +472,7 @@ Value pretty(Runtime& runtime, const Value& value, const Arguments&) {
     if (!value.is(Type::Dict)) return runtime.text(tracedRepr(value));
     // Python's pformat sorts the keys.
     DictObject sorted;
-    auto entries = value.asDict().entries;
+    auto entries = value.as<DictObject>().entries;
     runtime.charge(int64_t(entries.size()) * 4);
     std::stable_sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
         return compare(a.first, b.first, "<") < 0;

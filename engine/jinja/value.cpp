@@ -14,11 +14,11 @@ int depthOf(const Value& value) {
     switch (value.type()) {
         case Type::List:
         case Type::Tuple:
-            return value.asList().depth;
+            return value.as<ListObject>().depth;
         case Type::Dict:
-            return value.asDict().depth;
+            return value.as<DictObject>().depth;
         case Type::View:
-            return value.asView().dict->depth;
+            return value.as<ViewObject>().dict->depth;
         default:
             return 0;
     }
@@ -168,18 +168,18 @@ const Value* DictObject::find(std::string_view key) const {
 bool hasData(const Value& value) {
     switch (value.type()) {
         case Type::String:
-            return value.asString().hasData();
+            return value.as<StringObject>().hasData();
         case Type::List:
         case Type::Tuple:
-            return value.asList().data;
+            return value.as<ListObject>().data;
         case Type::Dict:
-            return value.asDict().data;
+            return value.as<DictObject>().data;
         case Type::View:
-            return value.asView().dict->data;
+            return value.as<ViewObject>().dict->data;
         case Type::Generator:
-            return value.asGenerator().data;
+            return value.state<Generator>().data;
         case Type::Namespace:
-            return value.asNamespace().attributes.data;
+            return value.state<Namespace>().attributes.data;
         default:
             return false;  // does not hold other values; its text is its own
     }
@@ -201,11 +201,11 @@ bool truthy(const Value& value) {
         case Type::Tuple:
             return !value.items().empty();
         case Type::Dict:
-            return !value.asDict().entries.empty();
+            return !value.as<DictObject>().entries.empty();
         case Type::View:
-            return !value.asView().dict->entries.empty();
+            return !value.as<ViewObject>().dict->entries.empty();
         case Type::Range:
-            return value.asRange().count() != 0;
+            return value.as<RangeObject>().count() != 0;
         case Type::Loop:
             return lengthOf(value) != 0;
         default:
@@ -240,8 +240,8 @@ bool equal(const Value& a, const Value& b, int depth) {
             return true;
         }
         case Type::Dict: {
-            const DictObject& x = a.asDict();
-            const DictObject& y = b.asDict();
+            const DictObject& x = a.as<DictObject>();
+            const DictObject& y = b.as<DictObject>();
             if (x.entries.size() != y.entries.size()) return false;
             for (const auto& [key, value] : x.entries) {
                 const Value* other = y.find(key);
@@ -250,8 +250,8 @@ bool equal(const Value& a, const Value& b, int depth) {
             return true;
         }
         case Type::Range: {
-            const RangeObject& x = a.asRange();
-            const RangeObject& y = b.asRange();
+            const RangeObject& x = a.as<RangeObject>();
+            const RangeObject& y = b.as<RangeObject>();
             if (x.count() != y.count()) return false;
             return x.count() == 0 || (x.start == y.start && (x.count() == 1 || x.step == y.step));
         }
@@ -322,18 +322,18 @@ size_t lengthOf(const Value& value) {
         case Type::Undefined:
             return 0;
         case Type::String:
-            return codePointCount(value.asString());
+            return codePointCount(value.as<StringObject>());
         case Type::List:
         case Type::Tuple:
             return value.items().size();
         case Type::Dict:
-            return value.asDict().entries.size();
+            return value.as<DictObject>().entries.size();
         case Type::View:
-            return value.asView().dict->entries.size();
+            return value.as<ViewObject>().dict->entries.size();
         case Type::Range:
-            return size_t(value.asRange().count());
+            return size_t(value.as<RangeObject>().count());
         case Type::Loop:
-            return value.asLoop().length();
+            return value.state<LoopObject>().length();
         default:
             typeError("object of type '" + typeName(value) + "' has no len()");
     }
@@ -363,33 +363,33 @@ std::vector<Value> itemsOf(const Value& value) {
             return out;
         case Type::String:
             spend(value.text().size());
-            return charactersOf(value.asString());
+            return charactersOf(value.as<StringObject>());
         case Type::List:
         case Type::Tuple:
             spend(value.items().size());
             return value.items();
         case Type::Dict:
-            spend(value.asDict().entries.size() / 4);
-            for (const auto& [key, item] : value.asDict().entries) out.push_back(key);
+            spend(value.as<DictObject>().entries.size() / 4);
+            for (const auto& [key, item] : value.as<DictObject>().entries) out.push_back(key);
             return out;
         case Type::View:
-            spend(value.asView().dict->entries.size() * 2);
-            for (const auto& [key, item] : value.asView().dict->entries) {
-                const ViewKind kind = value.asView().kind;
+            spend(value.as<ViewObject>().dict->entries.size() * 2);
+            for (const auto& [key, item] : value.as<ViewObject>().dict->entries) {
+                const ViewKind kind = value.as<ViewObject>().kind;
                 out.push_back(kind == ViewKind::Keys     ? key
                               : kind == ViewKind::Values ? item
                                                          : Value::tuple({key, item}));
             }
             return out;
         case Type::Range: {
-            const RangeObject& range = value.asRange();
+            const RangeObject& range = value.as<RangeObject>();
             spend(size_t(range.count()) / 4);
             for (Integer i = 0; i < range.count(); ++i)
                 out.push_back(Value::integer(range.start + i * range.step));
             return out;
         }
         case Type::Generator: {
-            Generator& generator = value.asGenerator();
+            Generator& generator = value.state<Generator>();
             spend((generator.items.size() - generator.next) / 4);
             out.assign(generator.items.begin() + generator.next, generator.items.end());
             generator.next = generator.items.size();
@@ -408,9 +408,9 @@ bool contains(const Value& container, const Value& item) {
         }
         return findText(container.text(), item.text()) != std::string::npos;
     }
-    if (container.is(Type::Dict)) return container.asDict().find(item) != nullptr;
+    if (container.is(Type::Dict)) return container.as<DictObject>().find(item) != nullptr;
     if (container.is(Type::Range) && item.isInteger()) {
-        const RangeObject& range = container.asRange();
+        const RangeObject& range = container.as<RangeObject>();
         const Integer from = item.asInteger() - range.start;
         return from % range.step == 0 && from / range.step >= 0 &&
                from / range.step < range.count();
@@ -437,8 +437,9 @@ std::string typeName(const Value& value) {
                                      "Namespace", "builtin_function_or_method",
                                      "Macro",     "LoopContext",
                                      "Cycler"};
-    if (value.is(Type::View) && value.asView().kind == ViewKind::Values) return "dict_values";
-    if (value.is(Type::View) && value.asView().kind == ViewKind::Items) return "dict_items";
+    if (value.is(Type::View) && value.as<ViewObject>().kind == ViewKind::Values)
+        return "dict_values";
+    if (value.is(Type::View) && value.as<ViewObject>().kind == ViewKind::Items) return "dict_items";
     return names[size_t(value.type())];
 }
 
@@ -453,7 +454,7 @@ std::string str(const Value& value) {
 TracedText tracedStr(const Value& value) {
     if (value.is(Type::String)) {
         spend(value.text().size() / 16);
-        return value.asString();
+        return value.as<StringObject>();
     }
     return value.is(Type::Undefined) ? TracedText() : tracedRepr(value);
 }
@@ -476,14 +477,14 @@ public:
                 items(value.items(), depth);
                 return put(value.items().size() == 1 ? ",)" : ")");
             case Type::Dict:
-                return dict(value.asDict(), depth);
+                return dict(value.as<DictObject>(), depth);
             case Type::View:
                 put(typeName(value) + "([");
                 items(itemsOf(value), depth);
                 return put("])");
             case Type::Namespace:
                 put("<Namespace ");
-                dict(value.asNamespace().attributes, depth + 1);
+                dict(value.state<Namespace>().attributes, depth + 1);
                 return put(">");
             default:
                 return put(single(value), hasData(value));
@@ -531,22 +532,22 @@ private:
             case Type::Float:
                 return formatDouble(value.asDouble());
             case Type::String:
-                return value.asString().safe ? "Markup(" + reprText(value.text()) + ")"
-                                             : reprText(value.text());
+                return value.as<StringObject>().safe ? "Markup(" + reprText(value.text()) + ")"
+                                                     : reprText(value.text());
             case Type::Range: {
-                const RangeObject& range = value.asRange();
+                const RangeObject& range = value.as<RangeObject>();
                 return "range(" + formatInteger(range.start) + ", " + formatInteger(range.stop) +
                        (range.step == 1 ? "" : ", " + formatInteger(range.step)) + ")";
             }
             case Type::Macro:
-                return "<Macro " + reprText(value.asMacro().name) + ">";
+                return "<Macro " + reprText(value.state<MacroObject>().name) + ">";
             case Type::Loop: {
-                LoopObject& loop = value.asLoop();
+                LoopObject& loop = value.state<LoopObject>();
                 return "<LoopContext " + std::to_string(loop.index + 1) + "/" +
                        std::to_string(loop.length()) + ">";
             }
             case Type::Function:
-                return "<built-in function " + value.asFunction().name + ">";
+                return "<built-in function " + value.as<FunctionObject>().name + ">";
             default:
                 return "<" + typeName(value) + " object>";
         }

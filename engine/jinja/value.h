@@ -148,25 +148,26 @@ public:
     // REQUIRES: the value has the type.
     Integer asInteger() const { return m_int; }  // Int, Bool
     double asDouble() const { return m_type == Type::Float ? m_float : double(m_int); }
-    const StringObject& asString() const { return get<StringObject>(); }
-    const std::string& text() const { return get<StringObject>().text; }
-    const ListObject& asList() const { return get<ListObject>(); }  // List, Tuple
-    const std::vector<Value>& items() const { return get<ListObject>().items; }
-    const DictObject& asDict() const { return get<DictObject>(); }
+    const std::string& text() const { return as<StringObject>().text; }
+    const std::vector<Value>& items() const { return as<ListObject>().items; }  // List, Tuple
     std::shared_ptr<const DictObject> dictPointer() const {
         return std::static_pointer_cast<const DictObject>(m_object);
     }
-    const RangeObject& asRange() const { return get<RangeObject>(); }
-    const ViewObject& asView() const { return get<ViewObject>(); }
     const UndefinedObject* undefinedInfo() const {
         return static_cast<const UndefinedObject*>(m_object.get());
     }
-    const FunctionObject& asFunction() const { return get<FunctionObject>(); }
-    Generator& asGenerator() const { return state<Generator>(); }
-    Namespace& asNamespace() const { return state<Namespace>(); }
-    MacroObject& asMacro() const { return state<MacroObject>(); }
-    LoopObject& asLoop() const { return state<LoopObject>(); }
-    Cycler& asCycler() const { return state<Cycler>(); }
+    // The object of the type: StringObject, ListObject (List, Tuple), DictObject, RangeObject,
+    // ViewObject or FunctionObject.
+    template <typename Object>
+    const Object& as() const {
+        return *static_cast<const Object*>(m_object.get());
+    }
+    // Generator, Namespace, MacroObject, LoopObject or Cycler. Objects with state are shared on
+    // purpose: two names for one namespace see one namespace.
+    template <typename Object>
+    Object& state() const {
+        return *const_cast<Object*>(static_cast<const Object*>(m_object.get()));
+    }
     const void* identity() const { return m_object.get(); }
 
 private:
@@ -177,16 +178,6 @@ private:
     }
 
     explicit Value(Type type) : m_type(type) {}
-    template <typename Object>
-    const Object& get() const {
-        return *static_cast<const Object*>(m_object.get());
-    }
-    // Objects with state are shared intentionally: two names of one namespace see the same state.
-    template <typename Object>
-    Object& state() const {
-        return *const_cast<Object*>(static_cast<const Object*>(m_object.get()));
-    }
-
     Type m_type = Type::Undefined;
     Integer m_int = 0;
     double m_float = 0;
