@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 namespace colibri {
 
@@ -37,6 +38,7 @@ constexpr int kSeriesCount = int(SeriesId::Count);
 
 struct MetricRow {
     SeriesId id;
+    const char* key;         // "itl_p99": names the series in commands, files and exports; unique
     const char* label;       // "ITL P99", also in session files
     const char* legend;      // its name within a plot, also in the headers of CSV files: "P99"
     const char* unit;        // "ms"
@@ -44,6 +46,7 @@ struct MetricRow {
     const char* source;      // where the values come from
 };
 const MetricRow& metricRow(SeriesId id);
+const MetricRow* findMetric(std::string_view key);  // nullptr: there is no such series
 
 // With fewer values a P99 is drawn in grey and not compared with limits.
 constexpr uint64_t kEnoughForP99 = 200;
