@@ -114,7 +114,7 @@ Result<LoadedEngine> loadEngine(const EngineArgs& args, const ProgressFn& listen
     if (!recorder.ok()) return recorder.status();
     loaded.recorder = std::move(*recorder);
     reportKnobs(*loaded.engine);
-    if (const std::string warning = loaded.engine->storeWarning(); !warning.empty())
+    if (const std::string warning = loaded.engine->store().warning(); !warning.empty())
         message(warning);
     return loaded;
 }

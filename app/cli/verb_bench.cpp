@@ -54,7 +54,7 @@ public:
 
     // Computes one prompt of p tokens, then generates n tokens from an almost empty context.
     Status round(int index, bool measured) {
-        const int64_t vocab = m_loaded.engine->config().vocabSize;
+        const int64_t vocab = m_loaded.engine->info().config.vocabSize;
         const uint64_t seed = m_args.seed * 1000003 + uint64_t(index) * 2;
         if (m_args.prompt > 0) {
             COLIBRI_TRY(request(randomTokens(vocab, m_args.prompt, seed), 1, measured));
@@ -110,7 +110,7 @@ int report(const BenchArgs& args, const Bench& bench, const LoadedEngine& loaded
     const Calibration machine = engine.calibration();
     const auto rateJson = [](double rate) { return rate > 0 ? Json(rate) : Json(nullptr); };
     if (args.engine.json) {
-        return outJson({{"model", engine.config().name},
+        return outJson({{"model", engine.info().config.name},
                         {"machine", machineFingerprint()},
                         {"isa", isaName(engine.isa())},
                         {"prompt", args.prompt},
@@ -120,7 +120,7 @@ int report(const BenchArgs& args, const Bench& bench, const LoadedEngine& loaded
                         {"decode_tok_s", bench.decode.json()},
                         {"bytes_per_token", engine.bytesPerToken()},
                         {"weight_bytes_per_s", jsonNumber(rate)},
-                        {"reads", engine.readPath()},
+                        {"reads", engine.store().readPath()},
                         {"calibration",
                          {{"disk_bytes_per_s", rateJson(machine.diskBytesPerSecond)},
                           {"memory_bytes_per_s", rateJson(machine.memoryBytesPerSecond)},

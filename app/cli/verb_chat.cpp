@@ -98,7 +98,7 @@ public:
 
     int run() {
         const bool terminal = isatty(STDIN_FILENO);
-        if (terminal) message(m_engine.config().name + ". Type /help for commands.");
+        if (terminal) message(m_engine.info().config.name + ". Type /help for commands.");
         LineReader lines(candidates);
         int interruptions = 0;
         for (;;) {
@@ -204,7 +204,7 @@ private:
     }
 
     void stats() {
-        const StoreStats s = m_engine.storeStats();
+        const StoreStats s = m_engine.store().stats();
         message("lookups " + formatCount(int64_t(s.lookups)) + ", hit rate " +
                 formatPercent(s.lookups ? double(s.hits) / double(s.lookups) : 0.0 / 0.0) +
                 ", read " + formatGiB(double(s.bytesRead)) + ", slots " + formatCount(s.slotsUsed) +
@@ -239,7 +239,7 @@ private:
         }
         const bool inReasoning = endsInReasoning(*m_engine.tokenizer(), *prompt);
         Request request =
-            m_args.sampling.request(std::move(*prompt), chatSampling(m_engine.config()));
+            m_args.sampling.request(std::move(*prompt), chatSampling(m_engine.info().config));
         request.specialText = marksAreSpecial(*m_engine.tokenizer());
         const double from = m_loaded.recorder->sessionTime(monotonicNs());
         RequestObserver observer;

@@ -62,7 +62,7 @@ Result<std::vector<LoadPrompt>> promptsOf(const LoadArgs& args) {
 // Describes the target. Together with the command line this is enough to repeat the test.
 Json settingsOf(const Engine& engine) {
     const ContainerInfo& info = engine.info();
-    return {{"model", engine.config().name},
+    return {{"model", engine.info().config.name},
             {"fingerprint", info.fingerprint},
             {"dense_dtype", info.denseTypeNames()},
             {"expert_dtype", info.expertTypeNames()},

@@ -124,7 +124,7 @@ void readLogprobs(Fields& fields, ApiRequest& out) {
 void readCommon(Fields& fields, const Engine& engine, int defaultMaxTokens, ApiRequest& out) {
     out.model = fields.text("model", "");
     readStream(fields, out);
-    readSampling(fields, engine.config(), out.request.sampling);
+    readSampling(fields, engine.info().config, out.request.sampling);
     readStops(fields, out.request);
     out.request.ignoreEos = fields.flag("ignore_eos", false);
     readLogprobs(fields, out);
@@ -242,7 +242,7 @@ Result<Plain> parseBody(std::string_view body) {
 }
 
 std::string modelId(const Engine& engine) {
-    const std::string& name = engine.config().name;
+    const std::string& name = engine.info().config.name;
     return name.empty() ? engine.info().dir.filename().string() : name;
 }
 

@@ -133,7 +133,7 @@ std::string prometheusText(const ApiStats& s, const Engine& engine, int connecti
                  "this is the mean batch.",
                  double(batch.requests));
     page.counter("step_rows_total", "Sum of the tokens of all forward passes.", double(batch.rows));
-    const KvStats kv = engine.kvStats();
+    const KvStats kv = engine.batchStats().kv;
     page.head("kv_blocks", "gauge", "Blocks of the KV cache by state.");
     page.line("kv_blocks{state=\"held\"}", double(kv.heldBlocks));
     page.line("kv_blocks{state=\"kept\"}", double(kv.keptBlocks));
@@ -146,7 +146,7 @@ std::string prometheusText(const ApiStats& s, const Engine& engine, int connecti
     page.counter("preempted_seconds_total",
                  "Time that finished requests spent preempted, until their next token.",
                  s.preemptedS);
-    const StoreStats e = engine.storeStats();
+    const StoreStats e = engine.store().stats();
     page.counter("expert_lookups_total", "Experts requested.", double(e.lookups));
     page.counter("expert_hits_total", "Experts found resident.", double(e.hits));
     page.counter("expert_misses_total", "Experts not found resident.", double(e.lookups - e.hits));

@@ -107,12 +107,12 @@ colibri_status_t dispatch(colibri_context_t& ctx, const int32_t* ids, size_t n, 
                         ". Give colibri_init a larger context_length");
     }
     const size_t idBytes = n * sizeof(int32_t);
-    const size_t need = n * size_t(engine.config().vocabSize) * sizeof(float);
+    const size_t need = n * size_t(engine.info().config.vocabSize) * sizeof(float);
     if (outBytes < need) {
         return fail(COLIBRI_ERROR_BUFFER_TOO_SMALL,
                     "out holds " + std::to_string(outBytes) + " bytes, the logits of " +
                         std::to_string(n) + " tokens need " + std::to_string(need) + " (" +
-                        std::to_string(engine.config().vocabSize) + " floats each)");
+                        std::to_string(engine.info().config.vocabSize) + " floats each)");
     }
     if (!hostReadable(ids, idBytes)) return notHostMemory("ids", idBytes);
     if (!hostWritable(out, need)) return notHostMemory("out", need);
@@ -145,7 +145,7 @@ colibri_status_t colibri_get_model_info(const colibri_context_t* ctx, colibri_mo
         if (!ctx) return isNull("ctx");
         if (!info) return isNull("info");
         const Engine& engine = ctx->engine();
-        const ModelConfig& c = engine.config();
+        const ModelConfig& c = engine.info().config;
         *info = {};
         info->vocab_size = int32_t(c.vocabSize);
         info->hidden_size = int32_t(c.hiddenSize);
@@ -216,7 +216,7 @@ colibri_status_t colibri_get_stats(const colibri_context_t* ctx, colibri_stats_t
         if (!ctx) return isNull("ctx");
         if (!stats) return isNull("stats");
         const Engine& engine = ctx->engine();
-        const StoreStats s = engine.storeStats();
+        const StoreStats s = engine.store().stats();
         const BatchStats b = engine.batchStats();
         *stats = {};
         stats->dispatches = ctx->dispatches();

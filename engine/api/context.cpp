@@ -118,7 +118,7 @@ void colibri_context::close() {
 }
 
 Status colibri_context::dispatch(std::span<const int32_t> ids, float* out) {
-    const auto vocab = size_t(m_engine->config().vocabSize);
+    const auto vocab = size_t(m_engine->info().config.vocabSize);
     Request request;
     request.prompt.assign(ids.begin(), ids.end());
     request.maxTokens = 0;

@@ -67,6 +67,7 @@ private:
 class Condition {
 public:
     void notifyAll() { m_condition.notify_all(); }
+    void notifyOne() { m_condition.notify_one(); }
     // As always with condition variables, the wait may end early.
     void wait(Mutex& mutex) REQUIRES(mutex) {
         std::unique_lock lock(mutex.m_mutex, std::adopt_lock);
@@ -76,6 +77,12 @@ public:
     void waitFor(Mutex& mutex, std::chrono::nanoseconds time) REQUIRES(mutex) {
         std::unique_lock lock(mutex.m_mutex, std::adopt_lock);
         m_condition.wait_for(lock, time);
+        lock.release();
+    }
+
+    void waitUntil(Mutex& mutex, std::chrono::steady_clock::time_point time) REQUIRES(mutex) {
+        std::unique_lock lock(mutex.m_mutex, std::adopt_lock);
+        m_condition.wait_until(lock, time);
         lock.release();
     }
 

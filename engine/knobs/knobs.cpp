@@ -29,15 +29,17 @@ const KnobRow kTable[kKnobCount] = {
      -1,
      {},
      true,
+     true,
      "How many experts of each MoE layer are kept in memory, on average over the layers. A larger "
      "cache needs fewer reads and more memory. With fewer experts than one token uses (top-k), an "
      "LRU cache reuses nothing: every lookup is a miss."},
     {KnobId::CachePolicy, "cache_policy", "Policy", "Expert cache", "", 0, 2, 1, 0, kPolicies, true,
+     true,
      "Which expert is evicted when the cache is full. lru: the least recently used one. slru: "
      "experts used twice are protected from experts used once. lfru: frequency and recency "
      "combined. The cache size matters more than the policy."},
     {KnobId::PrefetchSource, "prefetch_source", "Source", "Prefetch", "", 0, 3, 1, 3, kSources,
-     true,
+     true, true,
      "How the next experts are predicted. next_router: the next layer's router is applied to this "
      "layer's state. previous_token: the experts of the previous token. router_table: a table from "
      "token to experts, if the model has one. off: no prediction."},
@@ -52,6 +54,7 @@ const KnobRow kTable[kKnobCount] = {
      1,
      {},
      true,
+     true,
      "How many layers ahead experts are predicted and read. Predictions further ahead are less "
      "accurate. 0 turns prefetching off."},
     {KnobId::PrefetchThreads,
@@ -64,6 +67,7 @@ const KnobRow kTable[kKnobCount] = {
      1,
      1,
      {},
+     true,
      true,
      "Threads that read predicted experts while the link is idle. Reads that a token is waiting "
      "for always have priority. 0 turns prefetching off."},
@@ -78,6 +82,7 @@ const KnobRow kTable[kKnobCount] = {
      10,
      {},
      true,
+     false,
      "How long a request may wait for others to start with it. It starts sooner when the batch is "
      "full. Requests that start together share their expert reads; each request waits up to this "
      "long, even when nothing else is running. 0 starts every request immediately."},
@@ -92,6 +97,7 @@ const KnobRow kTable[kKnobCount] = {
      8,
      {},
      true,
+     false,
      "How many requests run together, each with one row of the batch while it decodes. More rows "
      "give more tokens per second in total and a longer step for each request; further requests "
      "wait in the queue."},
@@ -106,9 +112,10 @@ const KnobRow kTable[kKnobCount] = {
      -1,
      {},
      true,
+     false,
      "Number of compute threads. More threads than physical cores seldom help: decoding is limited "
      "by memory bandwidth, not by arithmetic."},
-    {KnobId::IoMode, "io_mode", "Reads", "Reads", "", 0, 1, 1, 0, kIoModes, true,
+    {KnobId::IoMode, "io_mode", "Reads", "Reads", "", 0, 1, 1, 0, kIoModes, true, true,
      "direct: reads bypass the system's page cache and fill the engine's own memory. buffered: "
      "reads go through the page cache, which keeps a second copy while memory is available."},
     {KnobId::IoDepth,
@@ -121,6 +128,7 @@ const KnobRow kTable[kKnobCount] = {
      1,
      8,
      {},
+     true,
      true,
      "How many expert reads that a token waits for are in flight at the same time. Fast disks need "
      "several to reach their full rate; too many make each read slower."},
@@ -135,9 +143,10 @@ const KnobRow kTable[kKnobCount] = {
      0,
      {},
      true,
+     true,
      "Limits expert reads to this rate, to show how the model would run from a slower disk or bus. "
      "0 means no limit. A badge is shown while a limit is set."},
-    {KnobId::NumaMode, "numa_mode", "NUMA", "Reads", "", 0, 2, 1, 0, kNumaModes, true,
+    {KnobId::NumaMode, "numa_mode", "NUMA", "Reads", "", 0, 2, 1, 0, kNumaModes, true, false,
      "Which NUMA node's memory holds the experts on a machine with several processors. off: the "
      "system decides. bind: all experts on one node, together with the compute threads if the node "
      "has enough cores. interleave: spread over all nodes. Experts already in memory are moved in "
@@ -153,6 +162,7 @@ const KnobRow kTable[kKnobCount] = {
      0,
      {},
      true,
+     false,
      "The node that holds the experts while the NUMA mode is bind."},
     {KnobId::PrefillChunk,
      "prefill_chunk",
@@ -165,9 +175,11 @@ const KnobRow kTable[kKnobCount] = {
      512,
      {},
      true,
+     false,
      "How many prompt tokens the model processes together. Larger chunks read each expert fewer "
      "times and need more buffer memory."},
     {KnobId::RouterMode, "router_mode", "Router", "Compute", "", 0, 1, 1, 0, kRouterModes, true,
+     true,
      "What chooses the experts. exact: the model's own gate. table: a table from token to experts, "
      "made by convert --router-table. The table sees a token without its context, so this is an "
      "approximation; the share of choices that agree with the gate is measured."},
@@ -182,13 +194,14 @@ const KnobRow kTable[kKnobCount] = {
      -1,
      {},
      false,
+     false,
      "The maximum number of tokens in one conversation, prompt and reply together. The KV cache "
      "grows with it."},
-    {KnobId::KvDtype, "kv_dtype", "KV type", "At load", "", 0, 2, 1, 1, kKvTypes, false,
+    {KnobId::KvDtype, "kv_dtype", "KV type", "At load", "", 0, 2, 1, 1, kKvTypes, false, false,
      "The number format of the KV cache. f16 is exact to about three digits and takes half the "
      "memory of f32, which is meant for validation. q8 stores eight bits per value and one scale "
      "per 32 values, and takes slightly more than half the memory of f16."},
-    {KnobId::Device, "device", "Device", "At load", "", 0, 0, 1, 0, kDevices, false,
+    {KnobId::Device, "device", "Device", "At load", "", 0, 0, 1, 0, kDevices, false, false,
      "The device that runs the model."},
 };
 

@@ -49,6 +49,7 @@ struct KnobRow {
     int64_t defaultValue;                  // -1: derived from model and machine (KnobLimits)
     std::span<const char* const> choices;  // empty: a number
     bool live;                             // false: takes effect at the next load
+    bool ofExperts;                        // true: has no effect in a model without experts
     const char* help;                      // one paragraph, plain text
 };
 

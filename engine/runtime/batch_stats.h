@@ -16,13 +16,14 @@ struct KvStats {
     uint64_t preemptions = 0, recomputedTokens = 0;
 };
 
-// The queue now, and the batches since the engine was loaded.
+// The queue now, the batches since the engine was loaded, and the KV cache.
 struct BatchStats {
     int queued = 0, active = 0;  // requests waiting and in the batch
     int preempted = 0;           // waiting to resume; not in `queued`
     uint64_t steps = 0;          // forward passes
     uint64_t requests = 0;       // sum over all steps: requests / steps is the mean batch
     uint64_t rows = 0;           // tokens processed in all steps
+    KvStats kv;
 
     double meanBatch() const { return steps ? double(requests) / double(steps) : 0; }
 };

@@ -192,31 +192,11 @@ KnobState Engine::applyKnob(KnobId id, int64_t value) {
     return knobState(id);
 }
 
-KnobState Engine::knobState(KnobId id) const {
-    KnobState state = m_impl->knobs->state(id);
-    if (m_impl->knobs->waiting(id)) return state;
-    // These go on changing after they were applied: see ExpertStore::state().
-    const bool changes = id == KnobId::ExpertCacheSize || id == KnobId::PrefetchSource ||
-                         id == KnobId::NumaMode || id == KnobId::NumaNode;
-    if (!changes) return state;
-    const KnobState now = m_impl->store->state(id);
-    // A prefetch source that works is in force as the engine applied it.
-    if (id == KnobId::PrefetchSource && now.effective != int64_t(PrefetchSource::Off)) return state;
-    state.effective = now.effective;
-    // The reason recorded when the knob was applied may be outdated.
-    if (!now.reason.empty() || now.effective == state.requested) state.reason = now.reason;
-    return state;
-}
-
 KnobState Engine::setPrefetchThreadCore(int thread, int core) {
     KnobState state = m_impl->store->setPrefetchThreadCore(thread, core);
     m_impl->coresChanged = true;
     m_impl->scheduler->wake();
     return state;
-}
-
-KnobState Engine::prefetchThreadCore(int thread) const {
-    return m_impl->store->prefetchThreadCore(thread);
 }
 
 // --- requests --------------------------------------------------------------------------------
@@ -262,9 +242,6 @@ int Engine::activeRequests() const {
 }
 BatchStats Engine::batchStats() const {
     return m_impl->scheduler->stats();
-}
-KvStats Engine::kvStats() const {
-    return m_impl->scheduler->kvStats();
 }
 
 Result<Engine::LogitsResult> Engine::logits(const std::vector<int32_t>& tokens) {
@@ -323,9 +300,6 @@ Result<Engine::LogitsResult> Engine::Impl::logits(const std::vector<int32_t>& to
 const ContainerInfo& Engine::info() const {
     return m_impl->info;
 }
-const ModelConfig& Engine::config() const {
-    return m_impl->info.config;
-}
 const Tokenizer* Engine::tokenizer() const {
     return m_impl->tokenizer.get();
 }
@@ -345,17 +319,11 @@ int64_t Engine::contextLength() const {
 int64_t Engine::bytesPerToken() const {
     return m_impl->weights.bytesPerToken();
 }
-StoreStats Engine::storeStats() const {
-    return m_impl->store->stats();
-}
-std::string Engine::storeWarning() const {
-    return m_impl->store->warning();
+const ExpertStore& Engine::store() const {
+    return *m_impl->store;
 }
 Calibration Engine::calibration() const {
     return m_impl->startWork->calibration();
-}
-std::string Engine::readPath() const {
-    return m_impl->store->readPath();
 }
 RouterStats Engine::routerStats() const {
     RouterStats s;
@@ -366,9 +334,6 @@ RouterStats Engine::routerStats() const {
     s.reloads = m_impl->tableWatch->reloads();
     s.notice = m_impl->tableWatch->notice();
     return s;
-}
-void Engine::residency(std::vector<Residency>& out) const {
-    m_impl->store->residency(out);
 }
 Telemetry& Engine::telemetry() {
     return m_impl->telemetry;

@@ -79,7 +79,6 @@ public:
     ~Engine();  // cancels all requests, joins every thread
 
     const ContainerInfo& info() const;
-    const ModelConfig& config() const;
     const Tokenizer* tokenizer() const;        // nullptr: none, or an unsupported one
     const ChatTemplate* chatTemplate() const;  // nullptr: none, or an unsupported one
     const std::string& textReason() const;     // why it is unsupported; "" if the model has none
@@ -100,7 +99,6 @@ public:
     void cancel(uint64_t request);  // takes effect within one token
     int activeRequests() const;     // queued and running
     BatchStats batchStats() const;
-    KvStats kvStats() const;
 
     // Live knobs are applied between two steps (immediately when idle); knobState and a KnobChanged
     // event report the effective value. The state of other knobs gives the reason.
@@ -116,14 +114,11 @@ public:
     // Binds a prefetch thread (from 0) to a processor core, -1: any. Compute threads avoid bound
     // cores while enough others are left. The effective value is what the kernel reports.
     KnobState setPrefetchThreadCore(int thread, int core);
-    KnobState prefetchThreadCore(int thread) const;
 
-    StoreStats storeStats() const;
-    std::string storeWarning() const;  // ExpertStore::warning(), e.g. a cache that is too small
-    Calibration calibration() const;   // the measured rates of this machine
-    std::string readPath() const;      // how experts are read and why (ExpertStore::readPath)
+    // The figures of the expert store: hits and reads, warnings, where the experts are.
+    const ExpertStore& store() const;
+    Calibration calibration() const;  // the measured rates of this machine
     RouterStats routerStats() const;
-    void residency(std::vector<Residency>& out) const;
     EngineMemory memory() const;
     Telemetry& telemetry();
 

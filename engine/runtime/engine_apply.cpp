@@ -21,19 +21,20 @@ KnobState inForce(KnobState state, const KnobState& answer) {
 
 struct Row {
     KnobId id;
-    Apply apply;  // nullptr: takes effect when a model is loaded
+    Apply apply;           // nullptr: takes effect when a model is loaded
+    bool changes = false;  // its effective value may change afterwards: see ExpertStore::state()
 };
 
 constexpr std::array<Row, kKnobCount> kRows{{
     {KnobId::ExpertCacheSize,
-     [](Impl& m, KnobState s) { return inForce(s, m.store->setCacheSize(s.effective)); }},
+     [](Impl& m, KnobState s) { return inForce(s, m.store->setCacheSize(s.effective)); }, true},
     {KnobId::CachePolicy,
      [](Impl& m, KnobState s) {
          m.store->setPolicy(CachePolicyKind(s.effective));
          return s;
      }},
     {KnobId::PrefetchSource,
-     [](Impl& m, KnobState s) { return m.applyPrefetch(KnobId::PrefetchSource, s); }},
+     [](Impl& m, KnobState s) { return m.applyPrefetch(KnobId::PrefetchSource, s); }, true},
     {KnobId::PrefetchDepth,
      [](Impl& m, KnobState s) { return m.applyPrefetch(KnobId::PrefetchDepth, s); }},
     {KnobId::PrefetchThreads,
@@ -59,8 +60,8 @@ constexpr std::array<Row, kKnobCount> kRows{{
          m.store->setLinkLimit(s.effective);
          return s;
      }},
-    {KnobId::NumaMode, [](Impl& m, KnobState s) { return m.applyNuma(KnobId::NumaMode, s); }},
-    {KnobId::NumaNode, [](Impl& m, KnobState s) { return m.applyNuma(KnobId::NumaNode, s); }},
+    {KnobId::NumaMode, [](Impl& m, KnobState s) { return m.applyNuma(KnobId::NumaMode, s); }, true},
+    {KnobId::NumaNode, [](Impl& m, KnobState s) { return m.applyNuma(KnobId::NumaNode, s); }, true},
     {KnobId::PrefillChunk,
      [](Impl& m, KnobState s) { return m.applyBatching(KnobId::PrefillChunk, s); }},
     {KnobId::RouterMode, [](Impl& m, KnobState s) { return m.applyRouter(s); }},
@@ -85,6 +86,18 @@ std::string Engine::Impl::problem(KnobId id, int64_t value) const {
     return colibri::knobProblem(id, value,
                                 {info.config.moeLayerCount() > 0, tableWatch != nullptr,
                                  ask(KnobId::NumaMode), ask(KnobId::IoMode)});
+}
+
+KnobState Engine::knobState(KnobId id) const {
+    KnobState state = m_impl->knobs->state(id);
+    if (!kRows[size_t(id)].changes || m_impl->knobs->waiting(id)) return state;
+    const KnobState now = m_impl->store->state(id);
+    // A prefetch source that works is in force as the engine applied it.
+    if (id == KnobId::PrefetchSource && now.effective != int64_t(PrefetchSource::Off)) return state;
+    state.effective = now.effective;
+    // The reason recorded when the knob was applied may be outdated.
+    if (!now.reason.empty() || now.effective == state.requested) state.reason = now.reason;
+    return state;
 }
 
 KnobState Engine::Impl::applyKnob(KnobId id, KnobState state) {

@@ -20,7 +20,7 @@ KnobState EngineKnobs::bounded(KnobId id, int64_t value) const {
 }
 
 void EngineKnobs::start(const KnobValues& requested) {
-    std::lock_guard lock(m_mutex);
+    MutexLock lock(m_mutex);
     for (const KnobRow& row : knobTable()) {
         const auto i = size_t(row.id);
         m_states[i] = bounded(row.id, requested[i].value_or(limits(row.id).defaultValue));
@@ -28,40 +28,40 @@ void EngineKnobs::start(const KnobValues& requested) {
 }
 
 void EngineKnobs::setState(KnobId id, const KnobState& state) {
-    std::lock_guard lock(m_mutex);
+    MutexLock lock(m_mutex);
     m_states[size_t(id)] = state;
 }
 
 uint64_t EngineKnobs::request(KnobId id, int64_t value) {
-    std::lock_guard lock(m_mutex);
+    MutexLock lock(m_mutex);
     m_states[size_t(id)].requested = value;
     m_states[size_t(id)].reason.clear();  // was of an earlier request
     m_pending[size_t(id)] = value;
-    return ++m_asked[size_t(id)];
+    return ++m_requested[size_t(id)];
 }
 
 void EngineKnobs::awaitApplied(KnobId id, uint64_t number) {
-    std::unique_lock lock(m_mutex);
-    m_changed.wait(lock, [&] { return m_applied[size_t(id)] >= number; });
+    MutexLock lock(m_mutex);
+    while (m_applied[size_t(id)] < number) m_changed.wait(m_mutex);
 }
 
 KnobState EngineKnobs::state(KnobId id) const {
-    std::lock_guard lock(m_mutex);
+    MutexLock lock(m_mutex);
     return m_states[size_t(id)];
 }
 
 bool EngineKnobs::waiting(KnobId id) const {
-    std::lock_guard lock(m_mutex);
-    return m_applied[size_t(id)] < m_asked[size_t(id)];
+    MutexLock lock(m_mutex);
+    return m_applied[size_t(id)] < m_requested[size_t(id)];
 }
 
 void EngineKnobs::applyPending(const std::function<void(KnobId, KnobState&)>& apply) {
     std::array<std::optional<int64_t>, kKnobCount> pending;
-    std::array<uint64_t, kKnobCount> asked;
+    std::array<uint64_t, kKnobCount> numbers;
     {
-        std::lock_guard lock(m_mutex);
+        MutexLock lock(m_mutex);
         pending.swap(m_pending);
-        asked = m_asked;
+        numbers = m_requested;
     }
     for (const KnobRow& row : knobTable()) {
         const auto i = size_t(row.id);
@@ -77,12 +77,12 @@ void EngineKnobs::applyPending(const std::function<void(KnobId, KnobState&)>& ap
             s.effective = effective(row.id);
             s.reason = "out of memory";
         }
-        std::lock_guard lock(m_mutex);
+        MutexLock lock(m_mutex);
         // A newer request that came meanwhile stays visible as requested.
         if (m_pending[i]) s.requested = *m_pending[i];
         m_states[i] = s;
-        m_applied[i] = asked[i];
-        m_changed.notify_all();
+        m_applied[i] = numbers[i];
+        m_changed.notifyAll();
     }
 }
 

@@ -4,11 +4,10 @@
 #pragma once
 
 #include <array>
-#include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <optional>
 
+#include "engine/base/mutex.h"
 #include "engine/knobs/knobs.h"
 #include "engine/model/container.h"
 #include "engine/runtime/knob_limits.h"
@@ -42,11 +41,13 @@ private:
     KnobState bounded(KnobId id, int64_t value) const;
 
     KnobDefaults m_defaults;
-    mutable std::mutex m_mutex;  // guards the following
-    std::array<KnobState, kKnobCount> m_states;
-    std::array<std::optional<int64_t>, kKnobCount> m_pending;
-    std::array<uint64_t, kKnobCount> m_asked{}, m_applied{};  // numbers of the latest requests
-    std::condition_variable m_changed;
+    mutable Mutex m_mutex;
+    std::array<KnobState, kKnobCount> m_states GUARDED_BY(m_mutex);
+    std::array<std::optional<int64_t>, kKnobCount> m_pending GUARDED_BY(m_mutex);
+    // Numbers of the latest requests.
+    std::array<uint64_t, kKnobCount> m_requested GUARDED_BY(m_mutex){};
+    std::array<uint64_t, kKnobCount> m_applied GUARDED_BY(m_mutex){};
+    Condition m_changed;
 };
 
 }  // namespace colibri

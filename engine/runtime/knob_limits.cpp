@@ -64,29 +64,11 @@ KnobLimits knobLimitsFor(KnobId id, const ContainerInfo& info) {
     return KnobDefaults(info).limits(id);
 }
 
-// Knobs of the expert store, which a dense model leaves empty.
-static bool ofExperts(KnobId id) {
-    switch (id) {
-        case KnobId::ExpertCacheSize:
-        case KnobId::CachePolicy:
-        case KnobId::PrefetchSource:
-        case KnobId::PrefetchDepth:
-        case KnobId::PrefetchThreads:
-        case KnobId::RouterMode:
-        case KnobId::LinkLimit:
-        case KnobId::IoMode:
-        case KnobId::IoDepth:
-            return true;
-        default:
-            return false;
-    }
-}
-
 std::string knobProblem(KnobId id, int64_t value, const KnobSurroundings& here) {
     const auto ask = [](const auto& problem, auto choice) {
         return problem ? problem(choice) : std::string();
     };
-    if (!here.experts && ofExperts(id)) return "this model has no experts";
+    if (!here.experts && knobRow(id).ofExperts) return "this model has no experts";
     switch (id) {
         case KnobId::RouterMode:
             if (RouterMode(value) != RouterMode::Table || here.routerTable) return {};

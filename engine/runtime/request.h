@@ -88,7 +88,8 @@ struct RequestResult {
     StoreStats experts;                          // difference over the request
 };
 
-// Called on the scheduler thread; must not block. onToken returning false cancels the request.
+// Called on the scheduler thread: a callback must not block, nor call Engine::logits() or
+// applyKnob(), which wait for that thread. onToken returning false cancels the request.
 struct RequestCallbacks {
     std::function<bool(const GeneratedToken&)> onToken;
     std::function<void(RequestResult)> onDone;  // exactly once, also after an error

@@ -55,11 +55,11 @@ Scheduler::Scheduler(const Setup& setup)
 
 Scheduler::~Scheduler() {
     {
-        std::lock_guard lock(m_mutex);
+        MutexLock lock(m_mutex);
         m_stop = true;
         m_abort.store(true);
     }
-    m_wake.notify_all();
+    m_wake.notifyAll();
     m_setup.store->wakeWaiters();
     m_thread.join();
 }
@@ -101,7 +101,7 @@ Result<uint64_t> Scheduler::submit(Request request, RequestCallbacks callbacks) 
     Jobs arrival;
     arrival.push_back(std::move(job));
     {
-        std::lock_guard lock(m_mutex);
+        MutexLock lock(m_mutex);
         if (m_queued >= kQueueLimit) {
             return Status(Code::Busy, formatCount(int64_t(m_queued)) + " requests are waiting",
                           "Try again later");
@@ -110,26 +110,26 @@ Result<uint64_t> Scheduler::submit(Request request, RequestCallbacks callbacks) 
         m_count.fetch_add(1);
         m_arrived.splice(m_arrived.end(), arrival);
     }
-    m_wake.notify_all();
+    m_wake.notifyAll();
     return id;
 }
 
 void Scheduler::cancel(uint64_t request) {
     {
-        std::lock_guard lock(m_mutex);
+        MutexLock lock(m_mutex);
         m_cancelled.insert(request);
         if (unwanted()) m_abort.store(true);
     }
-    m_wake.notify_all();
+    m_wake.notifyAll();
     m_setup.store->wakeWaiters();
 }
 
 void Scheduler::wake() {
     {
-        std::lock_guard lock(m_mutex);
+        MutexLock lock(m_mutex);
         m_woken = true;
     }
-    m_wake.notify_all();
+    m_wake.notifyAll();
 }
 
 void Scheduler::runAlone(const std::function<void()>& body) {
@@ -137,12 +137,12 @@ void Scheduler::runAlone(const std::function<void()>& body) {
         Scheduler& scheduler;
         ~Alone() {
             scheduler.m_aloneWaiting.fetch_sub(1);
-            scheduler.m_stepFree.notify_all();
+            scheduler.m_stepFree.notifyAll();
         }
     };
     m_aloneWaiting.fetch_add(1);
     const Alone alone{*this};
-    std::lock_guard lock(m_stepMutex);
+    MutexLock lock(m_stepMutex);
     body();
 }
 
@@ -161,8 +161,8 @@ void Scheduler::turn() {
     takeArrivals();
     removeFinished();  // whose end or step had no memory in the last turn
     {
-        std::unique_lock lock(m_stepMutex);
-        m_stepFree.wait(lock, [this] { return m_aloneWaiting.load() == 0; });
+        MutexLock lock(m_stepMutex);
+        while (m_aloneWaiting.load() != 0) m_stepFree.wait(m_stepMutex);
         m_setup.applyKnobs();
         dropCancelled();
         growReplies();
@@ -182,7 +182,7 @@ void Scheduler::turn() {
 // waits, and what is theirs is free for others. Allocates nothing.
 void Scheduler::failStep() {
     {
-        std::lock_guard lock(m_mutex);
+        MutexLock lock(m_mutex);
         m_stepParts.clear();
     }
     m_rows.clear();
@@ -199,39 +199,34 @@ BatchStats Scheduler::stats() const {
     s.steps = m_steps.load(std::memory_order_relaxed);
     s.requests = m_stepRequests.load(std::memory_order_relaxed);
     s.rows = m_stepRows.load(std::memory_order_relaxed);
-    std::lock_guard lock(m_mutex);
+    MutexLock lock(m_mutex);
     s.queued = int(m_queued);
     s.preempted = m_preempted;
+    s.kv = m_publishedKv;
     return s;
 }
 
-KvStats Scheduler::kvStats() const {
-    std::lock_guard lock(m_mutex);
-    return m_kvTold;
-}
-
-// REQUIRES: m_mutex is held.
-void Scheduler::tellKv() {
+void Scheduler::publishKv() {
     const KvCounts blocks = m_kv.counts();
-    m_kvTold = m_kvStats;
-    m_kvTold.heldBlocks = blocks.held;
-    m_kvTold.keptBlocks = blocks.kept;
-    m_kvTold.blocks = blocks.all;
-    m_kvTold.blockTokens = kPageTokens;
+    m_publishedKv = m_kvStats;
+    m_publishedKv.heldBlocks = blocks.held;
+    m_publishedKv.keptBlocks = blocks.kept;
+    m_publishedKv.blocks = blocks.all;
+    m_publishedKv.blockTokens = kPageTokens;
 }
 
 // False: time to stop.
 bool Scheduler::waitForWork() {
-    std::unique_lock lock(m_mutex);
-    const auto ready = [this] {
-        return m_stop || m_woken || !m_arrived.empty() || !m_cancelled.empty() || !m_active.empty();
-    };
-    if (m_waiting.empty()) {
-        m_wake.wait(lock, ready);
-    } else {
+    MutexLock lock(m_mutex);
+    while (!m_stop && !m_woken && m_arrived.empty() && m_cancelled.empty() && m_active.empty()) {
+        if (m_waiting.empty()) {
+            m_wake.wait(m_mutex);
+            continue;
+        }
         const uint64_t due = admissionDueNs();
-        m_wake.wait_until(
-            lock, std::chrono::steady_clock::time_point(std::chrono::nanoseconds(due)), ready);
+        if (monotonicNs() >= due) break;
+        m_wake.waitUntil(m_mutex,
+                         std::chrono::steady_clock::time_point(std::chrono::nanoseconds(due)));
     }
     m_woken = false;
     return !m_stop;
@@ -240,7 +235,7 @@ bool Scheduler::waitForWork() {
 void Scheduler::takeArrivals() {
     Jobs arrived;
     {
-        std::lock_guard lock(m_mutex);
+        MutexLock lock(m_mutex);
         arrived.swap(m_arrived);
     }
     for (const std::unique_ptr<Job>& job : arrived) {
@@ -252,7 +247,7 @@ void Scheduler::takeArrivals() {
 void Scheduler::dropCancelled() {
     std::unordered_set<uint64_t> ids;
     {
-        std::lock_guard lock(m_mutex);
+        MutexLock lock(m_mutex);
         ids.swap(m_cancelled);
         m_abort.store(m_stop);
     }

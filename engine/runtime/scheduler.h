@@ -28,15 +28,14 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <functional>
 #include <list>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <unordered_set>
 #include <vector>
 
+#include "engine/base/mutex.h"
 #include "engine/runtime/batch_stats.h"
 #include "engine/runtime/forward.h"
 #include "engine/runtime/request.h"
@@ -77,7 +76,6 @@ public:
     int activeRequests() const { return m_count.load(std::memory_order_relaxed); }
     void wake();  // a knob is waiting to be applied
     BatchStats stats() const;
-    KvStats kvStats() const;
     // Scheduler thread, or alone.
     const BatchLimits& batchLimits() const { return m_limits; }
     void setBatchLimits(const BatchLimits& limits) { m_limits = limits; }
@@ -117,7 +115,7 @@ private:
     bool waitsForBlock(const Job& job) const;
     void addRows(Job& job, size_t count);
     void startStep();
-    bool unwanted() const;  // REQUIRES m_mutex. Nobody needs the running step
+    bool unwanted() const REQUIRES(m_mutex);  // nobody needs the running step
     void rotate();
     void countStored(Job& job);
     void afterForward();
@@ -130,12 +128,12 @@ private:
     void finish(Job& job, StopReason stop, Status status);
     void removeFinished();
     void finishAll();
-    void tellKv();
+    void publishKv() REQUIRES(m_mutex);  // for stats()
     void writeRequestEvent(EventType type, const Job& job, uint64_t timeNs);
 
     const Setup m_setup;
     KvCache m_kv;
-    KvStats m_kvStats;          // scheduler thread; others see m_kvTold
+    KvStats m_kvStats;          // scheduler thread; others see m_publishedKv
     const int64_t m_scoreRows;  // maximum prompt rows of one step with logits
     BatchLimits m_limits;
     Jobs m_waiting, m_active;  // scheduler thread; m_active in turn order
@@ -143,18 +141,19 @@ private:
     std::vector<BatchRow> m_rows;
     uint64_t m_stepStartNs = 0;
 
-    mutable std::mutex m_mutex;
-    std::condition_variable m_wake;
-    Jobs m_arrived;
-    std::unordered_set<uint64_t> m_cancelled;
-    size_t m_queued = 0;                // arrived or waiting, not admitted
-    std::vector<StepPart> m_stepParts;  // requests with rows in the running step
-    bool m_stop = false, m_woken = false;
-    KvStats m_kvTold;
-    int m_preempted = 0;  // waiting to resume
+    mutable Mutex m_mutex;
+    Condition m_wake;
+    Jobs m_arrived GUARDED_BY(m_mutex);
+    std::unordered_set<uint64_t> m_cancelled GUARDED_BY(m_mutex);
+    size_t m_queued GUARDED_BY(m_mutex) = 0;  // arrived or waiting, not admitted
+    std::vector<StepPart> m_stepParts
+        GUARDED_BY(m_mutex);  // requests with rows in the running step
+    bool m_stop GUARDED_BY(m_mutex) = false, m_woken GUARDED_BY(m_mutex) = false;
+    KvStats m_publishedKv GUARDED_BY(m_mutex);
+    int m_preempted GUARDED_BY(m_mutex) = 0;  // waiting to resume
 
-    std::mutex m_stepMutex;
-    std::condition_variable m_stepFree;
+    Mutex m_stepMutex;
+    Condition m_stepFree;
     std::atomic<int> m_aloneWaiting{0};
     std::atomic<bool> m_abort{false};  // the running step is not wanted
     std::atomic<int> m_count{0};

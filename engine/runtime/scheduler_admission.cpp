@@ -83,7 +83,7 @@ void Scheduler::admit() {
         writeRequestEvent(again ? EventType::RequestResumed : EventType::RequestAdmitted, job, now);
         m_active.push_back(std::move(*it));
         it = m_waiting.erase(it);
-        std::lock_guard lock(m_mutex);
+        MutexLock lock(m_mutex);
         if (again) {
             --m_preempted;
         } else {
@@ -164,7 +164,7 @@ void Scheduler::preempt(Job& job, bool toFront) {
     const auto at = std::find_if(m_active.begin(), m_active.end(),
                                  [&](const std::unique_ptr<Job>& j) { return j.get() == &job; });
     m_waiting.splice(toFront ? m_waiting.begin() : m_waiting.end(), m_active, at);
-    std::lock_guard lock(m_mutex);
+    MutexLock lock(m_mutex);
     ++m_preempted;
 }
 

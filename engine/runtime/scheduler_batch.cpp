@@ -86,11 +86,11 @@ void Scheduler::startStep() {
     event.batch = {};
     event.batch.rows = uint16_t(m_rows.size());
     event.batch.queued = uint32_t(m_waiting.size());
-    std::lock_guard lock(m_mutex);
-    tellKv();
-    event.batch.kvHeld = uint32_t(m_kvTold.heldBlocks);
-    event.batch.kvKept = uint32_t(m_kvTold.keptBlocks);
-    event.batch.kvBlocks = uint32_t(m_kvTold.blocks);
+    MutexLock lock(m_mutex);
+    publishKv();
+    event.batch.kvHeld = uint32_t(m_publishedKv.heldBlocks);
+    event.batch.kvKept = uint32_t(m_publishedKv.keptBlocks);
+    event.batch.kvBlocks = uint32_t(m_publishedKv.blocks);
     for (const std::unique_ptr<Job>& job : m_active) {
         if (job->rowCount == 0) continue;
         ++event.batch.requests;
@@ -112,7 +112,7 @@ void Scheduler::step() {
     startStep();
     m_stepStartNs = monotonicNs();
     if (!m_setup.forward->run(m_rows, &m_abort)) m_rows.clear();
-    std::lock_guard lock(m_mutex);
+    MutexLock lock(m_mutex);
     m_stepParts.clear();
 }
 

@@ -149,11 +149,11 @@ void Scheduler::finish(Job& job, StopReason stop, Status status) {
     }
     writeRequestEvent(EventType::RequestDone, job, now);
     {
-        std::lock_guard lock(m_mutex);
+        MutexLock lock(m_mutex);
         if (!job.admittedNs) --m_queued;
         if (job.admittedNs && !job.admission) --m_preempted;
         m_cancelled.erase(job.id);
-        tellKv();
+        publishKv();
     }
     m_count.fetch_sub(1);
     if (job.admission) m_activeCount.fetch_sub(1);  // whoever waits for the end finds it so

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/runtime/table_watch.h"
 
-#include <pthread.h>
 #include <sys/stat.h>
 
 #include <chrono>
 
 namespace colibri {
+
+namespace {
+
+constexpr std::chrono::seconds kPeriod{1};
+
+}  // namespace
 
 Result<std::unique_ptr<TableWatch>> TableWatch::open(const std::filesystem::path& path,
                                                      const ModelConfig& config, bool reload) {
@@ -15,16 +20,17 @@ Result<std::unique_ptr<TableWatch>> TableWatch::open(const std::filesystem::path
     watch->m_stamp = watch->stampNow();
     Result<std::shared_ptr<const RouterTable>> table = RouterTable::load(path, config);
     if (!table.ok()) return table.status();
+    const MutexLock lock(watch->m_mutex);
     watch->m_table = std::move(*table);
     return watch;
 }
 
 TableWatch::~TableWatch() {
     {
-        std::lock_guard lock(m_mutex);
+        MutexLock lock(m_mutex);
         m_stop = true;
     }
-    m_wake.notify_all();
+    m_wake.notifyAll();
     if (m_thread.joinable()) m_thread.join();
 }
 
@@ -37,14 +43,15 @@ void TableWatch::start(std::function<void()> replaced) {
 }
 
 void TableWatch::loop() {
-    std::unique_lock lock(m_mutex);
-    while (!m_wake.wait_for(lock, std::chrono::seconds(1), [this] { return m_stop; })) {
-        lock.unlock();
+    MutexLock lock(m_mutex);
+    for (;;) {
+        if (!m_stop) m_wake.waitFor(m_mutex, kPeriod);
+        if (m_stop) return;
+        const MutexRelease released(m_mutex);
         try {
             look();
         } catch (const std::bad_alloc&) {  // the next change of the file is seen again
         }
-        lock.lock();
     }
 }
 
@@ -71,7 +78,7 @@ void TableWatch::look() {
         }
     }
     {
-        std::lock_guard lock(m_mutex);
+        MutexLock lock(m_mutex);
         m_notice = notice;
         if (fresh) {
             m_table = fresh;
@@ -82,17 +89,17 @@ void TableWatch::look() {
 }
 
 std::shared_ptr<const RouterTable> TableWatch::table() const {
-    std::lock_guard lock(m_mutex);
+    MutexLock lock(m_mutex);
     return m_table;
 }
 
 uint64_t TableWatch::reloads() const {
-    std::lock_guard lock(m_mutex);
+    MutexLock lock(m_mutex);
     return m_reloads;
 }
 
 std::string TableWatch::notice() const {
-    std::lock_guard lock(m_mutex);
+    MutexLock lock(m_mutex);
     return m_notice;
 }
 

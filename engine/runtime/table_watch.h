@@ -6,14 +6,13 @@
 
 #include <sys/types.h>
 
-#include <condition_variable>
 #include <filesystem>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 
+#include "engine/base/mutex.h"
 #include "engine/model/router_table.h"
 
 namespace colibri {
@@ -54,12 +53,12 @@ private:
     std::function<void()> m_replaced;
     Stamp m_stamp;  // of the file as it was last read; the watch's thread
 
-    mutable std::mutex m_mutex;  // guards the following
-    std::condition_variable m_wake;
-    bool m_stop = false;
-    std::shared_ptr<const RouterTable> m_table;
-    uint64_t m_reloads = 0;
-    std::string m_notice;
+    mutable Mutex m_mutex;
+    Condition m_wake;
+    bool m_stop GUARDED_BY(m_mutex) = false;
+    std::shared_ptr<const RouterTable> m_table GUARDED_BY(m_mutex);
+    uint64_t m_reloads GUARDED_BY(m_mutex) = 0;
+    std::string m_notice GUARDED_BY(m_mutex);
     std::thread m_thread;
 };
 

@@ -4,16 +4,15 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
-#include <condition_variable>
 #include <ctime>
 #include <functional>
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <vector>
 
 #include "engine/base/file.h"
 #include "engine/base/machine.h"
+#include "engine/base/mutex.h"
 #include "engine/store/slot_memory.h"
 #include "engine/store/store_factory.h"
 
@@ -48,12 +47,12 @@ public:
                 return {Code::OutOfMemory, "No memory for the read buffers of the disk probe"};
         }
         COLIBRI_TRY(m_queue->start(m_shape, m_clock, kDepth,
-                                   [this](uint32_t i, const ReadOutcome& o) { landed(i, o); }));
-        std::unique_lock lock(m_mutex);
+                                   [this](uint32_t i, const ReadOutcome& o) { readEnded(i, o); }));
+        MutexLock lock(m_mutex);
         m_startNs = m_clock.now();
-        m_flying = kDepth;
+        m_reading = kDepth;
         for (uint32_t i = 0; i < kDepth; ++i) submit(i);
-        m_cv.wait(lock, [&] { return m_flying == 0; });
+        while (m_reading > 0) m_changed.wait(m_mutex);
         COLIBRI_TRY(m_status);
         out.diskBytesPerSecond = double(m_read) / (double(m_clock.now() - m_startNs) * 1e-9);
         out.reads = m_queue->text();
@@ -61,7 +60,7 @@ public:
     }
 
 private:
-    void submit(uint32_t i) {
+    void submit(uint32_t i) REQUIRES(m_mutex) {
         const int64_t layer = int64_t(m_random() % m_shape.layers.size());
         const auto bytes = size_t(m_shape.recordBytes[size_t(layer)]);
         m_queue->submit({i,
@@ -71,8 +70,8 @@ private:
                          m_mode});
         m_sizes[i] = bytes;
     }
-    void landed(uint32_t i, const ReadOutcome& outcome) {
-        std::lock_guard lock(m_mutex);
+    void readEnded(uint32_t i, const ReadOutcome& outcome) {
+        MutexLock lock(m_mutex);
         if (outcome.status.ok()) m_read += m_sizes[i];
         if (m_status.ok()) m_status = outcome.status;
         const bool over = m_clock.now() - m_startNs > kDiskNs || m_stop.load() || !m_status.ok();
@@ -80,8 +79,8 @@ private:
             submit(i);
             return;
         }
-        --m_flying;
-        m_cv.notify_all();
+        --m_reading;
+        m_changed.notifyAll();
     }
 
     const StoreShape m_shape;
@@ -92,13 +91,13 @@ private:
     int64_t m_bytes = 0;  // of a buffer
     std::vector<std::byte*> m_buffers;
     std::unique_ptr<ReadQueue> m_queue;
-    std::mutex m_mutex;  // guards the following
-    std::condition_variable m_cv;
-    std::mt19937_64 m_random{1};
-    size_t m_sizes[kDepth] = {};
-    uint64_t m_startNs = 0, m_read = 0;
-    uint32_t m_flying = 0;
-    Status m_status;
+    Mutex m_mutex;
+    Condition m_changed;
+    std::mt19937_64 m_random GUARDED_BY(m_mutex){1};
+    size_t m_sizes[kDepth] GUARDED_BY(m_mutex) = {};
+    uint64_t m_startNs GUARDED_BY(m_mutex) = 0, m_read GUARDED_BY(m_mutex) = 0;
+    uint32_t m_reading GUARDED_BY(m_mutex) = 0;
+    Status m_status GUARDED_BY(m_mutex);
 };
 
 std::filesystem::path keptPath() {

@@ -24,14 +24,14 @@ ExpertReads::ExpertReads(const Parts& parts, IoMode mode, int64_t depth)
       m_mode(mode),
       m_depth(std::clamp<int64_t>(depth, 1, kMostDepth)) {
     for (std::vector<uint32_t>* keys : {&m_needSlot, &m_queued, &m_onLink})
-        keys->reserve(size_t(m_slots.size()));
+        keys->reserve(size_t(m_parts.shape.expertCount()));
 }
 
-// ---- asking ----
+// ---- requests ----
 
 void ExpertReads::need(uint32_t key) {
-    ExpertEntry& e = m_slots[key];
-    if (!std::exchange(e.waitsForSlot, true)) m_needSlot.push_back(key);
+    m_errors.erase(key);
+    if (!std::exchange(m_slots[key].waitsForSlot, true)) m_needSlot.push_back(key);
     giveSlots();
 }
 
@@ -45,13 +45,7 @@ void ExpertReads::giveSlots() {
         if (next == m_needSlot.end()) next = m_needSlot.begin();
         const uint32_t key = *next;
         m_needSlot.erase(next);
-        m_slots[key].waitsForSlot = false;
-        if (slot) {
-            queueRead(key, slot);
-        } else {
-            fail(key, {Code::OutOfMemory,
-                       "No memory for one expert of " + formatGiB(double(m_slots.slotBytes()))});
-        }
+        assign(key, slot);
     }
 }
 
@@ -70,13 +64,8 @@ void ExpertReads::forceSlot(uint32_t key) {
         slot = m_slots.newSlot();  // every slot is pinned: grow instead of waiting forever
     }
     std::erase(m_needSlot, key);
-    m_slots[key].waitsForSlot = false;
-    if (slot) {
-        queueRead(key, slot);
-    } else {
-        fail(key, {Code::OutOfMemory,
-                   "No memory for one more expert of " + formatGiB(double(m_slots.slotBytes()))});
-    }
+    assign(key, slot);
+    startReads();
 }
 
 void ExpertReads::withdraw(uint32_t key) {
@@ -92,13 +81,18 @@ void ExpertReads::withdraw(uint32_t key) {
     m_slots.setState(key, ExpertState::OnDisk);
 }
 
-void ExpertReads::queueRead(uint32_t key, const Slot& slot) {
+void ExpertReads::assign(uint32_t key, const Slot& slot) {
+    m_slots[key].waitsForSlot = false;
+    if (!slot) {
+        fail(key, {Code::OutOfMemory,
+                   "No memory for one more expert of " + formatGiB(double(m_slots.slotBytes()))});
+        return;
+    }
     m_slots.fill(key, slot);
     m_slots[key].retried = false;
-    m_slots.use(key);
+    m_slots.order().use(key);
     m_slots.setState(key, ExpertState::Queued);
     m_queued.push_back(key);
-    startReads();
 }
 
 void ExpertReads::startReads() {
@@ -136,15 +130,16 @@ void ExpertReads::join(uint32_t key, uint64_t now) {
 
 RecordRead ExpertReads::begin(uint32_t key) {
     ExpertEntry& e = m_slots[key];
-    const int64_t layer = m_slots.layerOf(key);
+    const int64_t layer = m_parts.shape.layerOf(key);
     const int64_t bytes = m_parts.shape.recordBytes[size_t(layer)];
     m_slots.setState(key, ExpertState::Reading);
     e.transfer = m_link.begin(bytes, e.demanded, m_parts.clock.now());
-    return {key, layer, key % m_parts.shape.experts, {e.memory, size_t(bytes)}, m_mode};
+    return {key, layer, m_parts.shape.expertOf(key), {e.memory, size_t(bytes)}, m_mode};
 }
 
-bool ExpertReads::carried(uint32_t key, uint64_t now) {
-    return m_link.done(m_slots[key].transfer, now);
+RecordRead ExpertReads::beginPrefetch(uint32_t key) {
+    ++m_prefetchReading;
+    return begin(key);
 }
 
 uint64_t ExpertReads::carriedAt(uint32_t key, uint64_t now) {
@@ -158,8 +153,19 @@ void ExpertReads::leaveDisk(uint32_t key) {
 
 void ExpertReads::finish(uint32_t key, const Status& status, EventRing* ring) {
     const uint64_t now = m_parts.clock.now();
-    report(key, status, now, ring);
     ExpertEntry& e = m_slots[key];
+    if (const uint8_t lane = std::exchange(e.lane, ExpertEntry::kNoLane);
+        lane != ExpertEntry::kNoLane) {
+        m_lanes &= ~(uint64_t(1) << lane);
+        ring = m_laneRings[lane];
+        std::erase(m_onLink, key);
+        if (status.ok() && e.fresh) {
+            ++m_parts.counters.freshReads;
+        } else if (status.ok()) {
+            m_slots.prepared().addRead(elapsed(e.submittedNs, now));
+        }
+    }
+    report(key, status, now, ring);
     m_link.end(e.transfer, now);
     --(e.demanded ? m_demandReading : m_prefetchReading);
     e.demanded = false;
@@ -176,7 +182,7 @@ void ExpertReads::finish(uint32_t key, const Status& status, EventRing* ring) {
 
 void ExpertReads::keepRecord(uint32_t key, uint64_t now) {
     ExpertEntry& e = m_slots[key];
-    const int64_t layer = m_slots.layerOf(key);
+    const int64_t layer = m_parts.shape.layerOf(key);
     m_slots.setState(key, ExpertState::Resident);
     e.residentNs = now;
     StoreCounters& counters = m_parts.counters;
@@ -185,11 +191,11 @@ void ExpertReads::keepRecord(uint32_t key, uint64_t now) {
                                            : counters.demandReads);
     counters.bytesRead += uint64_t(m_parts.shape.recordBytes[size_t(layer)]);
     if (e.order == ExpertEntry::Order::None) {
-        const bool layerStillToCome = e.prefetchStep == m_slots.stepOf(layer);
+        const bool layerStillToCome = e.prefetchStep == m_slots.steps().requestsOf(layer);
         if (layerStillToCome) {
-            m_slots.keepUntilLayer(key);
+            m_slots.order().keepUntilLayer(key);
         } else {
-            m_slots.addColdest(key);
+            m_slots.order().addColdest(key);
         }
     }
     m_slots.trim();
@@ -235,12 +241,12 @@ Status ExpertReads::errorOf(uint32_t key) const {
 void ExpertReads::report(uint32_t key, const Status& status, uint64_t now, EventRing* ring) {
     if (ring == nullptr) return;
     const ExpertEntry& e = m_slots[key];
-    const auto layer = size_t(m_slots.layerOf(key));
+    const auto layer = size_t(m_parts.shape.layerOf(key));
     Event event{};
     event.timeNs = now;
     event.type = EventType::ExpertRead;
     event.expertRead.layer = uint16_t(m_parts.shape.layers[layer]);
-    event.expertRead.expert = uint16_t(key % m_parts.shape.experts);
+    event.expertRead.expert = uint16_t(m_parts.shape.expertOf(key));
     event.expertRead.reason = e.reason;
     event.expertRead.failed = !status.ok();
     event.expertRead.fresh = e.fresh;
@@ -251,33 +257,22 @@ void ExpertReads::report(uint32_t key, const Status& status, uint64_t now, Event
     ring->write(event);
 }
 
-// ---- demand reads ----
+// ---- reads of the read queue ----
 
-bool ExpertReads::endOfDisk(uint32_t key, const ReadOutcome& outcome) {
+void ExpertReads::endDiskRead(uint32_t key, const ReadOutcome& outcome) {
     ExpertEntry& e = m_slots[key];
     e.submittedNs = outcome.submittedNs;
-    if (!outcome.status.ok()) return true;
-    const uint64_t now = m_parts.clock.now();
-    if (e.ledReads && !e.fresh)
-        m_parts.judge.demandReadEnded(elapsed(e.submittedNs, now), e.diskTimeNs, now);
-    if (carried(key, now)) return true;
-    m_onLink.push_back(key);
-    m_parts.conditions.linkChanged.notifyAll();
-    return false;
-}
-
-void ExpertReads::finishDemand(uint32_t key, const Status& status) {
-    const ExpertEntry& e = m_slots[key];
-    const uint8_t lane = e.lane;
-    if (status.ok() && e.fresh) {
-        ++m_parts.counters.freshReads;
-    } else if (status.ok()) {
-        m_slots.prepared().addRead(elapsed(e.submittedNs, m_parts.clock.now()));
+    if (outcome.status.ok()) {
+        const uint64_t now = m_parts.clock.now();
+        if (e.ledReads && !e.fresh)
+            m_parts.judge.demandReadEnded(elapsed(e.submittedNs, now), e.diskTimeNs, now);
+        if (carriedAt(key, now) > now) {
+            m_onLink.push_back(key);
+            m_parts.conditions.linkChanged.notifyAll();
+            return;
+        }
     }
-    std::erase(m_onLink, key);
-    m_lanes &= ~(uint64_t(1) << lane);
-    finish(key, status, m_laneRings[lane]);
-    startReads();
+    finish(key, outcome.status);
 }
 
 int64_t ExpertReads::nextOnLink(uint64_t now) {

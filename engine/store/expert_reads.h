@@ -35,40 +35,34 @@ public:
 
     // ---- requests: an expert in state NeedsSlot gets a slot, then its read starts ----
     void need(uint32_t key);
-    void giveSlots();              // to the experts that need one, while slots are available
+    void giveSlots();  // to the experts that need one, while slots are available; starts no read
     void forceSlot(uint32_t key);  // for a waiting thread, if nothing may be evicted
     // The last ticket of an expert that needs a slot, or has failed, was dropped.
     void withdraw(uint32_t key);
-    void startReads();
+    void startReads();  // of the experts that have a slot, as many as the depth allows
     void join(uint32_t key, uint64_t now);  // a prefetch that is being read was requested
 
     // ---- reads of both kinds ----
-    // From here on the slot's bytes belong to the read.
-    RecordRead begin(uint32_t key);
-    bool carried(uint32_t key, uint64_t now);  // over the link
-    uint64_t carriedAt(uint32_t key, uint64_t now);
+    // A prefetch thread reads the expert itself. From here on the slot's bytes belong to the read.
+    RecordRead beginPrefetch(uint32_t key);
     void leaveDisk(uint32_t key);  // of a prefetch: it was read, or requested
-    // The read has ended, successfully or not; events go to `ring`.
-    void finish(uint32_t key, const Status& status, EventRing* ring);
-
-    // ---- demand reads ----
-    // The queue has read a record. False: the link still carries it.
-    bool endOfDisk(uint32_t key, const ReadOutcome& outcome);
-    void finishDemand(uint32_t key, const Status& status);
-    // The expert that the link will deliver first; -1: none is waiting for the link.
+    // The read queue has read a record, which ends the read unless the link still carries it.
+    void endDiskRead(uint32_t key, const ReadOutcome& outcome);
+    // When the link has carried the record; `now` or earlier: it has.
+    uint64_t carriedAt(uint32_t key, uint64_t now);
+    // The expert of the read queue that the link will deliver first; -1: none waits for the link.
     int64_t nextOnLink(uint64_t now);
+    // The read has ended, successfully or not. `ring` takes the event of a prefetch thread's read.
+    void finish(uint32_t key, const Status& status, EventRing* ring = nullptr);
 
     Status errorOf(uint32_t key) const;  // why a wait ended without the record
-    void forgetError(uint32_t key) { m_errors.erase(key); }
 
     // ---- load of disk and link ----
     bool demandWaits() const {
         return !m_queued.empty() || !m_needSlot.empty() || m_demandReading > 0;
     }
-    bool reading() const { return m_demandReading + m_prefetchReading > 0; }
-    bool quiet() const { return m_queued.empty() && !reading(); }
+    bool quiet() const { return m_queued.empty() && m_demandReading + m_prefetchReading == 0; }
     int64_t prefetchesReading() const { return m_prefetchReading; }
-    void prefetchBegins() { ++m_prefetchReading; }
     bool linkIdle(uint64_t now) { return m_link.idle(now); }
 
     // ---- settings ----
@@ -82,7 +76,8 @@ public:
     void stop() { m_stopping = true; }  // no further read starts, and none is retried
 
 private:
-    void queueRead(uint32_t key, const Slot& slot);
+    void assign(uint32_t key, const Slot& slot);  // queues its read; without a slot it fails
+    RecordRead begin(uint32_t key);
     void fail(uint32_t key, Status status);
     void report(uint32_t key, const Status& status, uint64_t now, EventRing* ring);
     void keepRecord(uint32_t key, uint64_t now);

@@ -45,8 +45,8 @@ ExpertStore::ExpertStore(StoreShape shape, const StoreOptions& options, Telemetr
               *m_parts.numa, options),
       m_reads({m_shape, m_slots, *m_parts.queue, *m_parts.clock, m_judge, m_counters, m_conditions},
               options.ioMode, options.ioDepth),
-      m_prefetcher({m_slots, m_reads, m_judge, m_conditions}, options),
-      m_lookups(size_t(m_slots.size())),
+      m_prefetcher({m_shape, m_slots, m_reads, m_judge, m_conditions}, options),
+      m_lookups(size_t(m_shape.expertCount())),
       m_workerStates(size_t(knobRow(KnobId::PrefetchThreads).max)),
       m_workers(m_workerStates.size()) {
     sched_getaffinity(0, sizeof m_allowedCores, &m_allowedCores);
@@ -65,7 +65,7 @@ Status ExpertStore::start() {
                     "The expert cache needs " + formatGiB(double(needed)) + ", " +
                         formatGiB(double(free)) + " are free",
                     "Choose a smaller cache size"};
-        if (m_slots.size() == 0) return {};
+        if (m_shape.expertCount() == 0) return {};
         if (m_telemetry != nullptr) m_ring = m_telemetry->addRing("expert-store");
         m_slots.setEvents(m_ring);
         threads = m_prefetcher.threads();
@@ -100,7 +100,7 @@ ExpertStore::~ExpertStore() {
     m_parts.queue->stop();
 }
 
-// ---- asking ----
+// ---- requests ----
 
 bool ExpertStore::valid(const Ticket& ticket) const {
     return ticket.moeLayer < m_shape.layers.size() && ticket.expert < m_shape.experts;
@@ -112,10 +112,10 @@ void ExpertStore::request(int64_t moeLayer, std::span<const uint16_t> experts,
     const uint64_t now = m_parts.clock->now();
     MutexLock lock(m_mutex);
     m_requestNs = now;
-    const bool known = moeLayer >= 0 && moeLayer < m_slots.layers();
+    const bool known = moeLayer >= 0 && moeLayer < m_shape.layerCount();
     if (known) {
         m_prefetcher.passLayers(moeLayer);
-        m_slots.requestLayer(moeLayer);
+        m_slots.steps().request(moeLayer);
     }
     m_judge.layerRequested();
     // Find: hold all of them first, so that no miss evicts an expert of the same request.
@@ -124,19 +124,20 @@ void ExpertStore::request(int64_t moeLayer, std::span<const uint16_t> experts,
         ticket.moeLayer = uint16_t(known ? moeLayer : UINT16_MAX);
         ticket.expert = expert;
         ticket.askedNs = now;
-        if (valid(ticket)) lookUp(m_slots.keyOf(moeLayer, expert), now, ticket);
+        if (valid(ticket)) lookUp(m_shape.keyOf(moeLayer, expert), now, ticket);
     }
-    if (known) m_slots.releaseLayer(moeLayer);
-    // Give slots to those that need one, which starts their reads; order the others.
+    if (known) m_slots.order().releaseLayer(moeLayer);
+    // Give slots to those that need one, and order the others by this use.
     for (const Ticket& ticket : out) {
         if (!valid(ticket)) continue;
-        const uint32_t key = m_slots.keyOf(moeLayer, ticket.expert);
+        const uint32_t key = m_shape.keyOf(moeLayer, ticket.expert);
         if (m_slots[key].state == ExpertState::NeedsSlot) {
             m_reads.need(key);
         } else if (m_slots[key].memory != nullptr) {
-            m_slots.use(key);
+            m_slots.order().use(key);
         }
     }
+    m_reads.startReads();
     reportPrefetches(now, false);
     m_prefetcher.wake();
     freeMemory();
@@ -147,7 +148,7 @@ void ExpertStore::lookUp(uint32_t key, uint64_t now, Ticket& ticket) {
     ++m_counters.lookups;
     ++m_lookups[key];
     ++e.uses;
-    e.usedStep = m_slots.stepOf(ticket.moeLayer);
+    e.usedStep = m_slots.steps().requestsOf(ticket.moeLayer);
     if (e.tickets++ == 0) e.ticketNumber = ++m_tickets;
     switch (e.state) {
         case ExpertState::Resident:
@@ -156,14 +157,13 @@ void ExpertStore::lookUp(uint32_t key, uint64_t now, Ticket& ticket) {
             if (!std::exchange(e.unused, false)) return;
             ticket.byPrefetch = true;
             m_judge.useful(e.source, e.residentNs - std::min(e.residentNs, e.submittedNs));
-            m_slots.endKeep(key);
+            m_slots.order().endKeep(key);
             return;
         case ExpertState::Reading:
             m_reads.join(key, now);
             return;
         case ExpertState::OnDisk:
         case ExpertState::Failed:
-            m_reads.forgetError(key);
             e.uses = 1;
             e.askedNs = now;
             e.reason = ReadReason::Demand;
@@ -185,7 +185,7 @@ void ExpertStore::hint(int64_t moeLayer, std::span<const uint16_t> experts) {
 bool ExpertStore::ready(const Ticket& ticket) const {
     if (!valid(ticket)) return true;
     MutexLock lock(m_mutex);
-    return m_slots[m_slots.keyOf(ticket.moeLayer, ticket.expert)].usable();
+    return m_slots[m_shape.keyOf(ticket.moeLayer, ticket.expert)].usable();
 }
 
 Result<Pin> ExpertStore::wait(const Ticket& ticket, const std::atomic<bool>* abort) {
@@ -194,7 +194,7 @@ Result<Pin> ExpertStore::wait(const Ticket& ticket, const std::atomic<bool>* abo
                                                  formatCount(ticket.expert) + " of MoE layer " +
                                                  formatCount(ticket.moeLayer));
     MutexLock lock(m_mutex);
-    const uint32_t key = m_slots.keyOf(ticket.moeLayer, ticket.expert);
+    const uint32_t key = m_shape.keyOf(ticket.moeLayer, ticket.expert);
     ExpertEntry& e = m_slots[key];
     if (e.tickets == 0)
         return Status(Code::Internal,
@@ -235,7 +235,7 @@ void ExpertStore::wakeWaiters() {
 void ExpertStore::drop(const Ticket& ticket) {
     if (!valid(ticket)) return;
     MutexLock lock(m_mutex);
-    const uint32_t key = m_slots.keyOf(ticket.moeLayer, ticket.expert);
+    const uint32_t key = m_shape.keyOf(ticket.moeLayer, ticket.expert);
     if (m_slots[key].tickets > 0) endTicket(key);
     freeMemory();
 }
@@ -257,16 +257,18 @@ void ExpertStore::letGo(uint32_t key) {
     m_reads.withdraw(key);
     m_slots.trim();
     m_reads.giveSlots();
+    m_reads.startReads();
 }
 
-void ExpertStore::freeMemory() {
-    if (!m_slots.hasFreed()) return;
+bool ExpertStore::freeMemory() {
     const std::vector<std::byte*> freed = m_slots.takeFreed();
+    if (freed.empty()) return false;
     const MutexRelease released(m_mutex);
     for (std::byte* memory : freed) {
         m_parts.queue->forget(memory);
         m_parts.memory->free(memory, m_slotBytes);
     }
+    return true;
 }
 
 void ExpertStore::settle() {
@@ -356,10 +358,10 @@ std::vector<uint32_t> ExpertStore::lookupCounts() const {
 
 std::string ExpertStore::warning() const {
     MutexLock lock(m_mutex);
-    const int64_t slots = m_slots.capacity(), token = m_slots.layers() * m_shape.topK;
+    const int64_t slots = m_slots.capacity(), token = m_shape.layerCount() * m_shape.topK;
     if (slots >= token) return {};
     return formatCount(slots) + " expert slots hold fewer than the " + formatCount(token) +
-           " experts that one token uses (" + formatCount(m_slots.layers()) + " layers of " +
+           " experts that one token uses (" + formatCount(m_shape.layerCount()) + " layers of " +
            formatCount(m_shape.topK) + "): with lru nearly every lookup misses. " +
            "Choose a cache size of at least " + formatCount(m_shape.topK);
 }

@@ -181,8 +181,8 @@ private:
     void endTicket(uint32_t key) REQUIRES(m_mutex);
     void letGo(uint32_t key) REQUIRES(m_mutex);  // the last ticket or pin was released
     void unpin(uint32_t key);
-    // Unmaps released memory. Releases the lock while it does so.
-    void freeMemory() REQUIRES(m_mutex);
+    // Unmaps released memory, without the lock. False: there was none.
+    bool freeMemory() REQUIRES(m_mutex);
     void reportPrefetches(uint64_t now, bool force) const REQUIRES(m_mutex);
     void settle();
 

@@ -55,22 +55,16 @@ void LinkLimiter::promote(Transfer transfer, uint64_t now) {
     }
 }
 
-bool LinkLimiter::done(Transfer transfer, uint64_t now) {
-    advance(now);
-    return std::none_of(m_entries.begin(), m_entries.end(),
-                        [&](const Entry& entry) { return entry.id == transfer && entry.left > 0; });
-}
-
 uint64_t LinkLimiter::finishAt(Transfer transfer, uint64_t now) {
     advance(now);
     Units ahead = 0;
     for (const Entry& entry : m_entries) {
         ahead += entry.left;
         if (entry.id != transfer) continue;
-        if (entry.left == 0) return m_now;
+        if (entry.left == 0) return now;
         return m_now + uint64_t((ahead + Units(m_rate) - 1) / Units(m_rate));
     }
-    return m_now;
+    return now;
 }
 
 void LinkLimiter::end(Transfer transfer, uint64_t now) {

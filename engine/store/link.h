@@ -26,7 +26,6 @@ public:
     Transfer begin(int64_t bytes, bool demand, uint64_t now);
     // A prefetch that a thread waits for goes before other prefetches.
     void promote(Transfer transfer, uint64_t now);
-    bool done(Transfer transfer, uint64_t now);
     // When the transfer will end if no other begins; `now` or earlier if it has ended.
     uint64_t finishAt(Transfer transfer, uint64_t now);
     // Removes the transfer; its remaining bytes are not carried.

@@ -8,10 +8,10 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <mutex>
 #include <unordered_map>
 
 #include "engine/base/machine.h"
+#include "engine/base/mutex.h"
 
 namespace colibri {
 
@@ -146,7 +146,7 @@ private:
         const auto here = [node](const std::byte*) { return node; };
         size_t needed = taken ? misplaced(memory, kPage, here).size() * kPage : memory.size();
         if (needed == 0) return {};
-        std::lock_guard lock(m_mutex);
+        MutexLock lock(m_mutex);
         std::erase_if(m_promised, [&](const auto& one) {  // written to by now, or unmapped
             return ask({one.first + (one.second.bytes - 1) / kPage * kPage})[0] != -ENOENT;
         });
@@ -189,10 +189,10 @@ private:
     };
 
     const int m_nodes;
-    NodeMask m_allowed{};                                // what this process may use
-    std::vector<int> m_nodesInUse;                       // the same
-    std::mutex m_mutex;                                  // guards the following
-    std::unordered_map<std::byte*, Promise> m_promised;  // bound and not written to yet
+    NodeMask m_allowed{};           // what this process may use
+    std::vector<int> m_nodesInUse;  // the same
+    Mutex m_mutex;
+    std::unordered_map<std::byte*, Promise> m_promised GUARDED_BY(m_mutex);  // not written to yet
     void* m_library = nullptr;
     Mbind m_mbind = nullptr;
     GetPolicy m_getPolicy = nullptr;

@@ -10,22 +10,20 @@ Prefetcher::Prefetcher(const Parts& parts, const StoreOptions& options)
       m_source(options.prefetchSource),
       m_depth(options.prefetchDepth),
       m_threads(options.prefetchThreads),
-      m_hints(size_t(parts.table.layers())),
+      m_hints(size_t(parts.shape.layerCount())),
       m_hintNs(m_hints.size()) {
-    const int64_t experts = m_hints.empty() ? 0 : parts.table.size() / parts.table.layers();
-    for (std::vector<uint32_t>& hints : m_hints) hints.reserve(size_t(experts));
+    for (std::vector<uint32_t>& hints : m_hints) hints.reserve(size_t(parts.shape.experts));
 }
 
 void Prefetcher::hint(int64_t moeLayer, std::span<const uint16_t> experts, uint64_t now) {
-    SlotTable& slots = m_parts.table;
-    if (moeLayer < 0 || moeLayer >= slots.layers()) return;
+    if (moeLayer < 0 || moeLayer >= m_parts.shape.layerCount()) return;
     clear(moeLayer);
     if (!on() || m_parts.judge.paused()) return;
     std::vector<uint32_t>& hints = m_hints[size_t(moeLayer)];
     for (auto expert = experts.rbegin(); expert != experts.rend(); ++expert) {
-        if (*expert >= slots.size() / slots.layers()) continue;
-        const uint32_t key = slots.keyOf(moeLayer, *expert);
-        if (slots[key].state == ExpertState::OnDisk) hints.push_back(key);
+        if (*expert >= m_parts.shape.experts) continue;
+        const uint32_t key = m_parts.shape.keyOf(moeLayer, *expert);
+        if (m_parts.table[key].state == ExpertState::OnDisk) hints.push_back(key);
     }
     m_hinted += int64_t(hints.size());
     m_hintNs[size_t(moeLayer)] = hints.empty() ? 0 : now;
@@ -39,13 +37,13 @@ void Prefetcher::clear(int64_t moeLayer) {
 }
 
 void Prefetcher::clearAll() {
-    for (int64_t layer = 0; layer < m_parts.table.layers(); ++layer) clear(layer);
+    for (int64_t layer = 0; layer < m_parts.shape.layerCount(); ++layer) clear(layer);
 }
 
 void Prefetcher::passLayers(int64_t moeLayer) {
     if (m_hinted > 0) {
-        for (int64_t layer = m_parts.table.currentLayer(); layer != moeLayer;) {
-            layer = (layer + 1) % m_parts.table.layers();
+        for (int64_t layer = m_parts.table.steps().current(); layer != moeLayer;) {
+            layer = (layer + 1) % m_parts.shape.layerCount();
             clear(layer);
         }
     }
@@ -67,8 +65,9 @@ int64_t Prefetcher::next(uint64_t now) {
     }
     if (!mayRead(now)) return -1;
     SlotTable& slots = m_parts.table;
-    for (int64_t step = 1; step <= std::min(m_depth, slots.layers()); ++step) {
-        const int64_t layer = (slots.currentLayer() + step) % slots.layers();
+    const int64_t layers = m_parts.shape.layerCount();
+    for (int64_t step = 1; step <= std::min(m_depth, layers); ++step) {
+        const int64_t layer = (slots.steps().current() + step) % layers;
         std::vector<uint32_t>& hints = m_hints[size_t(layer)];
         while (!hints.empty()) {
             const uint32_t key = hints.back();
@@ -90,7 +89,7 @@ int64_t Prefetcher::next(uint64_t now) {
 
 void Prefetcher::take(uint32_t key, const Slot& slot) {
     SlotTable& slots = m_parts.table;
-    const int64_t layer = slots.layerOf(key);
+    const int64_t layer = m_parts.shape.layerOf(key);
     slots.fill(key, slot);
     ExpertEntry& e = slots[key];
     e.reason = ReadReason::Prefetch;
@@ -98,9 +97,8 @@ void Prefetcher::take(uint32_t key, const Slot& slot) {
     e.unused = true;
     e.retried = e.demanded = false;
     e.uses = 0;
-    e.prefetchStep = slots.stepOf(layer);
+    e.prefetchStep = slots.steps().requestsOf(layer);
     e.askedNs = m_hintNs[size_t(layer)];
-    m_parts.reads.prefetchBegins();
     m_parts.judge.issued(e.source);
 }
 

@@ -19,6 +19,7 @@ namespace colibri {
 class Prefetcher {
 public:
     struct Parts {
+        const StoreShape& shape;
         SlotTable& table;
         ExpertReads& reads;
         PrefetchJudge& judge;
@@ -31,7 +32,8 @@ public:
     void hint(int64_t moeLayer, std::span<const uint16_t> experts, uint64_t now);
     // The layer is requested: discards the hints for it and for the layers skipped.
     void passLayers(int64_t moeLayer);
-    // The next expert to read, with a slot and ready for ExpertReads::begin(); -1: none now.
+    // The next expert to read, with a slot and ready for ExpertReads::beginPrefetch(); -1: none
+    // now.
     int64_t next(uint64_t now);
 
     void set(PrefetchSource source, int64_t depth);

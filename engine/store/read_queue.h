@@ -6,10 +6,8 @@
 // of the queue that holds none of its locks.
 #pragma once
 
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <thread>
@@ -17,6 +15,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "engine/base/mutex.h"
 #include "engine/store/clock.h"
 #include "engine/store/reader.h"
 #include "engine/store/ring.h"
@@ -48,7 +47,7 @@ public:
     const RecordRead& read() const { return m_read; }
 
 private:
-    std::string place(int64_t byte) const;
+    std::string positionText(int64_t byte) const;
     const StoreShape* m_shape;
     RecordRead m_read;
     int64_t m_done = 0;  // bytes
@@ -105,10 +104,10 @@ private:
     const StoreShape* m_shape = nullptr;
     StoreClock* m_clock = nullptr;
     Done m_done;
-    std::mutex m_mutex;  // guards the following
-    std::condition_variable m_cv;
-    std::vector<RecordRead> m_submitted;
-    bool m_stopping = false;
+    Mutex m_mutex;
+    Condition m_changed;
+    std::vector<RecordRead> m_submitted GUARDED_BY(m_mutex);
+    bool m_stopping GUARDED_BY(m_mutex) = false;
     std::vector<std::thread> m_threads;  // changed by start(), setDepth() and stop(), one at a time
 };
 
@@ -142,7 +141,7 @@ private:
     void enqueue(const RecordRead& read, Waiter* waiter);
     void loop();
     void begin(Operation& operation, std::vector<Ring::Read>& reads);
-    void land(const Ring::Landed& landed);
+    void complete(const Ring::Completion& completion);
     void end(const Operation& operation, const ReadOutcome& outcome);
     Ring::Read request(uint64_t tag);
     int bufferOf(std::span<std::byte> memory);
@@ -155,16 +154,16 @@ private:
     Done m_done;
     std::thread m_thread;
     uint64_t m_nextTag = 0;  // used by the thread only, like the next two
-    std::unordered_map<uint64_t, Operation> m_flying;
-    std::vector<uint64_t> m_again;  // operations with a part still to read
+    std::unordered_map<uint64_t, Operation> m_inFlight;
+    std::vector<uint64_t> m_unfinished;  // tags of operations with a part still to read
 
-    mutable std::mutex m_mutex;    // guards the following
-    std::condition_variable m_cv;  // read(): a waiter is done
-    std::vector<Operation> m_submitted;
-    bool m_stopping = false;
-    std::unordered_map<std::byte*, int> m_buffers;  // registered: memory -> index
-    std::unordered_set<std::byte*> m_movable;       // must not be registered
-    std::string m_refusal;                          // why no more memory is registered
+    mutable Mutex m_mutex;
+    Condition m_readDone;  // of a thread in read()
+    std::vector<Operation> m_submitted GUARDED_BY(m_mutex);
+    bool m_stopping GUARDED_BY(m_mutex) = false;
+    std::unordered_map<std::byte*, int> m_buffers GUARDED_BY(m_mutex);  // memory -> its index
+    std::unordered_set<std::byte*> m_movable GUARDED_BY(m_mutex);       // must not be registered
+    std::string m_refusal GUARDED_BY(m_mutex);  // why no more memory is registered
 };
 
 // io_uring if the machine and the reader support it, else threads with the reason.

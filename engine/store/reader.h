@@ -25,6 +25,15 @@ struct StoreShape {
     std::vector<int64_t> layers;       // (MoE layers) model layer index
     std::vector<int64_t> recordBytes;  // (MoE layers) multiple of 4096
     std::vector<std::string> files;    // (MoE layers) for messages
+
+    int64_t layerCount() const { return int64_t(layers.size()); }
+    int64_t expertCount() const { return layerCount() * experts; }
+    // An expert's key: moeLayer * experts + expert.
+    uint32_t keyOf(int64_t moeLayer, int64_t expert) const {
+        return uint32_t(moeLayer * experts + expert);
+    }
+    int64_t layerOf(uint32_t key) const { return int64_t(key) / experts; }
+    int64_t expertOf(uint32_t key) const { return int64_t(key) % experts; }
 };
 
 class Reader {

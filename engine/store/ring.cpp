@@ -12,8 +12,9 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <mutex>
 #include <thread>
+
+#include "engine/base/mutex.h"
 
 namespace colibri {
 
@@ -53,7 +54,7 @@ public:
         if (!reads.empty()) flush(0);
     }
 
-    void wait(std::vector<Landed>& landed) override {
+    void wait(std::vector<Completion>& completions) override {
         if (!m_armed) {
             io_uring_sqe* const sqe = next();
             io_uring_prep_read(sqe, m_event, &m_count, sizeof m_count, 0);
@@ -68,7 +69,7 @@ public:
                 if (cqes[i]->user_data == kWakeTag)
                     m_armed = false;
                 else
-                    landed.push_back({cqes[i]->user_data, cqes[i]->res});
+                    completions.push_back({cqes[i]->user_data, cqes[i]->res});
             }
             io_uring_cq_advance(&m_ring, n);
         }
@@ -82,7 +83,7 @@ public:
 
     int addBuffer(std::span<std::byte> memory) override {
         if (m_sparse < 0) return m_sparse;
-        std::lock_guard lock(m_mutex);
+        MutexLock lock(m_mutex);
         if (m_free.empty() && m_used == kBuffers) return -ENOSPC;
         const unsigned index = m_free.empty() ? m_used : m_free.back();
         if (const int error = update(index, memory.data(), memory.size()); error < 0) return error;
@@ -94,7 +95,7 @@ public:
     }
 
     void removeBuffer(int index) override {
-        std::lock_guard lock(m_mutex);
+        MutexLock lock(m_mutex);
         update(unsigned(index), nullptr, 0);
         m_free.push_back(unsigned(index));
     }
@@ -128,12 +129,12 @@ private:
 
     io_uring m_ring{};
     bool m_open = false, m_armed = false;
-    int m_sparse = -1;             // 0: buffers can be registered; else why not
-    int m_event = -1;              // wake()
-    uint64_t m_count = 0;          // what a read of m_event returns
-    std::mutex m_mutex;            // guards the following
-    unsigned m_used = 0;           // indices assigned so far
-    std::vector<unsigned> m_free;  // indices returned
+    int m_sparse = -1;     // 0: buffers can be registered; else why not
+    int m_event = -1;      // wake()
+    uint64_t m_count = 0;  // what a read of m_event returns
+    Mutex m_mutex;
+    unsigned m_used GUARDED_BY(m_mutex) = 0;           // indices assigned so far
+    std::vector<unsigned> m_free GUARDED_BY(m_mutex);  // indices returned
 };
 
 }  // namespace

@@ -22,7 +22,7 @@ public:
         uint64_t tag = 0;  // returned unchanged
         int buffer = -1;   // index from addBuffer() of the buffer with `out`; -1: none
     };
-    struct Landed {
+    struct Completion {
         uint64_t tag = 0;
         int64_t result = 0;  // bytes, 0 at the end of the file, -errno
     };
@@ -31,7 +31,7 @@ public:
     // One thread calls submit() and wait(). At most kInFlight reads are in flight at once.
     virtual void submit(std::span<const Read> reads) = 0;
     // Appends the completed reads; blocks until there is one or wake() is called.
-    virtual void wait(std::vector<Landed>& landed) = 0;
+    virtual void wait(std::vector<Completion>& completions) = 0;
     // Any thread. If no thread is waiting, the next wait() returns immediately.
     virtual void wake() = 0;
     // Registers memory and returns its index, or -errno. Any thread.

@@ -9,21 +9,18 @@
 
 namespace colibri {
 
-using Order = ExpertEntry::Order;
-
 SlotTable::SlotTable(const Parts& parts, Numa& numa, const StoreOptions& options)
     : m_parts(parts),
+      m_layers(parts.shape.layerCount()),
       m_slotBytes(
           parts.shape.recordBytes.empty()
               ? 0
               : *std::max_element(parts.shape.recordBytes.begin(), parts.shape.recordBytes.end())),
-      m_entries(parts.shape.layers.size() * size_t(parts.shape.experts)),
-      m_policyKind(options.policy),
-      m_steps(parts.shape.layers.size()),
+      m_entries(size_t(parts.shape.expertCount())),
+      m_order(parts.shape, m_entries, options.policy),
+      m_steps(parts.shape.layerCount()),
       m_prepared(options.prepareMemory, m_slotBytes, m_entries.size()),
       m_mover(numa, m_slotBytes) {
-    m_untilLayer.reserve(m_entries.size());
-    m_policy = makePolicy(m_policyKind, size(), 0);
     setSize(options.cacheSize, 0);
 }
 
@@ -34,7 +31,7 @@ SlotTable::~SlotTable() {
     for (std::byte* memory : m_freed) m_parts.memory.free(memory, m_slotBytes);
 }
 
-// ---- experts and layers ----
+// ---- experts ----
 
 void SlotTable::setState(uint32_t key, ExpertState state) {
     m_entries[key].state = state;
@@ -42,66 +39,6 @@ void SlotTable::setState(uint32_t key, ExpertState state) {
     if (state == ExpertState::Resident) shown = Residency::Resident;
     if (state == ExpertState::OnDisk || state == ExpertState::Failed) shown = Residency::OnDisk;
     m_parts.residency.set(key, shown);
-}
-
-void SlotTable::requestLayer(int64_t moeLayer) {
-    m_layer = moeLayer;
-    ++m_steps[size_t(moeLayer)];
-}
-
-int64_t SlotTable::distance(int64_t moeLayer) const {
-    const int64_t distance = (moeLayer - m_layer + layers()) % layers();
-    return distance == 0 ? layers() : distance;
-}
-
-// ---- order of eviction ----
-
-void SlotTable::setPolicy(CachePolicyKind policy) {
-    if (policy == m_policyKind) return;
-    auto next = makePolicy(policy, size(), m_capacity);
-    next->adopt(m_policy->order());
-    m_policy = std::move(next);
-    m_policyKind = policy;
-}
-
-void SlotTable::use(uint32_t key) {
-    ExpertEntry& e = m_entries[key];
-    if (e.order == Order::Policy) {
-        m_policy->touch(key);
-    } else {
-        m_policy->insert(key);
-        e.order = Order::Policy;
-    }
-}
-
-void SlotTable::keepUntilLayer(uint32_t key) {
-    m_entries[key].order = Order::UntilLayer;
-    m_untilLayer.push_back(key);
-}
-
-void SlotTable::endKeep(uint32_t key) {
-    if (m_entries[key].order != Order::UntilLayer) return;
-    std::erase(m_untilLayer, key);
-    m_entries[key].order = Order::None;
-}
-
-void SlotTable::releaseLayer(int64_t moeLayer) {
-    std::erase_if(m_untilLayer, [&](uint32_t key) {
-        if (layerOf(key) != moeLayer) return false;
-        addColdest(key);
-        return true;
-    });
-}
-
-void SlotTable::addColdest(uint32_t key) {
-    m_entries[key].order = Order::Policy;
-    m_policy->insertCold(key);
-}
-
-int64_t SlotTable::coldest() const {
-    const int64_t victim = m_policy->coldest(
-        m_policy->size(), [&](uint32_t key) { return m_entries[key].evictable(); });
-    return victim < 0 && !m_untilLayer.empty() ? int64_t(m_untilLayer.front()) : victim;
 }
 
 // ---- slots ----
@@ -121,10 +58,10 @@ Slot SlotTable::newSlot() {
             m_parts.memory.free(memory, m_slotBytes);
         }
     }
-    const int64_t wanted = m_capacity / std::max<int64_t>(1, layers());
+    const int64_t wanted = m_capacity / std::max<int64_t>(1, m_layers);
     if (m_used < m_capacity) {
         m_capacity = std::max<int64_t>(1, m_used);
-        m_policy->setSlots(m_capacity);
+        m_order.setSlots(m_capacity);
         m_sizeReason = "memory for " + formatCount(wanted) + " could not be allocated";
     }
     return {};
@@ -133,9 +70,9 @@ Slot SlotTable::newSlot() {
 Slot SlotTable::slotForDemand() {
     trim();
     if (m_used > m_capacity) return {};
-    const int64_t victim = coldest();
+    const int64_t victim = m_order.next();
     const auto age = [&](uint32_t key) {
-        return int64_t(stepOf(layerOf(key)) - m_entries[key].usedStep);
+        return int64_t(m_steps.requestsOf(m_parts.shape.layerOf(key)) - m_entries[key].usedStep);
     };
     const bool evictFirst =
         m_prepared.ready() == 0 && victim >= 0 && m_prepared.evictionPays(age(uint32_t(victim)));
@@ -152,14 +89,15 @@ Slot SlotTable::slotForPrefetch(int64_t moeLayer) {
         m_prepared.ready() == 0 && m_prepared.measured() && slotsNotPrepared() > 0;
     if (m_used < m_capacity && !preparing)
         if (const Slot slot = newSlot()) return slot;
-    const int64_t target = distance(moeLayer);
-    const int64_t colderHalf = m_policy->size() - (m_capacity + 1) / 2;
-    const int64_t victim = m_policy->coldest(colderHalf, [&](uint32_t key) {
+    const int64_t target = m_steps.distance(moeLayer);
+    const CachePolicy& policy = m_order.policy();
+    const int64_t colderHalf = policy.size() - (m_capacity + 1) / 2;
+    const int64_t victim = policy.coldest(colderHalf, [&](uint32_t key) {
         const ExpertEntry& e = m_entries[key];
         if (!e.evictable()) return false;
         if (e.unused) return true;  // a prefetch whose layer has passed
-        const int64_t layer = layerOf(key);
-        return layer != m_layer && distance(layer) > target;
+        const int64_t layer = m_parts.shape.layerOf(key);
+        return layer != m_steps.current() && m_steps.distance(layer) > target;
     });
     if (victim < 0) return {};
     return {evict(uint32_t(victim), ExpertState::OnDisk), false};
@@ -172,9 +110,7 @@ void SlotTable::fill(uint32_t key, const Slot& slot) {
 
 std::byte* SlotTable::takeSlot(uint32_t key) {
     ExpertEntry& e = m_entries[key];
-    if (e.order == Order::Policy) m_policy->remove(key);
-    if (e.order == Order::UntilLayer) std::erase(m_untilLayer, key);
-    e.order = Order::None;
+    m_order.remove(key);
     if (std::exchange(e.unused, false)) m_parts.judge.wasted(e.source);
     return std::exchange(e.memory, nullptr);
 }
@@ -193,8 +129,8 @@ void SlotTable::reportEviction(uint32_t key) {
     Event event{};
     event.type = EventType::Eviction;
     event.timeNs = m_parts.clock.now();
-    event.eviction = {uint16_t(m_parts.shape.layers[size_t(layerOf(key))]),
-                      uint16_t(key % m_parts.shape.experts), event.timeNs - e.residentNs, e.uses};
+    event.eviction = {uint16_t(m_parts.shape.layers[size_t(m_parts.shape.layerOf(key))]),
+                      uint16_t(m_parts.shape.expertOf(key)), event.timeNs - e.residentNs, e.uses};
     m_ring->write(event);
 }
 
@@ -203,7 +139,8 @@ int64_t SlotTable::stealable(uint32_t key) const {
     int64_t best = -1;
     bool bestWaiting = true;
     uint64_t bestNumber = m_entries[key].ticketNumber;
-    m_policy->coldest(m_policy->size(), [&](uint32_t other) {
+    const CachePolicy& policy = m_order.policy();
+    policy.coldest(policy.size(), [&](uint32_t other) {
         const ExpertEntry& e = m_entries[other];
         if (e.state != ExpertState::Resident || e.pins > 0 || e.tickets == 0) return false;
         const bool waiting = e.waiting > 0;
@@ -245,29 +182,29 @@ std::vector<std::byte*> SlotTable::takeFreed() {
 void SlotTable::setSize(int64_t expertsPerLayer, int64_t freeBytes) {
     m_requestedSize = expertsPerLayer;
     m_sizeReason.clear();
-    int64_t slots = expertsPerLayer * layers();
+    int64_t slots = expertsPerLayer * m_layers;
     if (freeBytes > 0 && slots > m_capacity) {
         const int64_t fit =
             m_used + m_prepared.held() + freeBytes / std::max<int64_t>(1, m_slotBytes);
         if (slots > fit) {
-            slots = std::max(m_capacity, fit / std::max<int64_t>(1, layers()) * layers());
+            slots = std::max(m_capacity, fit / std::max<int64_t>(1, m_layers) * m_layers);
             m_sizeReason = "memory for " + formatCount(expertsPerLayer) + " could not be allocated";
         }
     }
     m_capacity = slots;
-    m_policy->setSlots(slots);
+    m_order.setSlots(slots);
     m_prepared.setFull(false);
     dropPrepared(std::max<int64_t>(0, m_capacity - m_used));
 }
 
 KnobState SlotTable::sizeState() const {
     KnobState state{m_requestedSize, m_requestedSize, {}};
-    if (layers() == 0) return state;
+    if (m_layers == 0) return state;
     if (m_used > m_capacity) {
-        state.effective = (m_used + layers() - 1) / layers();
+        state.effective = (m_used + m_layers - 1) / m_layers;
         state.reason = formatCount(m_used) + " slots are in use by the current token";
     } else {
-        state.effective = std::max<int64_t>(1, m_capacity / layers());
+        state.effective = std::max<int64_t>(1, m_capacity / m_layers);
         if (state.effective != state.requested) state.reason = m_sizeReason;
     }
     return state;
@@ -275,7 +212,7 @@ KnobState SlotTable::sizeState() const {
 
 void SlotTable::trim(int64_t most) {
     for (; most > 0 && m_used > m_capacity; --most) {
-        const int64_t victim = coldest();
+        const int64_t victim = m_order.next();
         if (victim < 0) return;
         giveBack(evict(uint32_t(victim), ExpertState::OnDisk));
     }
@@ -289,7 +226,8 @@ int64_t SlotTable::slotsToPrepare() const {
 
 // More slots than there are experts are never used.
 int64_t SlotTable::slotsNotPrepared() const {
-    return std::max<int64_t>(0, std::min(m_capacity, size()) - m_used - m_prepared.ready());
+    return std::max<int64_t>(
+        0, std::min(m_capacity, int64_t(m_entries.size())) - m_used - m_prepared.ready());
 }
 
 void SlotTable::addPrepared(std::byte* memory, uint64_t tookNs) {

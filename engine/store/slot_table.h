@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The state of every expert, and the slots of memory for the resident ones: which expert has which
-// slot, the order of eviction, and the number of slots.
-//
-// An expert goes OnDisk -> [NeedsSlot ->] Queued -> Reading -> Resident -> OnDisk. A
-// requested expert enters the eviction order when it gets its slot, in request order, so that
-// evictions do not depend on the duration of reads. A prefetched expert keeps its slot outside that
-// order until its layer is requested.
+// slot, and the number of slots.
 //
 // Not thread-safe: the store calls it under its lock. A slot's bytes belong to the reading thread
 // while its expert is Reading, and to all readers once it is Resident.
@@ -18,8 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/store/link.h"
-#include "engine/store/policy.h"
+#include "engine/store/eviction_order.h"
+#include "engine/store/expert_entry.h"
+#include "engine/store/layer_steps.h"
 #include "engine/store/prefetch_judge.h"
 #include "engine/store/prepared_slots.h"
 #include "engine/store/slot_mover.h"
@@ -28,43 +24,6 @@
 #include "engine/telemetry/telemetry.h"
 
 namespace colibri {
-
-enum class ExpertState : uint8_t { OnDisk, NeedsSlot, Queued, Reading, Resident, Failed };
-
-// One expert of one MoE layer. `key` below is moeLayer * experts + expert.
-struct ExpertEntry {
-    enum class Order : uint8_t { None, Policy, UntilLayer };  // UntilLayer: a prefetch, see above
-
-    ExpertState state = ExpertState::OnDisk;
-    Order order = Order::None;
-    ReadReason reason = ReadReason::Demand;       // what started the read
-    PrefetchSource source = PrefetchSource::Off;  // the source of a prefetch
-    bool unused = false;                          // a prefetch that was not requested yet
-    bool askedLate = false;                       // a prefetch that was requested while being read
-    bool demanded = false;                        // being read, and requested
-    bool retried = false;
-    bool fresh = false;              // last read into memory that had not been touched before
-    bool waitsForSlot = false;       // in the list of experts that need a slot
-    bool prefetchOnDisk = false;     // a prefetch, not requested, is being read from the disk
-    bool ledReads = false;           // a demand read that began while no other was in flight
-    uint32_t tickets = 0, pins = 0;  // evictable only if both are 0
-    uint32_t waiting = 0;            // threads in wait()
-    uint32_t uses = 0;               // lookups since it became resident
-    uint32_t prefetchStep = 0;       // requests of its layer when the prefetch began
-    uint32_t usedStep = 0;           // requests of its layer at its last use
-    uint8_t lane = 0;                // of a demand read in flight
-    LinkLimiter::Transfer transfer = 0;
-    std::byte* memory = nullptr;  // its slot
-    uint64_t ticketNumber = 0;    // of its oldest ticket
-    uint64_t askedNs = 0;         // first requested, or prefetch hinted
-    uint64_t submittedNs = 0;     // start of the current read
-    uint64_t diskTimeNs = 0;      // PrefetchJudge::diskTime() when a demand read began
-    uint64_t residentNs = 0;
-
-    bool held() const { return tickets + pins > 0; }
-    bool evictable() const { return state == ExpertState::Resident && !held(); }
-    bool usable() const { return state == ExpertState::Resident || state == ExpertState::Failed; }
-};
 
 // The state of every expert as the experts map shows it. Any thread; for display, unordered.
 class ResidencyMap {
@@ -108,31 +67,11 @@ public:
     SlotTable(const SlotTable&) = delete;
     SlotTable& operator=(const SlotTable&) = delete;
 
-    // ---- experts ----
-    int64_t layers() const { return int64_t(m_parts.shape.layers.size()); }
-    int64_t size() const { return int64_t(m_entries.size()); }  // MoE layers * experts
-    uint32_t keyOf(int64_t moeLayer, int64_t expert) const {
-        return uint32_t(moeLayer * m_parts.shape.experts + expert);
-    }
-    int64_t layerOf(uint32_t key) const { return int64_t(key) / m_parts.shape.experts; }
+    // ---- experts, by key (StoreShape::keyOf) ----
     ExpertEntry& operator[](uint32_t key) { return m_entries[key]; }
     void setState(uint32_t key, ExpertState state);
-
-    // ---- layers ----
-    void requestLayer(int64_t moeLayer);  // it becomes the current layer, one step further
-    int64_t currentLayer() const { return m_layer; }
-    uint32_t stepOf(int64_t moeLayer) const { return m_steps[size_t(moeLayer)]; }
-    int64_t distance(int64_t moeLayer) const;  // layers after the current one, 1..M
-
-    // ---- order of eviction ----
-    void setPolicy(CachePolicyKind policy);
-    CachePolicyKind policy() const { return m_policyKind; }
-    std::vector<uint32_t> order() const { return m_policy->order(); }  // coldest first
-    void use(uint32_t key);               // it has a slot and was requested
-    void keepUntilLayer(uint32_t key);    // a prefetch has been read
-    void endKeep(uint32_t key);           // it is requested
-    void releaseLayer(int64_t moeLayer);  // its unused prefetches: evicted first
-    void addColdest(uint32_t key);
+    LayerSteps& steps() { return m_steps; }
+    EvictionOrder& order() { return m_order; }
 
     // ---- slots: taken here, assigned to an entry with fill() ----
     Slot newSlot();        // none: at capacity, or out of memory
@@ -166,8 +105,7 @@ public:
     // A resident expert whose slot has to move, searching from `from`; -1: none now.
     int64_t nextMisplaced(size_t& from) const;
 
-    // Released memory, which the caller unmaps without the lock.
-    bool hasFreed() const { return !m_freed.empty(); }
+    // Released memory, which the caller unmaps without the lock; often none.
     std::vector<std::byte*> takeFreed();
 
     void setEvents(EventRing* ring) { m_ring = ring; }  // for evictions
@@ -176,20 +114,16 @@ private:
     std::byte* takeSlot(uint32_t key);  // removes it from the order and its entry
     void giveBack(std::byte* memory);
     void freeLater(std::byte* memory);
-    int64_t coldest() const;  // an expert whose slot may be taken; -1: none
     int64_t slotsNotPrepared() const;
     void reportEviction(uint32_t key);
 
     const Parts m_parts;
+    const int64_t m_layers;              // MoE layers
     int64_t m_slotBytes = 0;             // the largest record
     std::vector<ExpertEntry> m_entries;  // (MoE layers * E)
-    CachePolicyKind m_policyKind;
-    std::unique_ptr<CachePolicy> m_policy;
-    std::vector<uint32_t> m_untilLayer;  // Order::UntilLayer, oldest first
+    EvictionOrder m_order;
+    LayerSteps m_steps;
     std::vector<std::byte*> m_freed;
-
-    int64_t m_layer = -1;           // the last requested layer
-    std::vector<uint32_t> m_steps;  // (MoE layers) requests so far
 
     int64_t m_capacity = 0;       // slots allowed
     int64_t m_used = 0;           // slots in use; prepared ones not included

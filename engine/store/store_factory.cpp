@@ -45,7 +45,7 @@ void StoreFactory::settle(ExpertStore& store) {
 
 std::vector<uint32_t> StoreFactory::order(const ExpertStore& store) {
     MutexLock lock(store.m_mutex);
-    return store.m_slots.order();
+    return store.m_slots.order().policy().order();
 }
 
 }  // namespace colibri

@@ -20,10 +20,10 @@ KnobState ExpertStore::setCacheSize(int64_t expertsPerLayer) {
     m_conditions.prepareSlots.notifyAll();
     // In small steps: unmapping gigabytes at once would delay a token.
     do {
-        freeMemory();
         m_slots.trim(kTrimBatch);
-    } while (m_slots.hasFreed());
+    } while (freeMemory());
     m_reads.giveSlots();
+    m_reads.startReads();
     m_prefetcher.wake();
     const KnobState state = m_slots.sizeState();
     freeMemory();
@@ -32,7 +32,7 @@ KnobState ExpertStore::setCacheSize(int64_t expertsPerLayer) {
 
 void ExpertStore::setPolicy(CachePolicyKind policy) {
     MutexLock lock(m_mutex);
-    m_slots.setPolicy(policy);
+    m_slots.order().setPolicy(policy);
 }
 
 void ExpertStore::setPrefetch(PrefetchSource source, int64_t depth) {

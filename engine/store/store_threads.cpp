@@ -54,8 +54,7 @@ Status ExpertStore::openLanes(int64_t depth) {
 
 void ExpertStore::onRead(uint32_t key, const ReadOutcome& outcome) {
     MutexLock lock(m_mutex);
-    if (!m_reads.endOfDisk(key, outcome)) return;
-    m_reads.finishDemand(key, outcome.status);
+    m_reads.endDiskRead(key, outcome);
     afterRead();
 }
 
@@ -74,11 +73,10 @@ void ExpertStore::linkLoop() {
         const int64_t key = m_reads.nextOnLink(now);
         if (key < 0) {
             m_conditions.linkChanged.wait(m_mutex);
-        } else if (!m_reads.carried(uint32_t(key), now)) {
-            m_parts.clock->waitUntil(m_conditions.linkChanged, m_mutex,
-                                     m_reads.carriedAt(uint32_t(key), now));
+        } else if (const uint64_t at = m_reads.carriedAt(uint32_t(key), now); at > now) {
+            m_parts.clock->waitUntil(m_conditions.linkChanged, m_mutex, at);
         } else {
-            m_reads.finishDemand(uint32_t(key), {});
+            m_reads.finish(uint32_t(key), {});
             afterRead();
         }
     }
@@ -129,7 +127,7 @@ void ExpertStore::prefetchLoop(size_t index, EventRing* ring) {
 
 void ExpertStore::readHere(uint32_t key, EventRing* ring) {
     ExpertEntry& e = m_slots[key];
-    const RecordRead record = m_reads.begin(key);
+    const RecordRead record = m_reads.beginPrefetch(key);
     e.prefetchOnDisk = e.reason == ReadReason::Prefetch;
     if (e.prefetchOnDisk) m_judge.diskReadBegins(m_parts.clock->now());
     ReadOutcome outcome;
@@ -139,10 +137,11 @@ void ExpertStore::readHere(uint32_t key, EventRing* ring) {
     }
     e.submittedNs = outcome.submittedNs;
     m_reads.leaveDisk(key);
-    for (uint64_t now = m_parts.clock->now();
-         outcome.status.ok() && !m_stopping && !m_reads.carried(key, now);
-         now = m_parts.clock->now())
-        m_parts.clock->waitUntil(m_conditions.linkChanged, m_mutex, m_reads.carriedAt(key, now));
+    while (outcome.status.ok() && !m_stopping) {
+        const uint64_t now = m_parts.clock->now(), at = m_reads.carriedAt(key, now);
+        if (at <= now) break;
+        m_parts.clock->waitUntil(m_conditions.linkChanged, m_mutex, at);
+    }
     m_reads.finish(key, outcome.status, ring);
     afterRead();
 }
@@ -228,8 +227,8 @@ Status ExpertStore::warm(std::vector<uint32_t> keys) {
     MutexLock start(m_startMutex);
     {
         MutexLock lock(m_mutex);
-        if (m_warming || m_slots.size() == 0) return {};
-        std::erase_if(keys, [all = m_slots.size()](uint32_t key) { return key >= all; });
+        if (m_warming || m_shape.expertCount() == 0) return {};
+        std::erase_if(keys, [all = m_shape.expertCount()](uint32_t key) { return key >= all; });
         m_warm.assign(keys.rbegin(), keys.rend());
         m_warming = true;
     }
@@ -266,9 +265,9 @@ void ExpertStore::warmLoop(EventRing* ring) {
         e.reason = ReadReason::WarmStart;
         e.unused = e.retried = e.demanded = false;
         e.uses = 0;
-        e.prefetchStep = m_slots.stepOf(m_slots.layerOf(key)) - 1;  // its layer has passed
+        e.prefetchStep =
+            m_slots.steps().requestsOf(m_shape.layerOf(key)) - 1;  // its layer has passed
         e.askedNs = m_parts.clock->now();
-        m_reads.prefetchBegins();
         readHere(key, ring);
     }
     m_warming = false;

@@ -19,7 +19,7 @@ std::span<std::byte> RecordCursor::rest() const {
     return m_read.out.subspan(size_t(m_done));
 }
 
-std::string RecordCursor::place(int64_t byte) const {
+std::string RecordCursor::positionText(int64_t byte) const {
     const auto layer = size_t(m_read.moeLayer);
     return m_shape->files[layer] + ": expert " + formatCount(m_read.expert) + " of layer " +
            formatCount(m_shape->layers[layer]) + " could not be read at byte " + formatCount(byte);
@@ -27,7 +27,7 @@ std::string RecordCursor::place(int64_t byte) const {
 
 bool RecordCursor::take(int64_t result) {
     if (result < 0) {
-        m_status = {Code::IoError, place(offset()) + ": " + std::strerror(int(-result)),
+        m_status = {Code::IoError, positionText(offset()) + ": " + std::strerror(int(-result)),
                     "Check the disk and the system log"};
         return true;
     }
@@ -38,7 +38,7 @@ bool RecordCursor::take(int64_t result) {
                              ? reached / kRecordAlign * kRecordAlign
                              : reached;
     if (next <= m_done) {
-        m_status = {Code::BadInput, place(offset() + result) + ": the file ends there",
+        m_status = {Code::BadInput, positionText(offset() + result) + ": the file ends there",
                     "The file was truncated; copy or convert the model again"};
         return true;
     }
@@ -52,7 +52,10 @@ Status ThreadQueue::start(const StoreShape& shape, StoreClock& clock, int64_t de
     m_shape = &shape;
     m_clock = &clock;
     m_done = std::move(done);
-    m_submitted.reserve(kMostReads);
+    {
+        MutexLock lock(m_mutex);
+        m_submitted.reserve(kMostReads);
+    }
     return setDepth(depth);
 }
 
@@ -70,10 +73,10 @@ Status ThreadQueue::setDepth(int64_t depth) {
 
 void ThreadQueue::submit(const RecordRead& read) {
     {
-        std::lock_guard lock(m_mutex);
+        MutexLock lock(m_mutex);
         m_submitted.push_back(read);
     }
-    m_cv.notify_one();
+    m_changed.notifyOne();
 }
 
 void ThreadQueue::loop(int index) {
@@ -81,8 +84,8 @@ void ThreadQueue::loop(int index) {
     for (;;) {
         RecordRead next;
         {
-            std::unique_lock lock(m_mutex);
-            m_cv.wait(lock, [&] { return m_stopping || !m_submitted.empty(); });
+            MutexLock lock(m_mutex);
+            while (!m_stopping && m_submitted.empty()) m_changed.wait(m_mutex);
             if (m_stopping) return;
             next = m_submitted.front();
             m_submitted.erase(m_submitted.begin());
@@ -106,10 +109,10 @@ ReadOutcome ThreadQueue::read(const RecordRead& read) {
 
 void ThreadQueue::stop() {
     {
-        std::lock_guard lock(m_mutex);
+        MutexLock lock(m_mutex);
         m_stopping = true;
     }
-    m_cv.notify_all();
+    m_changed.notifyAll();
     for (std::thread& thread : m_threads) thread.join();
     m_threads.clear();
 }

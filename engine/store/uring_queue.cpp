@@ -29,8 +29,11 @@ Status UringQueue::start(const StoreShape& shape, StoreClock& clock, int64_t /*d
     m_shape = &shape;
     m_clock = &clock;
     m_done = std::move(done);
-    m_submitted.reserve(kMostReads);
-    m_again.reserve(kMostReads);
+    {
+        MutexLock lock(m_mutex);
+        m_submitted.reserve(kMostReads);
+    }
+    m_unfinished.reserve(kMostReads);
     try {
         m_thread = std::thread([this] { loop(); });
     } catch (const std::system_error& error) {
@@ -42,7 +45,7 @@ Status UringQueue::start(const StoreShape& shape, StoreClock& clock, int64_t /*d
 void UringQueue::enqueue(const RecordRead& read, Waiter* waiter) {
     bool wake = false;
     {
-        std::lock_guard lock(m_mutex);
+        MutexLock lock(m_mutex);
         wake = m_submitted.empty();  // else the thread was already woken and has not checked yet
         m_submitted.push_back({RecordCursor(*m_shape, read), waiter});
     }
@@ -56,8 +59,8 @@ void UringQueue::submit(const RecordRead& read) {
 ReadOutcome UringQueue::read(const RecordRead& read) {
     Waiter waiter;
     enqueue(read, &waiter);
-    std::unique_lock lock(m_mutex);
-    m_cv.wait(lock, [&] { return waiter.done; });
+    MutexLock lock(m_mutex);
+    while (!waiter.done) m_readDone.wait(m_mutex);
     return std::move(waiter.outcome);
 }
 
@@ -65,37 +68,37 @@ void UringQueue::loop() {
     pthread_setname_np(pthread_self(), "expert-io");
     std::vector<Operation> fresh;
     std::vector<Ring::Read> reads;
-    std::vector<Ring::Landed> landed;
+    std::vector<Ring::Completion> completions;
     fresh.reserve(kMostReads);
     reads.reserve(kMostReads);
-    landed.reserve(kMostReads);
+    completions.reserve(kMostReads);
     for (;;) {
         bool stopping = false;
         {
-            std::lock_guard lock(m_mutex);
+            MutexLock lock(m_mutex);
             fresh.swap(m_submitted);
             stopping = m_stopping;
         }
         reads.clear();
-        for (const uint64_t tag : m_again) reads.push_back(request(tag));
-        m_again.clear();
+        for (const uint64_t tag : m_unfinished) reads.push_back(request(tag));
+        m_unfinished.clear();
         for (Operation& operation : fresh) {
             if (stopping && operation.waiter == nullptr) continue;
             begin(operation, reads);
         }
         fresh.clear();
         m_ring->submit(reads);
-        if (stopping && m_flying.empty()) return;
-        landed.clear();
-        m_ring->wait(landed);
-        for (const Ring::Landed& one : landed) land(one);
+        if (stopping && m_inFlight.empty()) return;
+        completions.clear();
+        m_ring->wait(completions);
+        for (const Ring::Completion& completion : completions) complete(completion);
     }
 }
 
 void UringQueue::begin(Operation& operation, std::vector<Ring::Read>& reads) {
     operation.submittedNs = m_clock->now();
     try {
-        m_flying.emplace(m_nextTag, operation);
+        m_inFlight.emplace(m_nextTag, operation);
     } catch (const std::bad_alloc&) {
         end(operation, {outOfMemory(), operation.submittedNs});
         return;
@@ -104,27 +107,27 @@ void UringQueue::begin(Operation& operation, std::vector<Ring::Read>& reads) {
 }
 
 Ring::Read UringQueue::request(uint64_t tag) {
-    const RecordCursor& cursor = m_flying.at(tag).cursor;
+    const RecordCursor& cursor = m_inFlight.at(tag).cursor;
     const RecordRead& read = cursor.read();
     return {m_reader->descriptor(read.moeLayer, read.mode), cursor.offset(), cursor.rest(), tag,
             bufferOf(read.out)};
 }
 
-void UringQueue::land(const Ring::Landed& landed) {
-    const auto it = m_flying.find(landed.tag);
-    const bool again = landed.result == -EINTR || landed.result == -EAGAIN;
+void UringQueue::complete(const Ring::Completion& completion) {
+    const auto it = m_inFlight.find(completion.tag);
+    const bool again = completion.result == -EINTR || completion.result == -EAGAIN;
     ReadOutcome outcome{{}, it->second.submittedNs};
     try {
-        if (again || !it->second.cursor.take(landed.result)) {
-            m_again.push_back(landed.tag);
+        if (again || !it->second.cursor.take(completion.result)) {
+            m_unfinished.push_back(completion.tag);
             return;
         }
         outcome.status = it->second.cursor.status();
     } catch (const std::bad_alloc&) {
         outcome.status = outOfMemory();
     }
-    const auto flying = m_flying.extract(it);
-    end(flying.mapped(), outcome);
+    const auto operation = m_inFlight.extract(it);
+    end(operation.mapped(), outcome);
 }
 
 void UringQueue::end(const Operation& operation, const ReadOutcome& outcome) {
@@ -133,27 +136,27 @@ void UringQueue::end(const Operation& operation, const ReadOutcome& outcome) {
         m_done(operation.cursor.read().key, outcome);
         return;
     }
-    std::lock_guard lock(m_mutex);
+    MutexLock lock(m_mutex);
     try {
         waiter->outcome = outcome;
     } catch (const std::bad_alloc&) {
         waiter->outcome = {outOfMemory(), outcome.submittedNs};
     }
     waiter->done = true;
-    m_cv.notify_all();
+    m_readDone.notifyAll();
 }
 
 // Registers the memory at its first read. Registration allocates its pages, as the read would do
 // otherwise.
 int UringQueue::bufferOf(std::span<std::byte> memory) {
     {
-        std::lock_guard lock(m_mutex);
+        MutexLock lock(m_mutex);
         if (const auto it = m_buffers.find(memory.data()); it != m_buffers.end()) return it->second;
         if (!m_refusal.empty() || m_movable.contains(memory.data())) return -1;
     }
     const int index = m_ring->addBuffer(memory);
     try {
-        std::lock_guard lock(m_mutex);
+        MutexLock lock(m_mutex);
         if (index >= 0)
             m_buffers.emplace(memory.data(), index);
         else
@@ -167,7 +170,7 @@ int UringQueue::bufferOf(std::span<std::byte> memory) {
 
 void UringQueue::forget(std::byte* memory) {
     unregister(memory);
-    std::lock_guard lock(m_mutex);
+    MutexLock lock(m_mutex);
     m_movable.erase(memory);
 }
 
@@ -175,7 +178,7 @@ void UringQueue::forget(std::byte* memory) {
 // that has ended, so the memory must not be registered again by a read meanwhile.
 void UringQueue::keepMovable(std::byte* memory, bool movable) {
     {
-        std::lock_guard lock(m_mutex);
+        MutexLock lock(m_mutex);
         if (movable)
             m_movable.insert(memory);
         else
@@ -187,7 +190,7 @@ void UringQueue::keepMovable(std::byte* memory, bool movable) {
 void UringQueue::unregister(std::byte* memory) {
     int index = -1;
     {
-        std::lock_guard lock(m_mutex);
+        MutexLock lock(m_mutex);
         const auto it = m_buffers.find(memory);
         if (it == m_buffers.end()) return;
         index = it->second;
@@ -199,7 +202,7 @@ void UringQueue::unregister(std::byte* memory) {
 void UringQueue::stop() {
     if (!m_thread.joinable()) return;
     {
-        std::lock_guard lock(m_mutex);
+        MutexLock lock(m_mutex);
         m_stopping = true;
     }
     m_ring->wake();
@@ -207,7 +210,7 @@ void UringQueue::stop() {
 }
 
 std::string UringQueue::text() const {
-    std::lock_guard lock(m_mutex);
+    MutexLock lock(m_mutex);
     if (m_refusal.empty()) return "io_uring, registered buffers";
     return "io_uring, " +
            (m_buffers.empty() ? "unregistered buffers"

@@ -137,10 +137,10 @@ Result<Comparison> compareModels(Engine& a, Engine& b, const std::vector<int32_t
     const std::vector<int32_t> ids = limited(allIds, options.maxTokens);
     COLIBRI_TRY(checkText(a, ids, options.window).in("first model"));
     COLIBRI_TRY(checkText(b, ids, options.window).in("second model"));
-    if (a.config().vocabSize != b.config().vocabSize) {
+    if (a.info().config.vocabSize != b.info().config.vocabSize) {
         return Status(Code::InvalidArgument,
-                      "vocabularies of " + formatCount(a.config().vocabSize) + " and " +
-                          formatCount(b.config().vocabSize) + " tokens",
+                      "vocabularies of " + formatCount(a.info().config.vocabSize) + " and " +
+                          formatCount(b.info().config.vocabSize) + " tokens",
                       "Compare two containers of one model");
     }
     NllSum sumA, sumB;

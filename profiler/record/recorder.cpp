@@ -216,10 +216,10 @@ struct Recorder::Impl {
 RecorderSource recorderSource(Engine& engine) {
     RecorderSource source;
     source.telemetry = &engine.telemetry();
-    source.stats = [&engine] { return engine.storeStats(); };
-    source.residency = [&engine](std::vector<Residency>& out) { engine.residency(out); };
+    source.stats = [&engine] { return engine.store().stats(); };
+    source.residency = [&engine](std::vector<Residency>& out) { engine.store().residency(out); };
     source.knobState = [&engine](KnobId id) { return engine.knobState(id); };
-    const ModelConfig& config = engine.config();
+    const ModelConfig& config = engine.info().config;
     for (int64_t layer = 0; layer < config.numLayers; ++layer) {
         if (config.moeLayer[size_t(layer)]) source.moeLayers.push_back(layer);
     }

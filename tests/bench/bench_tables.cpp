@@ -80,7 +80,7 @@ public:
     // `users` users send one request after another, until `requests` are done.
     Figures run(int users, int requests, uint64_t seed) {
         Figures f;
-        const StoreStats before = m_engine.storeStats();
+        const StoreStats before = m_engine.store().stats();
         const BatchStats batchesBefore = m_engine.batchStats();
         const uint64_t start = monotonicNs();
         std::mutex mutex;
@@ -99,7 +99,7 @@ public:
         }
         for (std::thread& t : threads) t.join();
         f.seconds = double(monotonicNs() - start) * 1e-9;
-        f.experts = difference(m_engine.storeStats(), before);
+        f.experts = difference(m_engine.store().stats(), before);
         const BatchStats batches = m_engine.batchStats();
         const uint64_t steps = batches.steps - batchesBefore.steps;
         f.meanBatch = steps ? double(batches.requests - batchesBefore.requests) / double(steps) : 0;
@@ -119,7 +119,7 @@ public:
 private:
     RequestResult one(uint64_t seed) {
         Request request;
-        request.prompt = randomPrompt(m_engine.config().vocabSize, 16, seed);
+        request.prompt = randomPrompt(m_engine.info().config.vocabSize, 16, seed);
         request.maxTokens = m_work.tokens;
         request.ignoreEos = true;
         request.sampling.temperature = 1;
@@ -160,7 +160,7 @@ std::string percentile(const Histogram& h, double q) {
 
 void cacheTable(Bench& bench, Engine& engine) {
     std::printf("\nexperts/layer   miss %%   ITL P50 ms   P99 ms    tok/s   cache MiB\n");
-    const int64_t k = engine.config().topK, all = engine.config().numExperts;
+    const int64_t k = engine.info().config.topK, all = engine.info().config.numExperts;
     const int64_t before = engine.knobState(KnobId::ExpertCacheSize).effective;
     for (const int64_t size : std::set<int64_t>{k, 3 * k / 2, 2 * k, 3 * k, 4 * k, 6 * k, all}) {
         if (size > all) continue;
@@ -169,7 +169,7 @@ void cacheTable(Bench& bench, Engine& engine) {
         std::printf("%13lld %8.1f %12s %8s %8.1f %11.1f\n", (long long)size,
                     100 * (1 - f.hitRate()), percentile(f.itl, 0.5).c_str(),
                     percentile(f.itl, 0.99).c_str(), f.rate(),
-                    double(engine.storeStats().slotBytes) / 1048576);
+                    double(engine.store().stats().slotBytes) / 1048576);
     }
     bench.set(KnobId::ExpertCacheSize, before);
 }
@@ -194,8 +194,9 @@ void batchTable(Bench& bench, const Work& work) {
 }
 
 void prefetchTable(Bench& bench, Engine& engine, bool sizeGiven) {
-    const int64_t size = 2 * engine.config().topK;
-    if (!sizeGiven) bench.set(KnobId::ExpertCacheSize, std::min(size, engine.config().numExperts));
+    const int64_t size = 2 * engine.info().config.topK;
+    if (!sizeGiven)
+        bench.set(KnobId::ExpertCacheSize, std::min(size, engine.info().config.numExperts));
     std::printf(
         "\nprefetch threads   hit %%   useful   late   wasted   ITL P99 ms   tok/s   "
         "(%lld experts/layer)\n",
@@ -255,8 +256,9 @@ int main(int argc, char** argv) {
     const Result<std::unique_ptr<Engine>> loaded = Engine::load(options, {}, nullptr);
     if (!loaded.ok()) stop(loaded.status());
     Engine& engine = **loaded;
-    std::printf("%s, %s, %s; %d tokens a request\n", engine.config().name.c_str(),
-                std::string(isaName(engine.isa())).c_str(), engine.readPath().c_str(), work.tokens);
+    std::printf("%s, %s, %s; %d tokens a request\n", engine.info().config.name.c_str(),
+                std::string(isaName(engine.isa())).c_str(), engine.store().readPath().c_str(),
+                work.tokens);
     Bench bench(engine, work);
     cacheTable(bench, engine);
     batchTable(bench, work);

@@ -30,7 +30,7 @@ class TestPerplexity : public QObject {
 private slots:
     void initTestCase() {
         m_exact = load(goldenModel("qwen3moe"));
-        m_ids = somePrompt(41, m_exact->config().vocabSize);
+        m_ids = somePrompt(41, m_exact->info().config.vocabSize);
     }
 
     void oneWindowIsTheSumOverThePositions() {

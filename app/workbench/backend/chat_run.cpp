@@ -25,7 +25,7 @@ std::string textToContinue(const nlohmann::ordered_json& messages) {
 void addReplyEnd(const Engine& engine, const ChatOptions& options, Request& request) {
     const Tokenizer* tokenizer = engine.tokenizer();
     if (!options.chatTemplate || !tokenizer) return;
-    const ModelConfig& config = engine.config();
+    const ModelConfig& config = engine.info().config;
     const std::string bos = config.bosId >= 0 ? tokenizer->idToToken(config.bosId) : std::string();
     const std::string eos =
         config.eosIds.empty() ? std::string() : tokenizer->idToToken(config.eosIds.front());
@@ -73,7 +73,7 @@ Result<std::vector<int32_t>> chatPrompt(const Engine& engine,
     auto prompt = engine.encodeChat(messages, options);
     // A base model wants the token that begins a text, which a template may not know of.
     const std::vector<int32_t> frame = tokenizer->encode("", {.bos = true});
-    const int32_t bos = engine.config().bosId;
+    const int32_t bos = engine.info().config.bosId;
     const bool wanted = bos >= 0 && !frame.empty() && frame.front() == bos;
     if (prompt && wanted && (prompt->empty() || prompt->front() != bos))
         prompt->insert(prompt->begin(), bos);

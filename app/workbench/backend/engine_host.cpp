@@ -28,7 +28,7 @@ QString dataFolder(const QString& given) {
 
 ModelFacts factsOf(const Engine& engine) {
     const ContainerInfo& info = engine.info();
-    const ModelConfig& config = engine.config();
+    const ModelConfig& config = engine.info().config;
     ModelFacts facts;
     facts.name = QString::fromStdString(config.name);
     facts.weights = QString::fromStdString(info.expertTypeNames());

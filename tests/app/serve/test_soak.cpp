@@ -259,7 +259,7 @@ private slots:
         // Threads and reads in flight have event buffers, which are never freed.
         for (const KnobId id : {KnobId::IoDepth, KnobId::PrefetchThreads})
             engine.applyKnob(id, engine.knobLimits(id).max);
-        const int64_t vocab = engine.config().vocabSize;
+        const int64_t vocab = engine.info().config.vocabSize;
         std::mt19937 random(3);
         for (uint32_t i = 0; i < 20; ++i) {
             m_prompts.push_back(somePrompt(1 + int(random() % 200), vocab, i));

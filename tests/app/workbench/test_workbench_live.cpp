@@ -176,7 +176,7 @@ private slots:
         request.messages = {{{"role", "user"}, {"content", "Hello"}}};
         const int before = promptTokens(request);
         const Engine& engine = *m_host->engine();
-        request.replySoFar = engine.tokenizer()->idToToken(engine.config().eosIds.front());
+        request.replySoFar = engine.tokenizer()->idToToken(engine.info().config.eosIds.front());
         QCOMPARE(m_host->countTokens(QString::fromStdString(request.replySoFar)), 1);
         QVERIFY(promptTokens(request) > before + 1);
     }

@@ -270,15 +270,15 @@ private slots:
         Pending request(*engine, greedyRequest(somePrompt(promptTokens, 300), 1000));
         if (promptTokens == 1) QTRY_VERIFY_WITH_TIMEOUT(request.tokens() > 0, 60'000);
         engine->applyKnob(KnobId::LinkLimit, 1);
-        const uint64_t lookups = engine->storeStats().lookups;
-        QTRY_VERIFY_WITH_TIMEOUT(engine->storeStats().lookups > lookups, 60'000);
+        const uint64_t lookups = engine->store().stats().lookups;
+        QTRY_VERIFY_WITH_TIMEOUT(engine->store().stats().lookups > lookups, 60'000);
         QTest::qWait(50);
-        const uint64_t before = engine->storeStats().bytesRead;
+        const uint64_t before = engine->store().stats().bytesRead;
         engine->cancel(request.id());
         QTRY_VERIFY_WITH_TIMEOUT(request.done(), 60'000);
         QCOMPARE(request.wait().stop, StopReason::Cancelled);
         // It ended without waiting for the remaining reads.
-        QVERIFY(engine->storeStats().bytesRead - before < 4 * (1u << 20));
+        QVERIFY(engine->store().stats().bytesRead - before < 4 * (1u << 20));
     }
 };
 

@@ -136,7 +136,7 @@ private slots:
                      int(i < 4 ? StopReason::ContextFull : StopReason::MaxTokens));
             QVERIFY2(i < 4 || place[i] < 20, "a short request waited for the end of a long one");
         }
-        const KvStats kv = engine->kvStats();
+        const KvStats kv = engine->batchStats().kv;
         QVERIFY(kv.preemptions > 0);  // four contexts do not fit into the memory of one
         QCOMPARE(kv.heldBlocks, int64_t(0));
         QCOMPARE(engine->batchStats().preempted, 0);
@@ -268,8 +268,8 @@ private slots:
             recomputed += r.recomputedTokens;
         }
         QVERIFY(total > 0 && recomputed > 0);
-        QCOMPARE(c.engine->kvStats().preemptions, total);
-        QCOMPARE(c.engine->kvStats().recomputedTokens, recomputed);
+        QCOMPARE(c.engine->batchStats().kv.preemptions, total);
+        QCOMPARE(c.engine->batchStats().kv.recomputedTokens, recomputed);
     }
 
     void aPreemptedRequestIsCancelled() {
@@ -283,7 +283,7 @@ private slots:
         QCOMPARE(c.engine->activeRequests(), 0);
         QCOMPARE(c.engine->batchStats().preempted, 0);
         QCOMPARE(c.engine->batchStats().active, 0);
-        QCOMPARE(c.engine->kvStats().heldBlocks, int64_t(0));
+        QCOMPARE(c.engine->batchStats().kv.heldBlocks, int64_t(0));
         QCOMPARE(test::generate(*c.engine, somePrompt(200, 300), 4).size(), size_t(4));
     }
 
@@ -361,8 +361,8 @@ private slots:
             QVERIFY(whole ? r.tokens == want[kind]
                           : std::equal(r.tokens.begin(), r.tokens.end(), want[kind].begin()));
         }
-        QVERIFY(engine->kvStats().preemptions > 0);
-        QCOMPARE(engine->kvStats().heldBlocks, int64_t(0));
+        QVERIFY(engine->batchStats().kv.preemptions > 0);
+        QCOMPARE(engine->batchStats().kv.heldBlocks, int64_t(0));
         QCOMPARE(engine->activeRequests(), 0);
     }
 };

@@ -117,7 +117,7 @@ private slots:
             all += result.promptTokens;
         }
         QVERIFY2(cached >= (kUsers - 1) * 96, qPrintable(QString::number(cached)));
-        const KvStats kv = engine->kvStats();
+        const KvStats kv = engine->batchStats().kv;
         QCOMPARE(kv.promptTokens, uint64_t(all));
         QCOMPARE(kv.reusedTokens, uint64_t(cached));
         QCOMPARE(kv.heldBlocks, int64_t(0));
@@ -133,7 +133,7 @@ private slots:
         for (uint64_t seed = 0; seed < 20; ++seed) {
             const Tokens prompt = somePrompt(90, 300, seed);
             QVERIFY(same(run(*engine, prompt, 30), run(*engine, prompt, 30)));
-            const KvStats kv = engine->kvStats();
+            const KvStats kv = engine->batchStats().kv;
             QCOMPARE(kv.blocks, int64_t(8));
             QVERIFY(kv.keptBlocks <= 8 && kv.heldBlocks == 0);
         }
@@ -162,7 +162,7 @@ private slots:
         const std::filesystem::path model = goldenModel(name.toStdString());
         const Knobs knobs{{KnobId::KvDtype, type}, {KnobId::ContextLength, 128}};
         const auto reused = load(model, knobs), fresh = load(model, knobs);
-        const int64_t vocab = reused->config().vocabSize;
+        const int64_t vocab = reused->info().config.vocabSize;
         const Tokens kept = somePrompt(80, vocab, 5);
         for (const size_t length : {1, 7, 31, 32, 33, 63, 64, 79}) {
             const Tokens prompt = cut(kept, length) + somePrompt(11, vocab, length);

@@ -142,7 +142,7 @@ private slots:
             m_model,
             {{KnobId::LinkLimit, 1}, {KnobId::ExpertCacheSize, 4}, {KnobId::PrefillChunk, 2048}});
         Pending p(*engine, greedyRequest(somePrompt(1500, 300), 5));
-        QTRY_VERIFY(engine->storeStats().lookups > 0);
+        QTRY_VERIFY(engine->store().stats().lookups > 0);
         engine->cancel(p.id());
         QCOMPARE(p.wait().stop, StopReason::Cancelled);
         QVERIFY(p.wait().tokens.empty());
@@ -212,7 +212,7 @@ private slots:
         const auto engine = load(m_model, {{KnobId::ExpertCacheSize, 6}});
         std::vector<Event> events;
         engine->telemetry().drain(events);
-        const StoreStats start = engine->storeStats();
+        const StoreStats start = engine->store().stats();
         Pending p(*engine, greedyRequest(somePrompt(20, 300), 6));
         const RequestResult& r = p.wait();
         engine->telemetry().drain(events);
@@ -243,7 +243,7 @@ private slots:
         QCOMPARE(rows, 20 + 5);
         QCOMPARE(count[EventType::LayerStep], 4 * (20 + 5));
         // The events give the same hit rate as the store.
-        const StoreStats end = engine->storeStats();
+        const StoreStats end = engine->store().stats();
         QCOMPARE(lookups, end.lookups - start.lookups);
         QCOMPARE(hits, end.hits - start.hits);
         QCOMPARE(r.experts.lookups, lookups);
@@ -259,7 +259,7 @@ private slots:
         engine->telemetry().drain(events);
         engine->setKnob(KnobId::ExpertCacheSize, 5);
         QTRY_COMPARE(engine->knobState(KnobId::ExpertCacheSize).effective, int64_t(5));
-        QCOMPARE(engine->storeStats().slotCount, int64_t(5 * 4));
+        QCOMPARE(engine->store().stats().slotCount, int64_t(5 * 4));
         engine->setKnob(KnobId::ExpertCacheSize, 1000);
         QTRY_COMPARE(engine->knobState(KnobId::ExpertCacheSize).effective, int64_t(16));
         QCOMPARE(engine->knobState(KnobId::ExpertCacheSize).requested, int64_t(1000));

@@ -112,7 +112,7 @@ private slots:
         // The gate's choice for a first token, as a table for that token.
         const auto exact = load(m_model);
         const auto gate = exact->logits({7});
-        const ModelConfig c = exact->config();
+        const ModelConfig c = exact->info().config;
         const fs::path model = scratchFolder() / "own";
         fs::copy(m_model, model, fs::copy_options::recursive);
         Result<RouterTableWriter> writer = RouterTableWriter::create(model / kRouterTableFile, c);
@@ -164,7 +164,7 @@ private slots:
     void aReplacedFileIsReportedAndNotRead() {
         const fs::path model = withTable("watched", 1);
         const auto engine = loadReloading(model, false);
-        writeTable(model / kRouterTableFile, engine->config(), 9);
+        writeTable(model / kRouterTableFile, engine->info().config, 9);
         QTRY_VERIFY_WITH_TIMEOUT(!engine->routerStats().notice.empty(), 30000);
         QVERIFY(engine->routerStats().notice.find("has changed") != std::string::npos);
         QCOMPARE(engine->routerStats().reloads, uint64_t(0));
@@ -175,7 +175,7 @@ private slots:
         const fs::path model = withTable("reloaded", 1);
         const auto engine = loadReloading(model, true);
         QCOMPARE(expertsOf(*engine), (std::vector<int>{1, 2, 3, 4}));
-        writeTable(model / kRouterTableFile, engine->config(), 9);
+        writeTable(model / kRouterTableFile, engine->info().config, 9);
         QTRY_COMPARE_WITH_TIMEOUT(expertsOf(*engine), (std::vector<int>{9, 10, 11, 12}), 30000);
         QCOMPARE(engine->routerStats().reloads, uint64_t(1));
         QVERIFY(engine->routerStats().notice.empty());

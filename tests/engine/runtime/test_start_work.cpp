@@ -43,19 +43,19 @@ private slots:
         auto engine = open(true);
         QVERIFY(engine != nullptr);
         const std::vector<int32_t> cold = test::generate(*engine, prompt, 12);
-        QCOMPARE(engine->storeStats().warmReads, uint64_t(0));
+        QCOMPARE(engine->store().stats().warmReads, uint64_t(0));
         const auto path = hotListPath(engine->info());
         engine.reset();
         QVERIFY(std::filesystem::exists(path));
 
         engine = open(true);
-        QTRY_COMPARE(engine->storeStats().slotsUsed, int64_t(32));  // filled without a request
-        QCOMPARE(engine->storeStats().warmReads, uint64_t(32));
+        QTRY_COMPARE(engine->store().stats().slotsUsed, int64_t(32));  // filled without a request
+        QCOMPARE(engine->store().stats().warmReads, uint64_t(32));
         QVERIFY(test::generate(*engine, prompt, 12) == cold);
-        QVERIFY(engine->storeStats().hits > 0);
+        QVERIFY(engine->store().stats().hits > 0);
         engine = open(false);
         QVERIFY(test::generate(*engine, prompt, 12) == cold);
-        QCOMPARE(engine->storeStats().warmReads, uint64_t(0));
+        QCOMPARE(engine->store().stats().warmReads, uint64_t(0));
 
         // A damaged list is reported and not used. At its end the engine writes a valid one.
         QVERIFY(writeFileAtomically(path, "nonsense").ok());
@@ -94,7 +94,7 @@ private slots:
         engine->setKnob(KnobId::NumaMode, int64_t(NumaMode::Off));
         QCOMPARE(engine->setPrefetchThreadCore(0, 0).requested, int64_t(0));
         QVERIFY(test::generate(*engine, somePrompt(20, 300), 8) == tokens);
-        const KnobState core = engine->prefetchThreadCore(0);
+        const KnobState core = engine->store().prefetchThreadCore(0);
         QVERIFY(core.effective == 0 || !core.reason.empty());
         QCOMPARE(engine->setPrefetchThreadCore(0, -1).effective, int64_t(-1));
     }
@@ -103,7 +103,7 @@ private slots:
         EngineOptions options{randomModel(), knobValues({{KnobId::ExpertCacheSize, 2}}), {}};
         auto engine = Engine::load(options, {}, nullptr);
         QVERIFY(engine.ok());
-        QVERIFY(!(*engine)->storeWarning().empty());
+        QVERIFY(!(*engine)->store().warning().empty());
         QCOMPARE(notes(**engine).size(), size_t(1));
     }
 };

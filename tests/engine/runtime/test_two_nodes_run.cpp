@@ -61,7 +61,7 @@ private slots:
         if (coreList(0).empty() || coreList(1).empty())
             QSKIP("a node's processors are no single range");
         const auto engine = load(m_demo, {{KnobId::ComputeThreads, 2}});
-        m_prompt = somePrompt(20, engine->config().vocabSize);
+        m_prompt = somePrompt(20, engine->info().config.vocabSize);
         m_expected = reply(*engine);
         QCOMPARE(m_expected.size(), size_t(kTokens));
         m_anywhere = coresOfThreads("compute-");
@@ -121,7 +121,7 @@ private slots:
         const auto engine =
             load(m_demo, {{KnobId::ComputeThreads, most - 1}, {KnobId::PrefetchThreads, 1}});
         engine->setPrefetchThreadCore(0, most);
-        QCOMPARE(engine->prefetchThreadCore(0).effective, int64_t(most));
+        QCOMPARE(engine->store().prefetchThreadCore(0).effective, int64_t(most));
         QCOMPARE(coresOfThreads("prefetch-"), std::multiset<std::string>{std::to_string(most)});
         QCOMPARE(reply(*engine), m_expected);
         const std::string others = "0-" + std::to_string(most - 1);

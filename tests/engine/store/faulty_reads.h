@@ -134,21 +134,21 @@ public:
         for (const Read& read : reads) m_sizes[read.tag] = int64_t(read.out.size());
         m_ring->submit(reads);
     }
-    void wait(std::vector<Landed>& landed) override {
-        std::vector<Landed> arrived;
+    void wait(std::vector<Completion>& completions) override {
+        std::vector<Completion> arrived;
         m_ring->wait(arrived);
         if (const int now = m_faults->generation(); now != m_generation) {
             m_generation = now;
             m_faults->freed(int(m_kept.size()));
-            landed.insert(landed.end(), m_kept.begin(), m_kept.end());
+            completions.insert(completions.end(), m_kept.begin(), m_kept.end());
             m_kept.clear();
         }
-        for (Landed one : arrived) {
+        for (Completion one : arrived) {
             one.result = m_faults->changed(std::min(one.result, m_faults->most(m_sizes[one.tag])));
             if (m_faults->keep())
                 m_kept.push_back(one);
             else
-                landed.push_back(one);
+                completions.push_back(one);
         }
     }
     void wake() override { m_ring->wake(); }
@@ -166,7 +166,7 @@ private:
     const std::unique_ptr<Ring> m_ring;
     const std::shared_ptr<Faults> m_faults;
     std::map<uint64_t, int64_t> m_sizes;
-    std::vector<Landed> m_kept;
+    std::vector<Completion> m_kept;
     int m_generation = 0;
 };
 

@@ -16,7 +16,7 @@ private slots:
     void withoutLimitAllIsOverAtOnce() {
         LinkLimiter link;
         const auto t = link.begin(1 << 20, true, 5);
-        QVERIFY(link.done(t, 5));
+        QVERIFY(link.finishAt(t, 5) <= 5);
         QVERIFY(link.idle(5));
     }
 
@@ -27,10 +27,10 @@ private slots:
         const auto b = link.begin(50'000, true, 0);
         QCOMPARE(link.finishAt(a, 0), 4 * kMs);
         QCOMPARE(link.finishAt(b, 0), 6 * kMs);
-        QVERIFY(!link.done(a, 4 * kMs - 1));
-        QVERIFY(link.done(a, 4 * kMs));
+        QVERIFY(link.finishAt(a, 4 * kMs - 1) > 4 * kMs - 1);
+        QVERIFY(link.finishAt(a, 4 * kMs) <= 4 * kMs);
         QVERIFY(!link.idle(5 * kMs));
-        QVERIFY(link.done(b, 6 * kMs));
+        QVERIFY(link.finishAt(b, 6 * kMs) <= 6 * kMs);
         QVERIFY(link.idle(6 * kMs));
     }
 
@@ -52,7 +52,7 @@ private slots:
         link.setRate(500'000, 3 * kMs);  // 4,000 left: 8 ms
         QCOMPARE(link.finishAt(a, 3 * kMs), 11 * kMs);
         link.setRate(0, 5 * kMs);
-        QVERIFY(link.done(a, 5 * kMs));
+        QVERIFY(link.finishAt(a, 5 * kMs) <= 5 * kMs);
     }
 
     void demandOvertakesPrefetch() {
@@ -97,7 +97,7 @@ private slots:
             now += random() % (end - now);
             QVERIFY(!link.idle(now));
             open.push_back(last);
-            while (link.done(open.front(), now)) {
+            while (link.finishAt(open.front(), now) <= now) {
                 link.end(open.front(), now);
                 open.pop_front();
             }
