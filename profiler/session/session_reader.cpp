@@ -146,12 +146,13 @@ Status checkSchema(const SessionSummary& summary) {
         return {Code::BadInput, "session file " + summary.path.string() + " has no schema",
                 "The file is not a session"};
     }
-    if (it->second != std::to_string(kSessionSchema)) {
-        return {Code::Unsupported, "session file " + summary.path.string() + " has schema " +
-                                       it->second + "; this program reads " +
-                                       std::to_string(kSessionSchema)};
-    }
-    return {};
+    for (int schema = kOldestSessionSchema; schema <= kSessionSchema; ++schema)
+        if (it->second == std::to_string(schema)) return {};
+    return {Code::Unsupported,
+            "session file " + summary.path.string() + " has schema " + it->second +
+                "; this program reads " + std::to_string(kOldestSessionSchema) + " to " +
+                std::to_string(kSessionSchema),
+            "Use the program that recorded it, or a newer one"};
 }
 
 }  // namespace

@@ -18,7 +18,10 @@
 
 namespace colibri {
 
-constexpr int kSessionSchema = 1;
+// Version 2 adds the tables threads, steps, step_requests, evictions and prefetches, and columns
+// that name the step of a token and of a read.
+constexpr int kSessionSchema = 2;
+constexpr int kOldestSessionSchema = 1;  // that the readers accept
 
 // Not thread-safe: one owner at a time. After an error the writer must be dropped.
 class SessionWriter {
@@ -31,6 +34,7 @@ public:
     static Status check(const std::filesystem::path& path);
     ~SessionWriter();  // calls finish(), unless an error occurred
 
+    Status thread(int64_t number, const std::string& name);  // of Event::thread
     Status write(const Event& event, double t);
     Status mark(double t, const std::string& kind, const std::string& label);
     Status sample(const Snapshot& snapshot, double t);  // writes the newest value of every series
