@@ -17,7 +17,7 @@ std::vector<PlotSpec> makeSpecs() {
         {.key = "load",
          .series = {{SeriesId::ExpertLoadP99, 2, 2, 0.99}, {SeriesId::ExpertLoadP50, 1, 2, 0.5}},
          .title = "Expert load",
-         .pool = Pool::Loads,
+         .pool = Pool::ExpertLoad,
          .fill = Fill::Between,
          .ofExperts = true},
         {.key = "itl",

@@ -21,7 +21,7 @@ struct PlotSeries {
 };
 
 struct PlotSpec {
-    enum class Pool { None, Itl, Loads };
+    enum class Pool { None, Itl, ExpertLoad };
     enum class Fill { ToZero, Between, None };
 
     QString key;                     // "hit", in settings and file names
