@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Facts about this machine, with the reason for each one that is not available.
+// Facts about this machine, with the reason for each one that is not available. Plain functions;
+// any thread.
 #pragma once
 
 #include <QString>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The folder of session files: names of new files, locks that distinguish running programs from
-// killed ones, and recovery of interrupted sessions.
+// killed ones, and recovery of interrupted sessions. Functions are thread-safe; they read and write
+// the disk.
 #pragma once
 
 #include <QString>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Colours of fenced code: finds comments, strings, numbers and keywords of common languages in one
-// pass. It does not parse, so incorrect or incomplete code works too.
+// pass. It does not parse, so incorrect or incomplete code works too. Plain functions; any thread.
 #pragma once
 
 #include <QString>

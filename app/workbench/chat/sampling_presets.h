@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Named sets of sampling values: common ones, those that the model recommends, and those of the
-// user, which are stored in the settings.
+// user, which are stored in the settings. GUI thread only.
 #pragma once
 
 #include <QString>

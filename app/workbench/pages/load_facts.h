@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Texts of the load page about a model, from the tables of its container. Plain functions that do
-// not read the disk.
+// not read the disk. Any thread.
 #pragma once
 
 #include <QString>

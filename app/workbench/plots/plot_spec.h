@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The table of live plots: which series each one shows, and how.
+// The table of live plots: which series each one shows, and how. GUI thread only.
 #pragma once
 
 #include <QString>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Parses numbers that users type. The window writes a decimal point and commas between thousands on
-// every system; users may also type a decimal comma, or digits of another script.
+// every system; users may also type a decimal comma, or digits of another script. Plain functions;
+// any thread.
 #pragma once
 
 #include <QString>

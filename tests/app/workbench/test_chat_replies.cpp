@@ -129,7 +129,7 @@ private slots:
     }
 
     // The data of the plots is still there: so are the session time and the way to them.
-    void aChatOfThisSessionKeepsItsPlaceInThePlots() {
+    void aChatOfThisSessionKeepsItsTimesInThePlots() {
         ask("First");
         answer({"One."});
         const QString id = m_chat->conversation().id;
@@ -146,7 +146,7 @@ private slots:
 
     // ---- cut off, and going on
 
-    void aReplyThatWasCutOffGoesOn() {
+    void aReplyThatWasCutOffContinues() {
         ask("Tell me");
         answer({"Once", " upon"}, StopReason::MaxTokens);
         QCOMPARE(lastTurn().figures.limit, ChatSettings().maxTokens);
@@ -209,7 +209,7 @@ private slots:
         QCOMPARE(m_chat->composer()->text(), QString(60, 'y'));  // the draft comes along
     }
 
-    void theChosenOverflowIsAskedForAndTold() {
+    void theChosenOverflowIsRequestedAndReported() {
         ChatSettings settings;
         settings.overflow = Overflow::DropOldest;
         settings.store({});
@@ -365,7 +365,7 @@ private slots:
         QVERIFY(marked());
     }
 
-    void switchingABranchKeepsThePlace() {
+    void switchingABranchKeepsThePosition() {
         ask("Pick");
         QStringList lines;
         for (int i = 0; i < 100; ++i) lines << QString("line %1\n\n").arg(i);

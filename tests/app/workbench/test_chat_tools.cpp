@@ -70,7 +70,7 @@ private slots:
         QCOMPARE(list.rows()->rows()[1].model, m_source->model()->name);
     }
 
-    void aRestoredChatComesBackToItsPlace() {
+    void aRestoredChatReturnsToItsPosition() {
         makeChats();
         const QString second = m_store->summaries()[1].id;
         m_store->remove(second);
@@ -179,7 +179,7 @@ private slots:
         QCOMPARE(noteOf(most)->text(), QString("Use 1..1,024."));
     }
 
-    void aRandomSeedIsAnotherEachTimeAndIsTold() {
+    void aRandomSeedDiffersEachTimeAndIsShown() {
         m_chat->openSampling();
         m_chat->samplingPanel()->randomSeed()->setChecked(true);
         QVERIFY(m_chat->composer()->samplingButton()->text().contains("random seed"));
@@ -340,7 +340,7 @@ private slots:
 
     // ---- out of the window
 
-    void markdownTellsDateSamplingAndFigures() {
+    void markdownHasDateSamplingAndFigures() {
         ask("Keep: this / that?");
         answer({"Kept."});
         const QString text = m_chat->conversation().markdown();

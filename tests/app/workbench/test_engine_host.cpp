@@ -494,8 +494,8 @@ void TestEngineHost::fieldsOfAWrongTypeDoNotEndTheProgram() {
         EngineHost host(data("damaged"));
         QVERIFY2(!host.kept().measurements.damage().ok(), text.c_str());
         QVERIFY2(!host.kept().measurements.run("f"), text.c_str());
-        QSignalSpy told(&host, &EngineHost::notRead);  // one for each of the two files
-        QVERIFY(waitUntil([&] { return told.count() == 2; }));
+        QSignalSpy reports(&host, &EngineHost::notRead);  // one for each of the two files
+        QVERIFY(waitUntil([&] { return reports.count() == 2; }));
     }
     QVERIFY(
         write("measurements.json", R"({"schema": 1, "machine": )" + machine +
@@ -566,12 +566,12 @@ void TestEngineHost::abandonedJobSaysNothing() {
         while (!cancel->load()) QThread::msleep(1);
         return Status();
     });
-    bool told = false;
-    connect(job, &Job::finished, this, [&] { told = true; });
+    bool finished = false;
+    connect(job, &Job::finished, this, [&] { finished = true; });
     job->start();
     job->abandon();
     QVERIFY(waitUntil([&] { return job.isNull(); }));
-    QVERIFY(!told);
+    QVERIFY(!finished);
 }
 
 void TestEngineHost::diskIsMeasuredAndLeavesNothing() {

@@ -149,7 +149,7 @@ private slots:
     }
 
     // One reply, seen in the figures of the turn, in /metrics, in the session file.
-    void aReplyIsToldAlikeEverywhere() {
+    void aReplyHasTheSameFiguresEverywhere() {
         QVERIFY(load());
         m_window->servePanel()->port()->setText("0");
         m_window->servePanel()->apiKey()->setText("key");

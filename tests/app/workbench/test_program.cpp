@@ -166,10 +166,11 @@ private slots:
         m_program->startPages()->loadPath(m_base, {});
         QVERIFY(waitUntil([&] { return ready() && host()->model()->folder == m_base; }));
         QVERIFY(!window()->loadTest()->report());
-        bool told = false;
+        bool posted = false;
         for (const Message& message : window()->messages()->all())
-            told = told || (message.text.contains("load test") && message.actionText == "Export");
-        QVERIFY(told);  // and nothing is lost
+            posted =
+                posted || (message.text.contains("load test") && message.actionText == "Export");
+        QVERIFY(posted);  // and nothing is lost
     }
 
     void theUserGuideIsThere() {
@@ -194,7 +195,7 @@ private slots:
         }
     }
 
-    void aSizeThatWasAskedForGoesBeforeTheKeptOne() {
+    void aRequestedSizeReplacesTheSavedOne() {
         QWidget kept;
         kept.setWindowState(Qt::WindowMaximized);
         settings().setValue("layout/window", kept.saveGeometry());

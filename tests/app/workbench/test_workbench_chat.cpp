@@ -58,7 +58,7 @@ private slots:
         QCOMPARE(stored->title, QString("Why is it slow?"));
     }
 
-    void typingGoesOnWhileAReplyStreams() {
+    void typingContinuesWhileAReplyStreams() {
         ask("One");
         QTest::keyClicks(m_chat->composer()->editor(), "Two");
         QTest::keyClick(m_chat->composer()->editor(), Qt::Key_Return);  // not sent yet
@@ -414,7 +414,7 @@ private slots:
     }
 
     // A disk that is full, as a file may not grow any more: what was saved stays whole.
-    void fullDiskKeepsWhatWasSavedAndIsTold() {
+    void fullDiskKeepsWhatWasSavedAndIsReported() {
         ask("First");
         answer({"One."});
         m_store->flush();

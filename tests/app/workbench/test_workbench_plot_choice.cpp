@@ -141,7 +141,7 @@ private slots:
 
     // ---- plots of prefetch, queue, reads, stall
 
-    void prefetchTellsWhatBecameOfItsReads() {
+    void prefetchShowsTheOutcomesOfItsReads() {
         show();
         m_panel->setPlotShown("prefetch", true);
         tick();

@@ -188,7 +188,7 @@ private slots:
     }
 
     // What others use is not ended without a question.
-    void closingWhatIsServedIsAskedFirst() {
+    void closingAServedModelAsksFirst() {
         int closed = 0;
         const auto close = [&] {
             m_window->whenUnused("Close the model?", "Close it", [&] { ++closed; });
