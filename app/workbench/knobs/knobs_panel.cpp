@@ -7,6 +7,7 @@
 #include <QScrollBar>
 #include <QSet>
 #include <QVBoxLayout>
+#include <algorithm>
 #include <cmath>
 
 #include "app/workbench/knobs/changes_list.h"
@@ -288,11 +289,11 @@ void KnobsPanel::setSource(SessionSource* source) {
 void KnobsPanel::showGroups() {
     const bool dense = m_source && m_source->model()->isDense();
     m_dense->setVisible(dense);
-    for (const auto& [name, group] : m_groupWidgets) {
-        const bool ofExperts = name == "Expert cache" || name == "Prefetch" || name == "Reads";
-        group->setVisible(!dense || !ofExperts);
-    }
-    control(KnobId::RouterMode)->setVisible(!dense);
+    const auto applies = [&](const KnobRow& row) { return !dense || !row.ofExperts; };
+    for (const auto& [name, group] : m_groupWidgets)
+        group->setVisible(std::ranges::any_of(
+            knobTable(), [&](const KnobRow& row) { return name == row.group && applies(row); }));
+    for (KnobControl* one : m_controls) one->setVisible(applies(one->row()));
 }
 
 QStringList KnobsPanel::problemsOf(const KnobRow& row) const {
