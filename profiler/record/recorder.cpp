@@ -270,7 +270,8 @@ Result<std::unique_ptr<Recorder>> Recorder::start(RecorderSource source,
     recorder->m_impl = std::make_unique<Impl>(std::move(source), options);
     Impl& impl = *recorder->m_impl;
     if (!options.sessionFile.empty()) {
-        auto writer = SessionWriter::create(options.sessionFile, impl.source.meta);
+        auto writer =
+            SessionWriter::create(options.sessionFile, impl.source.meta, options.mostSessionBytes);
         if (!writer) return writer.status();
         impl.writer = std::move(*writer);
     }

@@ -15,6 +15,7 @@
 #include "engine/base/file.h"
 #include "engine/base/printable.h"
 #include "profiler/session/session_files.h"
+#include "profiler/session/session_thinning.h"
 #include "profiler/session/sqlite.h"
 
 namespace colibri {
@@ -52,6 +53,9 @@ CREATE TABLE gpu_spans(t REAL, duration_ns INTEGER, name TEXT, kind TEXT);
 CREATE TABLE marks(t REAL, kind TEXT, label TEXT);
 )sql";
 
+// Shares of the size limit at which detail is thinned, and at which tokens are thinned too.
+constexpr double kThinDetailAt = 0.85, kThinTokensAt = 0.92;
+
 const char* reasonName(ReadReason reason) {
     switch (reason) {
         case ReadReason::Demand:
@@ -82,7 +86,11 @@ std::string wallClock() {
 struct SessionWriter::Impl {
     SqliteDb db;
     std::string path;
+    int64_t mostBytes = 0;  // 0: no limit
     bool failed = false, finished = false;
+    // What was written, for a summary that needs no scan.
+    int64_t requests = 0, tokens = 0, reads = 0, lookups = 0, hits = 0;
+    double lastTime = 0;
     SqliteStatement meta, knob, thread, arrived, admitted, firstToken, preempted, done, token, step,
         stepRequest, layerStep, read, eviction, prefetch, sample, mark;
     std::array<SqliteStatement*, 17> statements{
@@ -113,6 +121,7 @@ struct SessionWriter::Impl {
         COLIBRI_TRY(exec("PRAGMA synchronous=NORMAL"));
         COLIBRI_TRY(exec("BEGIN"));
         COLIBRI_TRY(exec(kSchemaSql));
+        COLIBRI_TRY(exec(kThinningSchemaSql));
         COLIBRI_TRY(prepareAll());
         COLIBRI_TRY(setMeta("schema", std::to_string(kSessionSchema)));
         COLIBRI_TRY(setMeta("started", wallClock()));
@@ -158,9 +167,20 @@ struct SessionWriter::Impl {
         return meta.bind(key).bind(value).run();
     }
 
+    Status setTotals() {
+        COLIBRI_TRY(setMeta("requests", std::to_string(requests)));
+        COLIBRI_TRY(setMeta("tokens", std::to_string(tokens)));
+        COLIBRI_TRY(setMeta("reads", std::to_string(reads)));
+        COLIBRI_TRY(setMeta("lookups", std::to_string(lookups)));
+        COLIBRI_TRY(setMeta("hits", std::to_string(hits)));
+        return setMeta("duration", std::to_string(lastTime));
+    }
+
     Status flushLayerStep() {
         if (!pending.open) return {};
         pending.open = false;
+        lookups += pending.lookups;
+        hits += pending.hits;
         const LayerStepEvent& lead = pending.lead;
         return layerStep.bind(pending.t)
             .bind(int64_t(lead.layer))
@@ -210,6 +230,7 @@ struct SessionWriter::Impl {
         const int64_t id = int64_t(request.request);
         switch (event.type) {
             case EventType::RequestArrived:
+                ++requests;
                 return arrived.bind(id).bind(t).bind(int64_t(request.promptTokens)).run();
             case EventType::RequestAdmitted:
                 return admitted.bind(t)
@@ -244,6 +265,8 @@ struct SessionWriter::Impl {
     }
 
     Status addToken(const TokenEvent& e, double t) {
+        ++tokens;
+        lastTime = std::max(lastTime, t);
         return bindAll(token.bind(t), e.request, e.index, e.token, e.stepNs, e.gapNs, e.stallNs,
                        e.lookups, e.hits, e.preemptedNs, e.memoryStallNs, e.step)
             .run();
@@ -262,8 +285,19 @@ struct SessionWriter::Impl {
         return mark.bind(t).bind(kind).bind(label).run();
     }
 
+    // Thins the file when it is nearly full. What was freed is used again by the next records.
+    Status keepWithinSize() {
+        if (mostBytes <= 0) return {};
+        const auto used = usedBytes(db.get(), path);
+        if (!used) return used.status();
+        const double full = double(*used) / double(mostBytes);
+        if (full < kThinDetailAt) return {};
+        return thinOldest(db.get(), path, full >= kThinTokensAt);
+    }
+
     Status commit() {
         COLIBRI_TRY(flushLayerStep());
+        COLIBRI_TRY(keepWithinSize());
         COLIBRI_TRY(exec("COMMIT"));
         return exec("BEGIN");
     }
@@ -329,8 +363,8 @@ Status SessionWriter::check(const std::filesystem::path& path) {
 }
 
 Result<std::unique_ptr<SessionWriter>> SessionWriter::create(
-    const std::filesystem::path& path,
-    const std::vector<std::pair<std::string, std::string>>& meta) {
+    const std::filesystem::path& path, const std::vector<std::pair<std::string, std::string>>& meta,
+    int64_t mostBytes) {
     COLIBRI_TRY(checkUnused(path));
     std::error_code error;
     if (path.has_parent_path()) {
@@ -339,6 +373,7 @@ Result<std::unique_ptr<SessionWriter>> SessionWriter::create(
     }
     auto writer = std::unique_ptr<SessionWriter>(new SessionWriter);
     writer->m_impl->path = path.string();
+    writer->m_impl->mostBytes = mostBytes;
     if (Status status = writer->m_impl->open(meta); !status.ok()) {
         writer->m_impl.reset();
         removeSession(path);
@@ -355,6 +390,7 @@ Status SessionWriter::finish() {
     if (m_impl->failed || m_impl->finished) return {};
     m_impl->finished = true;
     COLIBRI_TRY(m_impl->flushLayerStep());
+    COLIBRI_TRY(m_impl->setTotals());
     COLIBRI_TRY(m_impl->setMeta("ended", wallClock()));
     COLIBRI_TRY(m_impl->exec("COMMIT"));
     for (SqliteStatement* statement : m_impl->statements) *statement = SqliteStatement();
@@ -390,6 +426,7 @@ Status SessionWriter::Impl::write(const Event& event, double t) {
             return addLayerStep(event.layerStep, t);
         case EventType::ExpertRead: {
             const ExpertReadEvent& e = event.expertRead;
+            ++reads;
             bindAll(read.bind(t), e.layer, e.expert).bind(std::string_view(reasonName(e.reason)));
             bindAll(read, e.bytes, e.queueNs, e.readNs, e.needNs, e.failed, e.late, e.linkNs);
             return (e.step ? read.bind(int64_t(e.step)) : read.bind(NAN))  // NULL
@@ -426,6 +463,7 @@ Status SessionWriter::sample(const Snapshot& snapshot, double t) {
 }
 
 Status SessionWriter::Impl::addSamples(const Snapshot& snapshot, double t) {
+    lastTime = std::max(lastTime, t);
     for (int i = 0; i < kSeriesCount; ++i) {
         const SeriesData& series = snapshot.series[size_t(i)];
         if (series.y.empty() || std::isnan(series.y.back())) continue;

@@ -27,9 +27,11 @@ constexpr int kOldestSessionSchema = 1;  // that the readers accept
 class SessionWriter {
 public:
     // Errors: InvalidArgument if the file exists; IoError or NoSpace with the path.
+    // `mostBytes`: the oldest detail is thinned so that the file stays below this size (see
+    // session_thinning.h); 0: no limit.
     static Result<std::unique_ptr<SessionWriter>> create(
         const std::filesystem::path& path,
-        const std::vector<std::pair<std::string, std::string>>& meta);
+        const std::vector<std::pair<std::string, std::string>>& meta, int64_t mostBytes = 0);
     // Returns the errors of create; call it before a long operation. Leaves no files.
     static Status check(const std::filesystem::path& path);
     ~SessionWriter();  // calls finish(), unless an error occurred
