@@ -119,7 +119,7 @@ void serveSome(MainWindow& window) {
         auto target = serve::HttpTarget::connect(address, {{}, 40, true});
         const CancelFlag never{false};
         for (const LoadPrompt& prompt : shippedLoadPrompts())
-            if (target.ok() && prompt.messages.size()) (*target)->ask(prompt, never);
+            if (target.ok() && prompt.messages.size()) (*target)->send(prompt, never);
         ended = true;
     });
     runUntil(window, [&] { return ended.load(); });
