@@ -74,6 +74,7 @@ int run(int argc, char** argv) {
     addCompare(verbs);
     addServe(verbs);
     addLoad(verbs);
+    addExport(verbs);
     addConfig(verbs);
     addDiagnose(verbs);
     if (argc == 1) {

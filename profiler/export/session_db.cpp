@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/export/session_db.h"
+
+#include <utility>
+
+namespace colibri {
+
+Result<SessionDb> SessionDb::open(const std::filesystem::path& path) {
+    auto summary = readSessionSummary(path);
+    if (!summary) return summary.status();
+    SessionDb out;
+    out.m_summary = std::move(*summary);
+    out.m_name = path.string();
+    sqlite3* handle = nullptr;
+    // For writing, because SQLite can only read a WAL if it may create its index. Nothing changes.
+    const int result =
+        sqlite3_open_v2(plainFileName(path).c_str(), &handle, SQLITE_OPEN_READWRITE, nullptr);
+    out.m_db.reset(handle);
+    if (result != SQLITE_OK) return sqliteError(handle, result, out.m_name);
+    sqlite3_busy_timeout(handle, 1000);
+    // One transaction: all cursors see the rows of one moment.
+    const int begun = sqlite3_exec(handle, "PRAGMA query_only=1; BEGIN; SELECT count(*) FROM meta",
+                                   nullptr, nullptr, nullptr);
+    if (begun != SQLITE_OK) return sqliteError(handle, begun, out.m_name);
+    return out;
+}
+
+std::string SessionDb::meta(const char* key) const {
+    const auto it = m_summary.meta.find(key);
+    return it == m_summary.meta.end() ? std::string() : it->second;
+}
+
+int64_t SessionDb::rows(const char* table) const {
+    SessionRows query;
+    if (!query.prepare(*this, std::string("SELECT max(rowid) FROM ") + table).ok()) return 0;
+    return query.next() ? query.integer(0) : 0;
+}
+
+bool SessionDb::has(const char* table, const char* column) const {
+    SessionRows query;
+    if (!query.prepare(*this, "SELECT 1 FROM pragma_table_info(?) WHERE name=?").ok()) return false;
+    query.bind(std::string_view(table)).bind(std::string_view(column));
+    return query.next();
+}
+
+Status SessionRows::prepare(const SessionDb& db, const std::string& sql) {
+    m_db = db.handle();
+    m_name = db.name();
+    sqlite3_stmt* statement = nullptr;
+    const int result = sqlite3_prepare_v2(m_db, sql.c_str(), -1, &statement, nullptr);
+    m_statement.reset(statement);
+    m_position = 0;
+    m_result = result;
+    return status();
+}
+
+Status SessionRows::status() const {
+    return m_result == SQLITE_OK ? Status() : sqliteError(m_db, m_result, m_name);
+}
+
+}  // namespace colibri

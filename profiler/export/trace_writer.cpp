@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/export/trace_writer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "profiler/export/read_matcher.h"
+#include "profiler/metrics/metric_table.h"
+
+namespace colibri {
+namespace {
+
+int64_t toNs(double seconds) {
+    return std::isfinite(seconds) ? std::max<int64_t>(std::llround(seconds * 1e9), 0) : 0;
+}
+
+const MetricRow* metricOfLabel(std::string_view label) {
+    for (int i = 0; i < kSeriesCount; ++i) {
+        if (metricRow(SeriesId(i)).label == label) return &metricRow(SeriesId(i));
+    }
+    return nullptr;
+}
+
+}  // namespace
+
+TraceWriter::TraceWriter(const SessionDb& db, TraceSink& sink, ExportRun& run,
+                         const TimeRange& range, const std::vector<std::string>& series)
+    : m_db(db), m_sink(sink), m_run(run), m_range(range), m_series(series.begin(), series.end()) {}
+
+Status TraceWriter::write() {
+    const std::string model = m_db.meta("model");
+    COLIBRI_TRY(m_sink.start(model.empty() ? "Colibri" : "Colibri: " + model));
+    COLIBRI_TRY(writeKnobs());
+    COLIBRI_TRY(writeMarks());
+    COLIBRI_TRY(writeRequests());
+    COLIBRI_TRY(writeTokens());
+    // Reads come before layer steps: an arrow that begins at the time of its end is then in order.
+    COLIBRI_TRY(writeReads());
+    COLIBRI_TRY(writeLayerSteps());
+    COLIBRI_TRY(writeCounters());
+    return m_sink.finish();
+}
+
+Result<TrackId> TraceWriter::addTrack(const std::string& name, TrackId parent, int rank) {
+    TraceTrack track;
+    track.id = ++m_lastTrack;
+    track.parent = parent;
+    track.name = name;
+    track.rank = parent ? rank : ++m_groups;
+    COLIBRI_TRY(m_sink.track(track));
+    return track.id;
+}
+
+Status TraceWriter::slice(TrackId track, int64_t beginNs, int64_t endNs, std::string_view name) {
+    ++m_counts.slices;
+    COLIBRI_TRY(m_sink.begin(track, beginNs, name));
+    return m_sink.end(track, endNs);
+}
+
+Status TraceWriter::writeKnobs() {
+    COLIBRI_TRY(m_run.stage("Knobs"));
+    const auto track = addTrack("Knobs", 0, 0);
+    if (!track) return track.status();
+    SessionRows rows;
+    COLIBRI_TRY(rows.prepare(
+        m_db, "SELECT t, name, requested, effective, reason FROM knobs ORDER BY rowid"));
+    std::map<std::string, std::string, std::less<>> effective;
+    while (rows.next()) {
+        COLIBRI_TRY(m_run.row());
+        const std::string name(rows.text(1)), now(rows.text(3));
+        const std::string before = std::exchange(effective[name], now);
+        const double t = std::max(rows.real(0), 0.0);
+        if (t < m_range.from || t > m_range.to) continue;
+        ++m_counts.instants;
+        COLIBRI_TRY(m_sink.instant(*track, toNs(t), name + " = " + now,
+                                   {{"before", std::string_view(before)},
+                                    {"requested", rows.text(2)},
+                                    {"effective", rows.text(3)},
+                                    {"reason", rows.text(4)}}));
+    }
+    return rows.status();
+}
+
+Status TraceWriter::writeMarks() {
+    COLIBRI_TRY(m_run.stage("Marks"));
+    const auto track = addTrack("Marks", 0, 0);
+    if (!track) return track.status();
+    SessionRows rows;
+    COLIBRI_TRY(rows.prepare(m_db,
+                             "SELECT t, kind, label FROM marks WHERE t >= ? AND t <= ? "
+                             "ORDER BY rowid"));
+    rows.bind(m_range);
+    while (rows.next()) {
+        COLIBRI_TRY(m_run.row());
+        ++m_counts.instants;
+        COLIBRI_TRY(
+            m_sink.instant(*track, toNs(rows.real(0)), rows.text(2), {{"kind", rows.text(1)}}));
+    }
+    return rows.status();
+}
+
+Status TraceWriter::writeRequests() {
+    COLIBRI_TRY(m_run.stage("Requests"));
+    const auto group = addTrack("Requests", 0, 0);
+    if (!group) return group.status();
+    SessionRows rows;
+    COLIBRI_TRY(rows.prepare(
+        m_db,
+        "SELECT id, arrived, admitted, first_token, done, prompt_tokens, cached_tokens, "
+        "generated, stop, preemptions, preempted_ns FROM requests "
+        "WHERE coalesce(done, 1e300) >= ? AND arrived <= ? ORDER BY id"));
+    rows.bind(m_range);
+    while (rows.next()) {
+        COLIBRI_TRY(m_run.row());
+        COLIBRI_TRY(writeRequest(rows, *group));
+    }
+    return rows.status();
+}
+
+// A request that has not ended lasts until the last record.
+Status TraceWriter::writeRequest(const SessionRows& row, TrackId parent) {
+    const int64_t id = row.integer(0);
+    const auto track = addTrack("Request " + std::to_string(id), parent, int(m_requests.size()));
+    if (!track) return track.status();
+    const auto tokens = addTrack("Tokens of request " + std::to_string(id), *track, 1);
+    if (!tokens) return tokens.status();
+    m_requests[id] = {*tokens, 0};
+
+    const int64_t arrived = toNs(row.real(1));
+    const int64_t done =
+        std::max(arrived, toNs(row.isNull(4) ? m_db.summary().lastTime : row.real(4)));
+    const auto phase = [&](int column, int64_t earliest) {
+        return row.isNull(column) ? done : std::clamp(toNs(row.real(column)), earliest, done);
+    };
+    const int64_t admitted = phase(2, arrived), first = phase(3, admitted);
+    ++m_counts.slices;
+    COLIBRI_TRY(m_sink.begin(*track, arrived, "request " + std::to_string(id),
+                             {{"prompt_tokens", row.integer(5)},
+                              {"cached_tokens", row.integer(6)},
+                              {"generated", row.integer(7)},
+                              {"stop", row.text(8)},
+                              {"preemptions", row.integer(9)},
+                              {"preempted_ns", row.integer(10)}}));
+    COLIBRI_TRY(slice(*track, arrived, admitted, "queue"));
+    if (!row.isNull(2)) COLIBRI_TRY(slice(*track, admitted, first, "prefill"));
+    if (!row.isNull(3)) COLIBRI_TRY(slice(*track, first, done, "decode"));
+    return m_sink.end(*track, done);
+}
+
+Status TraceWriter::writeTokens() {
+    COLIBRI_TRY(m_run.stage("Tokens"));
+    SessionRows rows;
+    COLIBRI_TRY(rows.prepare(m_db,
+                             "SELECT t, request, idx, token, step_ns, gap_ns, stall_ns, lookups, "
+                             "hits, memory_stall_ns FROM tokens "
+                             "WHERE t >= ? AND t - step_ns * 1e-9 <= ? ORDER BY rowid"));
+    rows.bind(m_range);
+    while (rows.next()) {
+        COLIBRI_TRY(m_run.row());
+        const int64_t id = rows.integer(1);
+        RequestTracks& request = m_requests[id];
+        if (request.tokens == 0) {  // a damaged session may lack the request
+            const auto track = addTrack("Tokens of request " + std::to_string(id), 0, 0);
+            if (!track) return track.status();
+            request.tokens = *track;
+        }
+        const int64_t end = std::max(toNs(rows.real(0)), request.lastNs);
+        const int64_t begin = std::max(end - rows.integer(4), request.lastNs);
+        request.lastNs = end;
+        ++m_counts.slices;
+        COLIBRI_TRY(m_sink.begin(request.tokens, begin, "token",
+                                 {{"index", rows.integer(2)},
+                                  {"token", rows.integer(3)},
+                                  {"gap_ns", rows.integer(5)},
+                                  {"stall_ns", rows.integer(6)},
+                                  {"lookups", rows.integer(7)},
+                                  {"hits", rows.integer(8)},
+                                  {"memory_stall_ns", rows.integer(9)}}));
+        COLIBRI_TRY(m_sink.end(request.tokens, end));
+    }
+    return rows.status();
+}
+
+Result<TrackId> TraceWriter::freeLane(const std::string& name, TrackId parent, int64_t beginNs,
+                                      int64_t endNs) {
+    std::vector<Lane>& lanes = m_lanes[name];
+    Lane* best = nullptr;  // the one that became free last, so that few lanes are needed
+    for (Lane& lane : lanes) {
+        if (lane.lastNs <= beginNs && (!best || lane.lastNs > best->lastNs)) best = &lane;
+    }
+    if (!best) {
+        const std::string number = lanes.empty() ? "" : " " + std::to_string(lanes.size() + 1);
+        const auto track =
+            addTrack(name + number, parent, int(m_lanes.size() * 1000 + lanes.size()));
+        if (!track) return track.status();
+        best = &lanes.emplace_back(Lane{*track, 0});
+    }
+    best->lastNs = endNs;
+    return best->track;
+}
+
+Status TraceWriter::writeReads() {
+    COLIBRI_TRY(m_run.stage("Expert reads"));
+    const auto group = addTrack("Expert reads", 0, 0);
+    if (!group) return group.status();
+    SessionRows rows;
+    COLIBRI_TRY(rows.prepare(
+        m_db,
+        "SELECT rowid, t, layer, expert, reason, bytes, queue_ns, read_ns, need_ns, failed "
+        "FROM loads WHERE t >= ? AND t - (queue_ns + read_ns) * 1e-9 <= ? ORDER BY rowid"));
+    rows.bind(m_range);
+    std::string name;
+    while (rows.next()) {
+        COLIBRI_TRY(m_run.row());
+        const int64_t end = toNs(rows.real(1));
+        const int64_t submitted = std::max<int64_t>(end - rows.integer(7), 0);
+        const int64_t begin = std::max<int64_t>(submitted - rows.integer(6), 0);
+        const auto lane = freeLane(std::string(rows.text(4)), *group, begin, end);
+        if (!lane) return lane.status();
+        const bool waited = rows.integer(8) > 0 && rows.integer(9) == 0;
+        name = "layer " + std::to_string(rows.integer(2)) + " expert " +
+               std::to_string(rows.integer(3));
+        ++m_counts.slices;
+        COLIBRI_TRY(m_sink.begin(
+            *lane, begin, name,
+            {{"bytes", rows.integer(5)}, {"need_ns", rows.integer(8)}, {"failed", rows.integer(9)}},
+            waited ? uint64_t(rows.integer(0)) : 0));
+        if (submitted > begin) COLIBRI_TRY(slice(*lane, begin, submitted, "queue"));
+        COLIBRI_TRY(slice(*lane, submitted, end, "read"));
+        COLIBRI_TRY(m_sink.end(*lane, end));
+    }
+    return rows.status();
+}
+
+Status TraceWriter::writeLayerSteps() {
+    COLIBRI_TRY(m_run.stage("Layer steps"));
+    const auto track = addTrack("Layer steps", 0, 0);
+    if (!track) return track.status();
+    ReadMatcher reads;
+    COLIBRI_TRY(reads.prepare(m_db, m_range));
+    SessionRows rows;
+    COLIBRI_TRY(rows.prepare(
+        m_db,
+        "SELECT t, layer, rows, prefill, router_ns, wait_ns, compute_ns, lookups, hits, "
+        "prefetched, routing FROM layer_steps "
+        "WHERE t >= ? AND t - (router_ns + wait_ns + compute_ns) * 1e-9 <= ? ORDER BY rowid"));
+    rows.bind(m_range);
+    while (rows.next()) {
+        COLIBRI_TRY(m_run.row());
+        COLIBRI_TRY(writeLayerStep(rows, *track, reads));
+    }
+    return rows.status();
+}
+
+// The session has sums: all waits of a step are drawn as one, before all of its computing.
+Status TraceWriter::writeLayerStep(const SessionRows& row, TrackId track, ReadMatcher& reads) {
+    const int64_t end = std::max(toNs(row.real(0)), m_lastStepNs);
+    const int64_t routerNs = row.integer(4), waitNs = row.integer(5), computeNs = row.integer(6);
+    const int64_t begin = std::max(end - (routerNs + waitNs + computeNs), m_lastStepNs);
+    m_lastStepNs = end;
+    const int64_t layer = row.integer(1);
+    ++m_counts.slices;
+    COLIBRI_TRY(m_sink.begin(track, begin, "layer " + std::to_string(layer),
+                             {{"rows", row.integer(2)},
+                              {"prefill", row.integer(3)},
+                              {"lookups", row.integer(7)},
+                              {"hits", row.integer(8)},
+                              {"prefetched", row.integer(9)}}));
+    std::vector<ReadMatcher::Match> waited;
+    if (waitNs > 0) {
+        auto found = reads.match(layer, begin, end, row.blob(10));
+        if (!found) return found.status();
+        waited = std::move(*found);
+    }
+    auto read = waited.begin();
+    // The reads that ended before `untilNs`: the ends of the arrows from them.
+    const auto arrivals = [&](int64_t untilNs) -> Status {
+        for (; read != waited.end() && read->endNs < untilNs; ++read) {
+            ++m_counts.flows;
+            COLIBRI_TRY(m_sink.instant(track, read->endNs,
+                                       "expert " + std::to_string(read->expert) + " resident", {},
+                                       read->read));
+        }
+        return {};
+    };
+    int64_t at = begin;
+    const auto part = [&](int64_t ns, std::string_view name) -> Status {
+        if (ns <= 0) return {};
+        ++m_counts.slices;
+        COLIBRI_TRY(m_sink.begin(track, at, name));
+        at = std::min(at + ns, end);
+        COLIBRI_TRY(arrivals(at));
+        return m_sink.end(track, at);
+    };
+    COLIBRI_TRY(part(routerNs, "router"));
+    COLIBRI_TRY(part(waitNs, "wait"));
+    COLIBRI_TRY(part(computeNs, "compute"));
+    COLIBRI_TRY(arrivals(end + 1));
+    return m_sink.end(track, end);
+}
+
+Result<TrackId> TraceWriter::addCounter(std::string_view label, TrackId parent) {
+    const MetricRow* metric = metricOfLabel(label);
+    TraceTrack track;
+    track.name = metric ? metric->key : std::string(label);
+    if (!m_series.empty() && !m_series.contains(track.name)) return TrackId(0);
+    track.id = ++m_lastTrack;
+    track.parent = parent;
+    track.rank = metric ? int(metric->id) : kSeriesCount;
+    track.counter = true;
+    if (metric) {
+        track.unit = metric->unit;
+        track.description = std::string(metric->label) + ": " + metric->definition;
+    }
+    m_counts.series.push_back(track.name);
+    COLIBRI_TRY(m_sink.track(track));
+    return track.id;
+}
+
+Status TraceWriter::writeCounters() {
+    COLIBRI_TRY(m_run.stage("Series"));
+    const auto group = addTrack("Series", 0, 0);
+    if (!group) return group.status();
+    SessionRows rows;
+    COLIBRI_TRY(rows.prepare(m_db,
+                             "SELECT t, series, value FROM samples WHERE t >= ? AND t <= ? "
+                             "ORDER BY rowid"));
+    rows.bind(m_range);
+    std::map<std::string, TrackId, std::less<>> tracks;
+    while (rows.next()) {
+        COLIBRI_TRY(m_run.row());
+        const std::string_view label = rows.text(1);
+        auto it = tracks.find(label);
+        if (it == tracks.end()) {
+            const auto track = addCounter(label, *group);
+            if (!track) return track.status();
+            it = tracks.emplace(label, *track).first;
+        }
+        if (it->second == 0 || rows.isNull(2)) continue;
+        ++m_counts.values;
+        COLIBRI_TRY(m_sink.counter(it->second, toNs(rows.real(0)), rows.real(2)));
+    }
+    return rows.status();
+}
+
+}  // namespace colibri

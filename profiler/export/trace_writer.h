@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Turns the rows of a session into the tracks of a trace: requests and their tokens, layer steps,
+// expert reads, changes of knobs, marks, and every series as a counter.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "profiler/export/export_run.h"
+#include "profiler/export/session_db.h"
+#include "profiler/export/trace_sink.h"
+
+namespace colibri {
+
+struct TraceCounts {
+    int64_t slices = 0, instants = 0, flows = 0, values = 0;
+    std::vector<std::string> series;  // keys, in the order of their first value
+};
+
+class TraceWriter {
+public:
+    // `series`: keys of the metrics to export; empty: all. Everything is borrowed.
+    TraceWriter(const SessionDb& db, TraceSink& sink, ExportRun& run, const TimeRange& range,
+                const std::vector<std::string>& series);
+    Status write();
+    const TraceCounts& counts() const { return m_counts; }
+
+private:
+    struct RequestTracks {
+        TrackId tokens = 0;
+        int64_t lastNs = 0;  // end of the last token slice
+    };
+    struct Lane {
+        TrackId track;
+        int64_t lastNs;  // end of its last slice
+    };
+
+    // `rank`: position among the tracks of the parent.
+    Result<TrackId> addTrack(const std::string& name, TrackId parent, int rank);
+    Result<TrackId> addCounter(std::string_view label, TrackId parent);
+    Status slice(TrackId track, int64_t beginNs, int64_t endNs, std::string_view name);
+    // A lane of this name that is free from `beginNs` on, so that slices do not overlap.
+    Result<TrackId> freeLane(const std::string& name, TrackId parent, int64_t beginNs,
+                             int64_t endNs);
+
+    Status writeRequests();
+    Status writeRequest(const SessionRows& row, TrackId parent);
+    Status writeTokens();
+    Status writeReads();
+    Status writeLayerSteps();
+    Status writeLayerStep(const SessionRows& row, TrackId track, class ReadMatcher& reads);
+    Status writeKnobs();
+    Status writeMarks();
+    Status writeCounters();
+
+    const SessionDb& m_db;
+    TraceSink& m_sink;
+    ExportRun& m_run;
+    const TimeRange m_range;
+    const std::set<std::string, std::less<>> m_series;
+    TraceCounts m_counts;
+    TrackId m_lastTrack = 0;
+    int m_groups = 0;  // tracks without a parent
+    std::map<int64_t, RequestTracks> m_requests;
+    std::map<std::string, std::vector<Lane>> m_lanes;
+    int64_t m_lastStepNs = 0;
+};
+
+}  // namespace colibri
