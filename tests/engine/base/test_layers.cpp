@@ -39,6 +39,7 @@ class TestLayers : public QObject {
                 "profiler/metrics",
                 "profiler/session",
                 "profiler/export",
+                "profiler/simulate",
                 "profiler/record",
                 "profiler/loadtest",
                 "profiler/quality",
