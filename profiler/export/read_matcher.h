@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "profiler/export/session_db.h"
+#include "profiler/session/session_db.h"
 
 namespace colibri {
 

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "profiler/export/export_run.h"
-#include "profiler/export/session_db.h"
 #include "profiler/export/trace_sink.h"
+#include "profiler/session/session_db.h"
 
 namespace colibri {
 
