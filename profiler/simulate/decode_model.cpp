@@ -12,9 +12,9 @@ namespace {
 
 constexpr int64_t kFewestWaits = 8;  // of one number of misses, to use their mean
 constexpr size_t kResamples = 1000;
-constexpr size_t kFewestBlocks = 4;  // for an interval
-constexpr size_t kFewestSteps = 32;  // for the overhead of misses
-constexpr double kSignificant = 3;   // standard errors of a slope
+constexpr size_t kFewestDecodeBlocks = 4;  // for an interval
+constexpr size_t kFewestSteps = 32;        // for the overhead of misses
+constexpr double kSignificant = 3;         // standard errors of a slope
 const double kUnknown = std::nan("");
 
 // Makes means by increasing misses non-decreasing: pools neighbours that are out of order (isotonic
@@ -166,7 +166,7 @@ void DecodeModel::makeBlocks() {
 }
 
 void DecodeModel::draw() {
-    if (m_blocks.size() < kFewestBlocks) return;
+    if (m_blocks.size() < kFewestDecodeBlocks) return;
     std::mt19937_64 random(1);  // the same draws for all curves, and in each run
     m_draws.assign(kResamples * m_blocks.size(), 0);
     for (size_t i = 0; i < kResamples; ++i)
