@@ -26,6 +26,7 @@ constexpr double kDiskIdle = 0.50;   // share of the time in which the disk had 
 constexpr double kHotQuarter = 0.60, kFlatQuarter = 0.35;
 constexpr double kAlone = 1.2;  // mean requests per step: hardly ever two
 constexpr double kByTimeout = 0.80;
+constexpr int64_t kFewestRequests = 5;
 constexpr double kShortQueueMs = 2;  // below it a batch timeout is not worth a verdict
 
 class Rules {
@@ -273,8 +274,8 @@ private:
         const double timeout = double(f.knob(KnobId::BatchTimeout));
         const double byTimeout =
             f.admitted > 0 ? double(f.joinedByTimeout) / double(f.admitted) : 0;
-        if (f.requests > 0 && f.requests < kAlone && byTimeout >= kByTimeout &&
-            timeout >= kShortQueueMs && f.medianQueueMs >= timeout / 2)
+        if (f.admitted >= kFewestRequests && f.requests > 0 && f.requests < kAlone &&
+            byTimeout >= kByTimeout && timeout >= kShortQueueMs && f.medianQueueMs >= timeout / 2)
             add(0.03, beyond(kAlone, f.requests) * 5, "batch_timeout_only_waits",
                 KnobId::BatchTimeout,
                 "Requests wait " + formatMs(f.medianQueueMs) +

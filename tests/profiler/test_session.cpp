@@ -261,6 +261,8 @@ private slots:
               "ALTER TABLE loads DROP COLUMN step", "ALTER TABLE loads DROP COLUMN thread",
               "ALTER TABLE loads DROP COLUMN late", "ALTER TABLE loads DROP COLUMN link_ns",
               "ALTER TABLE layer_steps DROP COLUMN step", "ALTER TABLE requests DROP COLUMN joined",
+              "DELETE FROM meta WHERE key IN ('requests', 'tokens', 'reads', 'lookups', 'hits', "
+              "'duration')",
               "INSERT INTO tokens VALUES(1, 1, 0, 5, 1, 0, 0, 4, 2, 0, 0)"})
             QCOMPARE(sqlite3_exec(handle, sql, nullptr, nullptr, nullptr), SQLITE_OK);
         sqlite3_close(handle);
