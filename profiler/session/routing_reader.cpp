@@ -187,7 +187,8 @@ Status readRouting(const RoutingFacts& facts, const std::function<void(const Rou
     int64_t last = INT64_MAX, lookups = 0, rows = 0;
     return eachRow(
         db->get(), facts.path,
-        "SELECT rowid, t, layer, prefill, wait_ns, hits, prefetched, routing FROM layer_steps "
+        "SELECT rowid, t, layer, prefill, wait_ns, hits, prefetched, routing, compute_ns "
+        "FROM layer_steps "
         "ORDER BY rowid",
         [&](const SqliteStatement& row) {
             const auto& layers = facts.moeLayers;
@@ -205,6 +206,7 @@ Status readRouting(const RoutingFacts& facts, const std::function<void(const Rou
             last = routed.moeLayer;
             routed.prefill = row.integer(3) != 0;
             routed.waitNs = duration(row, 4);
+            routed.computeNs = duration(row, 8);
             routed.hits = row.integer(5);
             routed.prefetched = row.integer(6);
             take(routed);

@@ -12,9 +12,10 @@ namespace {
 
 constexpr int64_t kFewestWaits = 8;  // of one number of misses, to use their mean
 constexpr size_t kResamples = 1000;
-constexpr size_t kFewestBlocks = 4;  // for an interval
-constexpr size_t kFewestSteps = 32;  // for the overhead of misses
-constexpr double kSignificant = 3;   // standard errors of a slope
+constexpr size_t kFewestBlocks = 4;    // for an interval
+constexpr size_t kFewestSteps = 32;    // for the overhead of misses
+constexpr double kMostOverhead = 0.5;  // of the time without waits
+constexpr double kSignificant = 3;     // standard errors of a slope
 const double kUnknown = std::nan("");
 
 // Makes means by increasing misses non-decreasing: pools neighbours that are out of order (isotonic
@@ -143,10 +144,11 @@ void DecodeModel::findOverhead() {
         residuals += off * off;
     });
     if (slope < kSignificant * std::sqrt(residuals / (n - 2) / xx)) return;
-    m_cost.addOverhead(slope);
+    // Most of the time is not due to misses, however steep the line is.
+    const double overhead = std::min(slope, kMostOverhead * y / std::max(1.0, x));
+    m_cost.addOverhead(overhead);
     for (StepTimes& step : m_steps)
-        step.otherNs =
-            std::max(0.0, step.otherNs - double(step.tokens) * slope * double(step.misses));
+        step.otherNs -= double(step.tokens) * overhead * double(step.misses);
 }
 
 void DecodeModel::makeBlocks() {

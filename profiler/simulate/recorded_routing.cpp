@@ -14,14 +14,21 @@ std::string knobOf(const RoutingFacts& facts, const char* name) {
     return it == facts.knobs.end() ? std::string() : it->second;
 }
 
+int64_t knobNumber(const RoutingFacts& facts, const char* name) {
+    const std::string text = knobOf(facts, name);
+    int64_t value = 0;
+    std::from_chars(text.data(), text.data() + text.size(), value);
+    return value;
+}
+
 double shareOf(int64_t part, int64_t whole) {
     return whole > 0 ? double(part) / double(whole) : std::nan("");
 }
 
 RecordedSetting settingOf(const RoutingFacts& facts) {
     RecordedSetting out;
-    const std::string size = knobOf(facts, "expert_cache_size");
-    std::from_chars(size.data(), size.data() + size.size(), out.cacheSize);
+    out.cacheSize = knobNumber(facts, "expert_cache_size");
+    out.prefetchDepth = knobNumber(facts, "prefetch_depth");
     out.policy = knobOf(facts, "cache_policy");
     out.prefetchSource = knobOf(facts, "prefetch_source");
     if (knobOf(facts, "prefetch_depth") == "0" || knobOf(facts, "prefetch_threads") == "0" ||

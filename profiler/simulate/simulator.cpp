@@ -82,6 +82,32 @@ public:
         return {};
     }
 
+    Status runPrefetch(const std::vector<int64_t>& sizes, Simulation& out) {
+        const RecordedSetting& setting = m_recorded.setting;
+        const CachePolicyKind policy = setting.policy == "slru"   ? CachePolicyKind::Slru
+                                       : setting.policy == "lfru" ? CachePolicyKind::Lfru
+                                                                  : CachePolicyKind::Lru;
+        const std::vector<CurvePoint>& curve = policy == CachePolicyKind::Slru   ? out.slru
+                                               : policy == CachePolicyKind::Lfru ? out.lfru
+                                                                                 : out.lru;
+        out.prefetch.policy = setting.policy;
+        auto points = simulatePreviousToken(
+            m_recorded, {policy, std::max<int64_t>(1, setting.prefetchDepth), sizes}, m_progress,
+            m_cancel);
+        if (!points) return points.status();
+        out.prefetch.previousToken = std::move(*points);
+        if (setting.prefetchSource != "next_router" && setting.prefetchSource != "router_table")
+            return {};
+        const double missed = 1 - setting.hitRate, avoided = setting.prefetchedShare;
+        out.prefetch.avoidedShare = avoided > 0 ? avoided / (avoided + missed) : 0;
+        for (const CurvePoint& point : curve) {
+            const double misses = (1 - point.hitRate) * (1 - out.prefetch.avoidedShare);
+            out.prefetch.recordedSource.push_back(
+                {point.cacheSize, 1 - misses, rateOrUnknown(nullptr, {})});
+        }
+        return {};
+    }
+
 private:
     Status next() {
         if (m_progress) m_progress({"Simulating", m_done++, m_runs, "caches"});
@@ -206,7 +232,9 @@ Result<Simulation> simulateSession(const std::filesystem::path& session,
     const std::vector<int64_t> sizes =
         options.sizes.empty() ? sizesToSimulate(trace.experts(), {out.topK, out.recorded.cacheSize})
                               : options.sizes;
-    COLIBRI_TRY(Runs(*recorded, progress, cancel).run(sizes, out));
+    Runs runs(*recorded, progress, cancel);
+    COLIBRI_TRY(runs.run(sizes, out));
+    COLIBRI_TRY(runs.runPrefetch(sizes, out));
     return out;
 }
 

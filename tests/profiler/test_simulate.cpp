@@ -8,6 +8,7 @@
 #include "profiler/simulate/belady.h"
 #include "profiler/simulate/lru_curve.h"
 #include "profiler/simulate/policy_replay.h"
+#include "profiler/simulate/prefetch_replay.h"
 #include "profiler/simulate/simulator.h"
 
 using namespace colibri;
@@ -304,6 +305,42 @@ private slots:
         const DecodeModel model({{1, 1e6, 1, 0}}, none);
         QVERIFY(!model.unknownReason().empty());
         QVERIFY(std::isnan(model.rate(std::vector<double>(model.blocks())).value));
+    }
+    // A slower step has more misses than its waits explain: each costs 0.1 ms more.
+    void missesCostMoreThanTheirWait() {
+        MissCost cost;
+        cost.add(1, 1'000'000);
+        cost.finish(0);
+        std::vector<StepTimes> steps;
+        for (int i = 0; i < 64; ++i) steps.push_back({1, 10e6 + 0.1e6 * (i % 4), 1, i % 4});
+        const DecodeModel model(steps, cost);
+        QVERIFY(std::abs(model.cost().overheadNs() - 0.1e6) < 1);
+        const std::vector<double> none(model.blocks(), 0.0);
+        QVERIFY(std::abs(model.rate(none).value - 100) < 1e-6);  // without any miss
+    }
+    void prefetchedExpertsHitOnce() {
+        PrefetchReplay replay(CachePolicyKind::Lru, PrefetchSource::PreviousToken, 2, 8, 8);
+        const std::vector<uint32_t> first = {0, 1}, hints = {10, 11, 12}, second = {10, 9};
+        QCOMPARE(replay.request(0, first), 2);
+        QCOMPARE(replay.prefetch(hints, 5, 1000), 2);  // at most a quarter of 8 slots
+        QVERIFY(replay.contains(10) && replay.contains(11) && !replay.contains(12));
+        QCOMPARE(replay.request(1, second), 1);
+        QCOMPARE(replay.prefetched(), uint64_t(1));
+        QCOMPARE(replay.request(1, second), 0);
+        QCOMPARE(replay.prefetched(), uint64_t(1));
+        QCOMPARE(replay.reads(), uint64_t(2));
+    }
+    // An unused prefetch becomes the coldest expert when its layer has passed.
+    void unusedPrefetchesAreEvictedFirst() {
+        PrefetchReplay replay(CachePolicyKind::Lru, PrefetchSource::PreviousToken, 2, 8, 4);
+        const std::vector<uint32_t> a = {0, 1, 2}, hint = {8}, b = {9}, c = {3};
+        (void)replay.request(0, a);
+        QCOMPARE(replay.prefetch(hint, 1, 1000), 1);
+        QCOMPARE(replay.request(1, b), 1);
+        QVERIFY(!replay.contains(8));
+        QVERIFY(replay.contains(0) && replay.contains(1) && replay.contains(2));
+        (void)replay.request(0, c);
+        QVERIFY(!replay.contains(0));
     }
     void everySizeOfASmallModelIsSimulated() {
         QCOMPARE(sizesToSimulate(32, {}).size(), size_t(32));

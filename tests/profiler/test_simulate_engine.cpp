@@ -167,6 +167,29 @@ private slots:
         }
         QVERIFY(s->lru[23].decode.value > s->lru[3].decode.value);
     }
+    void prefetchingIsSimulatedForTheRecordedPolicy() {
+        const Result<Simulation> s = simulateSession(file("one"), {});
+        QVERIFY(s.ok());
+        QCOMPARE(s->prefetch.policy, std::string("lru"));
+        QCOMPARE(s->prefetch.previousToken.size(), size_t(32));
+        QCOMPARE(s->prefetch.recordedSource.size(), size_t(32));
+        for (size_t i = 0; i < 32; ++i) {
+            const PrefetchPoint& p = s->prefetch.previousToken[i];
+            QCOMPARE(p.point.cacheSize, int64_t(i) + 1);
+            QVERIFY(p.point.hitRate >= s->lru[i].hitRate - 0.05 && p.point.hitRate <= 1);
+            QVERIFY(p.prefetchedShare <= p.point.hitRate + 1e-12);
+            QVERIFY(s->prefetch.recordedSource[i].hitRate >= s->lru[i].hitRate);
+        }
+    }
+    void denseModelsAreRefused() {
+        const auto engine = load(goldenModel("llama"), {});
+        auto recorder = std::move(*Recorder::start(*engine, {.sessionFile = file("dense")}));
+        (void)generate(*engine, {1, 2, 3}, 4);
+        QVERIFY(recorder->finish().ok());
+        const Status status = simulateSession(file("dense"), {}).status();
+        QCOMPARE(status.code(), Code::Unsupported);
+        QVERIFY2(status.text().find("dense") != std::string::npos, status.text().c_str());
+    }
     void damagedOrEmptySessionsAreRefused() {
         Status status = simulateSession(file("missing"), {}).status();
         QCOMPARE(status.code(), Code::BadInput);
