@@ -141,7 +141,7 @@ private:
     uint64_t m_runs = 0, m_done = 0;
 };
 
-std::vector<std::string> notesOn(const RecordedSetting& setting) {
+std::vector<std::string> notesOn(const RecordedSetting& setting, const DecodeModel& decode) {
     std::vector<std::string> notes;
     if (setting.prefetchSource != "off")
         notes.emplace_back("Prefetching is off in the simulation; it was " +
@@ -155,6 +155,9 @@ std::vector<std::string> notesOn(const RecordedSetting& setting) {
         notes.emplace_back(
             "The cache starts with the experts that the session preloaded; a larger cache would "
             "have preloaded more");
+    if (decode.unknownReason().empty() && !decode.cost().measured())
+        notes.emplace_back(
+            "No token waited for an expert, so each miss is assumed to cost a mean read");
     return notes;
 }
 
@@ -228,7 +231,7 @@ Result<Simulation> simulateSession(const std::filesystem::path& session,
     out.recorded = recorded->setting;
     out.samplingRate = trace.sample().rate();
     out.noDecodeRate = recorded->decode->unknownReason();
-    out.notes = notesOn(out.recorded);
+    out.notes = notesOn(out.recorded, *recorded->decode);
     const std::vector<int64_t> sizes =
         options.sizes.empty() ? sizesToSimulate(trace.experts(), {out.topK, out.recorded.cacheSize})
                               : options.sizes;

@@ -280,15 +280,15 @@ private slots:
     void ratesFollowFromMisses() {
         MissCost cost;
         for (int i = 0; i < 20; ++i) {
-            cost.add(1, 2'000'000);
-            cost.add(2, 3'000'000);
+            cost.add(1, 2'000'000, 100);
+            cost.add(2, 3'000'000, 100);
         }
         cost.finish(0);
         QCOMPARE(cost.costNs(0), 0.0);
         QCOMPARE(cost.costNs(1), 2e6);
         QCOMPARE(cost.costNs(2), 3e6);
         QCOMPARE(cost.costNs(4), 5e6);  // each further miss costs 1 ms
-        const DecodeModel model(std::vector<StepTimes>(100, {1, 10e6, 1, 0}), cost);
+        const DecodeModel model(std::vector<StepTimes>(100, {1, 10e6, 0, 0}), cost);
         QVERIFY(model.unknownReason().empty());
         std::vector<double> none(model.blocks(), 0.0), some(model.blocks(), 0.0);
         QCOMPARE(model.rate(none).value, 100.0);
@@ -302,21 +302,38 @@ private slots:
     void ratesAreUnknownWithoutMisses() {
         MissCost none;
         none.finish(0);
-        const DecodeModel model({{1, 1e6, 1, 0}}, none);
+        const DecodeModel model({{1, 1e6, 0, 0}}, none);
         QVERIFY(!model.unknownReason().empty());
         QVERIFY(std::isnan(model.rate(std::vector<double>(model.blocks())).value));
     }
-    // A slower step has more misses than its waits explain: each costs 0.1 ms more.
+    // Layers with misses compute longer: 0.2 ms, and 0.1 ms for each.
     void missesCostMoreThanTheirWait() {
         MissCost cost;
-        cost.add(1, 1'000'000);
+        for (int i = 0; i < 60; ++i) {
+            const auto misses = uint64_t(i % 4);
+            cost.add(int64_t(misses), misses * 1'000'000,
+                     5'000'000 + (misses ? 200'000 + misses * 100'000 : 0));
+        }
+        cost.finish(0);
+        QVERIFY(std::abs(cost.costNs(1) - 1.3e6) < 1);
+        QVERIFY(std::abs(cost.costNs(3) - 3.5e6) < 1);
+        QVERIFY(std::abs(cost.costNs(5) - 5.7e6) < 1);
+        // A step of 10 ms with 3 misses in one layer takes 9.5 ms without them and their wait.
+        const DecodeModel model(std::vector<StepTimes>(64, {1, 10e6, 1, 3}), cost);
+        const std::vector<double> none(model.blocks(), 0.0);
+        QVERIFY(std::abs(model.rate(none).value - 1e9 / 9.5e6) < 1e-6);
+    }
+    // The rest of a step is slower by 0.1 ms for each layer with misses.
+    void waitsSlowTheRestDown() {
+        MissCost cost;
+        cost.add(1, 1'000'000, 0);
         cost.finish(0);
         std::vector<StepTimes> steps;
-        for (int i = 0; i < 64; ++i) steps.push_back({1, 10e6 + 0.1e6 * (i % 4), 1, i % 4});
+        for (int i = 0; i < 64; ++i) steps.push_back({1, 10e6 + 0.1e6 * (i % 4), i % 4, i % 4});
         const DecodeModel model(steps, cost);
-        QVERIFY(std::abs(model.cost().overheadNs() - 0.1e6) < 1);
+        QVERIFY(std::abs(model.cost().costNs(1) - 1.1e6) < 1);
         const std::vector<double> none(model.blocks(), 0.0);
-        QVERIFY(std::abs(model.rate(none).value - 100) < 1e-6);  // without any miss
+        QVERIFY(std::abs(model.rate(none).value - 100) < 1e-6);
     }
     void prefetchedExpertsHitOnce() {
         PrefetchReplay replay(CachePolicyKind::Lru, PrefetchSource::PreviousToken, 2, 8, 8);
