@@ -69,11 +69,19 @@ void PerfettoSink::open(TrackId track, uint64_t type) {
     m_event.integer(pf::event::kTrackUuid, track);
 }
 
+uint64_t PerfettoSink::argName(const char* name) {
+    auto& [recent, iid] = m_recentArgs[reinterpret_cast<uintptr_t>(name) / 4 % m_recentArgs.size()];
+    if (recent != name) {
+        iid = intern(m_argNames, pf::interned::kDebugAnnotationNames, name);
+        recent = name;
+    }
+    return iid;
+}
+
 void PerfettoSink::add(TraceArgs args) {
     for (const TraceArg& arg : args) {
         m_part.clear();
-        m_part.integer(pf::annotation::kNameIid,
-                       intern(m_argNames, pf::interned::kDebugAnnotationNames, arg.name));
+        m_part.integer(pf::annotation::kNameIid, argName(arg.name));
         switch (arg.kind) {
             case TraceArg::Kind::Integer:
                 m_part.integer(pf::annotation::kInt, uint64_t(arg.integer));
@@ -140,8 +148,9 @@ Status PerfettoSink::writePacket() {
                                                          : pf::packet::kNeedsIncrementalState);
     m_first = false;
     m_frame.clear();
-    m_frame.message(pf::trace::kPacket, m_packet);
-    return m_file.append(m_frame.bytes());
+    m_frame.head(pf::trace::kPacket, m_packet.bytes().size());
+    COLIBRI_TRY(m_file.append(m_frame.bytes()));
+    return m_file.append(m_packet.bytes());
 }
 
 }  // namespace colibri

@@ -13,8 +13,8 @@ Result<SessionDb> SessionDb::open(const std::filesystem::path& path) {
     out.m_name = path.string();
     sqlite3* handle = nullptr;
     // For writing, because SQLite can only read a WAL if it may create its index. Nothing changes.
-    const int result =
-        sqlite3_open_v2(plainFileName(path).c_str(), &handle, SQLITE_OPEN_READWRITE, nullptr);
+    const int result = sqlite3_open_v2(plainFileName(path).c_str(), &handle,
+                                       SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
     out.m_db.reset(handle);
     if (result != SQLITE_OK) return sqliteError(handle, result, out.m_name);
     sqlite3_busy_timeout(handle, 1000);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "profiler/export/export_run.h"
+#include "profiler/export/read_matcher.h"
 #include "profiler/export/session_db.h"
 #include "profiler/export/trace_sink.h"
 
@@ -38,20 +39,25 @@ private:
         int64_t lastNs;  // end of its last slice
     };
 
+    bool inRange(int64_t beginNs, int64_t endNs) const {
+        return double(endNs) * 1e-9 >= m_range.from && double(beginNs) * 1e-9 <= m_range.to;
+    }
     // `rank`: position among the tracks of the parent.
     Result<TrackId> addTrack(const std::string& name, TrackId parent, int rank);
     Result<TrackId> addCounter(std::string_view label, TrackId parent);
     Status slice(TrackId track, int64_t beginNs, int64_t endNs, std::string_view name);
-    // A lane of this name that is free from `beginNs` on, so that slices do not overlap.
-    Result<TrackId> freeLane(const std::string& name, TrackId parent, int64_t beginNs,
-                             int64_t endNs);
+    // A track of reads of this name that is free from `beginNs` on: slices of a track must not
+    // overlap.
+    Result<TrackId> freeLane(std::string_view name, int64_t beginNs, int64_t endNs);
 
     Status writeRequests();
     Status writeRequest(const SessionRows& row, TrackId parent);
     Status writeTokens();
-    Status writeReads();
-    Status writeLayerSteps();
-    Status writeLayerStep(const SessionRows& row, TrackId track, class ReadMatcher& reads);
+    Status writeStepsAndReads();
+    // Writes the reads that ended until `untilNs`.
+    Status advanceReads(int64_t untilNs);
+    Status writeRead(const SessionRows& row);
+    Status writeLayerStep(const SessionRows& row, TrackId track);
     Status writeKnobs();
     Status writeMarks();
     Status writeCounters();
@@ -65,8 +71,14 @@ private:
     TrackId m_lastTrack = 0;
     int m_groups = 0;  // tracks without a parent
     std::map<int64_t, RequestTracks> m_requests;
-    std::map<std::string, std::vector<Lane>> m_lanes;
+    std::map<std::string, std::vector<Lane>, std::less<>> m_lanes;  // by reason
     int64_t m_lastStepNs = 0;
+    SessionRows m_readRows;  // a cursor that follows the layer steps
+    bool m_moreReads = true;
+    int64_t m_lastReadNs = 0;
+    TrackId m_readGroup = 0;
+    ReadMatcher m_matcher;
+    std::string m_name;  // of a slice, reused
 };
 
 }  // namespace colibri
