@@ -100,6 +100,7 @@ void addCompare(Verbs& verbs);
 void addConfig(Verbs& verbs);
 void addDiagnose(Verbs& verbs);
 void addExport(Verbs& verbs);
+void addSimulate(Verbs& verbs);
 void addServe(Verbs& verbs);
 void addLoad(Verbs& verbs);
 void addSynth(Verbs& verbs);

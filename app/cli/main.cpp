@@ -72,6 +72,7 @@ int run(int argc, char** argv) {
     addBench(verbs);
     addPerplexity(verbs);
     addCompare(verbs);
+    addSimulate(verbs);
     addServe(verbs);
     addLoad(verbs);
     addExport(verbs);

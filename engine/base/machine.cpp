@@ -3,6 +3,7 @@
 
 #include <sched.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -182,6 +183,15 @@ int64_t processRss() {
     int64_t size = 0, resident = 0;
     in >> size >> resident;
     return resident * sysconf(_SC_PAGESIZE);
+}
+
+ThreadTimes threadTimes() {
+    timespec cpu{};
+    rusage usage{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
+    getrusage(RUSAGE_THREAD, &usage);
+    return {uint64_t(cpu.tv_sec) * 1'000'000'000 + uint64_t(cpu.tv_nsec), uint64_t(usage.ru_minflt),
+            uint64_t(usage.ru_majflt)};
 }
 
 int64_t processPeakRss() {

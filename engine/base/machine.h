@@ -24,6 +24,13 @@ NodeMemory nodeMemory(int node);
 std::vector<int> nodeProcessors(int node);  // in order; empty: no such node
 int64_t processRss();                       // bytes
 int64_t processPeakRss();                   // bytes
+// What the calling thread has used so far: processor time, and page faults without and with a read
+// from disk.
+struct ThreadTimes {
+    uint64_t cpuNs = 0;
+    uint64_t minorFaults = 0, majorFaults = 0;
+};
+ThreadTimes threadTimes();
 // The folder for data that can be recreated at any time: XDG_CACHE_HOME/colibri or
 // ~/.cache/colibri. The function does not create it; empty if the user has no home folder.
 std::filesystem::path cacheDirectory();

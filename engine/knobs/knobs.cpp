@@ -146,7 +146,7 @@ const KnobRow kTable[kKnobCount] = {
      true,
      "Limits expert reads to this rate, to show how the model would run from a slower disk or bus. "
      "0 means no limit. A badge is shown while a limit is set."},
-    {KnobId::NumaMode, "numa_mode", "NUMA", "Reads", "", 0, 2, 1, 0, kNumaModes, true, false,
+    {KnobId::NumaMode, "numa_mode", "NUMA", "Reads", "", 0, 2, 1, 0, kNumaModes, true, true,
      "Which NUMA node's memory holds the experts on a machine with several processors. off: the "
      "system decides. bind: all experts on one node, together with the compute threads if the node "
      "has enough cores. interleave: spread over all nodes. Experts already in memory are moved in "
@@ -162,7 +162,7 @@ const KnobRow kTable[kKnobCount] = {
      0,
      {},
      true,
-     false,
+     true,
      "The node that holds the experts while the NUMA mode is bind."},
     {KnobId::PrefillChunk,
      "prefill_chunk",

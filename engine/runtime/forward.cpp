@@ -12,8 +12,9 @@ Forward::Forward(const ContainerInfo& info, const ModelWeights& weights, ExpertS
       m_moe(info, weights, store, m_compute, ring),
       m_hidden(info.config.hiddenSize) {}
 
-bool Forward::run(std::span<BatchRow> rows, const std::atomic<bool>* abort,
-                  RoutingCapture* capture) {
+bool Forward::run(std::span<BatchRow> rows, const std::atomic<bool>* abort, RoutingCapture* capture,
+                  uint32_t step) {
+    m_times = {};
     const auto n = int64_t(rows.size());
     const auto scale = float(m_info.config.embeddingScale);
     auto* x = m_x.as<float>(n * m_hidden);
@@ -32,19 +33,25 @@ bool Forward::run(std::span<BatchRow> rows, const std::atomic<bool>* abort,
         row.logits = nullptr;
     }
     m_attention.beginStep(rows);
-    m_moe.beginStep(rows, abort);
+    m_moe.beginStep(rows, abort, step);
     for (int64_t l = 0; l < m_info.config.numLayers; ++l) {
         if (abort && abort->load(std::memory_order_relaxed)) return false;
         const LayerWeights& w = m_weights.layer(l);
+        const uint64_t attention = monotonicNs();
         m_attention.run(w, l, rows, x);
+        const uint64_t ffn = monotonicNs();
+        m_times.attentionNs += ffn - attention;
         if (w.moeIndex >= 0) {
             if (!m_moe.run(l, rows, x, capture)) return false;
         } else {
             denseFfn(w, n);
+            m_times.denseNs += monotonicNs() - ffn;
         }
     }
     for (BatchRow& row : rows) row.sequence->tokens.push_back(row.token);
+    const uint64_t start = monotonicNs();
     head(rows);
+    m_times.headNs = monotonicNs() - start;
     return true;
 }
 

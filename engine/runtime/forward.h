@@ -30,13 +30,17 @@ public:
     // Rows of one sequence are adjacent, in ascending positions without gaps, the first at the
     // length of its sequence; the sequence has blocks for all of them. Results are stored in the
     // rows. False: `abort` was set during the run; nothing was appended to any sequence.
+    // `step`: its number, for events.
     bool run(std::span<BatchRow> rows, const std::atomic<bool>* abort = nullptr,
-             RoutingCapture* capture = nullptr);
+             RoutingCapture* capture = nullptr, uint32_t step = 0);
 
     // After run() has thrown: releases everything the step holds.
     void giveUp() { m_moe.giveUp(); }
-    uint64_t stallNs() const { return m_moe.stallNs(); }  // of the last run
-    uint64_t memoryStallNs() const { return m_moe.memoryStallNs(); }
+    // ---- of the last run ----
+    struct Times {
+        uint64_t attentionNs = 0, denseNs = 0, headNs = 0;
+    };
+    const Times& times() const { return m_times; }  // those of the experts: moe()
     int64_t scratchBytes() const;
     const KvShape& kvShape() const { return m_attention.kvShape(); }
 
@@ -56,6 +60,7 @@ private:
     ScratchBuffer m_normed, m_out;  // (rows, H)
     ScratchBuffer m_prepared;
     ScratchBuffer m_logits;  // (requested rows, vocab)
+    Times m_times;
 };
 
 }  // namespace colibri

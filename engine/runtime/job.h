@@ -43,6 +43,7 @@ struct Scheduler::Job {
     uint64_t admission = 0;             // number of its latest admission; 0: waiting
     size_t turnStart = 0;               // generated tokens at that time
     size_t firstRow = 0, rowCount = 0;  // in the step's batch
+    JoinReason joined = JoinReason::Timeout;
     bool cancelled = false;
     std::optional<StopReason> stop;  // set when the request has ended; finish follows
     Status failure;

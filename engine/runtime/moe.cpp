@@ -33,11 +33,13 @@ MoeStage::MoeStage(const ContainerInfo& info, const ModelWeights& weights, Exper
       m_topK(info.config.topK),
       m_moeLayers(weights.moeLayers()) {}
 
-void MoeStage::beginStep(std::span<const BatchRow> rows, const std::atomic<bool>* abort) {
-    m_stallNs = 0;
+void MoeStage::beginStep(std::span<const BatchRow> rows, const std::atomic<bool>* abort,
+                         uint32_t step) {
+    m_stallNs = m_stepRouterNs = m_expertsNs = 0;
     m_abort = abort;
-    const StoreStats s = m_store.stats();
-    m_freshStallNs = s.freshStallNs;
+    m_step = step;
+    m_storeBefore = m_store.stats();
+    const StoreStats& s = m_storeBefore;
     // If all experts in use are in memory, hints only cost time. The first read that happens anyway
     // turns them on again.
     const uint64_t reads = s.demandReads + s.prefetchReads;
@@ -78,12 +80,14 @@ bool MoeStage::run(int64_t layer, std::span<BatchRow> rows, float* residual, Rou
     m_routerNs += monotonicNs() - asked;
 
     const uint64_t computeStart = monotonicNs();
+    m_stepRouterNs += computeStart - start;
     if (w.shared) shared(w, n);
     if (!computeAll(w, layer, rows)) return false;
     warmNextLayer(layer);
     combine(w, rows, residual);
     m_computeNs = monotonicNs() - computeStart - m_waitNs;
     m_stallNs += m_waitNs;
+    m_expertsNs += m_computeNs;
     remember(w.moeIndex, rows);
     if (!sink) report(layer, rows);
     return true;
@@ -255,7 +259,7 @@ void MoeStage::refill(int64_t moeLayer, size_t window) {
     m_ids.clear();
     for (size_t i = 0; i < n; ++i) m_ids.push_back(m_work[m_nextRequest + i].expert);
     m_tickets.clear();
-    m_store.request(moeLayer, m_ids, m_tickets);
+    m_store.request(moeLayer, m_ids, m_tickets, m_step);
     for (size_t i = 0; i < n; ++i) {
         Work& w = m_work[m_nextRequest + i];
         w.ticket = m_tickets[i];

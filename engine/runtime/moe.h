@@ -41,16 +41,20 @@ public:
     void setRouter(RouterPlan plan) { m_routerPlan = std::move(plan); }
     // Called once per forward pass, before its first layer. `abort`, if not nullptr, ends the pass
     // early; the thread that sets it then calls ExpertStore::wakeWaiters().
-    void beginStep(std::span<const BatchRow> rows, const std::atomic<bool>* abort);
+    void beginStep(std::span<const BatchRow> rows, const std::atomic<bool>* abort, uint32_t step);
     // residual (rows, H) += experts(norm(residual)). False: the pass was aborted.
     bool run(int64_t layer, std::span<BatchRow> rows, float* residual, RoutingCapture* capture);
 
     // Releases every expert of the current layer, after a step that ended early.
     void giveUp();
 
-    uint64_t stallNs() const { return m_stallNs; }  // of the current step
-    // The part of it spent on experts read into memory that was never touched before.
-    uint64_t memoryStallNs() const { return m_store.stats().freshStallNs - m_freshStallNs; }
+    // ---- of the current step ----
+    uint64_t stallNs() const { return m_stallNs; }
+    uint64_t routerNs() const { return m_stepRouterNs; }  // routing, planning, requests, hints
+    uint64_t expertsNs() const { return m_expertsNs; }    // computing them
+    // What the store has counted since the step began: the causes of the stall.
+    StoreStats storeStats() const { return difference(m_store.stats(), m_storeBefore); }
+
     int64_t scratchBytes() const;
     // Choices of the gate that were compared with the table, and those on which the table agreed.
     uint64_t compared() const { return m_compared.load(std::memory_order_relaxed); }
@@ -132,9 +136,10 @@ private:
     int64_t m_quietSteps = 0;  // consecutive steps without a read
     int64_t m_window = 1;
     std::atomic<uint64_t> m_compared{0}, m_agreed{0};
-    uint64_t m_freshStallNs = 0;                             // of the store, before this step
-    uint64_t m_stallNs = 0;                                  // this step
-    uint64_t m_routerNs = 0, m_waitNs = 0, m_computeNs = 0;  // this layer
+    uint32_t m_step = 0;
+    StoreStats m_storeBefore;                                     // this step
+    uint64_t m_stallNs = 0, m_stepRouterNs = 0, m_expertsNs = 0;  // this step
+    uint64_t m_routerNs = 0, m_waitNs = 0, m_computeNs = 0;       // this layer
 };
 
 }  // namespace colibri

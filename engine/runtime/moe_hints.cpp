@@ -107,6 +107,7 @@ void MoeStage::report(int64_t layer, std::span<BatchRow> rows) {
             s.count = uint8_t(std::min<int64_t>(kEventExperts, m_topK - from));
             s.rows = uint16_t(rows.size());
             s.prefill = rows[r].prefill ? 1 : 0;
+            s.step = m_step;
             if (firstRow) {
                 s.firstRow = 1;
                 s.routerNs = uint32_t(std::min<uint64_t>(m_routerNs, UINT32_MAX));

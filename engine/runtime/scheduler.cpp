@@ -171,10 +171,14 @@ void Scheduler::turn() {
     }
     if (!m_rows.empty()) {
         afterForward();
+        reportStep();
         m_setup.stepEnded();
+    } else {
+        m_stepEndNs = 0;
     }
     m_rows.clear();
     removeFinished();
+    if (m_active.empty()) m_stepEndNs = 0;
     m_activeCount.store(int(m_active.size()), std::memory_order_relaxed);
 }
 

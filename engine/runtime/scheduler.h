@@ -35,6 +35,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "engine/base/machine.h"
 #include "engine/base/mutex.h"
 #include "engine/runtime/batch_stats.h"
 #include "engine/runtime/forward.h"
@@ -119,6 +120,7 @@ private:
     void rotate();
     void countStored(Job& job);
     void afterForward();
+    void reportStep();  // its times, after afterForward()
     void takeRows(Job& job);
     void giveLogits(Job& job);
     void sample(Job& job, const BatchRow& row);  // draws, records and emits one token
@@ -139,7 +141,11 @@ private:
     Jobs m_waiting, m_active;  // scheduler thread; m_active in turn order
     uint64_t m_admissions = 0;
     std::vector<BatchRow> m_rows;
-    uint64_t m_stepStartNs = 0;
+    uint32_t m_step = 0;  // number of the step, from 1
+    uint64_t m_stepStartNs = 0, m_forwardEndNs = 0;
+    uint64_t m_stepEndNs = 0;    // end of the last step; 0: no request was left then
+    ThreadTimes m_threadBefore;  // at its start
+    StoreStats m_stepStore;      // what the store counted in the forward pass
 
     mutable Mutex m_mutex;
     Condition m_wake;

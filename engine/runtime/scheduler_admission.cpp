@@ -55,7 +55,8 @@ uint64_t Scheduler::admissionDueNs() const {
 // The front of the queue is never overtaken. Cancelled requests pass through to their end at once.
 void Scheduler::admit() {
     if (m_waiting.empty()) return;
-    bool blocked = monotonicNs() < admissionDueNs();
+    const uint64_t due = admissionDueNs();
+    bool blocked = monotonicNs() < due;
     size_t count = m_waiting.size();  // requests preempted now are not considered before the step
     for (auto it = m_waiting.begin(); count > 0; --count) {
         Job& job = **it;
@@ -69,6 +70,7 @@ void Scheduler::admit() {
         const bool again = job.admittedNs != 0;
         const uint64_t now = monotonicNs();
         job.admission = ++m_admissions;
+        job.joined = due == 0 ? JoinReason::BatchFull : JoinReason::Timeout;
         job.turnStart = job.result.tokens.size();
         job.readTo = int64_t(job.input.size());
         if (!again) {

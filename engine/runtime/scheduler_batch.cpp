@@ -81,6 +81,7 @@ bool Scheduler::unwanted() const {
 
 // Counts and reports the batch, and lets cancellations reach the forward pass.
 void Scheduler::startStep() {
+    ++m_step;
     Event event{};
     event.type = EventType::BatchFormed;
     event.batch = {};
@@ -97,6 +98,10 @@ void Scheduler::startStep() {
         const bool prefill = m_rows[job->firstRow].prefill;
         if (prefill) event.batch.prefillRows += uint16_t(job->rowCount);
         m_stepParts.push_back({job->id, prefill});
+        Event member{};
+        member.type = EventType::StepMember;
+        member.stepMember = {job->id, m_step, uint16_t(job->rowCount), uint8_t(prefill)};
+        m_setup.ring->write(member);
     }
     if (unwanted()) m_abort.store(true);  // cancelled while the batch was formed
     m_setup.ring->write(event);
@@ -110,10 +115,54 @@ void Scheduler::step() {
     formBatch();
     if (m_rows.empty()) return;
     startStep();
+    m_threadBefore = threadTimes();
     m_stepStartNs = monotonicNs();
-    if (!m_setup.forward->run(m_rows, &m_abort)) m_rows.clear();
+    if (!m_setup.forward->run(m_rows, &m_abort, nullptr, m_step)) m_rows.clear();
+    m_forwardEndNs = monotonicNs();
+    m_stepStore = m_setup.forward->moe().storeStats();
     MutexLock lock(m_mutex);
     m_stepParts.clear();
+}
+
+// Where the time of the step went. The thread is off the processor while it waits for experts;
+// what is beyond that, other threads had.
+void Scheduler::reportStep() {
+    const uint64_t now = monotonicNs();
+    const ThreadTimes after = threadTimes();
+    const Forward& forward = *m_setup.forward;
+    const MoeStage& moe = forward.moe();
+    const auto ns = [](uint64_t value) { return float(value); };
+    Event event{};
+    event.type = EventType::Step;
+    event.timeNs = now;
+    StepEvent& s = event.step;
+    s = {};
+    s.step = m_step;
+    s.rows = uint16_t(m_rows.size());
+    for (const std::unique_ptr<Job>& job : m_active) {
+        if (job->rowCount == 0) continue;
+        ++s.requests;
+        if (m_rows[job->firstRow].prefill) s.prefillRows += uint16_t(job->rowCount);
+    }
+    s.totalNs = ns(now - m_stepStartNs);
+    s.sinceLastNs = m_stepEndNs ? ns(m_stepStartNs - m_stepEndNs) : 0;
+    s.attentionNs = ns(forward.times().attentionNs);
+    s.routerNs = ns(moe.routerNs());
+    s.expertsNs = ns(moe.expertsNs());
+    s.denseNs = ns(forward.times().denseNs);
+    s.headNs = ns(forward.times().headNs);
+    s.sampleNs = ns(now - m_forwardEndNs);
+    s.stallSlotNs = ns(m_stepStore.slotStallNs);
+    s.stallDiskNs = ns(m_stepStore.diskStallNs);
+    s.stallLinkNs = ns(m_stepStore.linkStallNs);
+    s.stallMemoryNs = ns(m_stepStore.freshStallNs);
+    s.stallPrefetchNs = ns(m_stepStore.prefetchStallNs);
+    const uint64_t busy = after.cpuNs - m_threadBefore.cpuNs + moe.stallNs();
+    s.offCpuNs = ns(now - m_stepStartNs - std::min(busy, now - m_stepStartNs));
+    s.minorFaults = uint32_t(after.minorFaults - m_threadBefore.minorFaults);
+    s.majorFaults = uint32_t(after.majorFaults - m_threadBefore.majorFaults);
+    m_setup.ring->write(event);
+    m_stepEndNs = now;
 }
 
 // After a forward pass that succeeded for the job: what it computed can be found by others.

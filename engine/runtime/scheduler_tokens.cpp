@@ -21,6 +21,7 @@ void Scheduler::writeRequestEvent(EventType type, const Job& job, uint64_t timeN
     event.request.preemptions = job.result.preemptions;
     event.request.recomputed = job.result.recomputedTokens;
     event.request.preemptedNs = job.preemptedNs;
+    event.request.joined = job.joined;
     m_setup.ring->write(event);
 }
 
@@ -59,7 +60,7 @@ GeneratedToken Scheduler::measured(Job& job, const BatchRow& row, int32_t id) {
     token.id = id;
     token.timeNs = monotonicNs();
     token.gapNs = job.lastTokenNs ? token.timeNs - job.lastTokenNs : 0;
-    token.stallNs = m_setup.forward->stallNs();
+    token.stallNs = m_setup.forward->moe().stallNs();
     if (job.preemptedAtNs) token.preemptedNs = token.timeNs - job.preemptedAtNs;
     token.lookups = row.lookups;
     token.hits = row.hits;
@@ -95,7 +96,8 @@ void Scheduler::record(Job& job, const GeneratedToken& token) {
                    token.lookups,
                    token.hits,
                    token.preemptedNs,
-                   m_setup.forward->memoryStallNs()};
+                   m_stepStore.freshStallNs,
+                   m_step};
     m_setup.ring->write(event);
 }
 

@@ -36,12 +36,14 @@ struct ExpertEntry {
     uint32_t uses = 0;               // lookups since it became resident
     uint32_t prefetchStep = 0;       // requests of its layer when the prefetch began
     uint32_t usedStep = 0;           // requests of its layer at its last use
+    uint32_t neededStep = 0;         // the step that requested it while it was not resident
     uint8_t lane = kNoLane;          // of a read that the read queue has
     LinkLimiter::Transfer transfer = 0;
     std::byte* memory = nullptr;  // its slot
     uint64_t ticketNumber = 0;    // of its oldest ticket
     uint64_t askedNs = 0;         // first requested, or prefetch hinted
     uint64_t submittedNs = 0;     // start of the current read
+    uint64_t diskEndNs = 0;       // the disk has read it; the link may still carry it
     uint64_t diskTimeNs = 0;      // PrefetchJudge::diskTime() when a demand read began
     uint64_t residentNs = 0;
 

@@ -250,9 +250,12 @@ void ExpertReads::report(uint32_t key, const Status& status, uint64_t now, Event
     event.expertRead.reason = e.reason;
     event.expertRead.failed = !status.ok();
     event.expertRead.fresh = e.fresh;
+    event.expertRead.late = e.askedLate;
+    event.expertRead.step = e.demanded ? e.neededStep : 0;
     event.expertRead.bytes = uint32_t(m_parts.shape.recordBytes[layer]);
     event.expertRead.queueNs = elapsed(e.askedNs, e.submittedNs);
     event.expertRead.readNs = elapsed(e.submittedNs, now);
+    event.expertRead.linkNs = elapsed(e.diskEndNs, now);
     event.expertRead.needNs = e.demanded ? elapsed(e.askedNs, now) : 0;
     ring->write(event);
 }
@@ -262,8 +265,9 @@ void ExpertReads::report(uint32_t key, const Status& status, uint64_t now, Event
 void ExpertReads::endDiskRead(uint32_t key, const ReadOutcome& outcome) {
     ExpertEntry& e = m_slots[key];
     e.submittedNs = outcome.submittedNs;
+    const uint64_t now = m_parts.clock.now();
+    e.diskEndNs = now;
     if (outcome.status.ok()) {
-        const uint64_t now = m_parts.clock.now();
         if (e.ledReads && !e.fresh)
             m_parts.judge.demandReadEnded(elapsed(e.submittedNs, now), e.diskTimeNs, now);
         if (carriedAt(key, now) > now) {

@@ -107,7 +107,7 @@ bool ExpertStore::valid(const Ticket& ticket) const {
 }
 
 void ExpertStore::request(int64_t moeLayer, std::span<const uint16_t> experts,
-                          std::vector<Ticket>& out) {
+                          std::vector<Ticket>& out, uint32_t step) {
     out.clear();
     const uint64_t now = m_parts.clock->now();
     MutexLock lock(m_mutex);
@@ -124,7 +124,10 @@ void ExpertStore::request(int64_t moeLayer, std::span<const uint16_t> experts,
         ticket.moeLayer = uint16_t(known ? moeLayer : UINT16_MAX);
         ticket.expert = expert;
         ticket.askedNs = now;
-        if (valid(ticket)) lookUp(m_shape.keyOf(moeLayer, expert), now, ticket);
+        if (!valid(ticket)) continue;
+        const uint32_t key = m_shape.keyOf(moeLayer, expert);
+        lookUp(key, now, ticket);
+        if (!ticket.hit) m_slots[key].neededStep = step;
     }
     if (known) m_slots.order().releaseLayer(moeLayer);
     // Give slots to those that need one, and order the others by this use.
@@ -208,9 +211,7 @@ Result<Pin> ExpertStore::wait(const Ticket& ticket, const std::atomic<bool>* abo
             m_conditions.waitForRead(m_mutex);
         }
         --e.waiting;
-        const uint64_t waited = m_parts.clock->now() - from;
-        m_counters.stallNs += waited;
-        if (e.fresh) m_counters.freshStallNs += waited;
+        countStall(e, from);
     }
     if (e.state != ExpertState::Resident) {
         const Status status = m_reads.errorOf(key);
@@ -225,6 +226,25 @@ Result<Pin> ExpertStore::wait(const Ticket& ticket, const std::atomic<bool>* abo
     pin.m_record = e.memory;
     pin.m_key = key;
     return pin;
+}
+
+// Divides the wait for an expert that began at `from` and ends now among its causes.
+void ExpertStore::countStall(const ExpertEntry& e, uint64_t from) {
+    const uint64_t now = m_parts.clock->now(), waited = now - from;
+    m_counters.stallNs += waited;
+    if (e.fresh) {
+        m_counters.freshStallNs += waited;
+    } else if (e.reason == ReadReason::Prefetch) {
+        m_counters.prefetchStallNs += waited;
+    } else if (!e.usable()) {  // aborted: its times are not known yet
+        m_counters.diskStallNs += waited;
+    } else {
+        const uint64_t disk = std::clamp(e.submittedNs, from, now);
+        const uint64_t link = std::clamp(e.diskEndNs, disk, now);
+        m_counters.slotStallNs += disk - from;
+        m_counters.diskStallNs += link - disk;
+        m_counters.linkStallNs += now - link;
+    }
 }
 
 void ExpertStore::wakeWaiters() {
@@ -340,9 +360,10 @@ void ExpertStore::reportPrefetches(uint64_t now, bool force) const {
         event.prefetch.useful = uint32_t(total.useful - reported.useful);
         event.prefetch.late = uint32_t(total.late - reported.late);
         event.prefetch.wasted = uint32_t(total.wasted - reported.wasted);
+        event.prefetch.cancelled = uint32_t(total.cancelled - reported.cancelled);
         event.prefetch.source = uint8_t(source);
         const PrefetchEvent& p = event.prefetch;
-        if (p.issued + p.useful + p.late + p.wasted == 0) continue;
+        if (p.issued + p.useful + p.late + p.wasted + p.cancelled == 0) continue;
         if (m_ring->write(event)) m_reported[source] = total;  // a full ring: next time
     }
 }

@@ -105,8 +105,10 @@ public:
     // ---- experts ----
     // Looks up `experts` (distinct) of one MoE layer, counts hits, starts all missing reads. `out`
     // is cleared first and gets one ticket per expert, in order. A ticket holds its expert like a
-    // pin. Prefetches of this or earlier layers that have not started are cancelled.
-    void request(int64_t moeLayer, std::span<const uint16_t> experts, std::vector<Ticket>& out);
+    // pin. Prefetches of this or earlier layers that have not started are cancelled. `step`: number
+    // of the forward pass, for the events of its reads.
+    void request(int64_t moeLayer, std::span<const uint16_t> experts, std::vector<Ticket>& out,
+                 uint32_t step = 0);
     bool ready(const Ticket& ticket) const;  // wait() would not block
     // Blocks until usable. The pin holds the slot. Each ticket must be waited for or dropped, once.
     // `abort`, if not nullptr, ends the wait with Cancelled and drops the ticket once it is true;
@@ -178,6 +180,7 @@ private:
     // ---- expert_store.cpp ----
     bool valid(const Ticket& ticket) const;
     void lookUp(uint32_t key, uint64_t now, Ticket& ticket) REQUIRES(m_mutex);
+    void countStall(const ExpertEntry& e, uint64_t from) REQUIRES(m_mutex);
     void endTicket(uint32_t key) REQUIRES(m_mutex);
     void letGo(uint32_t key) REQUIRES(m_mutex);  // the last ticket or pin was released
     void unpin(uint32_t key);

@@ -3,6 +3,7 @@
 // was requested. Not thread-safe.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 

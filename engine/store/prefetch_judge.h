@@ -35,6 +35,10 @@ public:
     // The late read took `readNs` in total, `aheadNs` of them before the request.
     void lateReadEnded(uint64_t aheadNs, uint64_t readNs);
     void wasted(PrefetchSource source);
+    // `experts` were predicted, but their layer is requested before they were read.
+    void cancelled(PrefetchSource source, size_t experts) {
+        m_counts[size_t(source)].cancelled += experts;
+    }
     const std::array<PrefetchCounts, kPrefetchSources>& counts() const { return m_counts; }
     int64_t open() const { return m_open; }  // issued, no outcome yet
 

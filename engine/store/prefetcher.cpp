@@ -41,6 +41,7 @@ void Prefetcher::clearAll() {
 }
 
 void Prefetcher::passLayers(int64_t moeLayer) {
+    const int64_t before = m_hinted;
     if (m_hinted > 0) {
         for (int64_t layer = m_parts.table.steps().current(); layer != moeLayer;) {
             layer = (layer + 1) % m_parts.shape.layerCount();
@@ -48,6 +49,7 @@ void Prefetcher::passLayers(int64_t moeLayer) {
         }
     }
     clear(moeLayer);
+    m_parts.judge.cancelled(m_source, size_t(before - m_hinted));
 }
 
 // Unread or unused prefetches hold at most a quarter of the slots.

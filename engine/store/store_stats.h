@@ -14,7 +14,8 @@ enum class Residency : uint8_t { OnDisk, Reading, Resident };
 struct PrefetchCounts {
     // Issued: reads begun. Useful: resident at first touch. Late: requested while being read.
     // Wasted: evicted or failed before use. The others are being read or are not used yet.
-    uint64_t issued = 0, useful = 0, late = 0, wasted = 0;
+    // Cancelled: predicted, but not issued before the layer was requested.
+    uint64_t issued = 0, useful = 0, late = 0, wasted = 0, cancelled = 0;
 };
 constexpr size_t kPrefetchSources = 4;  // of PrefetchSource
 
@@ -29,6 +30,9 @@ struct StoreCounters {
     uint64_t prefetchIssued = 0, prefetchUseful = 0, prefetchLate = 0, prefetchWasted = 0;  // sums
     std::array<PrefetchCounts, kPrefetchSources> bySource;
     uint64_t stallNs = 0;  // time that wait() blocked
+    // The parts of stallNs besides freshStallNs: no slot or no place in the read queue, the disk,
+    // the link limit, a prefetch that was still being read.
+    uint64_t slotStallNs = 0, diskStallNs = 0, linkStallNs = 0, prefetchStallNs = 0;
     // Slots whose memory was prepared in advance, and the time it took. A fresh load is a demand
     // read into memory that was not prepared: it also waited for the system to allocate pages.
     // freshStallNs is the part of stallNs spent on such loads.

@@ -136,6 +136,7 @@ void ExpertStore::readHere(uint32_t key, EventRing* ring) {
         outcome = m_parts.queue->read(record);
     }
     e.submittedNs = outcome.submittedNs;
+    e.diskEndNs = m_parts.clock->now();
     m_reads.leaveDisk(key);
     while (outcome.status.ok() && !m_stopping) {
         const uint64_t now = m_parts.clock->now(), at = m_reads.carriedAt(key, now);

@@ -23,9 +23,13 @@ enum class EventType : uint8_t {
     // An admitted request was preempted to free KV blocks or its batch row, and resumed.
     RequestPreempted,
     RequestResumed,
+    Step,        // a step of the batch has ended
+    StepMember,  // a request that has rows in a step; written before its Step
 };
 
 enum class ReadReason : uint8_t { Demand, Prefetch, WarmStart };
+// Why waiting requests joined the batch.
+enum class JoinReason : uint8_t { BatchFull, Timeout };
 enum class StopReason : uint8_t { Eos, MaxTokens, StopString, Cancelled, ContextFull, Error };
 const char* stopReasonName(StopReason reason);  // "eos", "length", "stop", "cancelled", ...
 
@@ -37,6 +41,7 @@ struct RequestEvent {  // all Request* types
     uint32_t cachedTokens;  // prompt tokens found in the KV cache so far (prefix reuse)
     uint32_t generated;     // so far
     StopReason stop;        // RequestDone
+    JoinReason joined;      // RequestAdmitted
     uint32_t preemptions;   // so far
     uint32_t recomputed;    // tokens recomputed after preemptions, so far
     uint64_t preemptedNs;   // RequestDone: sum over its tokens
@@ -51,6 +56,7 @@ struct TokenEvent {  // one generated token, after sampling
     uint32_t lookups, hits;  // expert lookups of this step's row
     uint64_t preemptedNs;    // part of the gap after a preemption: waiting and recomputing
     uint64_t memoryStallNs;  // part of stallNs: waits for reads into untouched memory
+    uint32_t step;           // number of its step
 };
 // Routing of one row in one MoE layer. A step touches each distinct expert of the layer once, so
 // lookups = popcount(firstBits) and hits = popcount(firstBits & hitBits), summed over its rows:
@@ -67,6 +73,7 @@ struct LayerStepEvent {
     uint16_t prefetchBits;  // bit i: expert i was resident because of a prefetch
     uint8_t prefill;        // 1: a prompt row
     uint32_t routerNs, waitNs, computeNs;
+    uint32_t step;  // number of the step; 0: not one of the scheduler's
     uint16_t experts[kEventExperts];
 };
 struct ExpertReadEvent {  // a finished read
@@ -74,9 +81,12 @@ struct ExpertReadEvent {  // a finished read
     ReadReason reason;
     uint8_t failed;
     uint8_t fresh;  // read into untouched memory: readNs includes its allocation
+    uint8_t late;   // a prefetch that was requested while it was being read
     uint32_t bytes;
+    uint32_t step;     // the step that needed it; 0: none did
     uint64_t queueNs;  // from the request to the start of the read
     uint64_t readNs;   // the read itself, including waits for the link limit
+    uint64_t linkNs;   // the part of readNs after the disk had read it: the link limit
     uint64_t needNs;   // from the need until usable; 0 for a prefetch in time
 };
 struct EvictionEvent {
@@ -100,7 +110,31 @@ struct NoteEvent {
 };
 struct PrefetchEvent {  // counts since the previous event
     uint32_t issued, useful, late, wasted;
+    uint32_t cancelled;  // predicted, but not read before its layer was requested
     uint8_t source;
+};
+// Where the time of a step went, in nanoseconds. The parts do not overlap; what is missing from
+// their sum is the scheduler's own work. `stall` parts: why compute waited for experts.
+struct StepEvent {
+    uint32_t step;  // its number, from 1
+    uint16_t rows, prefillRows, requests;
+    float totalNs;      // from the start of the forward pass until all tokens were emitted
+    float sinceLastNs;  // between the previous step and this one while requests were in the batch
+    float attentionNs, routerNs, expertsNs, denseNs, headNs;
+    float sampleNs;         // sampling, text and callbacks
+    float stallSlotNs;      // no slot was free, or the queue of reads was full
+    float stallDiskNs;      // the disk read it
+    float stallLinkNs;      // the link limit
+    float stallMemoryNs;    // read into untouched memory, which the system had to allocate
+    float stallPrefetchNs;  // a prefetch of it was still being read
+    float offCpuNs;         // the engine's thread was neither running nor waiting for experts
+    uint32_t minorFaults, majorFaults;  // page faults of the engine's thread
+};
+struct StepMemberEvent {
+    uint64_t request;
+    uint32_t step;
+    uint16_t rows;
+    uint8_t prefill;  // 1: rows of its prompt
 };
 
 struct Event {
@@ -118,6 +152,8 @@ struct Event {
         KnobEvent knob;
         NoteEvent note;
         PrefetchEvent prefetch;
+        StepEvent step;
+        StepMemberEvent stepMember;
     };
 };
 static_assert(sizeof(Event) <= 128);

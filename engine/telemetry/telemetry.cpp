@@ -89,4 +89,11 @@ uint64_t Telemetry::dropped() const {
     return total;
 }
 
+std::vector<std::string> Telemetry::threadNames() const {
+    std::lock_guard lock(m_mutex);
+    std::vector<std::string> names;
+    for (const auto& ring : m_rings) names.push_back(ring->threadName());
+    return names;
+}
+
 }  // namespace colibri

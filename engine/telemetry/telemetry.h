@@ -50,6 +50,7 @@ public:
     // Drains every ring into `out` (cleared first), sorted by time.
     void drain(std::vector<Event>& out);
     uint64_t dropped() const;
+    std::vector<std::string> threadNames() const;  // by Event::thread
 
     // Enables recording (default) or disables it: then rings ignore events without counting them.
     void setEnabled(bool on) { m_enabled.store(on, std::memory_order_relaxed); }

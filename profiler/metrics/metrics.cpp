@@ -211,10 +211,7 @@ void Metrics::tickPrefetch(double now) {
     }
 }
 
-void Metrics::tick(double now, double memoryBytes, double smPercent, const std::string& smReason) {
-    // No data was collected during a pause between drains, so every series gets a gap.
-    if (now - m_lastTick > kLongestHole)
-        for (Series& series : m_series) series.add(m_lastTick, kNoValue);
+void Metrics::expireWindows(double now) {
     m_itl.expire(now - kWindowSeconds);
     m_expertLoad.expire(now - kWindowSeconds);
     m_lookups.expire(now - kWindowSeconds);
@@ -224,6 +221,13 @@ void Metrics::tick(double now, double memoryBytes, double smPercent, const std::
     m_batches.expire(now - kRateWindowSeconds);
     m_pauses.expire(now - kWindowSeconds);
     m_prompts.expire(now - kPromptWindowSeconds);
+}
+
+void Metrics::tick(double now, double memoryBytes, double smPercent, const std::string& smReason) {
+    // No data was collected during a pause between drains, so every series gets a gap.
+    if (now - m_lastTick > kLongestHole)
+        for (Series& series : m_series) series.add(m_lastTick, kNoValue);
+    expireWindows(now);
 
     const auto add = [&](SeriesId id, double y) { m_series[size_t(id)].add(now, y); };
     // Metrics of running requests have no value while no request runs, instead of an outdated one.
@@ -266,13 +270,17 @@ void Metrics::tick(double now, double memoryBytes, double smPercent, const std::
         m_lastActivity = now;
     else if (!m_markers.all().empty())
         m_lastActivity = std::max(m_lastActivity, m_markers.all().back().t);
+    coolExperts(now);
+    m_lastTick = now;
+}
+
+void Metrics::coolExperts(double now) {
     const float decay = float(std::exp2(-(now - m_heatTime) / kHeatHalfLife));
     for (float& heat : m_heat) {
         heat *= decay;
         if (heat < kLeastHeat) heat = 0;
     }
     m_heatTime = now;
-    m_lastTick = now;
 }
 
 void Metrics::fill(Snapshot& snapshot) const {

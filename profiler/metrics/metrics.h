@@ -85,6 +85,8 @@ private:
     void addRequest(const Event& event, double t);
     void addPrefetch(const PrefetchEvent& counts, double t);
     void tickPrefetch(double now);
+    void expireWindows(double now);
+    void coolExperts(double now);
     Figures figuresNow() const;
     void keepFigures(double t);
 

@@ -2,7 +2,6 @@
 #include "profiler/record/recorder.h"
 
 #include <pthread.h>
-#include <time.h>
 
 #include <algorithm>
 #include <array>
@@ -28,12 +27,6 @@ constexpr double kCommitSeconds = 0.4;  // a killed process loses at most this a
 constexpr double kSampleSeconds = 0.1;  // series points in the session file
 constexpr double kKnobSeconds = 0.25;   // knob states
 
-uint64_t threadCpuNs() {
-    timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return uint64_t(now.tv_sec) * 1'000'000'000 + uint64_t(now.tv_nsec);
-}
-
 }  // namespace
 
 // Locks, in order: work (one drain at a time, and the writer; may wait for the disk), data (metrics
@@ -50,6 +43,7 @@ struct Recorder::Impl {
     Status fileStatus;
     std::vector<Event> events;
     uint64_t recorded = 0, generation = 0;
+    size_t threads = 0;  // in the file
     double lastCommit = 0, lastSample = 0;
     std::array<KnobState, kKnobCount> knobs;
     double knobsAt = 0;
@@ -150,11 +144,20 @@ struct Recorder::Impl {
         newest = std::move(snapshot);
     }
 
+    // The threads that write events, as far as the file does not have them.
+    Status recordThreads() {
+        const std::vector<std::string> names = source.telemetry->threadNames();
+        for (; threads < names.size(); ++threads)
+            COLIBRI_TRY(writer->thread(int64_t(threads), names[threads]));
+        return {};
+    }
+
     // REQUIRES: work is held and writer is set.
     Status record(const Snapshot& snapshot,
                   const std::vector<std::pair<double, std::string>>& newNotes,
                   const std::vector<Marker>& decided, const std::array<bool, kKnobCount>& held,
                   double now, bool last) {
+        COLIBRI_TRY(recordThreads());
         for (const Event& event : events) {
             const bool knob = event.type == EventType::KnobChanged && event.knob.knob < kKnobCount;
             if (knob && held[event.knob.knob]) {
@@ -205,13 +208,27 @@ struct Recorder::Impl {
             {
                 std::lock_guard guard(work);
                 guarded([this] { drain(); });
-                cpuNs = threadCpuNs();
+                cpuNs = threadTimes().cpuNs;
                 quietFor = events.empty() ? quietFor + busy.count() : 0;
             }
             lock.lock();
         }
     }
 };
+
+namespace {
+
+// The measured rates of the machine. One that is unknown has no entry.
+void addRates(std::vector<std::pair<std::string, std::string>>& meta, const Calibration& rates) {
+    const auto add = [&](const char* key, double value) {
+        if (value > 0) meta.emplace_back(key, std::to_string(int64_t(value)));
+    };
+    add("disk_bytes_per_s", rates.diskBytesPerSecond);
+    add("memory_bytes_per_s", rates.memoryBytesPerSecond);
+    add("rates_measured_at", double(rates.measuredAt));
+}
+
+}  // namespace
 
 RecorderSource recorderSource(Engine& engine) {
     RecorderSource source;
@@ -233,7 +250,15 @@ RecorderSource recorderSource(Engine& engine) {
                    {"top_k", std::to_string(config.topK)},
                    {"expert_bytes", std::to_string(engine.info().expertRecordBytes())},
                    {"machine", machineFingerprint()},
-                   {"isa", std::string(isaName(engine.isa()))}};
+                   {"processor", processorName()},
+                   {"cores", std::to_string(physicalCores())},
+                   {"memory_bytes", std::to_string(memoryTotal())},
+                   {"isa", std::string(isaName(engine.isa()))},
+                   {"version", COLIBRI_VERSION},
+                   {"context_length", std::to_string(engine.contextLength())},
+                   {"bytes_per_token", std::to_string(engine.bytesPerToken())},
+                   {"read_path", engine.store().readPath()}};
+    addRates(source.meta, engine.calibration());
     return source;
 }
 
@@ -245,7 +270,8 @@ Result<std::unique_ptr<Recorder>> Recorder::start(RecorderSource source,
     recorder->m_impl = std::make_unique<Impl>(std::move(source), options);
     Impl& impl = *recorder->m_impl;
     if (!options.sessionFile.empty()) {
-        auto writer = SessionWriter::create(options.sessionFile, impl.source.meta);
+        auto writer =
+            SessionWriter::create(options.sessionFile, impl.source.meta, options.mostSessionBytes);
         if (!writer) return writer.status();
         impl.writer = std::move(*writer);
     }

@@ -20,6 +20,8 @@ namespace colibri {
 struct RecorderOptions {
     std::filesystem::path sessionFile;  // empty: no file
     double rate = 30;                   // drains per second
+    // The oldest detail is thinned so that the file stays below this size; 0: no limit.
+    int64_t mostSessionBytes = int64_t(2) << 30;
 };
 
 // The source of a recorder; all functions can be called from the recorder's thread.

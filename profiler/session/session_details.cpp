@@ -21,6 +21,14 @@ Status forEach(sqlite3* db, const std::string& path, const char* sql, Take take)
     }
 }
 
+bool hasTable(sqlite3* db, const std::string& path, const std::string& table) {
+    SqliteStatement query;
+    if (!query.prepare(db, "SELECT 1 FROM sqlite_master WHERE name = '" + table + "'", path).ok())
+        return false;
+    const auto row = query.step();
+    return row.ok() && *row;
+}
+
 }  // namespace
 
 Result<SessionDetails> readSessionDetails(const std::filesystem::path& path) {
@@ -61,6 +69,13 @@ Result<SessionDetails> readSessionDetails(const std::filesystem::path& path) {
     COLIBRI_TRY(forEach(
         handle, name, "SELECT need_ns FROM loads WHERE need_ns > 0 AND failed = 0",
         [&](const SqliteStatement& row) { details.expertLoad.add(uint64_t(row.integer(0))); }));
+    if (hasTable(handle, name, "histograms"))
+        COLIBRI_TRY(forEach(handle, name, "SELECT name, value_ns, count FROM histograms",
+                            [&](const SqliteStatement& row) {
+                                Histogram& of = row.text(0) == "tokens.gap_ns" ? details.itl
+                                                                               : details.expertLoad;
+                                of.add(uint64_t(row.integer(1)), uint64_t(row.integer(2)));
+                            }));
     return details;
 }
 

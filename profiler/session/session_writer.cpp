@@ -15,6 +15,7 @@
 #include "engine/base/file.h"
 #include "engine/base/printable.h"
 #include "profiler/session/session_files.h"
+#include "profiler/session/session_thinning.h"
 #include "profiler/session/sqlite.h"
 
 namespace colibri {
@@ -25,21 +26,35 @@ namespace {
 constexpr const char* kSchemaSql = R"sql(
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT);
 CREATE TABLE knobs(t REAL, name TEXT, requested TEXT, effective TEXT, reason TEXT);
+CREATE TABLE threads(id INTEGER PRIMARY KEY, name TEXT);
 CREATE TABLE requests(id INTEGER PRIMARY KEY, arrived REAL, admitted REAL, first_token REAL,
   done REAL, prompt_tokens INTEGER, cached_tokens INTEGER, generated INTEGER, stop TEXT,
-  preemptions INTEGER, recomputed_tokens INTEGER, preempted_ns INTEGER);
+  preemptions INTEGER, recomputed_tokens INTEGER, preempted_ns INTEGER, joined TEXT);
 CREATE TABLE tokens(t REAL, request INTEGER, idx INTEGER, token INTEGER, step_ns INTEGER,
   gap_ns INTEGER, stall_ns INTEGER, lookups INTEGER, hits INTEGER, preempted_ns INTEGER,
-  memory_stall_ns INTEGER);
+  memory_stall_ns INTEGER, step INTEGER);
+CREATE TABLE steps(id INTEGER PRIMARY KEY, t REAL, rows INTEGER, prefill_rows INTEGER,
+  requests INTEGER, total_ns INTEGER, since_last_ns INTEGER, attention_ns INTEGER,
+  router_ns INTEGER, experts_ns INTEGER, dense_ns INTEGER, head_ns INTEGER, sample_ns INTEGER,
+  stall_slot_ns INTEGER, stall_disk_ns INTEGER, stall_link_ns INTEGER, stall_memory_ns INTEGER,
+  stall_prefetch_ns INTEGER, off_cpu_ns INTEGER, minor_faults INTEGER, major_faults INTEGER);
+CREATE TABLE step_requests(step INTEGER, request INTEGER, rows INTEGER, prefill INTEGER);
 CREATE TABLE layer_steps(t REAL, layer INTEGER, rows INTEGER, prefill INTEGER, router_ns INTEGER,
   wait_ns INTEGER, compute_ns INTEGER, lookups INTEGER, hits INTEGER, prefetched INTEGER,
-  routing BLOB);
+  routing BLOB, step INTEGER);
 CREATE TABLE loads(t REAL, layer INTEGER, expert INTEGER, reason TEXT, bytes INTEGER,
-  queue_ns INTEGER, read_ns INTEGER, need_ns INTEGER, failed INTEGER);
+  queue_ns INTEGER, read_ns INTEGER, need_ns INTEGER, failed INTEGER, late INTEGER,
+  link_ns INTEGER, step INTEGER, thread INTEGER);
+CREATE TABLE evictions(t REAL, layer INTEGER, expert INTEGER, resident_ns INTEGER, uses INTEGER);
+CREATE TABLE prefetches(t REAL, source TEXT, issued INTEGER, useful INTEGER, late INTEGER,
+  wasted INTEGER, cancelled INTEGER);
 CREATE TABLE samples(t REAL, series TEXT, value REAL);
 CREATE TABLE gpu_spans(t REAL, duration_ns INTEGER, name TEXT, kind TEXT);
 CREATE TABLE marks(t REAL, kind TEXT, label TEXT);
 )sql";
+
+// Shares of the size limit at which detail is thinned, and at which tokens are thinned too.
+constexpr double kThinDetailAt = 0.85, kThinTokensAt = 0.92;
 
 const char* reasonName(ReadReason reason) {
     switch (reason) {
@@ -51,6 +66,10 @@ const char* reasonName(ReadReason reason) {
             return "warm_start";
     }
     return "demand";
+}
+
+const char* joinName(JoinReason reason) {
+    return reason == JoinReason::BatchFull ? "full" : "timeout";
 }
 
 std::string wallClock() {
@@ -67,9 +86,17 @@ std::string wallClock() {
 struct SessionWriter::Impl {
     SqliteDb db;
     std::string path;
+    int64_t mostBytes = 0;  // 0: no limit
     bool failed = false, finished = false;
-    SqliteStatement meta, knob, arrived, admitted, firstToken, preempted, done, token, layerStep,
-        read, sample, mark;
+    // What was written, for a summary that needs no scan.
+    int64_t requests = 0, tokens = 0, reads = 0, lookups = 0, hits = 0;
+    double lastTime = 0;
+    SqliteStatement meta, knob, thread, arrived, admitted, firstToken, preempted, done, token, step,
+        stepRequest, layerStep, read, eviction, prefetch, sample, mark;
+    std::array<SqliteStatement*, 17> statements{
+        &meta,      &knob,     &thread,   &arrived, &admitted,    &firstToken,
+        &preempted, &done,     &token,    &step,    &stepRequest, &layerStep,
+        &read,      &eviction, &prefetch, &sample,  &mark};
     // The layer step that is being collected. Its rows arrive as one event each.
     struct Pending {
         bool open = false;
@@ -94,6 +121,7 @@ struct SessionWriter::Impl {
         COLIBRI_TRY(exec("PRAGMA synchronous=NORMAL"));
         COLIBRI_TRY(exec("BEGIN"));
         COLIBRI_TRY(exec(kSchemaSql));
+        COLIBRI_TRY(exec(kThinningSchemaSql));
         COLIBRI_TRY(prepareAll());
         COLIBRI_TRY(setMeta("schema", std::to_string(kSessionSchema)));
         COLIBRI_TRY(setMeta("started", wallClock()));
@@ -111,8 +139,9 @@ struct SessionWriter::Impl {
         COLIBRI_TRY(prepare(arrived,
                             "INSERT OR IGNORE INTO requests(id, arrived, prompt_tokens) "
                             "VALUES(?,?,?)"));
-        COLIBRI_TRY(
-            prepare(admitted, "UPDATE requests SET admitted=?, cached_tokens=? WHERE id=?"));
+        COLIBRI_TRY(prepare(
+            admitted, "UPDATE requests SET admitted=?, cached_tokens=?, joined=? WHERE id=?"));
+        COLIBRI_TRY(prepare(thread, "INSERT OR REPLACE INTO threads VALUES(?,?)"));
         COLIBRI_TRY(prepare(firstToken, "UPDATE requests SET first_token=? WHERE id=?"));
         COLIBRI_TRY(prepare(preempted, "UPDATE requests SET preemptions=? WHERE id=?"));
         // More tokens can be found in the KV cache after the admission. The count stays unknown for
@@ -121,9 +150,15 @@ struct SessionWriter::Impl {
                             "UPDATE requests SET done=?, generated=?, stop=?, "
                             "cached_tokens=max(cached_tokens, ?), preemptions=?, "
                             "recomputed_tokens=?, preempted_ns=? WHERE id=?"));
-        COLIBRI_TRY(prepare(token, "INSERT INTO tokens VALUES(?,?,?,?,?,?,?,?,?,?,?)"));
-        COLIBRI_TRY(prepare(layerStep, "INSERT INTO layer_steps VALUES(?,?,?,?,?,?,?,?,?,?,?)"));
-        COLIBRI_TRY(prepare(read, "INSERT INTO loads VALUES(?,?,?,?,?,?,?,?,?)"));
+        COLIBRI_TRY(prepare(token, "INSERT INTO tokens VALUES(?,?,?,?,?,?,?,?,?,?,?,?)"));
+        COLIBRI_TRY(prepare(step,
+                            "INSERT OR REPLACE INTO steps "
+                            "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"));
+        COLIBRI_TRY(prepare(stepRequest, "INSERT INTO step_requests VALUES(?,?,?,?)"));
+        COLIBRI_TRY(prepare(eviction, "INSERT INTO evictions VALUES(?,?,?,?,?)"));
+        COLIBRI_TRY(prepare(prefetch, "INSERT INTO prefetches VALUES(?,?,?,?,?,?,?)"));
+        COLIBRI_TRY(prepare(layerStep, "INSERT INTO layer_steps VALUES(?,?,?,?,?,?,?,?,?,?,?,?)"));
+        COLIBRI_TRY(prepare(read, "INSERT INTO loads VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)"));
         COLIBRI_TRY(prepare(sample, "INSERT INTO samples VALUES(?,?,?)"));
         return prepare(mark, "INSERT INTO marks VALUES(?,?,?)");
     }
@@ -132,9 +167,20 @@ struct SessionWriter::Impl {
         return meta.bind(key).bind(value).run();
     }
 
+    Status setTotals() {
+        COLIBRI_TRY(setMeta("requests", std::to_string(requests)));
+        COLIBRI_TRY(setMeta("tokens", std::to_string(tokens)));
+        COLIBRI_TRY(setMeta("reads", std::to_string(reads)));
+        COLIBRI_TRY(setMeta("lookups", std::to_string(lookups)));
+        COLIBRI_TRY(setMeta("hits", std::to_string(hits)));
+        return setMeta("duration", std::to_string(lastTime));
+    }
+
     Status flushLayerStep() {
         if (!pending.open) return {};
         pending.open = false;
+        lookups += pending.lookups;
+        hits += pending.hits;
         const LayerStepEvent& lead = pending.lead;
         return layerStep.bind(pending.t)
             .bind(int64_t(lead.layer))
@@ -147,6 +193,7 @@ struct SessionWriter::Impl {
             .bind(pending.hits)
             .bind(pending.prefetched)
             .bindBlob(pending.routing)
+            .bind(int64_t(lead.step))
             .run();
     }
 
@@ -183,9 +230,14 @@ struct SessionWriter::Impl {
         const int64_t id = int64_t(request.request);
         switch (event.type) {
             case EventType::RequestArrived:
+                ++requests;
                 return arrived.bind(id).bind(t).bind(int64_t(request.promptTokens)).run();
             case EventType::RequestAdmitted:
-                return admitted.bind(t).bind(int64_t(request.cachedTokens)).bind(id).run();
+                return admitted.bind(t)
+                    .bind(int64_t(request.cachedTokens))
+                    .bind(std::string_view(joinName(request.joined)))
+                    .bind(id)
+                    .run();
             case EventType::RequestFirstToken:
                 return firstToken.bind(t).bind(id).run();
             case EventType::RequestPreempted:
@@ -205,12 +257,47 @@ struct SessionWriter::Impl {
         }
     }
 
+    // Numbers, in the order of the columns.
+    template <typename... Values>
+    static SqliteStatement& bindAll(SqliteStatement& statement, Values... values) {
+        (statement.bind(int64_t(values)), ...);
+        return statement;
+    }
+
+    Status addToken(const TokenEvent& e, double t) {
+        ++tokens;
+        lastTime = std::max(lastTime, t);
+        return bindAll(token.bind(t), e.request, e.index, e.token, e.stepNs, e.gapNs, e.stallNs,
+                       e.lookups, e.hits, e.preemptedNs, e.memoryStallNs, e.step)
+            .run();
+    }
+
+    Status addStep(const StepEvent& e, double t) {
+        bindAll(step, e.step).bind(t);
+        bindAll(step, e.rows, e.prefillRows, e.requests, e.totalNs, e.sinceLastNs, e.attentionNs,
+                e.routerNs, e.expertsNs, e.denseNs, e.headNs, e.sampleNs);
+        return bindAll(step, e.stallSlotNs, e.stallDiskNs, e.stallLinkNs, e.stallMemoryNs,
+                       e.stallPrefetchNs, e.offCpuNs, e.minorFaults, e.majorFaults)
+            .run();
+    }
+
     Status addMark(double t, std::string_view kind, std::string_view label) {
         return mark.bind(t).bind(kind).bind(label).run();
     }
 
+    // Thins the file when it is nearly full. What was freed is used again by the next records.
+    Status keepWithinSize() {
+        if (mostBytes <= 0) return {};
+        const auto used = usedBytes(db.get(), path);
+        if (!used) return used.status();
+        const double full = double(*used) / double(mostBytes);
+        if (full < kThinDetailAt) return {};
+        return thinOldest(db.get(), path, full >= kThinTokensAt);
+    }
+
     Status commit() {
         COLIBRI_TRY(flushLayerStep());
+        COLIBRI_TRY(keepWithinSize());
         COLIBRI_TRY(exec("COMMIT"));
         return exec("BEGIN");
     }
@@ -276,8 +363,8 @@ Status SessionWriter::check(const std::filesystem::path& path) {
 }
 
 Result<std::unique_ptr<SessionWriter>> SessionWriter::create(
-    const std::filesystem::path& path,
-    const std::vector<std::pair<std::string, std::string>>& meta) {
+    const std::filesystem::path& path, const std::vector<std::pair<std::string, std::string>>& meta,
+    int64_t mostBytes) {
     COLIBRI_TRY(checkUnused(path));
     std::error_code error;
     if (path.has_parent_path()) {
@@ -286,6 +373,7 @@ Result<std::unique_ptr<SessionWriter>> SessionWriter::create(
     }
     auto writer = std::unique_ptr<SessionWriter>(new SessionWriter);
     writer->m_impl->path = path.string();
+    writer->m_impl->mostBytes = mostBytes;
     if (Status status = writer->m_impl->open(meta); !status.ok()) {
         writer->m_impl.reset();
         removeSession(path);
@@ -302,14 +390,15 @@ Status SessionWriter::finish() {
     if (m_impl->failed || m_impl->finished) return {};
     m_impl->finished = true;
     COLIBRI_TRY(m_impl->flushLayerStep());
+    COLIBRI_TRY(m_impl->setTotals());
     COLIBRI_TRY(m_impl->setMeta("ended", wallClock()));
     COLIBRI_TRY(m_impl->exec("COMMIT"));
-    for (auto* statement : {&m_impl->meta, &m_impl->knob, &m_impl->arrived, &m_impl->admitted,
-                            &m_impl->firstToken, &m_impl->preempted, &m_impl->done, &m_impl->token,
-                            &m_impl->layerStep, &m_impl->read, &m_impl->sample, &m_impl->mark}) {
-        *statement = SqliteStatement();
-    }
+    for (SqliteStatement* statement : m_impl->statements) *statement = SqliteStatement();
     return leaveWal(m_impl->db.get(), m_impl->path);
+}
+
+Status SessionWriter::thread(int64_t number, const std::string& name) {
+    return m_impl->noted(m_impl->thread.bind(number).bind(std::string_view(name)).run());
 }
 
 Status SessionWriter::write(const Event& event, double t) {
@@ -325,34 +414,23 @@ Status SessionWriter::Impl::write(const Event& event, double t) {
         case EventType::RequestPreempted:
         case EventType::RequestResumed:
             return addRequest(event, t);
-        case EventType::Token: {
-            const TokenEvent& e = event.token;
-            return token.bind(t)
-                .bind(int64_t(e.request))
-                .bind(int64_t(e.index))
-                .bind(int64_t(e.token))
-                .bind(int64_t(e.stepNs))
-                .bind(int64_t(e.gapNs))
-                .bind(int64_t(e.stallNs))
-                .bind(int64_t(e.lookups))
-                .bind(int64_t(e.hits))
-                .bind(int64_t(e.preemptedNs))
-                .bind(int64_t(e.memoryStallNs))
-                .run();
+        case EventType::Token:
+            return addToken(event.token, t);
+        case EventType::Step:
+            return addStep(event.step, t);
+        case EventType::StepMember: {
+            const StepMemberEvent& e = event.stepMember;
+            return bindAll(stepRequest, e.step, e.request, e.rows, e.prefill).run();
         }
         case EventType::LayerStep:
             return addLayerStep(event.layerStep, t);
         case EventType::ExpertRead: {
             const ExpertReadEvent& e = event.expertRead;
-            return read.bind(t)
-                .bind(int64_t(e.layer))
-                .bind(int64_t(e.expert))
-                .bind(std::string_view(reasonName(e.reason)))
-                .bind(int64_t(e.bytes))
-                .bind(int64_t(e.queueNs))
-                .bind(int64_t(e.readNs))
-                .bind(int64_t(e.needNs))
-                .bind(int64_t(e.failed))
+            ++reads;
+            bindAll(read.bind(t), e.layer, e.expert).bind(std::string_view(reasonName(e.reason)));
+            bindAll(read, e.bytes, e.queueNs, e.readNs, e.needNs, e.failed, e.late, e.linkNs);
+            return (e.step ? read.bind(int64_t(e.step)) : read.bind(NAN))  // NULL
+                .bind(int64_t(event.thread))
                 .run();
         }
         case EventType::KnobChanged:
@@ -360,9 +438,17 @@ Status SessionWriter::Impl::write(const Event& event, double t) {
         case EventType::Note:
             return addMark(t, "note",
                            {event.note.text, strnlen(event.note.text, sizeof event.note.text)});
-        case EventType::Eviction:
-        case EventType::BatchFormed:
-        case EventType::PrefetchOutcome:
+        case EventType::Eviction: {
+            const EvictionEvent& e = event.eviction;
+            return bindAll(eviction.bind(t), e.layer, e.expert, e.residentNs, e.uses).run();
+        }
+        case EventType::PrefetchOutcome: {
+            const PrefetchEvent& e = event.prefetch;
+            const KnobRow& row = knobRow(KnobId::PrefetchSource);
+            prefetch.bind(t).bind(knobValueText(row, e.source));
+            return bindAll(prefetch, e.issued, e.useful, e.late, e.wasted, e.cancelled).run();
+        }
+        case EventType::BatchFormed:  // the rows of steps say the same
             return {};
     }
     return {};
@@ -377,6 +463,7 @@ Status SessionWriter::sample(const Snapshot& snapshot, double t) {
 }
 
 Status SessionWriter::Impl::addSamples(const Snapshot& snapshot, double t) {
+    lastTime = std::max(lastTime, t);
     for (int i = 0; i < kSeriesCount; ++i) {
         const SeriesData& series = snapshot.series[size_t(i)];
         if (series.y.empty() || std::isnan(series.y.back())) continue;

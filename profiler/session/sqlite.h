@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -115,6 +116,12 @@ public:
     std::string text(int column) const {
         const auto* value = sqlite3_column_text(m_statement.get(), column);
         return value ? reinterpret_cast<const char*>(value) : std::string();
+    }
+    // The bytes stay valid until the next step().
+    std::span<const uint8_t> blob(int column) const {
+        const auto* bytes =
+            static_cast<const uint8_t*>(sqlite3_column_blob(m_statement.get(), column));
+        return {bytes, bytes ? size_t(sqlite3_column_bytes(m_statement.get(), column)) : 0};
     }
 
 private:

@@ -2,6 +2,7 @@
 #include "app/workbench/backend/chat_run.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "engine/text/known_templates.h"
 #include "engine/text/reply_parts.h"
@@ -9,8 +10,8 @@
 namespace colibri::ui {
 namespace {
 
-// What a base model continues: the texts one after the other, each of the user's on a new line. A
-// reply stands right behind the text it continued.
+// The prompt of a base model: all texts, each of the user on a new line. A reply follows its text
+// directly.
 std::string textToContinue(const nlohmann::ordered_json& messages) {
     std::string text;
     for (const auto& message : messages) {
@@ -21,7 +22,7 @@ std::string textToContinue(const nlohmann::ordered_json& messages) {
     return text;
 }
 
-// A model need not know how a template that was chosen for it ends a reply.
+// A template that the user chose may end replies with text the model does not treat as an end.
 void addReplyEnd(const Engine& engine, const ChatOptions& options, Request& request) {
     const Tokenizer* tokenizer = engine.tokenizer();
     if (!options.chatTemplate || !tokenizer) return;
@@ -36,29 +37,10 @@ void addReplyEnd(const Engine& engine, const ChatOptions& options, Request& requ
     request.specialText |= id && tokenizer->isSpecial(*id);
 }
 
-// The prompt's part that a reply which goes on already has. `begun`: inside its reasoning.
+// The tokens of a reply that is continued. `begun`: the prompt ends inside the reasoning part.
 std::vector<int32_t> tokensSoFar(const Engine& engine, const std::string& reply, bool begun) {
     const Tokenizer* tokenizer = engine.tokenizer();
     return tokenizer ? tokenizer->encode(tracedReply(reply, begun)) : std::vector<int32_t>();
-}
-
-RequestCallbacks callbacksOf(const std::shared_ptr<ChatRun>& run, const Engine& engine,
-                             RunTally& tally) {
-    RequestCallbacks callbacks;
-    const auto shared = std::make_shared<std::atomic<bool>>(false);
-    callbacks.onToken = [run, shared, &engine](const GeneratedToken& token) {
-        if (run->cancelled()) return false;
-        if (engine.activeRequests() > 1) shared->store(true);
-        run->addToken(token);
-        return true;
-    };
-    callbacks.onPrefill = [run](uint32_t done, uint32_t total) { run->setPrompt(done, total); };
-    callbacks.onDone = [run, shared, &tally](RequestResult result) {
-        // Beside other requests it says how fast those let it be, not how fast the model runs.
-        if (!shared->load()) tally.add(result);
-        run->finish(std::move(result));
-    };
-    return callbacks;
 }
 
 }  // namespace
@@ -71,7 +53,7 @@ Result<std::vector<int32_t>> chatPrompt(const Engine& engine,
     if (!options.chatTemplate)
         return tokenizer->encode(textToContinue(messages), {.special = false, .bos = true});
     auto prompt = engine.encodeChat(messages, options);
-    // A base model wants the token that begins a text, which a template may not know of.
+    // A base model needs the token that begins a text, which the template may lack.
     const std::vector<int32_t> frame = tokenizer->encode("", {.bos = true});
     const int32_t bos = engine.info().config.bosId;
     const bool wanted = bos >= 0 && !frame.empty() && frame.front() == bos;
@@ -83,7 +65,7 @@ Result<std::vector<int32_t>> chatPrompt(const Engine& engine,
 Result<Request> ChatRun::requestOf(const Engine& engine, const ChatRequest& chat) {
     const int64_t context = engine.contextLength();
     std::vector<int32_t> soFar = tokensSoFar(engine, chat.replySoFar, false);
-    // Room for a reply that is as long as may be, but not for the sake of more than a quarter.
+    // Leaves room for the longest reply, but at most a quarter of the context.
     const int64_t room =
         context - std::min<int64_t>(chat.maxTokens, context / 4) - int64_t(soFar.size());
     auto fitted = fitChat(chat.messages, chat.overflow, size_t(std::max<int64_t>(0, room)),
@@ -115,10 +97,24 @@ void ChatRun::start(const std::shared_ptr<ChatRun>& run, Engine& engine, RunTall
     auto prepared = run->requestOf(engine, request);
     if (!prepared) return run->fail(prepared.status());
     const bool full = int64_t(prepared->prompt.size()) >= engine.contextLength();
-    const auto id = engine.submit(std::move(*prepared), callbacksOf(run, engine, tally));
+    run->m_engine = &engine;
+    run->m_tally = &tally;
+    const auto id = engine.submit(std::move(*prepared), run->callbacks(run));
     if (!id) return run->fail(id.status(), full ? StopReason::ContextFull : StopReason::Error);
     run->request.store(*id);
     if (run->cancelled()) engine.cancel(*id);
+}
+
+RequestCallbacks ChatRun::callbacks(const std::shared_ptr<ChatRun>& self) {
+    RequestCallbacks callbacks;
+    callbacks.onToken = std::bind_front(&ChatRun::addToken, self);
+    callbacks.onPrefill = std::bind_front(&ChatRun::setPrompt, self);
+    callbacks.onDone = [self](RequestResult result) {
+        // Beside other requests a reply is slower than the model can be, so it does not count.
+        if (!self->m_shared.load()) self->m_tally->add(result);
+        self->finish(std::move(result));
+    };
+    return callbacks;
 }
 
 void ChatRun::cancel(Engine& engine) {
@@ -142,9 +138,12 @@ void ChatRun::beginInReasoning() {
     m_update.inReasoning = true;
 }
 
-void ChatRun::addToken(const GeneratedToken& token) {
+bool ChatRun::addToken(const GeneratedToken& token) {
+    if (cancelled()) return false;
+    if (m_engine && m_engine->activeRequests() > 1) m_shared.store(true);
     const std::lock_guard lock(m_mutex);
     m_update.tokens.push_back(token);
+    return true;
 }
 
 void ChatRun::setPrompt(uint32_t done, uint32_t total) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A chat's way through the engine: messages become a prompt, the prompt a request, its tokens the
+// A chat request to the engine: messages become a prompt, the prompt a request, and its tokens the
 // updates of a ChatRun.
 #pragma once
 
@@ -23,48 +23,54 @@ struct ChatRequest {
     int maxTokens = 256;
     std::vector<std::string> stops;
     Overflow overflow = Overflow::Stop;  // what happens when the chat is longer than the context
-    std::string replySoFar;  // goes on with this reply to the last message; "" = a new one
+    std::string replySoFar;  // continues this reply to the last message; "" = a new reply
     ChatOptions chat;        // how the messages become a prompt
 };
 
-// What the model reads of `messages`: by its template or the chosen one; a base model without
-// either continues their texts.
+// The prompt of `messages`: rendered by the model's template or the chosen one. A base model
+// without either gets their texts, to continue them.
 Result<std::vector<int32_t>> chatPrompt(const Engine& engine,
                                         const nlohmann::ordered_json& messages,
                                         const ChatOptions& options);
 
-// One reply on its way. The engine's threads fill it, the GUI's timer takes what is new.
+// One running reply. The engine's threads add to it; the GUI thread takes the updates.
 class ChatRun {
 public:
     struct Update {
         std::vector<GeneratedToken> tokens;
-        uint32_t promptDone = 0, promptTotal = 0;
-        bool inReasoning = false;             // the prompt begins the reply's reasoning itself
-        int leftOut = 0;                      // messages that did not fit the context
-        std::optional<RequestResult> result;  // set once: nothing follows
+        uint32_t promptDone = 0, promptTotal = 0;  // tokens
+        bool inReasoning = false;                  // the prompt ends inside the reasoning part
+        int leftOut = 0;                           // messages that did not fit the context
+        std::optional<RequestResult> result;       // set once, in the last update
     };
 
-    // Encodes the messages and submits the request. Takes as long as that: for a worker. What it
-    // has to say is in the updates. `engine` and `tally` stay until the request has ended.
+    // Encodes the messages and submits the request; blocks meanwhile, so it runs on a worker.
+    // Errors are reported in the updates. `engine` and `tally` must exist until the request ends.
     static void start(const std::shared_ptr<ChatRun>& run, Engine& engine, RunTally& tally,
                       const ChatRequest& request);
 
-    Update take();
+    Update take();  // what was added since the last call
     void cancel() { m_cancelled.store(true); }
-    void cancel(Engine& engine);  // also what was submitted
+    void cancel(Engine& engine);  // also a request that was submitted
     bool cancelled() const { return m_cancelled.load(); }
 
     void beginInReasoning();
-    void addToken(const GeneratedToken& token);
+    bool addToken(const GeneratedToken& token);  // false: cancelled, the request must end
     void setPrompt(uint32_t done, uint32_t total);
     void setLeftOut(int messages);
     void finish(RequestResult result);
-    // Before the engine accepted the request; ContextFull: the prompt is too long.
+    // Ends a run that the engine did not accept. ContextFull: the prompt is too long.
     void fail(const Status& status, StopReason stop = StopReason::Error);
-    std::atomic<uint64_t> request{0};  // the engine's id once submitted
+    std::atomic<uint64_t> request{0};  // id in the engine, once submitted
 
 private:
     Result<Request> requestOf(const Engine& engine, const ChatRequest& chat);
+    RequestCallbacks callbacks(const std::shared_ptr<ChatRun>& self);
+
+    // Set by start(), before there are callbacks.
+    const Engine* m_engine = nullptr;
+    RunTally* m_tally = nullptr;
+    std::atomic<bool> m_shared{false};  // other requests ran at the same time
 
     std::mutex m_mutex;  // guards m_update
     Update m_update;

@@ -12,7 +12,7 @@ bool hasRole(const Messages& message, const char* role) {
     return message.value("role", std::string()) == role;
 }
 
-// Where each turn begins: a message of the user and what follows it.
+// The index at which each turn begins. A turn is a message of the user and all that follows it.
 std::vector<size_t> turnsOf(const Messages& messages) {
     std::vector<size_t> begins;
     for (size_t i = 0; i < messages.size(); ++i)
@@ -20,7 +20,7 @@ std::vector<size_t> turnsOf(const Messages& messages) {
     return begins;
 }
 
-// Without turns [from, to).
+// The messages without turns [from, to).
 Messages without(const Messages& messages, size_t from, size_t to) {
     Messages out = Messages::array();
     for (size_t i = 0; i < messages.size(); ++i)
@@ -37,13 +37,14 @@ Result<FittedChat> fitChat(const Messages& messages, Overflow overflow, size_t r
     FittedChat best{std::move(*whole), 0};
     const std::vector<size_t> turns = turnsOf(messages);
     if (overflow == Overflow::Stop || best.prompt.size() <= room || turns.size() < 2) return best;
-    // Leaving out n turns: those after the first, and then the first too.
+    // Leaves out n turns: those after the first one, and at last the first one too.
     const auto cut = [&](size_t n) {
         const bool middle = overflow == Overflow::CutMiddle && n + 1 < turns.size();
         const size_t first = middle ? 1 : 0;
         return without(messages, turns[first], turns[first + n]);
     };
-    size_t low = 1, high = turns.size() - 1;  // the fewest that are enough
+    // Searches for the smallest number that is enough.
+    size_t low = 1, high = turns.size() - 1;
     while (true) {
         const size_t n = low + (high - low) / 2;
         const Messages kept = cut(n);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Makes a chat fit the model's context by leaving out turns, as the user chose.
+// Makes a chat fit the context of the model by leaving out turns, as the user chose. Plain
+// functions; any thread.
 #pragma once
 
 #include <functional>
@@ -11,7 +12,7 @@
 namespace colibri::ui {
 
 enum class Overflow {
-    Stop,        // nothing is left out: the request is refused
+    Stop,        // nothing is left out; the request is refused
     DropOldest,  // the oldest turns
     CutMiddle,   // the turns after the first one
 };
@@ -25,7 +26,7 @@ using EncodeChat =
     std::function<Result<std::vector<int32_t>>(const nlohmann::ordered_json& messages)>;
 
 // The prompt of as many of `messages` as fit `room` tokens. System messages and the last turn
-// always stay; where they do not fit either, the prompt is longer than `room`. `encode` is called
+// always stay; if they do not fit either, the prompt is longer than `room`. `encode` is called
 // about log2(turns) times. Errors: those of `encode`.
 Result<FittedChat> fitChat(const nlohmann::ordered_json& messages, Overflow overflow, size_t room,
                            const EncodeChat& encode);

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <thread>
 
+#include "app/workbench/platform/text.h"
 #include "engine/base/format.h"
 #include "engine/base/machine.h"
 
@@ -17,7 +18,7 @@ namespace {
 
 constexpr qint64 kMemoryEveryMs = 500;
 constexpr int kLongestEndMs = 20000, kEndStepMs = 2;  // a cancelled reply ends within one token
-constexpr qsizetype kCountedChars = 64 << 10;         // tokenising more would be felt while typing
+constexpr qsizetype kCountedChars = 64 << 10;         // longer texts would delay typing
 
 QString dataFolder(const QString& given) {
     const QString dir =
@@ -30,10 +31,10 @@ ModelFacts factsOf(const Engine& engine) {
     const ContainerInfo& info = engine.info();
     const ModelConfig& config = engine.info().config;
     ModelFacts facts;
-    facts.name = QString::fromStdString(config.name);
-    facts.weights = QString::fromStdString(info.expertTypeNames());
-    facts.folder = QString::fromStdString(info.dir.string());
-    facts.device = QString::fromUtf8(isaName(engine.isa()).data());
+    facts.name = exactText(config.name);
+    facts.weights = str(info.expertTypeNames());
+    facts.folder = exactText(info.dir.string());
+    facts.device = str(isaName(engine.isa()));
     if (!engine.tokenizer()) {
         facts.chatProblem = "This model has no tokenizer, so it cannot process text.";
     } else if (!engine.chatTemplate()) {
@@ -59,26 +60,27 @@ ModelFacts factsOf(const Engine& engine) {
 
 }  // namespace
 
-// Shared with tasks of the worker, so that an engine outlives what still uses it. The recorder goes
-// before the engine it watches.
+// Shared with tasks of the worker, so that the engine outlives its users. The recorder is destroyed
+// before the engine.
 struct EngineHost::Loaded {
     ModelFacts facts;
-    SessionPlace place;
+    ReservedSession reserved;
     std::unique_ptr<Engine> engine;
     std::unique_ptr<Recorder> recorder;
     RunTally tally;
     Status notRecorded;                        // why there is no session file
-    std::vector<std::weak_ptr<ChatRun>> runs;  // GUI thread: replies that may still run
+    std::vector<std::weak_ptr<ChatRun>> runs;  // replies that may still run; GUI thread
 
     ~Loaded() {
         endReplies();
         recorder.reset();
         engine.reset();
-        // The lock goes last: until then nobody takes the session for one of a killed program.
+        // The lock of `reserved` is released last: until then the session does not look
+        // interrupted.
     }
 
 private:
-    // The recorder still has to see how each reply ended: it stops after the last one did.
+    // The recorder stops after the end of the last reply, so that it records how each one ended.
     void endReplies() {
         if (!engine) return;
         for (const auto& weak : runs) {
@@ -90,15 +92,12 @@ private:
     }
 };
 
-EngineHost::EngineHost(const QString& dataDir, QObject* parent)
-    : m_sessions(dataFolder(dataDir) + "/sessions"),
-      m_recent(dataFolder(dataDir) + "/recent.json"),
-      m_measurements(dataFolder(dataDir) + "/measurements.json") {
+EngineHost::EngineHost(const QString& dataDir, QObject* parent) : m_kept(dataFolder(dataDir)) {
     setParent(parent);
-    m_sessions.purge();
-    connect(&m_recent, &RecentList::failed, this, &EngineHost::notSaved);
-    // Once there is a window that can say it.
-    for (const Status& damage : {m_recent.damage(), m_measurements.damage()}) {
+    m_kept.sessions.purge();
+    connect(&m_kept.recent, &RecentList::failed, this, &EngineHost::notSaved);
+    // Queued, so that a window can connect to the signal first.
+    for (const Status& damage : {m_kept.recent.damage(), m_kept.measurements.damage()}) {
         if (damage.ok()) continue;
         QMetaObject::invokeMethod(
             this, [this, damage] { emit notRead(damage); }, Qt::QueuedConnection);
@@ -124,7 +123,7 @@ void EngineHost::load(const std::filesystem::path& model, const KnobValues& knob
     m_loaded.reset();
     m_knobs = knobs;
     const auto result = std::make_shared<std::shared_ptr<Loaded>>();
-    const SessionFolder sessions = m_sessions;
+    const SessionFolder sessions = m_kept.sessions;
     const QString sessionFile = m_sessionFile;
     m_load = new Job(
         [model, knobs, result, sessions, sessionFile](const ProgressFn& progress,
@@ -137,25 +136,25 @@ void EngineHost::load(const std::filesystem::path& model, const KnobValues& knob
             loaded->engine = std::move(*engine);
             loaded->facts = factsOf(*loaded->engine);
             if (cancel->load()) return Status(Code::Cancelled, "Loading was cancelled");
-            auto place = sessionFile.isEmpty()
-                             ? sessions.reserve()
-                             : Result<SessionPlace>(SessionPlace{sessionFile, {}});
+            auto reserved = sessionFile.isEmpty()
+                                ? sessions.reserve()
+                                : Result<ReservedSession>(ReservedSession{sessionFile, {}});
             RecorderOptions recording;
-            if (place) {
-                loaded->place = std::move(*place);
-                recording.sessionFile = loaded->place.path.toStdString();
+            if (reserved) {
+                loaded->reserved = std::move(*reserved);
+                recording.sessionFile = loaded->reserved.path.toStdString();
             }
             auto recorder = Recorder::start(recorderSource(*loaded->engine), recording);
-            // A disk that takes no session file is no reason not to run: plots work without.
-            if (!place) loaded->notRecorded = place.status();
-            if (!recorder && place) {
+            // Without a session file the model still runs, and the plots still work.
+            if (!reserved) loaded->notRecorded = reserved.status();
+            if (!recorder && reserved) {
                 loaded->notRecorded = recorder.status();
-                loaded->place = {};
+                loaded->reserved = {};
                 recorder = Recorder::start(recorderSource(*loaded->engine), {});
             }
             if (!recorder) return recorder.status();
             loaded->recorder = std::move(*recorder);
-            // Nobody waits any more: it is closed here, not on the GUI's thread.
+            // After a cancel the engine is closed here, not on the GUI thread.
             if (cancel->load()) return Status(Code::Cancelled, "Loading was cancelled");
             *result = std::move(loaded);
             return Status();
@@ -173,7 +172,7 @@ void EngineHost::loadEnded(const Status& status,
     const bool cancelled = m_load->cancelling();
     m_load = nullptr;
     if (!status.ok() || cancelled) {
-        // Finished just as it was cancelled: then it is closed again, on the worker.
+        // The load may have finished although it was cancelled: the worker closes the engine.
         if (*result) release(std::move(*result));
         setState(State::NoModel);
         if (!status.ok() && status.code() != Code::Cancelled) emit loadFailed(status);
@@ -190,12 +189,12 @@ void EngineHost::loadEnded(const Status& status,
                      .arg(m_loaded->facts.experts);
     entry.bytes = info.denseBytes + info.expertBytes;
     entry.used = QDateTime::currentDateTime();
-    m_recent.add(entry);
+    m_kept.recent.add(entry);
     setState(State::Ready);
     if (!m_loaded->notRecorded.ok()) emit recordingFailed(m_loaded->notRecorded);
 }
 
-// A relative path means another file, or none, in the list of a later start.
+// Absolute, because the recent list of a later start may have another working directory.
 void EngineHost::setSessionFile(const QString& path) {
     m_sessionFile = path.isEmpty() ? path : QFileInfo(path).absoluteFilePath();
 }
@@ -219,8 +218,8 @@ void EngineHost::release(std::shared_ptr<Loaded> loaded) {
     rememberRun(*loaded);
     m_worker.post([this, loaded = std::move(loaded)]() mutable {
         loaded.reset();
-        // The session file is whole, and smaller than while it was written.
-        m_gui.post([this] { m_recent.checkFiles(); });
+        // The session file is complete, and smaller than while it was written.
+        m_gui.post([this] { m_kept.recent.checkFiles(); });
     });
 }
 
@@ -228,42 +227,28 @@ void EngineHost::rememberRun(const Loaded& loaded) {
     if (!loaded.recorder) return;
     if (const auto figures = loaded.tally.result()) {
         const ModelRun run{*figures, knobSummary(loaded), QDateTime::currentDateTime()};
-        const Status status = m_measurements.setRun(loaded.engine->info().fingerprint, run);
+        const Status status = m_kept.measurements.setRun(loaded.engine->info().fingerprint, run);
         if (!status.ok()) emit notSaved(status);
     }
-    if (loaded.place.path.isEmpty()) return;
+    if (loaded.reserved.path.isEmpty()) return;
     const auto snapshot = loaded.recorder->snapshot();
     RecentEntry entry;
     entry.kind = RecentEntry::Kind::Session;
-    entry.path = loaded.place.path;
+    entry.path = loaded.reserved.path;
     entry.name = loaded.facts.name;
-    entry.what =
-        "session, " + QString::fromStdString(formatClock(snapshot->now)).section('.', 0, 0);
+    entry.what = "session, " + str(formatClock(snapshot->now)).section('.', 0, 0);
     entry.bytes = snapshot->sessionBytes;
     entry.used = QDateTime::currentDateTime();
-    m_recent.add(entry);
+    m_kept.recent.add(entry);
 }
 
 QString EngineHost::knobSummary(const Loaded& loaded) const {
     const auto effective = [&](KnobId id) { return loaded.engine->knobState(id).effective; };
     QString text = QString("cache %1").arg(effective(KnobId::ExpertCacheSize));
-    text += ", " + QString::fromStdString(
-                       knobValueText(knobRow(KnobId::CachePolicy), effective(KnobId::CachePolicy)));
+    text += ", " + str(knobValueText(knobRow(KnobId::CachePolicy), effective(KnobId::CachePolicy)));
     if (const int64_t limit = effective(KnobId::LinkLimit))
-        text += ", link limit " + QString::fromStdString(formatCount(limit)) + " MB/s";
+        text += ", link limit " + str(formatCount(limit)) + " MB/s";
     return text;
-}
-
-const ContainerInfo* EngineHost::container() const {
-    return m_loaded ? &m_loaded->engine->info() : nullptr;
-}
-
-std::optional<EngineMemory> EngineHost::engineMemory() const {
-    return m_loaded ? std::optional(m_loaded->engine->memory()) : std::nullopt;
-}
-
-QString EngineHost::sessionPath() const {
-    return m_loaded ? m_loaded->place.path : QString();
 }
 
 // ---- SessionSource
@@ -326,19 +311,17 @@ Calibration EngineHost::calibration() const {
     return m_loaded ? m_loaded->engine->calibration() : Calibration();
 }
 
-Histogram EngineHost::itlBetween(double t0, double t1) const {
-    return m_loaded ? m_loaded->recorder->itlBetween(t0, t1) : Histogram();
-}
-
-Histogram EngineHost::expertLoadBetween(double t0, double t1) const {
-    return m_loaded ? m_loaded->recorder->expertLoadBetween(t0, t1) : Histogram();
+Histogram EngineHost::pooled(Pooled what, double t0, double t1) const {
+    if (!m_loaded) return {};
+    const Recorder& recorder = *m_loaded->recorder;
+    return what == Pooled::Itl ? recorder.itlBetween(t0, t1) : recorder.expertLoadBetween(t0, t1);
 }
 
 void EngineHost::note(const QString& text) {
     if (m_loaded) m_loaded->recorder->note(text.toStdString());
 }
 
-// With what belongs to it: the recorder sees the last request too.
+// Keeps everything of the model alive, so that the last request is recorded too.
 std::shared_ptr<Engine> EngineHost::engine() const {
     return m_loaded ? std::shared_ptr<Engine>(m_loaded, m_loaded->engine.get()) : nullptr;
 }
@@ -383,7 +366,7 @@ QString demoModelPath() {
     QDir dir(QCoreApplication::applicationDirPath());
     const QString installed = dir.filePath("../share/colibri-workbench/demo-model/container");
     if (QFileInfo::exists(installed + "/model.json")) return QDir::cleanPath(installed);
-    // A build folder lies at some depth below the sources.
+    // A build folder is some levels below the sources.
     for (int up = 0; up < 6; ++up) {
         const QString path = dir.filePath("resources/demo-model/container");
         if (QFileInfo::exists(path + "/model.json")) return path;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Owns the running model: an Engine, the Recorder that watches it, and the jobs around them. All
-// functions are for the GUI thread and return at once; waiting happens on the host's worker (short
-// tasks, in order) and in jobs (a thread each). What the engine's threads report reaches the GUI
-// through a ChatRun or a snapshot, which the window's timer collects.
+// Owns the loaded model: an Engine, its Recorder, and the job that loads it. All functions are for
+// the GUI thread and return at once; waiting happens on the worker of the host (short tasks, in
+// order) and in jobs (one thread each). Results of the engine's threads reach the GUI through a
+// ChatRun or a snapshot, which the window's timer takes.
 #pragma once
 
 #include <QString>
@@ -20,31 +20,36 @@
 
 namespace colibri::ui {
 
+// Data on disk that outlives a run of the program.
+struct KeptData {
+    SessionFolder sessions;
+    RecentList recent;
+    Measurements measurements;
+
+    explicit KeptData(const QString& dir)
+        : sessions(dir + "/sessions"),
+          recent(dir + "/recent.json"),
+          measurements(dir + "/measurements.json") {}
+};
+
 class EngineHost final : public SessionSource {
     Q_OBJECT
 
 public:
-    // `dataDir`: where sessions, the recent list and measurements are kept; "" = the user's.
+    // `dataDir`: the folder of the KeptData; "" = that of the user.
     explicit EngineHost(const QString& dataDir = {}, QObject* parent = nullptr);
-    ~EngineHost() override;  // closes the model; sessions end cleanly
+    ~EngineHost() override;  // closes the model and ends its session
 
     // ---- loading
-    // Closes what runs, then reads the model. Ends in stateChanged() with Ready or NoModel; after
-    // an error also in loadFailed(). A load asked for during another replaces it.
+    // Closes the loaded model, then loads another one; replaces a running load. stateChanged()
+    // follows with Ready or NoModel; after an error also loadFailed().
     void load(const std::filesystem::path& model, const KnobValues& knobs);
-    // The next load records to this file instead of a new one in the sessions folder; "" undoes it.
+    // The session file of the next load; "" = a new one in the sessions folder.
     void setSessionFile(const QString& path);
-    void cancelLoad();  // NoModel within a second
+    void cancelLoad();  // NoModel follows within a second
     void close();
-    // Progress of the load that runs; nullptr when none does.
-    const JobProgress* loadProgress() const { return m_load ? &m_load->progress() : nullptr; }
-    bool loadCancelling() const { return m_load && m_load->cancelling(); }
-
-    // The loaded model, and its memory by part: estimated before, actual now.
-    const ContainerInfo* container() const;
-    std::optional<EngineMemory> engineMemory() const;
+    const Job* loadJob() const { return m_load; }  // nullptr: no load is running
     KnobValues requestedKnobs() const { return m_knobs; }
-    QString sessionPath() const;  // "" when nothing is recorded
 
     // ---- SessionSource
     State state() const override { return m_state; }
@@ -58,8 +63,7 @@ public:
     void setKnob(KnobId id, int64_t value, bool final = true) override;
     std::string knobProblem(KnobId id, int64_t value) const override;
     Calibration calibration() const override;
-    Histogram itlBetween(double t0, double t1) const override;
-    Histogram expertLoadBetween(double t0, double t1) const override;
+    Histogram pooled(Pooled what, double t0, double t1) const override;
     void note(const QString& text) override;
     std::shared_ptr<Engine> engine() const override;
     std::shared_ptr<ChatRun> startChat(ChatRequest request) override;
@@ -68,17 +72,14 @@ public:
     Result<std::string> renderChat(const nlohmann::ordered_json& messages,
                                    const ChatOptions& options) const override;
 
-    // ---- kept between runs
-    RecentList& recent() { return m_recent; }
-    const SessionFolder& sessions() const { return m_sessions; }
-    Measurements& measurements() { return m_measurements; }
+    KeptData& kept() { return m_kept; }
 
 signals:
     void loadProgressed();  // at most 30 times a second
     void loadFailed(const colibri::Status& status);
-    void recordingFailed(const colibri::Status& status);  // the model runs, unrecorded
+    void recordingFailed(const colibri::Status& status);  // the model runs without a recording
     void notSaved(const colibri::Status& status);         // the recent list or the measurements
-    void notRead(const colibri::Status& status);          // of these two, what was damaged
+    void notRead(const colibri::Status& status);          // one of these two files is damaged
 
 private:
     struct Loaded;
@@ -90,26 +91,24 @@ private:
     QString knobSummary(const Loaded& loaded) const;
 
     State m_state = State::NoModel;
-    SessionFolder m_sessions;
-    RecentList m_recent;
-    Measurements m_measurements;
+    KeptData m_kept;
     QString m_sessionFile;
     KnobValues m_knobs;                // as requested
     std::shared_ptr<Loaded> m_loaded;  // null unless Ready
     Job* m_load = nullptr;
     mutable MemoryNow m_memory;  // read at most twice a second
     mutable QElapsedTimer m_memoryAge;
-    GuiQueue m_gui;   // what the worker has to say
-    Worker m_worker;  // last: its tasks end before the rest goes
+    GuiQueue m_gui;   // from the worker to the GUI thread
+    Worker m_worker;  // last: its tasks end before the other members are destroyed
 };
 
-// What this process can use at most without swapping, less a reserve for the rest of the system.
+// Bytes that the memory limit leaves to the rest of the system.
 constexpr int64_t kMemoryReserve = 1ll << 30;
 
-// The bundled model: COLIBRI_DEMO_MODEL, else beside the program or in a folder above it. "" when
-// there is none.
+// The bundled model: COLIBRI_DEMO_MODEL, else beside the program or in a folder above it. "": there
+// is none.
 QString demoModelPath();
-// As the demo opens: a slow link, and a cache size at which it matters.
+// Knobs of the demo: a slow link, and a cache size at which it matters.
 KnobValues demoKnobs();
 
 }  // namespace colibri::ui

@@ -30,10 +30,10 @@ int countFiles(const fs::path& dir) {
     return count;
 }
 
-// Folders in which conversions of a checkpoint are looked for, and how their names begin.
+// Folders to search for conversions of a checkpoint.
 std::vector<fs::path> targetFolders(const fs::path& checkpoint) {
     const fs::path ours = cacheDirectory() / "models";
-    // Nothing of ours goes into the cache of other programs.
+    // Nothing is written to the cache of other programs.
     if (!hubFolder(checkpoint).empty()) return {ours, ours};
     return {fs::absolute(checkpoint).lexically_normal().parent_path(), ours};
 }
@@ -92,7 +92,7 @@ fs::path conversionTarget(const fs::path& checkpoint, DType type) {
     const std::string name = targetStem(checkpoint) + std::string(dtypeName(type));
     const std::vector<fs::path> folders = targetFolders(checkpoint);
     if (access(folders[0].c_str(), W_OK) == 0) return folders[0] / name;
-    std::error_code ignored;  // a conversion says what is wrong with it
+    std::error_code ignored;  // the conversion reports the error
     fs::create_directories(folders[1], ignored);
     return folders[1] / name;
 }
@@ -115,7 +115,7 @@ Result<Inspection> inspectPath(const fs::path& given, const CancelFlag* cancel) 
         result.details = std::move(*details);
         return result;
     }
-    // A model.json or config.json chosen in a file dialog, or dropped, means its folder.
+    // A model.json or config.json stands for its folder.
     if (given.filename() == "model.json" || given.filename() == "config.json")
         result.path = given.parent_path();
     const auto kind = sourceKindOf(result.path);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What a path turns out to be when someone opens it: a model ready to load, a checkpoint that must
-// be converted first, or a session.
+// Inspects a path that the user opens: it is a model that can be loaded, a checkpoint that must be
+// converted first, or a session.
 #pragma once
 
 #include <QString>
@@ -19,24 +19,25 @@ namespace colibri::ui {
 struct Inspection {
     enum class Kind { Container, Checkpoint, Session } kind = Kind::Container;
     std::filesystem::path path;
-    ContainerInfo container;  // Container; for a Checkpoint what a conversion would give
+    ContainerInfo container;  // Container; for a Checkpoint the result of a conversion
     SourceInfo source;        // Checkpoint
     SessionSummary session;   // Session
     SessionDetails details;   // Session
-    std::optional<Calibration> calibration;  // of its disk, else the newest of this machine
-    int files = 0;                           // of the model
-    // Container: the checkpoint that was opened, of which this is an earlier conversion.
+    // Of the disk of the model, else the newest of this machine.
+    std::optional<Calibration> calibration;
+    int files = 0;  // of the model
+    // Container: the checkpoint that the user opened, if this is an earlier conversion of it.
     std::filesystem::path convertedFrom;
-    // "" when there and usable, else what is wrong or missing.
+    // "": usable; else what is wrong or missing.
     QString tokenizerProblem, templateProblem;
 };
 
-// Where a conversion of a checkpoint is written unless someone says otherwise: beside it, or in the
-// user's cache when nothing can be written there.
+// The default folder for a conversion of a checkpoint: beside it, or in the user's cache if its
+// folder is not writable.
 std::filesystem::path conversionTarget(const std::filesystem::path& checkpoint, DType type);
 
-// Reads headers, tables, tokenizer and template, no weights. A checkpoint that was converted
-// before, to where conversionTarget says, is that container. Blocking: for a job.
+// Reads headers, tables, tokenizer and template, but no weights. If a checkpoint was converted
+// before to its conversionTarget(), the result is that container. Blocks, so it runs in a job.
 Result<Inspection> inspectPath(const std::filesystem::path& path, const CancelFlag* cancel);
 
 }  // namespace colibri::ui

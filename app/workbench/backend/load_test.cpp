@@ -5,6 +5,7 @@
 #include <QDateTime>
 
 #include "app/workbench/platform/save_file.h"
+#include "app/workbench/platform/text.h"
 #include "engine/base/file.h"
 #include "engine/base/format.h"
 #include "engine/base/machine.h"
@@ -12,9 +13,9 @@
 
 namespace colibri::ui {
 
-// Written by the load's threads.
+// Written by the threads of the load test.
 struct LoadTest::Counts {
-    std::atomic<int64_t> asked{0}, completed{0}, failed{0};
+    std::atomic<int64_t> sent{0}, completed{0}, failed{0};
     std::atomic<uint64_t> tokens{0};
 };
 
@@ -24,14 +25,14 @@ QString shownNumber(double v) {
     return QString::number(v, 'g', 6);
 }
 
-// Counts what passes through.
+// Counts requests and tokens on their way to the engine.
 template <class Counts>
 class CountedTarget final : public LoadTarget {
 public:
     CountedTarget(LoadTarget& target, Counts& counts) : m_target(target), m_counts(counts) {}
 
     LoadReply send(const LoadPrompt& prompt, const CancelFlag& cancel) override {
-        m_counts.asked.fetch_add(1, std::memory_order_relaxed);
+        m_counts.sent.fetch_add(1, std::memory_order_relaxed);
         LoadReply reply = m_target.send(prompt, cancel);
         auto& ends = reply.error.empty() ? m_counts.completed : m_counts.failed;
         ends.fetch_add(1, std::memory_order_relaxed);
@@ -43,7 +44,7 @@ private:
     Counts& m_counts;
 };
 
-// What repeats a load, beside who asked how often.
+// The conditions that are needed to repeat a load test, beside the options.
 nlohmann::ordered_json setupOf(const SessionSource& source, const LoadPlan& plan) {
     const ModelFacts& model = *source.model();
     nlohmann::ordered_json knobs;
@@ -78,7 +79,7 @@ Result<std::vector<LoadPrompt>> promptsOf(const QString& file) {
 
 QString LoadPlan::words() const {
     const auto some = [](int64_t n, const char* what) {
-        return QString::fromStdString(formatCount(n)) + " " + what + (n == 1 ? "" : "s");
+        return count(n) + " " + what + (n == 1 ? "" : "s");
     };
     QStringList parts;
     parts << (load.rate > 0 ? shownNumber(load.rate) + " requests / s" : some(load.users, "user"));
@@ -94,7 +95,7 @@ LoadTest::LoadTest(SessionSource* source, QObject* parent) : QObject(parent), m_
     });
 }
 
-// Figures of one model say nothing beside another.
+// Figures of another model are not comparable.
 void LoadTest::forgetFormer() {
     const auto engine = m_source->engine();
     if (m_job || !m_counts || !engine || engine == m_engine.lock()) return;
@@ -126,7 +127,8 @@ void LoadTest::start(const LoadPlan& plan) {
     m_job = new Job(
         [plan, report, counts = m_counts, engine = std::move(engine)](
             const ProgressFn& progress, const CancelFlag* cancel) mutable -> Status {
-            // It goes on this thread: perhaps the last user of a model that was closed.
+            // The engine may be destroyed here, on the thread of the job, if the model was closed
+            // meanwhile.
             const std::shared_ptr<Engine> own = std::move(engine);
             auto prompts = promptsOf(plan.prompts);
             if (!prompts) return prompts.status();
@@ -174,20 +176,20 @@ void LoadTest::ended(const Status& status,
 LoadNow LoadTest::now() const {
     LoadNow now;
     if (!m_counts) return now;
-    // In this order, so that no request has ended that was not asked.
+    // In this order, so that no more requests have ended than were sent.
     now.completed = m_counts->completed.load();
     now.failed = m_counts->failed.load();
     now.tokens = m_counts->tokens.load();
-    now.asked = m_counts->asked.load();
+    now.sent = m_counts->sent.load();
     now.seconds = m_job ? double(m_clock.nsecsElapsed()) / 1e9 : m_seconds;
     return now;
 }
 
-bool LoadTest::allAsked() const {
+bool LoadTest::allSent() const {
     const LoadNow counted = now();
     if (!m_job || counted.inFlight() == 0) return false;
     const LoadOptions& load = m_plan.load;
-    return (load.requests > 0 && counted.asked >= load.requests) ||
+    return (load.requests > 0 && counted.sent >= load.requests) ||
            (load.durationS > 0 && counted.seconds >= load.durationS);
 }
 
@@ -196,13 +198,12 @@ JobProgress LoadTest::progress() const {
     if (!m_job) return shown;
     shown = m_job->progress();
     const LoadNow counted = now();
-    const QString waiting = "waiting for " +
-                            QString::fromStdString(formatCount(counted.inFlight())) +
+    const QString waiting = "waiting for " + count(counted.inFlight()) +
                             (counted.inFlight() == 1 ? " reply" : " replies");
-    shown.stage = allAsked() ? waiting : m_plan.words();
+    shown.stage = allSent() ? waiting : m_plan.words();
     shown.unit = "requests";
     shown.total = uint64_t(m_plan.load.requests);
-    // Over the whole run: requests end in clumps, and a short window would jump with them.
+    // Averaged over the whole run, since requests end in groups and a short window would jump.
     shown.secondsLeft = shown.done > 0 && shown.total >= shown.done
                             ? now().seconds / double(shown.done) * double(shown.total - shown.done)
                             : NAN;
@@ -210,7 +211,7 @@ JobProgress LoadTest::progress() const {
         shown.unit = "s";
         shown.total = uint64_t(std::ceil(m_plan.load.durationS));
         shown.done = std::min(shown.total, uint64_t(now().seconds));
-        shown.secondsLeft = allAsked() ? NAN : double(shown.total - shown.done);
+        shown.secondsLeft = allSent() ? NAN : double(shown.total - shown.done);
     }
     return shown;
 }

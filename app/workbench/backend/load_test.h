@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A load test of the loaded engine, in this process: profiler/loadtest on a job's thread, its begin
-// and end as markers on the plots, what it does meanwhile in numbers. GUI thread only; every
-// function returns at once. Another model, or none, stops it.
+// A load test of the loaded model in this process: runs profiler/loadtest in a job, records its
+// start and end as markers, and provides figures meanwhile. Loading another model stops it. GUI
+// thread only; every function returns at once.
 #pragma once
 
 #include <QElapsedTimer>
@@ -17,20 +17,20 @@ namespace colibri::ui {
 
 struct LoadPlan {
     LoadOptions load;
-    QString prompts;  // file of prompts; "" = the set that comes with the program
+    QString prompts;  // file with prompts; "": the built-in set
     int maxTokens = 128;
-    bool ignoreEos = false;  // replies go on to the last token
+    bool ignoreEos = false;  // replies always have the full length
 
     QString words() const;  // "4 users, 32 requests"
 };
 
-// Counted as the requests end, and the tokens as they come.
+// Figures of finished requests, and of tokens so far.
 struct LoadNow {
-    int64_t asked = 0, completed = 0, failed = 0;
+    int64_t sent = 0, completed = 0, failed = 0;
     uint64_t tokens = 0;
-    double seconds = 0;  // since the begin
+    double seconds = 0;  // since the start
 
-    int64_t inFlight() const { return asked - completed - failed; }
+    int64_t inFlight() const { return sent - completed - failed; }
 };
 
 class LoadTest : public QObject {
@@ -39,32 +39,32 @@ class LoadTest : public QObject {
 public:
     // `source` must outlive this.
     explicit LoadTest(SessionSource* source, QObject* parent = nullptr);
-    ~LoadTest() override;  // stops and waits for that
+    ~LoadTest() override;  // stops the load test and waits for it
 
-    // REQUIRES: not running, and a source with an engine. Ends in changed(), with a report or an
-    // error: the options, the file of prompts.
+    // Starts. changed() follows at the end, with a report or an error about the options or the file
+    // of prompts. REQUIRES: not running, and a source with an engine.
     void start(const LoadPlan& plan);
-    void stop();  // what is under way ends within a token; the report counts it
+    void stop();  // running requests end within one token; the report includes them
     bool running() const { return m_job != nullptr; }
     bool stopping() const { return m_job && m_job->cancelling(); }
-    LoadNow now() const;           // of the load that runs, or ran last
-    JobProgress progress() const;  // requests of all, or seconds of the duration
-    bool allAsked() const;         // no request will come any more; replies still run
+    LoadNow now() const;           // of the running load test, or the last one
+    JobProgress progress() const;  // in requests, or in seconds of the duration
+    bool allSent() const;          // all requests were sent; some replies still run
 
     const LoadPlan& plan() const { return m_plan; }
     const std::optional<LoadReport>& report() const { return m_report; }
-    const QString& model() const { return m_modelName; }  // the report's
-    bool stopped() const { return m_stopped; }  // the report is of a load that was stopped
+    const QString& model() const { return m_modelName; }  // name of the model of the report
+    bool stopped() const { return m_stopped; }            // the load test of the report was stopped
     const Status& error() const { return m_error; }
-    // JSON as `colibri load --json` with what repeats it (model, knobs, version), or CSV with a
-    // line per request where the name ends so. REQUIRES: report().
+    // Writes CSV with a line per request if the name ends in ".csv", else JSON as `colibri load
+    // --json` does, with model, knobs and version. REQUIRES: report().
     Status save(const QString& path) const { return saver()(path); }
-    // The same for later, when the report is gone. REQUIRES: report().
+    // A function that does the same later, when the report is gone. REQUIRES: report().
     std::function<Status(const QString& path)> saver() const;
 
 signals:
-    void changed();  // began, is being stopped, ended
-    // Another model was loaded: what is reported is not of it, and goes. report() is still there.
+    void changed();  // after a start, a stop request, and the end
+    // Another model was loaded, so the report will be removed. report() still returns it.
     void leaving();
 
 private:
@@ -75,10 +75,10 @@ private:
 
     SessionSource* m_source;
     LoadPlan m_plan;
-    QString m_model, m_modelName;    // folder and name of the model the report is of
-    nlohmann::ordered_json m_setup;  // the rest of what repeats it, as it was at the start
+    QString m_model, m_modelName;    // folder and name of the model of the report
+    nlohmann::ordered_json m_setup;  // knobs and version at the start, for the export
     QElapsedTimer m_clock;
-    double m_seconds = 0;  // of the load that ran last
+    double m_seconds = 0;  // duration of the last load test
     std::shared_ptr<Counts> m_counts;
     std::weak_ptr<Engine> m_engine;
     std::optional<LoadReport> m_report;

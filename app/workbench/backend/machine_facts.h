@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What is known of this machine, with the reason for everything that is not.
+// Facts about this machine, with the reason for each one that is not available. Plain functions;
+// any thread.
 #pragma once
 
 #include <QString>
@@ -16,9 +17,9 @@ struct MachineFacts {
     int64_t memoryTotal = 0, memoryFree = 0;
 };
 
-MachineFacts gatherMachineFacts();  // loads and probes the GPU's driver: for a job
+MachineFacts gatherMachineFacts();  // loads the GPU driver, so it runs in a job
 
-// Facts by section, as the diagnose page and its text show them. `advice`: what to do about it.
+// Facts by section, as the diagnose page shows them. `advice`: what the user can do.
 struct MachineFact {
     QString name, value, advice;
     bool missing = false;

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/workbench/platform/save_file.h"
+#include "app/workbench/platform/text.h"
 #include "engine/base/file.h"
 #include "engine/base/json_fields.h"
 #include "engine/base/machine.h"
@@ -12,10 +13,10 @@ namespace colibri::ui {
 namespace {
 
 constexpr int kMeasuredSchema = 1;
-constexpr double kMostFigure = 1e18;  // beyond any figure that is measured here
+constexpr double kMostFigure = 1e18;  // larger than any real figure
 
 QDateTime time(Fields& fields) {
-    return QDateTime::fromString(QString::fromStdString(fields.text("when", "")), Qt::ISODate);
+    return QDateTime::fromString(exactText(fields.text("when", "")), Qt::ISODate);
 }
 
 }  // namespace
@@ -32,7 +33,7 @@ void Measurements::read() {
     m_damage = json ? read(*json, where) : json.status();
 }
 
-// Single figures that are damaged are left out; the first is told.
+// Damaged figures are ignored; the first error is reported.
 Status Measurements::read(const nlohmann::json& json, const std::string& where) {
     Fields file(json, where);
     file.integer("schema", kMeasuredSchema, kMeasuredSchema);
@@ -56,7 +57,7 @@ Status Measurements::read(const nlohmann::json& json, const std::string& where) 
         run.bytesPerToken = fields.number("bytes_per_token", 0, kMostFigure, 0);
         run.missShare = fields.number("miss_share", 0, 1, 0);
         run.stallShare = fields.number("stall_share", 0, 1, 0);
-        run.knobs = QString::fromStdString(fields.text("knobs", ""));
+        run.knobs = exactText(fields.text("knobs", ""));
         run.when = time(fields);
         if (sound(fields)) m_runs[fingerprint] = run;
     }

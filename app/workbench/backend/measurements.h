@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// How each model ran. The rates of disk and memory are the engine's (engine/store/calibration.h).
-// One JSON file, replaced whole; figures of another machine are not used.
+// Figures of the last run of each model, in one JSON file that is replaced as a whole. Rates of
+// disk and memory are in the engine (engine/store/calibration.h). GUI thread only.
 #pragma once
 
 #include <QDateTime>
@@ -15,7 +15,7 @@
 
 namespace colibri::ui {
 
-// How a model ran in one session, with one set of knobs.
+// The figures of one session with one set of knobs.
 struct ModelRun : RunFigures {
     QString knobs;  // "cache 20, lru, link 25 MB/s"
     QDateTime when;
@@ -25,9 +25,10 @@ class Measurements {
 public:
     explicit Measurements(const QString& file);
     std::optional<ModelRun> run(const std::string& fingerprint) const;
-    // What was wrong with the file, and is left out: all of it, or single figures.
+    // What was damaged in the file and is ignored: all of it, or single figures.
     const Status& damage() const { return m_damage; }
-    // The figures hold for this run also where they could not be written: that is the status.
+    // Stores the figures. If writing fails, the status says so, but they remain until the program
+    // ends.
     Status setRun(const std::string& fingerprint, const ModelRun& run);
 
 private:
@@ -37,7 +38,7 @@ private:
 
     QString m_file;
     Status m_damage;
-    std::map<std::string, ModelRun> m_runs;  // by the model's fingerprint
+    std::map<std::string, ModelRun> m_runs;  // by the fingerprint of the model
 };
 
 }  // namespace colibri::ui

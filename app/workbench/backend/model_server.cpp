@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "app/serve/api_server.h"
+#include "app/workbench/platform/text.h"
 
 namespace colibri::ui {
 
@@ -31,7 +32,7 @@ ServeFigures figuresOf(const serve::ApiServer& server) {
         const auto ms = duration_cast<milliseconds>(it->ended.time_since_epoch()).count();
         f.recent.push_back({QDateTime::fromMSecsSinceEpoch(ms), it->status, it->promptTokens,
                             it->generated, it->ttftMs, it->tokS,
-                            QString::fromUtf8(stopReasonName(it->stop))});
+                            QString(stopReasonName(it->stop))});
     }
     return f;
 }
@@ -52,7 +53,7 @@ Status ServeOptions::check() const {
     return serve::Access::check(accessOf(*this));
 }
 
-// The engine goes last, on the thread that lets go of this.
+// The engine is destroyed last, on the thread that releases this object.
 struct ModelServer::Running {
     std::shared_ptr<Engine> engine;
     std::unique_ptr<serve::ApiServer> server;
@@ -86,7 +87,7 @@ void ModelServer::start(const ServeOptions& options) {
     static_cast<serve::AccessOptions&>(api) = accessOf(options);
     api.host = options.host.toStdString();
     api.port = options.port;
-    // Another thread: a name of a host may have to be looked up.
+    // In a job, since resolving a host name can block.
     m_job = new Job(
         [running, api](const ProgressFn&, const CancelFlag*) {
             running->server = std::make_unique<serve::ApiServer>(*running->engine, api);
@@ -112,7 +113,7 @@ void ModelServer::started(const Status& status, std::shared_ptr<Running> running
     }
     m_running = std::move(running);
     m_port = m_running->server->port();
-    m_address = QString::fromStdString(m_running->server->url()) + "/v1";
+    m_address = str(m_running->server->url()) + "/v1";
     setState(State::On);
     if (m_stopWanted) stop();
 }
@@ -125,7 +126,8 @@ void ModelServer::stop() {
         [running = m_running, last](const ProgressFn&, const CancelFlag*) {
             running->server->stop();
             *last = figuresOf(*running->server);
-            // Here, not on the GUI's thread: a model that was closed goes with its last user.
+            // Here, not on the GUI thread: releasing the last reference to a closed model destroys
+            // it.
             running->server.reset();
             running->engine.reset();
             return Status();
@@ -147,7 +149,7 @@ void ModelServer::sourceChanged() {
     const bool on = m_state == State::Starting || m_state == State::On;
     const auto engine = m_source->engine();
     if (on && engine != m_engine.lock()) stop();
-    // What the former model answered says nothing of this one.
+    // Figures of the former model do not apply to this one.
     if (!engine || engine == m_engine.lock()) return;
     if (m_state == State::Off) {
         m_last = {};

@@ -11,6 +11,7 @@
 
 #include "app/workbench/platform/job.h"
 #include "app/workbench/platform/save_file.h"
+#include "app/workbench/platform/text.h"
 #include "engine/base/file.h"
 #include "engine/base/json_fields.h"
 #include "profiler/session/session_files.h"
@@ -47,12 +48,11 @@ void RecentList::read() {
         RecentEntry read;
         read.kind = entry.text("kind", "") == "session" ? RecentEntry::Kind::Session
                                                         : RecentEntry::Kind::Model;
-        read.path = QString::fromStdString(entry.text("path"));
-        read.name = QString::fromStdString(entry.text("name", ""));
-        read.what = QString::fromStdString(entry.text("what", ""));
+        read.path = exactText(entry.text("path"));
+        read.name = exactText(entry.text("name", ""));
+        read.what = exactText(entry.text("what", ""));
         read.bytes = entry.integer("bytes", 0, INT64_MAX, 0);
-        read.used =
-            QDateTime::fromString(QString::fromStdString(entry.text("used", "")), Qt::ISODate);
+        read.used = QDateTime::fromString(exactText(entry.text("used", "")), Qt::ISODate);
         if (!entry.status().ok()) {
             if (m_damage.ok()) m_damage = entry.status();
         } else if (!read.path.isEmpty()) {
@@ -72,7 +72,7 @@ void RecentList::write() {
                         {"used", entry.used.toString(Qt::ISODate).toStdString()}});
     }
     const nlohmann::ordered_json json = {{"schema", kRecentSchema}, {"recent", std::move(list)}};
-    // A list that cannot be written is no reason to stop anybody: it is kept for this run.
+    // If the list cannot be written, it remains until the program ends.
     if (const Status status = saveFile(m_file, QByteArray::fromStdString(json.dump(1) + "\n"));
         !status.ok()) {
         emit failed(status);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Models and sessions opened before, newest first; kept in a JSON file that is replaced whole.
+// Models and sessions that were opened before, newest first, in a JSON file that is replaced as a
+// whole. GUI thread only; only the small file itself is written on that thread.
 #pragma once
 
 #include <QDateTime>
@@ -18,22 +19,21 @@ struct RecentEntry {
     QString path, name, what;  // what: "q8_0, 24 x 64 experts", "session, 12:38"
     qint64 bytes = 0;
     QDateTime used;
-    bool missing = false;  // not stored: looked up when shown
+    bool missing = false;  // not stored: set by checkFiles()
 };
 
-// GUI thread. Disk is touched off it, except for writing the small file itself.
 class RecentList : public QObject {
     Q_OBJECT
 
 public:
     explicit RecentList(const QString& file, QObject* parent = nullptr);
     const QVector<RecentEntry>& entries() const { return m_entries; }
-    // What was wrong with the file, and is left out: all of it, or single entries.
+    // What was damaged in the file and is ignored: all of it, or single entries.
     const Status& damage() const { return m_damage; }
-    void add(RecentEntry entry);  // moves to the top when known already
+    void add(RecentEntry entry);  // moves an existing entry to the top
     void remove(const QString& path);
-    void restore(const RecentEntry& entry);  // undo of remove
-    void checkFiles();  // which are missing, how large sessions are; on another thread
+    void restore(const RecentEntry& entry);  // undoes remove()
+    void checkFiles();  // finds missing files and the size of sessions, on another thread
 
 signals:
     void changed();

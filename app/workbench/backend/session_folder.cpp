@@ -7,13 +7,14 @@
 #include <QLockFile>
 #include <algorithm>
 
+#include "app/workbench/platform/text.h"
 #include "engine/base/file.h"
 #include "profiler/session/session_files.h"
 
 namespace colibri::ui {
 namespace {
 
-constexpr int kLookedAt = 10;  // newest sessions: older ones were offered before
+constexpr int kLookedAt = 10;  // newest sessions; older ones were offered before
 
 QString discardedDir(const QString& path) {
     return QFileInfo(path).path() + "/discarded";
@@ -22,9 +23,9 @@ QString discardedDir(const QString& path) {
 Status moveSession(const QString& from, const QString& to) {
     const auto sources = sessionFiles(from.toStdString()), targets = sessionFiles(to.toStdString());
     for (size_t i = 0; i < sources.size(); ++i) {
-        QFile file(QString::fromStdString(sources[i].string()));
+        QFile file(exactText(sources[i].string()));
         if (!file.exists()) continue;
-        if (!file.rename(QString::fromStdString(targets[i].string()))) {
+        if (!file.rename(exactText(targets[i].string()))) {
             return Status(Code::IoError, sources[i].string() + ": cannot move it to " +
                                              targets[i].string() + ": " +
                                              file.errorString().toStdString());
@@ -35,19 +36,19 @@ Status moveSession(const QString& from, const QString& to) {
 
 }  // namespace
 
-Result<SessionPlace> SessionFolder::reserve() const {
+Result<ReservedSession> SessionFolder::reserve() const {
     if (!QDir().mkpath(m_dir)) {
         return Status(Code::IoError, m_dir.toStdString() + ": cannot create the sessions folder",
                       "Check its permissions and the free disk space");
     }
     const QString stem = m_dir + "/" + QDateTime::currentDateTime().toString("yyyy-MM-dd_HH-mm-ss");
     for (int n = 1; n < 1000; ++n) {
-        SessionPlace place;
-        place.path = stem + (n > 1 ? QString("-%1").arg(n) : QString()) + "." + kSessionSuffix;
-        if (QFile::exists(place.path)) continue;
-        place.lock = std::make_shared<QLockFile>(place.path + ".lock");
-        place.lock->setStaleLockTime(0);  // only by process: a session may last for days
-        if (place.lock->tryLock(0) && !QFile::exists(place.path)) return place;
+        ReservedSession reserved;
+        reserved.path = stem + (n > 1 ? QString("-%1").arg(n) : QString()) + "." + kSessionSuffix;
+        if (QFile::exists(reserved.path)) continue;
+        reserved.lock = std::make_shared<QLockFile>(reserved.path + ".lock");
+        reserved.lock->setStaleLockTime(0);  // locks do not expire: a session may last for days
+        if (reserved.lock->tryLock(0) && !QFile::exists(reserved.path)) return reserved;
     }
     return Status(Code::IoError,
                   m_dir.toStdString() + ": cannot choose a name for a new session file",
@@ -60,7 +61,7 @@ std::optional<SessionSummary> SessionFolder::interrupted() const {
     for (const QFileInfo& file : files.mid(0, kLookedAt)) {
         QLockFile lock(file.filePath() + ".lock");
         lock.setStaleLockTime(0);
-        if (!lock.tryLock(0)) continue;  // a window is recording it
+        if (!lock.tryLock(0)) continue;  // a running program records it
         auto summary = readSessionSummary(file.filePath().toStdString());
         if (summary && !summary->endedCleanly) return std::move(*summary);
     }

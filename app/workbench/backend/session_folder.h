@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The folder of session files: new names, the lock that tells a running program from one that was
-// killed, and what to do with the file of a killed one.
+// The folder of session files: names of new files, locks that distinguish running programs from
+// killed ones, and recovery of interrupted sessions. Functions are thread-safe; they read and write
+// the disk.
 #pragma once
 
 #include <QString>
@@ -16,8 +17,8 @@ namespace colibri::ui {
 
 inline const QString kSessionSuffix = "colibri-session";
 
-// A name in use: the lock lives as long as the session is written.
-struct SessionPlace {
+// A reserved file. The lock must exist as long as the session is written.
+struct ReservedSession {
     QString path;
     std::shared_ptr<QLockFile> lock;
 };
@@ -27,12 +28,12 @@ public:
     explicit SessionFolder(const QString& dir) : m_dir(dir) {}
     const QString& dir() const { return m_dir; }
 
-    // A new file's path, named by date and time; an existing file is never taken.
-    Result<SessionPlace> reserve() const;
-    // The newest session that did not end cleanly and that no running program writes, out of the
-    // last ten. Reads the disk: not for the GUI thread.
+    // The path of a new file, named by date and time; never an existing file.
+    Result<ReservedSession> reserve() const;
+    // The newest of the last ten sessions that did not end cleanly and that no running program
+    // writes. Reads the disk, so it runs in a job.
     std::optional<SessionSummary> interrupted() const;
-    // Moves the session out of the way; restore() brings it back, purge() deletes what was
+    // Marks the session as discarded. restore() undoes it; purge() deletes the sessions that were
     // discarded in earlier runs.
     static Status discard(const QString& path);
     static Status restore(const QString& path);

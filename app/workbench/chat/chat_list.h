@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The list of conversations: search, open, rename, delete. A panel of its own in a wide window,
-// a popover elsewhere.
+// The list of conversations: search, open, rename, delete. A panel in a large window, a popover
+// otherwise. GUI thread only.
 #pragma once
 
 #include <QAbstractScrollArea>
@@ -21,10 +21,10 @@ public:
     void setRows(const QVector<ChatSummary>& rows, const QString& current);
     const QVector<ChatSummary>& rows() const { return m_rows; }
     int contentHeight() const;
-    void setReplying(const QSet<QString>& ids);  // with a reply on its way
-    void setMarked(bool on);                     // the row that Enter opens is framed
-    void openMarked();                           // that row
-    void restart();                              // the first row is marked
+    void setReplying(const QSet<QString>& ids);  // with a running reply
+    void setMarked(bool on);                     // draws a frame around the row that Enter opens
+    void openMarked();                           // opens that row
+    void restart();                              // marks the first row
 
 signals:
     void openWanted(const QString& id);
@@ -64,14 +64,14 @@ public:
     ChatList(ChatStore* store, QWidget* parent = nullptr);
     void setCurrent(const QString& id);
     void setReplying(const QSet<QString>& ids) { m_rows->setReplying(ids); }
-    void beginSearch();  // all chats, with the focus in the field
+    void beginSearch();  // shows all chats and moves the focus to the field
     QLineEdit* search() const { return m_search; }
     ChatRows* rows() const { return m_rows; }
 
 signals:
     void openWanted(const QString& id);
     void newWanted();
-    void exportWanted();  // the chat that is shown
+    void exportWanted();  // the current chat
     void exportChatWanted(const QString& id);
     void duplicateWanted(const QString& id);
     void renameWanted(const QString& id);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// ChatPanel: its parts, and the conversation that is shown. See also chat_panel_replies.cpp,
+// ChatPanel: its parts and the current conversation. See also chat_panel_replies.cpp,
 // chat_panel_text.cpp and chat_panel_files.cpp.
 #include "app/workbench/chat/chat_panel.h"
 
@@ -17,12 +17,11 @@
 
 #include "app/workbench/chat/chat_parts.h"
 #include "app/workbench/chat/prompt_sheet.h"
-#include "app/workbench/chat/template_sheet.h"
 
 namespace colibri::ui {
 namespace {
 
-constexpr int kCountDraftMs = 60;  // after the last key: a long draft is not counted at each
+constexpr int kCountDraftMs = 60;  // after the last key press, since counting takes time
 
 // Only what a browser or mail program opens: a reply must not start anything else.
 void openLink(const QString& address) {
@@ -46,7 +45,8 @@ ChatPanel::ChatPanel(ChatStore* store, ViewState* view, QWidget* window, QWidget
       m_composer(new Composer),
       m_sampling(new SamplingPanel(window)),
       m_prompt(new PromptSheet(window)),
-      m_templateSheet(new TemplateSheet(window)),
+      m_templates(new ChatTemplates(
+          window, m_sampling, [this](const auto& chosen) { return renderWith(chosen); }, this)),
       m_pill(new Button("", Button::Kind::Default, Button::Size::Dense, this)) {
     auto* column = new QVBoxLayout(this);
     column->setContentsMargins(0, 0, 0, 0);
@@ -66,7 +66,9 @@ ChatPanel::ChatPanel(ChatStore* store, ViewState* view, QWidget* window, QWidget
 
     m_draftTimer.setSingleShot(true);
     m_draftTimer.setInterval(kCountDraftMs);
-    connectParts();
+    connectHead();
+    connectComposer();
+    connectView();
     connectFind();
     refreshSlow();
     m_composer->setSummary(m_settings.summary());
@@ -76,19 +78,26 @@ ChatPanel::ChatPanel(ChatStore* store, ViewState* view, QWidget* window, QWidget
 }
 
 ChatPanel::~ChatPanel() {
-    // Its widgets give up the focus while they are destroyed.
+    // Child widgets lose the focus while they are destroyed.
     disconnect(qApp, nullptr, this, nullptr);
     if (m_reply) m_reply->run()->cancel();
     for (const Background& other : m_background) other.reply.run()->cancel();
 }
 
-void ChatPanel::connectParts() {
+void ChatPanel::connectHead() {
     connect(m_head, &ChatHead::titleClicked, this,
             [this] { emit listWanted(m_head->titleButton()); });
     connect(m_head, &ChatHead::listWanted, this, [this] { emit listWanted(m_head->listButton()); });
-    connect(m_head, &ChatHead::findWanted, this, &ChatPanel::openFind);
+    connect(m_head, &ChatHead::findWanted, m_find, &FindBar::open);
     connect(m_head, &ChatHead::newWanted, this, &ChatPanel::newChat);
     connect(m_head, &ChatHead::moreWanted, this, [this] { showMenu(m_head->moreButton()); });
+    // Esc stops the reply if the focus is in the chat; the Stop button shows the key.
+    connect(qApp, &QApplication::focusChanged, this, [this](QWidget*, QWidget* now) {
+        m_composer->setEscapeStops(now && isAncestorOf(now));
+    });
+}
+
+void ChatPanel::connectComposer() {
     connect(m_composer, &Composer::sendWanted, this, &ChatPanel::send);
     connect(m_composer, &Composer::stopWanted, this, &ChatPanel::stop);
     connect(m_composer, &Composer::drafted, &m_draftTimer, qOverload<>(&QTimer::start));
@@ -110,8 +119,14 @@ void ChatPanel::connectParts() {
         m_composer->setSummary(m_settings.summary());
         showContext();
     });
-    connect(m_sampling, &SamplingPanel::templateChosen, this, &ChatPanel::chooseTemplate);
-    connect(m_templateSheet, &TemplateSheet::used, this, &ChatPanel::applyEdited);
+    connect(m_templates, &ChatTemplates::failed, this, &ChatPanel::failed);
+    connect(m_templates, &ChatTemplates::changed, this, [this] {
+        refreshAvailability();
+        refreshMeter();
+    });
+}
+
+void ChatPanel::connectView() {
     connect(m_view, &ChatView::editWanted, this, [this](int turn, const QString& text) {
         if (m_reply) return;
         Turn edited = newTurn(Turn::Role::User);
@@ -140,10 +155,6 @@ void ChatPanel::connectParts() {
     });
     connect(m_pill, &QAbstractButton::clicked, this, [this] { m_view->scrollToBottom(); });
     connect(m_viewState, &ViewState::sloChanged, this, &ChatPanel::refreshSlow);
-    // Esc stops a reply where the chat has the focus; the button says which key does here.
-    connect(qApp, &QApplication::focusChanged, this, [this](QWidget*, QWidget* now) {
-        m_composer->setEscapeStops(now && isAncestorOf(now));
-    });
 }
 
 void ChatPanel::connectFind() {
@@ -183,12 +194,13 @@ void ChatPanel::setSource(SessionSource* source) {
                                                                   : std::nullopt);
     m_sampling->setSettings(m_settings, defaults);
     m_sampling->setContextLength(model ? model->contextLength : 0);
-    loadTemplate();
+    m_templates->setModel(model);
     refreshAvailability();
     refreshMeter();
 }
 
-// Turns of an earlier session stand on another clock; a chat with another model is another chat.
+// The times of earlier turns belong to another session's clock. If another model is loaded, a new
+// chat begins.
 void ChatPanel::beginSession(const QString& model) {
     m_session = QUuid::createUuid().toString(QUuid::WithoutBraces);
     m_chat.setLive(m_session);
@@ -205,8 +217,8 @@ void ChatPanel::refreshAvailability() {
     const QString reason = !model ? QString("Load a model to chat")
                            : continues
                                ? QString("Write the beginning of a text; the model continues it")
-                           : m_template && model->continues ? QString()
-                                                            : model->chatProblem;
+                           : m_templates->current() && model->continues ? QString()
+                                                                        : model->chatProblem;
     m_composer->setAvailable(model && (continues || reason.isEmpty()), reason);
     m_view->setEmptyText(!model      ? QString("No model loaded")
                          : continues ? model->name + " continues a text"
@@ -237,22 +249,22 @@ void ChatPanel::setWindowClass(WindowClass windowClass) {
         inset->setContentsMargins(12, 8, 12, 12);
 }
 
-bool ChatPanel::reusable() const {
+bool ChatPanel::isReusable() const {
     return m_chat.isEmpty() && m_chat.system.isEmpty();
 }
 
 void ChatPanel::openConversation(Conversation conversation) {
-    park();
+    moveToBackground();
     m_chat = std::move(conversation);
     const bool own =
         std::any_of(m_chat.turns.begin(), m_chat.turns.end(), [](const Turn& t) { return t.live; });
     if (!own) m_chat.setLive(m_session);
-    const auto known = std::find_if(m_background.begin(), m_background.end(),
-                                    [&](const Background& b) { return b.chat.id == m_chat.id; });
-    if (known != m_background.end()) {  // its reply goes on before one's eyes again
-        m_chat = std::move(known->chat);
-        m_reply = std::move(known->reply);
-        m_background.erase(known);
+    const auto running = std::find_if(m_background.begin(), m_background.end(),
+                                      [&](const Background& b) { return b.chat.id == m_chat.id; });
+    if (running != m_background.end()) {  // its running reply is shown again
+        m_chat = std::move(running->chat);
+        m_reply = std::move(running->reply);
+        m_background.erase(running);
     }
     m_composer->setGenerating(m_reply.has_value());
     m_readout->setContent({});
@@ -263,7 +275,7 @@ void ChatPanel::openConversation(Conversation conversation) {
     m_view->scrollToBottom();
     refreshHead();
     refreshMeter();
-    if (m_find->isVisible()) m_find->open();  // counts in what is shown now
+    if (m_find->isVisible()) m_find->open();  // searches this chat
     emit currentChanged(m_chat.id);
     emit generatingChanged(m_reply.has_value());
     emit repliesChanged(replying());
@@ -282,26 +294,22 @@ void ChatPanel::openById(const QString& id) {
 }
 
 void ChatPanel::newChat() {
-    if (!reusable()) openConversation(Conversation::create());
+    if (!isReusable()) openConversation(Conversation::create());
     m_composer->focusEditor();
 }
 
-// The place stays: one compares the branches.
+// The turn stays at its position on the screen, so that branches can be compared.
 void ChatPanel::switchBranch(int turn, int step) {
     const QVector<int> siblings = m_chat.siblings(turn);
     const qsizetype at = siblings.indexOf(turn) + step;
     if (m_reply || at < 0 || at >= siblings.size()) return;
-    const int place = m_view->placeOf(turn);
+    const int offset = m_view->offsetOf(turn);
     m_chat.activate(siblings[at]);
     m_view->show(m_chat, -1);
-    m_view->restorePlace(siblings[at], place);
+    m_view->scrollTurnTo(siblings[at], offset);
     refreshSlow();
     refreshMeter();
     save();
-}
-
-void ChatPanel::rename(const QString& title) {
-    rename(m_chat.id, title);
 }
 
 void ChatPanel::rename(const QString& id, const QString& title) {
@@ -317,11 +325,8 @@ void ChatPanel::rename(const QString& id, const QString& title) {
     emit currentChanged(m_chat.id);
 }
 
-void ChatPanel::deleteCurrent() {
-    if (!m_chat.isEmpty()) deleteChat(m_chat.id);
-}
-
-void ChatPanel::deleteChat(QString id) {
+void ChatPanel::deleteChat(const QString& chatId) {
+    const QString id = chatId;  // may refer to m_chat, which is replaced
     QString title;
     for (const ChatSummary& summary : m_store->summaries())
         if (summary.id == id) title = summary.title;
@@ -334,15 +339,6 @@ void ChatPanel::deleteChat(QString id) {
 
 void ChatPanel::refreshHead() {
     m_head->setTitle(m_chat.title.isEmpty() ? "New chat" : m_chat.title);
-}
-
-void ChatPanel::openFind() {
-    m_find->open();
-}
-
-void ChatPanel::editSystemPrompt() {
-    m_view->systemFold()->setOpen(true);
-    m_view->verticalScrollBar()->setValue(0);
 }
 
 void ChatPanel::openSampling() {
@@ -359,9 +355,9 @@ void ChatPanel::showMenu(QWidget* anchor) {
     menu.addAction("Rename...", this, &ChatPanel::renameWanted);
     menu.addAction("Duplicate", this, [this] { duplicate(m_chat.id); })
         ->setEnabled(!m_chat.isEmpty());
-    menu.addAction("System prompt", this, &ChatPanel::editSystemPrompt);
+    menu.addAction("System prompt", m_view, &ChatView::openSystemPrompt);
     menu.addAction("Sampling", this, &ChatPanel::openSampling);
-    menu.addAction("Chat template...", this, &ChatPanel::editTemplate)
+    menu.addAction("Chat template...", m_templates, &ChatTemplates::edit)
         ->setEnabled(m_source != nullptr);
     menu.addAction("Show the prompt", this, &ChatPanel::showPrompt)
         ->setEnabled(m_source != nullptr);
@@ -369,7 +365,8 @@ void ChatPanel::showMenu(QWidget* anchor) {
     menu.addAction("Export...", this, &ChatPanel::exportWanted);
     menu.addAction("Import...", this, &ChatPanel::importWanted);
     menu.addSeparator();
-    menu.addAction("Delete chat", this, &ChatPanel::deleteCurrent)->setEnabled(!m_chat.isEmpty());
+    menu.addAction("Delete chat", this, [this] { deleteChat(m_chat.id); })
+        ->setEnabled(!m_chat.isEmpty());
     menu.exec(anchor->mapToGlobal(QPoint(0, anchor->height())));
 }
 
@@ -377,7 +374,7 @@ void ChatPanel::resizeEvent(QResizeEvent*) {
     refreshPill();
 }
 
-// What is open over the chat goes first; then a reply is stopped.
+// Esc closes the sampling panel or the find bar first, else it stops the reply.
 void ChatPanel::keyPressEvent(QKeyEvent* event) {
     if (event->key() != Qt::Key_Escape) return QWidget::keyPressEvent(event);
     if (m_sampling->isOpen())

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The chat: head, conversation, readout line, composer; and what happens between them. Replies are
-// taken from their ChatRun by tick(), on the window's timer; each message is saved as it comes. A
-// reply goes on, and is saved, while another chat is shown.
+// The chat panel: head, conversation, readout line, composer. tick() takes new tokens from the
+// ChatRun of each running reply; every message is saved when it is complete, and a running reply
+// every second or two. A reply continues, and is saved, while another chat is shown. GUI thread
+// only.
 #pragma once
 
 #include <QSet>
@@ -11,12 +12,13 @@
 #include <optional>
 #include <vector>
 
+#include "app/workbench/backend/snapshot_view.h"
 #include "app/workbench/chat/chat_store.h"
+#include "app/workbench/chat/chat_templates.h"
 #include "app/workbench/chat/chat_view.h"
 #include "app/workbench/chat/composer.h"
 #include "app/workbench/chat/reply.h"
 #include "app/workbench/chat/sampling_panel.h"
-#include "app/workbench/chat/template_choice.h"
 #include "app/workbench/plots/view_state.h"
 #include "app/workbench/widgets/window_class.h"
 
@@ -25,12 +27,12 @@ class QLineEdit;
 namespace colibri::ui {
 
 class ChatHead;
+class ChatList;
 class FindBar;
 class PromptSheet;
 class Readout;
-class TemplateSheet;
 
-class ChatPanel : public QWidget {
+class ChatPanel : public QWidget, public SnapshotView {
     Q_OBJECT
 
 public:
@@ -38,56 +40,38 @@ public:
     ~ChatPanel() override;
     void setSource(SessionSource* source);
     void setWindowClass(WindowClass windowClass);
-    void tick(const std::shared_ptr<const Snapshot>& snapshot);
+    // Performs what the list requests (open, new, duplicate, export, delete), and shows the current
+    // chat and running replies in it.
+    void setList(ChatList* list);
+    void tick(const std::shared_ptr<const Snapshot>& newest) override;
 
     const Conversation& conversation() const { return m_chat; }
     void openConversation(Conversation conversation);
     void openById(const QString& id);
-    bool generating() const { return m_reply.has_value(); }  // in the chat that is shown
-    bool busy() const { return m_reply || !m_background.empty(); }
-    QSet<QString> replying() const;  // ids of all chats with a reply on its way
-    void endReplies();               // before the window goes: keeps what came, saved
-    bool reusable() const;           // an empty new chat is shown already
+    bool generating() const { return m_reply.has_value(); }  // in the current chat
+    QSet<QString> replying() const;  // ids of all chats with a running reply
+    void endReplies();               // before the window closes: cancels replies, saves their text
 
     void newChat();
     void send(const QString& text);
     void stop();
     void regenerate(int turn = -1);  // -1: the last reply
-    void continueReply(int turn);    // goes on where it ended
-    void editLast();
-    void rename(const QString& title);
     void rename(const QString& id, const QString& title);
-    void deleteCurrent();
-    void deleteChat(QString id);
-    void duplicate(const QString& id);   // a copy of a chat, which is then shown
-    void exportChat(const QString& id);  // shows it, and exportWanted() follows
-    void openFind();
-    void editSystemPrompt();
-    void openSampling();
-    QString commandOptions() const;  // sampling and system prompt, for colibri chat
-    bool exportTo(const QString& path, QString* error) const;  // .md or .json
-    bool importFrom(const QString& path, QString* error);
-    // What the model would read now, with the draft; the reason where that is not known.
-    QString renderedPrompt() const;
-    void showPrompt();
-    bool promptShown() const;
-
-    // The chat template: one of TemplateChoice::all, or behind the last the sheet that edits one.
-    void chooseTemplate(int index);
-    void editTemplate();
-    TemplateSheet* templateSheet() const { return m_templateSheet; }
-    const TemplateChoice& templateChoice() const { return m_choice; }
+    void deleteChat(const QString& chatId);
+    void openSampling();             // or closes it
+    void showPrompt();               // what the model would read now, with the draft
+    QString commandOptions() const;  // sampling and system prompt as options of `colibri chat`
 
     ChatView* view() const { return m_view; }
     Composer* composer() const { return m_composer; }
     SamplingPanel* samplingPanel() const { return m_sampling; }
-    Readout* readout() const { return m_readout; }
+    PromptSheet* promptSheet() const { return m_prompt; }
     FindBar* findBar() const { return m_find; }
     QWidget* listButton() const;
 
 signals:
     void currentChanged(const QString& id);         // another conversation, or a new title
-    void repliesChanged(const QSet<QString>& ids);  // chats with a reply on its way
+    void repliesChanged(const QSet<QString>& ids);  // chats with a running reply
     void generatingChanged(bool on);
     void listWanted(QWidget* anchor);
     void renameWanted();
@@ -109,22 +93,26 @@ private:
         Reply reply;
     };
 
-    void connectParts();
+    void connectHead();
+    void connectComposer();
+    void connectView();
     void connectFind();
+    void exportChat(const QString& id);  // opens it and emits exportWanted()
+    void duplicate(const QString& id);   // opens the copy
+    void continueReply(int turn);        // appends to a reply that was cut off
     Turn newTurn(Turn::Role role) const;
     void reply(int userTurn);
     void start(int turn, int userTurn, const std::string& soFar);
     nlohmann::ordered_json messagesUpTo(int userTurn) const;
     nlohmann::ordered_json promptMessages() const;  // of the chat, with the draft
+    QString renderedPrompt() const;                 // or why it is not available
+    Result<std::string> renderWith(const std::shared_ptr<const ChatTemplate>& chatTemplate) const;
     ChatOptions chatOptions() const;
-    bool continuesText() const;  // no chat: a base model without a template
-    void loadTemplate();         // as the settings have it for this model
-    void useTemplate(const TemplateChoice& choice);
-    void showTemplates();
-    void applyEdited(const QString& text);
+    bool continuesText() const;  // a base model without a template: it continues the text
+    bool isReusable() const;     // the current chat is new and empty
     void tickBackground(const Snapshot* snapshot);
     void finish(bool failed);
-    void park();  // the reply of this chat goes on unseen
+    void moveToBackground();  // the current chat with its running reply
     void dropReply(const QString& id);
     void save();
     void switchBranch(int turn, int step);
@@ -153,20 +141,18 @@ private:
     Composer* m_composer;
     SamplingPanel* m_sampling;
     PromptSheet* m_prompt;
-    TemplateSheet* m_templateSheet;
-    TemplateChoice m_choice;
-    std::shared_ptr<const ChatTemplate> m_template;  // nullptr: the model's own
-    Button* m_pill;
+    ChatTemplates* m_templates;
+    Button* m_pill;  // "Newest": scrolls to the end
     WindowClass m_windowClass = WindowClass::Normal;
-    QString m_modelName;  // of the last model that was loaded
+    QString m_modelName;  // of the last loaded model
 
-    QString m_session;  // of the model that is loaded; marks live turns
+    QString m_session;  // id of the running session; marks live turns
 
-    std::optional<Reply> m_reply;  // on its way into m_chat
+    std::optional<Reply> m_reply;  // running, of m_chat
     std::vector<Background> m_background;
     int m_seenTokens = 0;
     int m_used = 0, m_draft = 0;  // tokens of the context: the chat, the draft
-    bool m_draftLonger = false;   // only its beginning is counted
+    bool m_draftLonger = false;   // only the beginning of the draft was counted
     QTimer m_draftTimer;
 };
 

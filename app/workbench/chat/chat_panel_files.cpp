@@ -1,29 +1,26 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Chats leave the window: as files of the user's, and as options of the command line.
-#include <QFile>
-#include <QJsonDocument>
-
+// ChatPanel: requests of the chat list, the rendered prompt, options of the command line.
+#include "app/workbench/chat/chat_list.h"
 #include "app/workbench/chat/chat_panel.h"
 #include "app/workbench/chat/prompt_sheet.h"
-#include "app/workbench/platform/save_file.h"
 #include "app/workbench/platform/text.h"
 #include "app/workbench/widgets/page_parts.h"
 
 namespace colibri::ui {
+namespace {
+
+nlohmann::ordered_json sampleChat() {
+    return {{{"role", "user"}, {"content", "What is an expert?"}},
+            {{"role", "assistant"}, {"content", "One of many small networks in a layer."}},
+            {{"role", "user"}, {"content", "How many are used for a token?"}}};
+}
+
+}  // namespace
 
 QString ChatPanel::commandOptions() const {
     const QString system = m_chat.system.trimmed();
     return m_settings.options() +
            (system.isEmpty() ? QString() : " --system " + shellQuoted(m_chat.system));
-}
-
-bool ChatPanel::exportTo(const QString& path, QString* error) const {
-    const QByteArray bytes = path.endsWith(".json", Qt::CaseInsensitive)
-                                 ? QJsonDocument(m_chat.toJson()).toJson()
-                                 : m_chat.markdown().toUtf8();
-    const Status status = saveFile(path, bytes);
-    if (!status.ok()) *error = QString::fromStdString(status.text());
-    return status.ok();
 }
 
 nlohmann::ordered_json ChatPanel::promptMessages() const {
@@ -41,6 +38,25 @@ QString ChatPanel::renderedPrompt() const {
     return prompt ? str(*prompt) : str(prompt.status().text());
 }
 
+// For the preview of the template sheet: the chat, or a sample while it is empty.
+Result<std::string> ChatPanel::renderWith(
+    const std::shared_ptr<const ChatTemplate>& chatTemplate) const {
+    if (!m_source) return Status(Code::InvalidArgument, "No model is loaded", "Open a model first");
+    nlohmann::ordered_json messages = promptMessages();
+    if (messages.empty()) messages = sampleChat();
+    ChatOptions options = chatOptions();
+    options.chatTemplate = chatTemplate;
+    return m_source->renderChat(messages, options);
+}
+
+ChatOptions ChatPanel::chatOptions() const {
+    return {.templateArgs = m_settings.templateVariables(), .chatTemplate = m_templates->current()};
+}
+
+bool ChatPanel::continuesText() const {
+    return m_source && m_source->model()->continues && !m_templates->current();
+}
+
 void ChatPanel::showPrompt() {
     const QString text = renderedPrompt();
     const int tokens = m_source ? m_source->countTokens(text) : -1;
@@ -48,8 +64,14 @@ void ChatPanel::showPrompt() {
                        text);
 }
 
-bool ChatPanel::promptShown() const {
-    return m_prompt->isOpen();
+void ChatPanel::setList(ChatList* list) {
+    connect(list, &ChatList::openWanted, this, &ChatPanel::openById);
+    connect(list, &ChatList::newWanted, this, &ChatPanel::newChat);
+    connect(list, &ChatList::exportChatWanted, this, &ChatPanel::exportChat);
+    connect(list, &ChatList::duplicateWanted, this, &ChatPanel::duplicate);
+    connect(list, &ChatList::deleteWanted, this, &ChatPanel::deleteChat);
+    connect(this, &ChatPanel::currentChanged, list, &ChatList::setCurrent);
+    connect(this, &ChatPanel::repliesChanged, list, &ChatList::setReplying);
 }
 
 void ChatPanel::exportChat(const QString& id) {
@@ -83,27 +105,6 @@ void ChatPanel::duplicate(const QString& id) {
             emit failed("The chat could not be duplicated",
                         id + ".json is missing or cannot be read");
     });
-}
-
-bool ChatPanel::importFrom(const QString& path, QString* error) {
-    QFile file(path);
-    if (!file.open(QIODevice::ReadOnly)) {
-        *error = file.errorString();
-        return false;
-    }
-    QJsonParseError parse;
-    const QJsonDocument document = QJsonDocument::fromJson(file.readAll(), &parse);
-    auto conversation = Conversation::fromJson(document.object());
-    if (!conversation) {
-        *error = parse.error != QJsonParseError::NoError
-                     ? QString("byte %1: %2").arg(parse.offset).arg(parse.errorString())
-                     : QString("it is not a chat from this program (schema 1)");
-        return false;
-    }
-    conversation->id = Conversation::create().id;  // never over an existing one
-    openConversation(std::move(*conversation));
-    save();
-    return true;
 }
 
 }  // namespace colibri::ui

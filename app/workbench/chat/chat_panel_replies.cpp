@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// ChatPanel: messages are sent, and replies come, are saved, go on unseen and end.
+// ChatPanel: sends messages, receives and saves replies, also of chats that are not shown.
 #include <algorithm>
 
 #include "app/workbench/chat/chat_panel.h"
@@ -20,8 +20,8 @@ Turn ChatPanel::newTurn(Turn::Role role) const {
 void ChatPanel::send(const QString& text) {
     if (!m_source || m_reply || text.trimmed().isEmpty()) return;
     if (m_composer->text().trimmed() == text) {
-        countDraft();                                        // the last keys too
-        if (!m_composer->sendButton()->isEnabled()) return;  // it says why
+        countDraft();  // the timer may not have counted the last keys yet
+        if (!m_composer->sendButton()->isEnabled()) return;  // the composer shows the reason
         m_composer->clear();
         countDraft();
     }
@@ -69,7 +69,7 @@ void ChatPanel::start(int index, int userTurn, const std::string& soFar) {
     Turn& turn = m_chat.turns[index];
     const int branch = std::max(0, int(m_chat.turns[userTurn].children.indexOf(index)));
     Sampling sampling = m_settings.drawn();
-    sampling.seed += uint64_t(branch);  // another branch is another draw
+    sampling.seed += uint64_t(branch);  // each branch draws other tokens
     turn.figures.drawn = sampling.temperature > 0 ? QString("seed %1").arg(sampling.seed)
                                                   : QString("greedy sampling, no seed");
     ChatSettings used = m_settings;
@@ -86,7 +86,7 @@ void ChatPanel::start(int index, int userTurn, const std::string& soFar) {
     for (const QString& stop : m_settings.stops) request.stops.push_back(stop.toStdString());
     request.chat = chatOptions();
     const auto snapshot = m_source->snapshot();
-    m_viewState->follow();  // what was asked for is to be seen
+    m_viewState->follow();
     m_reply.emplace(m_source->startChat(std::move(request)), index, turn,
                     snapshot ? snapshot->store.bytesRead : 0);
     m_chat.changed = QDateTime::currentDateTime();
@@ -116,21 +116,12 @@ void ChatPanel::regenerate(int turn) {
     reply(m_chat.turns[turn].parent);
 }
 
-void ChatPanel::editLast() {
-    for (size_t i = m_view->turns().size(); i-- > 0;) {
-        if (auto* user = qobject_cast<UserTurn*>(m_view->turns()[i])) {
-            user->startEdit();
-            return;
-        }
-    }
-}
+// ---- running replies
 
-// ---- while they come
-
-void ChatPanel::tick(const std::shared_ptr<const Snapshot>& snapshot) {
-    tickBackground(snapshot.get());
+void ChatPanel::tick(const std::shared_ptr<const Snapshot>& newest) {
+    tickBackground(newest.get());
     if (!m_reply) return;
-    const Reply::Step step = m_reply->advance(&m_chat, m_source, snapshot.get());
+    const Reply::Step step = m_reply->advance(&m_chat, m_source, newest.get());
     if (step.ended) return finish(step.failed);
     if (m_reply->saveDue()) m_store->saveReply(m_chat, m_reply->turn());
     const Turn& turn = m_chat.turns[m_reply->turn()];
@@ -174,7 +165,7 @@ void ChatPanel::finish(bool failed) {
     if (failed) emit replyFailed(m_chat.turns[index].error);
 }
 
-void ChatPanel::park() {
+void ChatPanel::moveToBackground() {
     if (!m_reply) return;
     m_background.push_back({std::move(m_chat), std::move(*m_reply)});
     m_reply.reset();

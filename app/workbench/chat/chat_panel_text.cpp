@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// ChatPanel: what is said beside the text: context, slow tokens, the token under the pointer.
+// ChatPanel: context meter, slow tokens, the token under the pointer.
 #include <QScrollBar>
 #include <algorithm>
 #include <cmath>
@@ -12,7 +12,7 @@
 namespace colibri::ui {
 namespace {
 
-constexpr qsizetype kCountedDraft = 60'000;  // characters; all of a longer one is not counted
+constexpr qsizetype kCountedDraft = 60'000;  // characters; longer drafts are not counted completely
 
 QString formatted(double v, int decimals) {
     return str(formatFixed(v, decimals));
@@ -22,8 +22,8 @@ QString formatted(double v, int decimals) {
 
 // ---- the context
 
-// What the last reply of this model held, and what was written since; another model counts
-// otherwise, so then the text is counted.
+// The context that the last reply of this model used, and the tokens written since. Another model
+// counts differently, so then the whole text is counted.
 void ChatPanel::refreshMeter() {
     m_used = 0;
     QString since;
@@ -54,7 +54,7 @@ void ChatPanel::countDraft() {
     showContext();
 }
 
-// The warning comes before the message is sent, and such a message is not.
+// Warns before a message is sent that would not fit, and prevents sending it.
 void ChatPanel::showContext() {
     const int limit = m_source ? int(m_source->model()->contextLength) : 0;
     const int draft = std::max(0, m_draft);
@@ -102,7 +102,7 @@ void ChatPanel::refreshPill() {
         return;
     }
     const int below = m_reply ? tokens - m_seenTokens : 0;
-    // It stands beside the text, in the readout line or the composer's foot, and covers nothing.
+    // The button is in the readout line or in the foot of the composer, so that it covers no text.
     const bool small = m_windowClass == WindowClass::Small;
     m_pill->setText(below > 0 && !small ? QString("Newest, %1 tokens below").arg(count(below))
                                         : QString("Newest"));
@@ -119,7 +119,7 @@ void ChatPanel::refreshPill() {
 }
 
 void ChatPanel::hover(int turn, int token) {
-    if (token < 0) {  // its line stays readable, its place in the plots goes
+    if (token < 0) {  // the readout line stays, the cursor in the plots disappears
         m_viewState->setCursor(std::numeric_limits<double>::quiet_NaN());
         return;
     }
@@ -139,7 +139,7 @@ void ChatPanel::hover(int turn, int token) {
         content.reason = {{QString("layer %1 waited ").arg(mark.layer), Tone::Text2, type::dense()},
                           {formatted(mark.waitMs, 1) + " ms", Tone::Text2, type::monoSmall()},
                           {QString(" for expert %1").arg(mark.expert), Tone::Text2, type::dense()}};
-        // Other layers waited too: all of it together.
+        // The sum of all layers, if others waited too.
         if (mark.stallMs > mark.waitMs)
             content.reason << Span{", all layers ", Tone::Text2, type::dense()}
                            << Span{formatted(mark.stallMs, 1) + " ms", Tone::Text2,
@@ -152,7 +152,7 @@ void ChatPanel::hover(int turn, int token) {
     m_viewState->setCursor(source.live ? mark.t : std::numeric_limits<double>::quiet_NaN());
 }
 
-// The limit is the SLO; a reply that is slower as a whole marks only what stands out of it.
+// The limit is the SLO. See ModelTurn for replies that are slower as a whole.
 void ChatPanel::refreshSlow() {
     m_view->setSloMs(m_viewState->sloMs());
     m_readout->setSloMs(m_viewState->sloMs());

@@ -188,11 +188,11 @@ void Readout::setContent(const Content& content) {
 void Readout::setInset(int right) {
     if (right == m_inset) return;
     m_inset = right;
-    place();
+    layOut();
     update();
 }
 
-void Readout::place() {
+void Readout::layOut() {
     const QSize size = m_show->sizeHint();
     m_show->setGeometry(width() - m_inset - 8 - size.width(), 3, size.width(), size.height());
 }
@@ -207,7 +207,8 @@ void Readout::paintEvent(QPaintEvent*) {
                    type::dense(), tone(Tone::Text3));
         return;
     }
-    // The reason comes first where there is little room: the token's text is cut, the SLO left out.
+    // If there is little room, the text of the token is cut and the SLO left out, so that the
+    // reason fits.
     const double right = (m_show->isVisibleTo(this) ? m_show->x() : width() - m_inset) - 8;
     const QVector<Span> gap{
         {m_content.gap, m_content.slow ? Tone::Error : Tone::Text1, type::monoSmall()}};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Small parts of the chat panel: its head, the find bar, and the readout line.
+// Parts of the chat panel: head, find bar, readout line. GUI thread only.
 #pragma once
 
 #include <QLineEdit>
@@ -63,7 +63,7 @@ private:
     QString m_count;
 };
 
-// Says why the token under the pointer took its time.
+// Shows how long the token under the pointer took, and why.
 class Readout : public QWidget {
     Q_OBJECT
 
@@ -73,23 +73,23 @@ public:
         QString token, gap, slo;
         QVector<Span> reason;
         bool slow = false;
-        bool inPlots = true;  // its moment is one of the session that is plotted
+        bool inPlots = true;  // the token belongs to the session in the plots
         double t = 0;
     };
     void setContent(const Content& content);
     const Content& content() const { return m_content; }
-    void setInset(int right);  // what covers its right end
-    void setSloMs(double ms);  // the limit of the underlined tokens
+    void setInset(int right);  // px at the right that something covers
+    void setSloMs(double ms);  // tokens with a longer gap are underlined
 
 signals:
     void showWanted(double t);
 
 protected:
     void paintEvent(QPaintEvent*) override;
-    void resizeEvent(QResizeEvent*) override { place(); }
+    void resizeEvent(QResizeEvent*) override { layOut(); }
 
 private:
-    void place();
+    void layOut();
 
     Content m_content;
     QString m_slow;

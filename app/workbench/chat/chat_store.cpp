@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "app/workbench/platform/save_file.h"
+#include "app/workbench/platform/text.h"
 
 namespace colibri::ui {
 namespace {
@@ -32,7 +33,7 @@ QString replyPath(const QString& path) {
     return path.chopped(5) + ".reply";
 }
 
-// A reply that was on its way when the program was killed, unless the chat was saved after it.
+// A reply that was running when the program was killed, unless the chat was saved later.
 void takeReply(const QString& path, Conversation* conversation) {
     const auto saved = readObject(path);
     if (!saved) return;
@@ -59,7 +60,7 @@ Status writeFile(const QString& path, const Conversation& conversation) {
     return status;
 }
 
-// A file name made of an id that came from a file: only its harmless characters.
+// A file name from an id, which may come from a file: only harmless characters are kept.
 QString safeId(QString id) {
     for (QChar& c : id)
         if (!c.isLetterOrNumber() && c != '-') c = '_';
@@ -74,7 +75,7 @@ ChatStore::~ChatStore() = default;
 
 void ChatStore::report(const Status& status) {
     if (status.ok()) return;
-    m_gui.post([this, status] { emit failed(QString::fromStdString(status.text())); });
+    m_gui.post([this, status] { emit failed(str(status.text())); });
 }
 
 QString ChatStore::defaultFolder() {
@@ -119,7 +120,7 @@ void ChatStore::note(const Conversation& conversation) {
     emit listed();
 }
 
-// By when they changed: one that comes back from the bin comes back to its place.
+// Sorted by the time of change, so a restored chat returns to its position.
 void ChatStore::sort() {
     std::stable_sort(
         m_summaries.begin(), m_summaries.end(),
@@ -133,8 +134,9 @@ void ChatStore::save(const Conversation& conversation) {
         [this, folder = m_folder, path = pathOf(conversation.id), copy = conversation]() mutable {
             QDir().mkpath(folder);
             report(writeFile(path, copy));
-            // The copy shares its data: it goes where the original may be changed in place
-            // afterwards.
+            // The copy shares its data with the original, which the GUI thread changes. It is
+            // destroyed there, so that the reference count is not decremented while a change is in
+            // progress.
             m_gui.post([copy = std::move(copy)] {});
         });
 }
@@ -172,7 +174,7 @@ void ChatStore::remove(const QString& id) {
 }
 
 bool ChatStore::restore() {
-    if (m_removing) return m_restoreWanted = true;  // its content is still being read
+    if (m_removing) return m_restoreWanted = true;  // it is still being read
     if (!m_removed) return false;
     save(*m_removed);
     m_removed.reset();
@@ -183,7 +185,7 @@ void ChatStore::rename(const QString& id, const QString& title) {
     for (ChatSummary& summary : m_summaries)
         if (summary.id == id) summary.title = title;
     emit listed();
-    // One task: a chat that is opened meanwhile has the old or the new title, never a stale copy.
+    // One task, so that a chat that is opened meanwhile has either title, but no outdated text.
     m_worker.post([this, path = pathOf(id), title] {
         auto conversation = readFile(path);
         if (!conversation) return;

@@ -8,6 +8,7 @@
 #include <QScrollBar>
 #include <algorithm>
 
+#include "app/workbench/platform/text.h"
 #include "app/workbench/widgets/focus.h"
 #include "engine/base/format.h"
 
@@ -16,7 +17,7 @@ namespace {
 
 constexpr int kTextWidth = 720, kUserGap = 12, kModelGap = 14, kLastGap = 2, kFoldHeight = 26;
 
-// The action of this name of another turn; at the last branch the way back.
+// The button with this name in another turn; at the last branch the one for the other direction.
 void focusAction(const TurnWidget* turn, const QString& name) {
     QWidget* other = nullptr;
     for (auto* button : turn->findChildren<IconButton*>()) {
@@ -108,14 +109,14 @@ void ChatView::show(const Conversation& conversation, int running) {
     const QVector<int> path = conversation.path();
     if (conversation.id != m_shownId) reset();
     m_shownId = conversation.id;
-    // Turns that stay keep their widgets: layouts of a long chat are not made again.
+    // Turns that stay keep their widgets, so that long chats are not laid out again.
     std::vector<TurnWidget*> kept;
     size_t same = 0;
     while (same < m_turns.size() && same < size_t(path.size()) &&
            m_turns[same]->turnIndex() == path[qsizetype(same)])
         ++same;
     QWidget* const focus = window()->focusWidget();
-    QString action;  // of a turn that is made anew: it keeps the focus
+    QString action;  // name of the focused button, if its turn is created again
     for (size_t i = same; i < m_turns.size(); ++i) {
         if (m_turns[i]->isAncestorOf(focus) && qobject_cast<IconButton*>(focus))
             action = focus->accessibleName();
@@ -163,24 +164,35 @@ UserTurn* ChatView::userTurn(int turn) const {
     return qobject_cast<UserTurn*>(widgetOf(turn));
 }
 
-int ChatView::placeOf(int turn) const {
+int ChatView::offsetOf(int turn) const {
     const TurnWidget* widget = widgetOf(turn);
     return widget ? widget->y() - verticalScrollBar()->value() : 0;
 }
 
-void ChatView::restorePlace(int turn, int place) {
+void ChatView::scrollTurnTo(int turn, int offset) {
     const TurnWidget* widget = widgetOf(turn);
     if (!widget) return;
     m_following = false;
-    verticalScrollBar()->setValue(widget->y() - place);
+    verticalScrollBar()->setValue(widget->y() - offset);
     m_following = atBottom();
+}
+
+void ChatView::editLast() {
+    for (size_t i = m_turns.size(); i-- > 0;) {
+        if (auto* user = qobject_cast<UserTurn*>(m_turns[i])) return user->startEdit();
+    }
+}
+
+void ChatView::openSystemPrompt() {
+    m_system->setOpen(true);
+    verticalScrollBar()->setValue(0);
 }
 
 int ChatView::textWidth() const {
     return std::max(120, std::min(kTextWidth, width() - 2 * m_left));
 }
 
-// While a reply grows nothing before it moves, once the chat is longer than the window.
+// Once the chat is taller than the view, a growing reply moves no other turn.
 bool ChatView::layoutLast() {
     if (m_laying || m_turns.size() < 2 || m_content->height() <= viewport()->height()) return false;
     TurnWidget* last = m_turns.back();
@@ -202,26 +214,26 @@ void ChatView::layoutTurns() {
     m_laying = true;
     const bool stick = m_following;
     const int scroll = verticalScrollBar()->value();
-    // The scroll bar stands in the margin: the text keeps its width when it appears.
+    // The scroll bar takes the place of the margin, so that the text keeps its width.
     const int width = textWidth();
     int y = m_top;
-    std::vector<std::pair<QWidget*, int>> placed;
+    std::vector<std::pair<QWidget*, int>> items;
     m_system->setVisible(m_system->shown());
     if (m_system->shown()) {
         const int height = m_system->layoutFor(width);
-        placed.emplace_back(m_system, height);
+        items.emplace_back(m_system, height);
         y += height + 10;
     }
     for (TurnWidget* turn : m_turns) {
         const int height = turn->layoutFor(width);
-        placed.emplace_back(turn, height);
+        items.emplace_back(turn, height);
         y += height + (qobject_cast<UserTurn*>(turn) ? kUserGap : kModelGap);
     }
     const int total = y + kLastGap;
-    // A short conversation stands at the bottom, next to where one writes.
+    // A short conversation is at the bottom, next to the input field.
     int top = m_top + std::max(0, viewport()->height() - total);
     m_content->resize(viewport()->width(), std::max(total, viewport()->height()));
-    for (const auto& [widget, height] : placed) {
+    for (const auto& [widget, height] : items) {
         widget->setGeometry(m_left, top, width, height);
         const bool user = qobject_cast<UserTurn*>(widget) != nullptr;
         top += height + (widget == m_system ? 10 : user ? kUserGap : kModelGap);
@@ -231,7 +243,7 @@ void ChatView::layoutTurns() {
     else
         verticalScrollBar()->setValue(scroll);
     m_laying = false;
-    placeEmptyAction();
+    layOutEmptyAction();
 }
 
 bool ChatView::atBottom() const {
@@ -273,7 +285,7 @@ void ChatView::showMatch(int index) {
     }
 }
 
-void ChatView::placeEmptyAction() {
+void ChatView::layOutEmptyAction() {
     m_emptyAction->setVisible(m_turns.empty() && !m_emptyAction->text().isEmpty());
     const QSize size = m_emptyAction->sizeHint();
     m_emptyAction->setGeometry((viewport()->width() - size.width()) / 2,
@@ -282,7 +294,7 @@ void ChatView::placeEmptyAction() {
 
 void ChatView::setEmptyText(const QString& title, const QString& line, const QString& action) {
     m_emptyAction->setText(action);
-    placeEmptyAction();
+    layOutEmptyAction();
     m_emptyTitle = title;
     m_emptyLine = line;
     viewport()->update();
@@ -356,9 +368,8 @@ void SystemFold::paintEvent(QPaintEvent*) {
              tone(Tone::Text3));
     x += textWidth(type::dense(), "System prompt") + 6;
     if (m_tokens >= 0)
-        drawText(p, QRectF(x, 0, 200, kFoldHeight), Qt::AlignVCenter,
-                 QString::fromStdString(formatCount(m_tokens)) + " tokens", type::monoSmall(),
-                 tone(Tone::Text3));
+        drawText(p, QRectF(x, 0, 200, kFoldHeight), Qt::AlignVCenter, count(m_tokens) + " tokens",
+                 type::monoSmall(), tone(Tone::Text3));
     if (m_open)
         fillBox(p, QRectF(0, kFoldHeight, width(), height() - kFoldHeight), tone(Tone::Bg2),
                 tone(m_editor->hasFocus() ? Tone::Accent : Tone::Line1), 6);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The scrolling conversation: turns stacked from the bottom, following the newest text only while
-// the reader is at the bottom, with find.
+// The scrolling conversation. Turns are stacked from the bottom; the view follows new text only
+// while it is scrolled to the end. Also searches the text.
 #pragma once
 
 #include <QScrollArea>
@@ -21,8 +21,8 @@ public:
     void setCompact(bool on);
     void setPadding(int left, int top);
     void setSloMs(double ms);  // tokens with a longer gap are underlined
-    void reset();              // forgets what is shown; show() makes it anew
-    // Rebuilds the turns of the active branch. `running` is drawn as generating.
+    void reset();              // the next show() creates all widgets again
+    // Shows the turns of the active branch. Turn `running` (-1: none) is drawn as generating.
     void show(const Conversation& conversation, int running);
     // The running turn grew.
     void update(const Conversation& conversation, int turn, ModelTurn::State state,
@@ -32,13 +32,15 @@ public:
     const std::vector<TurnWidget*>& turns() const { return m_turns; }
     SystemFold* systemFold() const { return m_system; }
     bool atBottom() const;
-    // The height at which a turn stands in the window, and how to bring another one there.
-    int placeOf(int turn) const;
-    void restorePlace(int turn, int place);
+    // px from the top of the view to a turn, and scrolling a turn to such an offset.
+    int offsetOf(int turn) const;
+    void scrollTurnTo(int turn, int offset);
     void scrollToBottom();
-    int find(const QString& needle);  // number of matches
+    void editLast();                  // the last message of the user
+    void openSystemPrompt();          // scrolls to it
+    int find(const QString& needle);  // returns the number of matches
     void showMatch(int index);
-    // `action`: the label of a button under it; "" none.
+    // Shown while the chat has no turns. `action`: label of a button below; "": no button.
     void setEmptyText(const QString& title, const QString& line, const QString& action = {});
 
 signals:
@@ -61,7 +63,8 @@ protected:
 
 private:
     void layoutTurns();
-    bool layoutLast();  // false: others move too
+    bool layoutLast();  // false: other turns move, so all must be laid out
+    void layOutEmptyAction();
     int textWidth() const;
     TurnWidget* widgetOf(int turn) const;
     TurnWidget* make(const Conversation& conversation, int index, bool running);
@@ -74,8 +77,6 @@ private:
     int m_left = 16, m_top = 12;
     double m_sloMs = 40;
     QString m_shownId;  // of the conversation shown
-    void placeEmptyAction();
-
     QString m_emptyTitle, m_emptyLine;
     Button* m_emptyAction;
 };

@@ -180,7 +180,7 @@ int lineEnd(const QString& text, int from) {
     return int(end < 0 ? text.size() : end);
 }
 
-// Behind the string that begins at `at`.
+// The end of the string that begins at `at`.
 int stringEnd(const QString& text, int at, bool manyLines) {
     const QString triple(3, text[at]);
     if (text[at] != '`' && startsAt(text, at, triple)) {
@@ -198,8 +198,8 @@ int stringEnd(const QString& text, int at, bool manyLines) {
     return int(text.size());
 }
 
-// Behind the comment that begins at `at`; `at` itself: none does. "#" and its like stand behind a
-// blank.
+// The end of the comment that begins at `at`; `at` itself: no comment begins there. "#" and similar
+// marks need a space before them.
 int commentEnd(const QString& text, int at, const Language& language) {
     for (const QString& begin : language.lineComments)
         if (startsAt(text, at, begin) && (begin != "#" || at == 0 || text[at - 1].isSpace()))

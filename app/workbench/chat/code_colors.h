@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Colours of fenced code: comments, strings, numbers and keywords of common languages, told apart
-// by one pass over the text. Nothing is parsed, so that code that is wrong or unfinished is fine.
+// Colours of fenced code: finds comments, strings, numbers and keywords of common languages in one
+// pass. It does not parse, so incorrect or incomplete code works too. Plain functions; any thread.
 #pragma once
 
 #include <QString>
@@ -16,7 +16,7 @@ struct CodeSpan {
     Kind kind = Kind::Comment;
 };
 
-// `language`: the word behind the fence. Nothing where the language is not known.
+// `language`: the word after the fence. Empty for an unknown language.
 std::vector<CodeSpan> codeSpans(const QString& text, const QString& language);
 Tone codeTone(CodeSpan::Kind kind);  // readable on Tone::Plot in each theme
 

@@ -122,12 +122,12 @@ void Composer::setSummary(const QString& text) {
     m_sampling->setText(text);
     m_sampling->setAccessibleName("Sampling: " + text);
     m_sampling->setToolTip("Sampling: " + text);
-    place();
+    layOut();
 }
 
 void Composer::setContext(int used, int draft, int limit) {
     m_meter->setUse(used, draft, limit);
-    place();
+    layOut();
 }
 
 QString Composer::notice() const {
@@ -149,7 +149,7 @@ void Composer::setNotice(const QString& text, bool stops, const QString& action)
 
 void Composer::setEscapeStops(bool on) {
     m_stop->setKey(on ? "Esc" : "Ctrl+.");
-    place();
+    layOut();
 }
 
 void Composer::setText(const QString& text) {
@@ -165,7 +165,7 @@ void Composer::refresh() {
     m_send->setVisible(!m_generating);
     m_stop->setVisible(m_generating);
     m_send->setEnabled(m_available && !m_stopped && !m_edit->toPlainText().trimmed().isEmpty());
-    place();
+    layOut();
 }
 
 void Composer::grow() {
@@ -180,7 +180,7 @@ void Composer::grow() {
                                                        : Qt::ScrollBarAlwaysOff);
     const int whole = height + kFoot + noticeHeight();
     if (whole != this->height()) setFixedHeight(whole);
-    place();
+    layOut();
 }
 
 int Composer::noticeHeight() const {
@@ -189,7 +189,7 @@ int Composer::noticeHeight() const {
     return m_notice->heightForWidth(width() - 26 - link) + 6;
 }
 
-void Composer::place() {
+void Composer::layOut() {
     const int notice = noticeHeight();
     m_edit->setGeometry(13, 10, width() - 26, height() - kFoot - 10 - notice);
     const int link = m_action->isVisibleTo(this) ? m_action->sizeHint().width() : 0;
@@ -209,7 +209,7 @@ void Composer::place() {
 
 void Composer::resizeEvent(QResizeEvent*) {
     grow();
-    place();
+    layOut();
 }
 
 void Composer::mousePressEvent(QMouseEvent*) {
@@ -223,7 +223,7 @@ void Composer::send() {
 }
 
 bool Composer::eventFilter(QObject* object, QEvent* event) {
-    // With nothing typed the caret has nowhere to go: End is the plots' shortcut then.
+    // In an empty field End belongs to the plots.
     if (object == m_edit && event->type() == QEvent::ShortcutOverride &&
         m_edit->document()->isEmpty() && static_cast<QKeyEvent*>(event)->key() == Qt::Key_End) {
         event->ignore();

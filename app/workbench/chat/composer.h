@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Where messages are written: a field growing from 36 to 160, sampling summary, context meter, and
-// Send or Stop. Typing is always possible, also while a reply streams.
+// The input field for messages, growing from 36 to 160 px, with sampling summary, context meter,
+// and Send or Stop. Typing is always possible, also while a reply is generated. GUI thread only.
 #pragma once
 
 #include <QWidget>
@@ -16,7 +16,7 @@ class ContextMeter : public QWidget {
 
 public:
     explicit ContextMeter(QWidget* parent = nullptr);
-    // `draft`: of them, what is written and not sent yet.
+    // `used` includes `draft`, the tokens of the text that was not sent yet. All in tokens.
     void setUse(int used, int draft, int limit);
     int used() const { return m_used; }
     QSize sizeHint() const override;
@@ -37,15 +37,15 @@ public:
     void setModelName(const QString& name);
     void setCompact(bool on);
     void setGenerating(bool on);
-    // Can a message be sent; `reason`: why not, or what will be done with it.
+    // Whether a message can be sent. `reason`: why not, or what will happen to it.
     void setAvailable(bool on, const QString& reason);
     void setSummary(const QString& text);
-    void setContext(int used, int draft, int limit);  // of the model's context, in tokens
-    // A line over the foot, "" = none; `stops`: as long as it stands nothing is sent. `action`: the
-    // text of its link, "" = none.
+    void setContext(int used, int draft, int limit);  // in tokens
+    // A line above the buttons; "": none. `stops`: nothing can be sent meanwhile. `action`: the
+    // text of its link; "": none.
     void setNotice(const QString& text, bool stops, const QString& action = {});
     QString notice() const;
-    void setEscapeStops(bool on);  // the key that stops is Esc here, else Ctrl+.
+    void setEscapeStops(bool on);  // whether Esc stops a reply, or Ctrl+.
     QString text() const { return m_edit->toPlainText(); }
     void setText(const QString& text);
     void clear() { m_edit->clear(); }
@@ -62,7 +62,7 @@ signals:
     void samplingWanted();
     void noticeAction();
     void drafted();                  // the text changed
-    void pageWanted(int direction);  // scroll the conversation
+    void pageWanted(int direction);  // -1 or 1: scroll the conversation by a page
 
 protected:
     void paintEvent(QPaintEvent*) override;
@@ -73,7 +73,7 @@ protected:
 private:
     void grow();
     int noticeHeight() const;
-    void place();
+    void layOut();
     void send();
     void refresh();
 

@@ -47,11 +47,13 @@ QJsonObject turnToJson(const Turn& turn) {
                                   {"to", jsonNumber(f.to)},
                                   {"limit", f.limit},
                                   {"left_out", f.leftOut},
-                                  // A file of a reply on its way says so, whatever happens next.
+                                  // A file that is written during a reply must be correct if the
+                                  // program is killed.
                                   {"stop", f.stop.isEmpty() ? QString(kInterrupted) : f.stop},
                                   {"sampling", f.sampling},
                                   {"drawn", f.drawn}};
-    // Rows [end, gap ms, stall ms, wait ms, t, layer, expert]: one reply has thousands of them.
+    // Rows of [end, gap ms, stall ms, wait ms, t, layer, expert], since a reply can have thousands
+    // of tokens.
     QJsonArray tokens;
     const auto rounded = [](double v) { return std::round(v * 1000) / 1000; };
     for (const TokenMark& m : turn.tokens)

@@ -12,7 +12,7 @@ namespace {
 
 using Kind = MarkdownBlock::Kind;
 
-constexpr int kDeepest = 12;  // lists and quotes in one another; more is shown as text
+constexpr int kDeepest = 12;  // nesting of lists and quotes; deeper ones are shown as text
 
 struct Line {
     int begin, end;  // in the source, without the newline and outer marks
@@ -21,7 +21,7 @@ using Lines = std::vector<Line>;
 
 // The mark of a list item: "- ", "2. ", with its task box.
 struct ItemMark {
-    int indent = 0, text = 0;  // where the mark and what follows it begin in the line
+    int indent = 0, text = 0;  // offsets of the mark and of the text in the line
     QString marker;
 };
 
@@ -51,7 +51,7 @@ std::optional<Fence> fenceOf(QStringView line) {
     return Fence{c, count, indent};
 }
 
-// At least as many marks as opened it, and nothing else on the line.
+// A closing fence: at least as many marks as the opening one, and nothing else.
 bool closes(const Fence& fence, QStringView line) {
     const int indent = indentOf(line);
     const int count = runOf(line, indent, fence.mark);
@@ -227,7 +227,7 @@ private:
                 ++m_at;
                 return;
             }
-            // The first marks of a fence on its way are no code.
+            // The first marks of an incomplete fence are not code.
             const QStringView line = text(m_at).trimmed();
             if (growing(m_at) && !line.isEmpty() && runOf(line, 0, fence.mark) == line.size())
                 continue;
@@ -297,7 +297,8 @@ private:
             if (m_at > first && (blank(m_at) || startsBlock(line))) break;
             const int begin = m_lines[m_at].begin + indentOf(line);
             if (m_at > first) {
-                // In a list or quote lines flow; elsewhere, and after two spaces, they stay.
+                // In a list or quote lines flow; elsewhere, and after two spaces, line breaks are
+                // kept.
                 const bool flows = inside && !text(m_at - 1).endsWith(u"  ");
                 block.text.append(flows ? QString(" ") : QString(QChar::LineSeparator),
                                   m_lines[m_at - 1].end, 0);
@@ -311,7 +312,7 @@ private:
         }
     }
 
-    // Reads what stands in a list item or quote.
+    // Reads the content of a list item or quote.
     void inner(Lines lines, int root, int depth, int quote) {
         Parser parser(m_source, m_streaming, std::move(lines), m_out);
         parser.m_root = m_root < 0 ? root : m_root;
@@ -332,20 +333,20 @@ private:
                     QStringView(m_source).mid(line.begin, line.end - line.begin);
                 open = !rest.trimmed().isEmpty() && !fenceOf(rest);
             } else if (!open || blank(m_at) || startsBlock(text(m_at))) {
-                break;  // else: a paragraph of the quote goes on without its mark
+                break;  // otherwise a paragraph of the quote continues without its mark
             }
             lines.push_back(line);
         }
         inner(std::move(lines), root, m_depth, m_quote + 1);
     }
 
-    // One item, with the lines that are indented under it.
+    // One item, with its indented lines.
     void list(const ItemMark& item) {
         const int root = m_lines[m_at].begin;
         Lines lines{{root + item.text, m_lines[m_at].end}};
         std::optional<Fence> fence = fenceOf(text(m_at).mid(item.text));
-        size_t last = m_at;  // that is the item's
-        bool open = !fence;  // a paragraph that may go on without indent
+        size_t last = m_at;  // last line of the item
+        bool open = !fence;  // a paragraph can continue without indent
         for (size_t i = m_at + 1; i < m_lines.size(); ++i) {
             const QStringView line = text(i);
             const int indent = indentOf(line);
@@ -371,7 +372,7 @@ private:
         const bool words =
             m_out->size() > at && (*m_out)[at].depth == m_depth + 1 &&
             ((*m_out)[at].kind == Kind::Paragraph || (*m_out)[at].kind == Kind::Quote);
-        if (!words) {  // code or another list stands in it at once
+        if (!words) {  // the item begins with code or another list
             MarkdownBlock& empty = add(Kind::Item);
             empty.depth = m_depth + 1;
             std::rotate(m_out->begin() + std::ptrdiff_t(at), m_out->end() - 1, m_out->end());

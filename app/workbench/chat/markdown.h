@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The light markdown of replies: paragraphs, headings, lists, tasks, quotes, code blocks, tables,
-// and bold, italic, struck text, code, formulas and links in text. Lists and quotes hold other
-// blocks. Every visible character knows its place in the source, so that tokens can be found in
-// what is shown.
+// The parser for the Markdown of replies: paragraphs, headings, lists, tasks, quotes, code blocks,
+// tables; in text bold, italic, struck text, code, formulas and links. Lists and quotes contain
+// other blocks. Every visible character has its offset in the source, so that tokens can be found
+// in the displayed text. Plain functions.
 #pragma once
 
 #include <QString>
@@ -21,7 +21,7 @@ struct TextStyle {
 struct MarkedText {
     QString text;
     QVector<int> source;
-    std::vector<TextStyle> styles;  // those that are not plain
+    std::vector<TextStyle> styles;  // of the parts that are not plain
 
     void append(const QString& piece, int from, int flags, const QString& target = {});
 };
@@ -31,19 +31,19 @@ struct MarkdownBlock {
 
     Kind kind = Kind::Paragraph;  // Quote: a paragraph in a quote
     int begin = 0, end = 0;       // in the source
-    int root = 0;                 // where the outermost list item or quote around it begins
+    int root = 0;                 // begin of the outermost list item or quote around it
     int level = 0;                // of a heading, from 1
-    int depth = 0;                // lists around it; an item counts its own
-    int quote = 0;                // quotes around it
+    int depth = 0;                // number of lists around it; an item counts its own
+    int quote = 0;                // number of quotes around it
     QString marker;               // "•", "2.", "[ ]" or "[x]" of an item; language of code
     MarkedText text;
     std::vector<std::vector<MarkedText>> rows;  // of a table, the head first
-    std::vector<int> rightAligned;              // columns of a table whose cells are figures
-    bool open = false;                          // code whose fence has not closed yet
+    std::vector<int> rightAligned;              // columns of a table with figures
+    bool open = false;                          // a code block without its closing fence
 };
 
-// Blocks of source[from..]; `streaming`: the end may still grow, so that an unclosed mark counts.
-// Blocks before the last one's root stay as they are when the source grows.
+// The blocks of source[from..]. `streaming`: the text may still grow, so an unclosed mark counts.
+// Blocks before the root of the last one do not change when the source grows.
 std::vector<MarkdownBlock> parseMarkdown(const QString& source, int from, bool streaming);
 
 }  // namespace colibri::ui

@@ -8,9 +8,9 @@
 namespace colibri::ui {
 namespace {
 
-// Looks for a place in a stretch, from places that go forward only. It remembers what it found
-// last, so that all looks together walk over the stretch once. `search` gives the first such place
-// at or behind its argument, or -1.
+// Searches a range from positions that only increase. It keeps the last result, so that all
+// searches together pass the range once. `search` returns the first match at or after its argument,
+// or -1.
 class Finder {
 public:
     using Search = std::function<int(int)>;
@@ -95,7 +95,7 @@ private:
         while (at >= 0 && escaped(at)) at = find(mark, at + 1);
         return at;
     }
-    // A single mark that can end a stretch: not one of a pair, no space before it.
+    // A single mark that can close: not one of a pair, and no space before it.
     int findSingle(QChar mark, int from) const {
         for (int at = from; at < m_end;) {
             const qsizetype hit = m_source.indexOf(mark, at);
@@ -116,7 +116,7 @@ private:
         if (to > m_plain)
             m_out->append(m_source.mid(m_plain, to - m_plain), m_plain, m_base, m_target);
     }
-    // What stands between marks, and where to go on behind them.
+    // The text between marks, and the position after them.
     bool marked(int from, int to, int after, int flag, bool open, const QString& target = {}) {
         flush(m_at);
         InlineParser(m_source, from, to, m_base | flag, target.isEmpty() ? m_target : target, open,
@@ -135,7 +135,7 @@ private:
 
     // ---- marks
 
-    // As many backticks end it as began it.
+    // The closing run has as many backticks as the opening one.
     bool code() {
         int from = m_at;
         while (is(from, '`')) ++from;
@@ -150,7 +150,7 @@ private:
         }
         const QVector<int>& runs = m_ticks[count];
         const auto close = std::lower_bound(runs.begin(), runs.end(), from);
-        if (close == runs.end()) {  // all of them are text
+        if (close == runs.end()) {  // no closing run: the backticks are text
             m_at = from;
             return true;
         }
@@ -165,7 +165,7 @@ private:
     bool strong(QChar c) {
         if (space(m_at + 2)) return false;
         int close = (c == '*' ? m_stars : m_bars).next(m_at + 2);
-        // Of three the inner one ends an inner stretch.
+        // Of three marks the inner one closes an inner part.
         if (close >= 0 && is(close + 2, c) && !is(close + 3, c) && close > m_at + 2) ++close;
         if (close < 0 && m_streaming) close = m_end;
         if (close <= m_at + 2) return false;
@@ -184,7 +184,7 @@ private:
         return close > m_at + 2 && marked(m_at + 2, close, close + 2, TextStyle::Struck, false);
     }
 
-    // [text](address), and ![text](address) of a picture.
+    // [text](address), and ![text](address) for a picture.
     bool link() {
         const int open = m_at + (m_source[m_at] == '!');
         if (!is(open, '[') || (m_base & TextStyle::Link)) return false;
@@ -200,7 +200,7 @@ private:
         return marked(open + 1, middle, close + 1, TextStyle::Link, false, target);
     }
 
-    // $a_1$ and $$a_1$$: a formula, but not the price of a thing.
+    // a formula, but not a price.
     bool dollars() {
         const int count = doubled(m_at, '$') ? 2 : 1, from = m_at + count;
         if (space(from)) return false;
@@ -250,7 +250,7 @@ private:
         return at;
     }
 
-    // An address that stands in the text by itself; the point at the end of a sentence is not its.
+    // A bare address. The full stop of the sentence does not belong to it.
     bool address(int from) {
         if (word(from - 1) || (m_base & TextStyle::Link) || !startsAddress(from)) return false;
         int end = addressEnd(from);

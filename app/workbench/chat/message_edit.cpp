@@ -11,7 +11,7 @@
 namespace colibri::ui {
 namespace {
 
-// Shapes the words that need it; see uiFont.
+// Turns shaping on for the words that need it; see uiFont.
 class ShapedWords : public QSyntaxHighlighter {
 public:
     using QSyntaxHighlighter::QSyntaxHighlighter;
@@ -60,7 +60,7 @@ void MessageEdit::focusOutEvent(QFocusEvent* event) {
     QPlainTextEdit::focusOutEvent(event);
 }
 
-// The hint is painted in the caption colour.
+// The hint has the caption colour.
 void MessageEdit::paintEvent(QPaintEvent* event) {
     QPlainTextEdit::paintEvent(event);
     if (m_hint.isEmpty() || m_composing || !document()->isEmpty()) return;
@@ -69,7 +69,7 @@ void MessageEdit::paintEvent(QPaintEvent* event) {
                tone(Tone::Text3));
 }
 
-// A file that is dragged here is the window's, which knows what kinds there are.
+// The window handles dropped files.
 bool MessageEdit::canInsertFromMimeData(const QMimeData* source) const {
     return !source->hasUrls() && QPlainTextEdit::canInsertFromMimeData(source);
 }

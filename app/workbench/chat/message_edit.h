@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The field a message is written or edited in: Enter sends, Shift+Enter breaks the line, pasted
-// text keeps no formats. Enter that confirms an input method's candidate belongs to the input
-// method.
+// The field in which a message is written or edited: Enter sends, Shift+Enter breaks the line,
+// pasted text has no formats. Enter that confirms a candidate of an input method does not send.
 #pragma once
 
 #include <QPlainTextEdit>
@@ -30,7 +29,7 @@ protected:
 
 private:
     QString m_hint;
-    bool m_composing = false;  // an input method's text is not confirmed yet
+    bool m_composing = false;  // the text of an input method is not confirmed yet
 };
 
 }  // namespace colibri::ui

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A text to be read and copied, over the window: what the model reads of a chat.
+// A sheet over the window with a text to read and copy: the rendered prompt of a chat.
 #pragma once
 
 #include "app/workbench/widgets/controls.h"

@@ -9,7 +9,7 @@
 namespace colibri::ui {
 namespace {
 
-constexpr qint64 kSaveEveryMs = 1500;  // a killed program loses no more
+constexpr qint64 kSaveEveryMs = 1500;  // a killed program loses at most so much
 
 }  // namespace
 
@@ -51,14 +51,14 @@ Reply::Step Reply::advance(Conversation* chat, const SessionSource* source,
 void Reply::add(Turn* turn, const ChatRun::Update& update, const SessionSource* source,
                 const Snapshot* snapshot) {
     TurnFigures& f = turn->figures;
-    const bool goesOn = m_tokensBefore > 0;
-    if (!goesOn) {
+    const bool continues = m_tokensBefore > 0;
+    if (!continues) {
         f.promptTokens = int(m_promptTotal);
         turn->inReasoning = update.inReasoning;
     }
     f.leftOut = std::max(f.leftOut, update.leftOut);
     for (const GeneratedToken& token : update.tokens) {
-        turn->text += QString::fromStdString(token.text);
+        turn->text += exactText(token.text);
         TokenMark mark;
         mark.end = int(turn->text.size());
         mark.gapMs = float(double(token.gapNs) / 1e6);
@@ -89,15 +89,15 @@ void Reply::add(Turn* turn, const ChatRun::Update& update, const SessionSource* 
 
 void Reply::end(Turn* turn, const RequestResult& result, const SessionSource* source) {
     TurnFigures& f = turn->figures;
-    const bool failed = !result.status.ok(), goesOn = m_tokensBefore > 0;
+    const bool failed = !result.status.ok(), continues = m_tokensBefore > 0;
     if (!failed) {
-        // A stop string is cut from the text; tokens that lie behind its end go with it.
-        const QString text = m_textBefore + QString::fromStdString(result.text);
+        // A stop string is removed from the text, so tokens may end beyond it.
+        const QString text = m_textBefore + exactText(result.text);
         if (text.size() > m_textBefore.size() && text.size() <= turn->text.size())
             turn->text = text;
         for (TokenMark& mark : turn->tokens) mark.end = std::min(mark.end, int(turn->text.size()));
         f.tokens = m_tokensBefore + int(result.tokens.size());
-        if (!goesOn) {
+        if (!continues) {
             f.promptTokens = int(result.promptTokens);
             f.cachedTokens = int(result.cachedTokens);
             f.ttftMs = result.ttftMs;
@@ -108,7 +108,7 @@ void Reply::end(Turn* turn, const RequestResult& result, const SessionSource* so
             f.hitRate = double(result.experts.hits) / double(result.experts.lookups) * 100;
         f.bytesRead = m_bytesBefore + double(result.experts.bytesRead);
     } else if (result.stop != StopReason::Cancelled) {
-        turn->error = QString::fromStdString(result.status.text());
+        turn->error = str(result.status.text());
     }
     const bool full = result.stop == StopReason::ContextFull;
     if (full)

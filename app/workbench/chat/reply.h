@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A reply on its way into a conversation: what its run gives becomes the text, tokens and figures
-// of one turn. The conversation may be shown or not; it is the caller's, and passed with each call.
+// A running reply: the updates of its run become text, tokens and figures of one turn. The
+// conversation belongs to the caller, which passes it to each call; it need not be visible. GUI
+// thread only.
 #pragma once
 
 #include <QElapsedTimer>
@@ -14,20 +15,21 @@ class Reply {
 public:
     struct Step {
         bool grew = false, ended = false;
-        bool failed = false;  // ended, and not because it was stopped
+        bool failed = false;  // ended, but was not stopped by the user
         uint32_t promptDone = 0, promptTotal = 0;
     };
 
-    // `turn` of the conversation gets the reply; what it holds already stays before it.
+    // The reply is appended to what turn `turn` has already. `bytesRead`: bytes read by the store
+    // so far.
     Reply(std::shared_ptr<ChatRun> run, int turn, const Turn& before, uint64_t bytesRead);
 
     int turn() const { return m_turn; }
     const std::shared_ptr<ChatRun>& run() const { return m_run; }
-    // Takes what came since the last call.
+    // Takes the updates since the last call.
     Step advance(Conversation* chat, const SessionSource* source, const Snapshot* snapshot);
-    // Ends it here: its run is cancelled, what came is kept, with the reason.
+    // Ends it: cancels the run and keeps the text so far, with the reason.
     void interrupt(Conversation* chat, const SessionSource* source);
-    // True every second or two while there is something to save.
+    // True every second or two while there is unsaved text.
     bool saveDue();
 
 private:
@@ -46,8 +48,8 @@ private:
     bool m_unsaved = false;
 };
 
-// What a reply says where the context of `source` is too small for the chat; `needed` tokens of it,
-// 0: unknown.
+// The error of a reply whose chat does not fit the context. `needed`: tokens of the chat, 0:
+// unknown.
 QString contextFullText(const SessionSource& source, int64_t needed);
 
 }  // namespace colibri::ui

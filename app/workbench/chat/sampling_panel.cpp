@@ -11,6 +11,7 @@
 #include <cmath>
 
 #include "app/workbench/platform/settings.h"
+#include "app/workbench/platform/text.h"
 #include "app/workbench/widgets/controls.h"
 #include "app/workbench/widgets/page_parts.h"
 #include "engine/text/chat_template.h"
@@ -25,7 +26,7 @@ QString trimmed(double v) {
     return QString::number(v, 'g', 3);
 }
 
-// "\n" typed as two characters stands for a line break in a stop string.
+// "\n" typed as two characters is a line break in a stop string.
 QString escaped(QString text) {
     return text.replace('\n', "\\n");
 }
@@ -278,7 +279,7 @@ void SamplingPanel::choosePreset(int index) {
 
 void SamplingPanel::namePreset() {
     if (!savePreset(m_presetName->text(), m_settings.sampling)) {
-        m_presetName->selectAll();  // it is one of those that are always there
+        m_presetName->selectAll();  // it is the name of a built-in preset
         return;
     }
     m_presetName->clear();
@@ -382,7 +383,7 @@ void SamplingPanel::read() {
     emit changed();
 }
 
-// Arguments that are not sound stay in the field, with the reason; those before stay in force.
+// Invalid arguments stay in the field, with the error; the former ones remain effective.
 void SamplingPanel::readTemplateArgs() {
     QStringList args;
     nlohmann::ordered_json variables;
@@ -395,8 +396,7 @@ void SamplingPanel::readTemplateArgs() {
     if (status.ok()) status = checkTemplateArgs(variables);
     m_templateNote->setVisible(!status.ok());
     if (!status.ok()) {
-        m_templateNote->setNote(QString::fromStdString(status.text()), "error", Tone::Error,
-                                Tone::Text1);
+        m_templateNote->setNote(str(status.text()), "error", Tone::Error, Tone::Text1);
         return;
     }
     m_settings.templateArgs = args;

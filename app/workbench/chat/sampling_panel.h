@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// How replies are sampled: the values, kept in the settings, and the popover that edits them.
+// The sampling settings, stored with the program's settings, and the popover that edits them. GUI
+// thread only.
 #pragma once
 
 #include <QStringList>
@@ -22,15 +23,16 @@ struct ChatSettings {
     Sampling sampling = chatSampling({});
     int maxTokens = kChatMaxTokens;
     QStringList stops;
-    bool randomSeed = false;             // every reply draws a seed of its own
-    Overflow overflow = Overflow::Stop;  // a chat that is longer than the context
-    QStringList templateArgs;            // each "name=JSON", sound
+    bool randomSeed = false;             // every reply gets a new seed
+    Overflow overflow = Overflow::Stop;  // for a chat that is longer than the context
+    QStringList templateArgs;            // each a valid "name=JSON"
 
     Sampling drawn() const;   // with the seed of the next reply
     QString summary() const;  // "temp 0.7, top-p 0.95, seed 42"
-    // The same for colibri chat: "--temperature 0.7 --top-p 0.95 --seed 42 --max-tokens 512".
+    // As options of colibri chat: "--temperature 0.7 --top-p 0.95 --seed 42 --max-tokens 512".
     QString options() const;
-    // What the user has set; all else is as the model in use has it, and follows the next model.
+    // Only values that the user changed are stored; all others are the defaults of the current
+    // model.
     static ChatSettings load(const ChatSettings& defaults);
     void store(const ChatSettings& defaults) const;
     nlohmann::ordered_json templateVariables() const;  // null: none
@@ -42,13 +44,13 @@ class SamplingPanel : public Popover {
 public:
     explicit SamplingPanel(QWidget* window);
     void setContextLength(int64_t tokens);  // 0 = no model
-    void setRecommended(
-        const std::optional<Sampling>& sampling);  // by the model; before setSettings
+    // The values that the model recommends, if any. Call it before setSettings().
+    void setRecommended(const std::optional<Sampling>& sampling);
     void setSettings(const ChatSettings& settings, const ChatSettings& defaults);
     const ChatSettings& settings() const { return m_settings; }
     const ChatSettings& defaults() const { return m_defaults; }
     QSize sizeHint() const override;
-    Select* preset() const { return m_preset; }  // placeholder "Custom": it is none of them
+    Select* preset() const { return m_preset; }  // placeholder "Custom": the values match no preset
     IconButton* savePresetButton() const { return m_savePreset; }
     IconButton* removePresetButton() const { return m_removePreset; }
     QLineEdit* presetName() const { return m_presetName; }
@@ -56,7 +58,7 @@ public:
     SliderRow* maxTokens() const { return m_maxTokens; }
     QCheckBox* randomSeed() const { return m_random; }
     Segment* overflow() const { return m_overflow; }
-    // Names of the chat templates that can be chosen; "Edit..." follows them.
+    // Names of the chat templates. The entry "Edit..." follows them.
     void setTemplates(const QStringList& names, int current);
     Select* chatTemplate() const { return m_template; }
     QLineEdit* templateArgs() const { return m_templateArgs; }
@@ -64,7 +66,7 @@ public:
 
 signals:
     void changed();
-    void templateChosen(int index);  // behind the last name: to be edited
+    void templateChosen(int index);  // the index after the last name: edit
 
 private:
     SliderRow* addRow(const QString& label, const QString& unit, int scale, int decimals,
@@ -75,7 +77,7 @@ private:
     QLayout* makePresets();
     void showPresets();
     void choosePreset(int index);
-    void namePreset();  // saves what is set under the name that was typed
+    void namePreset();  // saves the values under the typed name
     void readTemplateArgs();
     void show(const ChatSettings& settings);
 
@@ -86,12 +88,12 @@ private:
     QVector<SamplingPreset> m_presets;
     Select* m_preset;
     IconButton *m_savePreset, *m_removePreset;
-    QLineEdit* m_presetName;  // shown while one is saved
+    QLineEdit* m_presetName;  // visible while a preset is saved
     QCheckBox* m_random;
     Segment* m_overflow;
     Select* m_template;
     QLineEdit *m_stops, *m_templateArgs;
-    Note* m_templateNote;  // what is wrong with the arguments
+    Note* m_templateNote;  // error of the template arguments
     bool m_showing = false;
 };
 

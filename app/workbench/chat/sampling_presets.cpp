@@ -58,7 +58,8 @@ QVector<SamplingPreset> ownPresets() {
 bool SamplingPreset::matches(const Sampling& s) const {
     const auto same = [](float a, float b) { return std::lround(a * 100) == std::lround(b * 100); };
     if (!same(values.repetitionPenalty, s.repetitionPenalty)) return false;
-    if (values.temperature <= 0 && s.temperature <= 0) return true;  // the cuts change nothing then
+    // Without temperature the other values have no effect.
+    if (values.temperature <= 0 && s.temperature <= 0) return true;
     return same(values.temperature, s.temperature) && values.topK == s.topK &&
            same(values.topP, s.topP) && same(values.minP, s.minP);
 }

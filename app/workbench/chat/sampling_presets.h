@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Named sets of sampling values: a few common ones, what the model recommends, and the user's,
-// which are kept in the settings.
+// Named sets of sampling values: common ones, those that the model recommends, and those of the
+// user, which are stored in the settings. GUI thread only.
 #pragma once
 
 #include <QString>
@@ -13,17 +13,18 @@ namespace colibri::ui {
 
 struct SamplingPreset {
     QString name;
-    Sampling values;   // temperature, the cuts and the repetition penalty; the rest is not used
-    bool own = false;  // the user's
+    Sampling values;   // only temperature, top-k, top-p, min-p and repetition penalty are used
+    bool own = false;  // saved by the user
 
     bool matches(const Sampling& sampling) const;
     void applyTo(Sampling* sampling) const;
 };
 
-// `recommended`: what the model's generation_config says, if it says anything; it is the first
+// `recommended`: the values of generation_config.json, if there are any; they are the first preset
 // then.
 QVector<SamplingPreset> samplingPresets(const std::optional<Sampling>& recommended);
-// Replaces the user's preset of that name. False: the name is empty or one of the common ones.
+// Saves a preset of the user, replacing one with the same name. False: the name is empty or that of
+// a built-in preset.
 bool savePreset(const QString& name, const Sampling& sampling);
 void removePreset(const QString& name);
 

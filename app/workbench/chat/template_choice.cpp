@@ -79,9 +79,9 @@ void TemplateChoice::store(const ModelFacts& model) const {
 }
 
 TemplateFault templateFault(const Status& status) {
-    static const QRegularExpression place(QString("^%1:(\\d+):(\\d+): ").arg(kTemplateName));
+    static const QRegularExpression position(QString("^%1:(\\d+):(\\d+): ").arg(kTemplateName));
     const QString text = str(status.text());
-    const QRegularExpressionMatch match = place.match(text);
+    const QRegularExpressionMatch match = position.match(text);
     if (!match.hasMatch()) return {0, 0, text};
     return {match.captured(1).toInt(), match.captured(2).toInt(), text.mid(match.capturedLength())};
 }

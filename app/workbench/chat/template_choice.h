@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Which chat template a model is used with: its own, another of its own, one that many models
-// share, or the user's. Kept in the settings, per model.
+// The chat template that the user chose for a model: its own, another one of the model, a common
+// one, or one of the user. Stored in the settings for each model. GUI thread only.
 #pragma once
 
 #include <QString>
@@ -15,21 +15,21 @@ struct TemplateChoice {
     enum class Kind { Own, Named, Known, Edited };
 
     Kind kind = Kind::Own;
-    QString name;  // as shown: "ChatML"
+    QString name;  // to display: "ChatML"
     QString text;  // Jinja; "": the model has no template of its own
 
     bool operator==(const TemplateChoice&) const = default;
-    // nullptr for the model's own. Errors: BadInput "template:line:column: what".
+    // nullptr: the model's own. Errors: BadInput "template:line:column: what".
     Result<std::shared_ptr<const ChatTemplate>> parse() const;
 
-    // The one kept for the model; its own where that one is no longer there.
+    // The stored choice; the model's own if that template no longer exists.
     static TemplateChoice load(const ModelFacts& model);
     void store(const ModelFacts& model) const;
-    // All that can be chosen, the model's own first; the user's last, where there is one.
+    // All choices: the model's own first, the one of the user last, if any.
     static QVector<TemplateChoice> all(const ModelFacts& model);
 };
 
-// Where a template is wrong; both from 1, 0: not known.
+// The position of an error in a template, from 1; 0: not known.
 struct TemplateFault {
     int line = 0, column = 0;
     QString what;

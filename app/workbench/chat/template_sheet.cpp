@@ -13,7 +13,7 @@
 namespace colibri::ui {
 namespace {
 
-constexpr int kRenderAfterMs = 150;  // after the last key
+constexpr int kRenderAfterMs = 150;  // after the last key press
 
 }  // namespace
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A chat template is written here, over the window: its Jinja text, and under it the chat as it
-// would be rendered, or what is wrong and on which line.
+// A sheet over the window that edits a chat template: its Jinja text, and below it the rendered
+// chat or the error with its line. GUI thread only.
 #pragma once
 
 #include <QTimer>
@@ -24,10 +24,10 @@ public:
     using Render = std::function<Result<std::string>(const std::shared_ptr<const ChatTemplate>&)>;
 
     explicit TemplateSheet(QWidget* window);
-    // Begins with `text`; `begins`: what one can begin with instead.
+    // Edits `text`; `begins`: templates that can replace it as a starting point.
     void openText(const QString& model, const QString& text, const QVector<TemplateChoice>& begins,
                   Render render);
-    void refresh();  // the preview, now
+    void refresh();  // updates the preview at once
     QPlainTextEdit* editor() const { return m_editor; }
     QString preview() const;
     QString note() const;

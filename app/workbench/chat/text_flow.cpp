@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// TextFlow: what it shows, positions, selection. See also text_flow_layout.cpp and
-// text_flow_paint.cpp.
+// TextFlow: text, positions, selection. See also text_flow_layout.cpp and text_flow_paint.cpp.
 #include "app/workbench/chat/text_flow.h"
 
 #include <QClipboard>
@@ -59,7 +58,7 @@ void TextFlow::setText(const QString& text, int from, bool streaming) {
         block.text.append(shown, from, 0);
         blocks.push_back(std::move(block));
     } else if (grew) {
-        // Everything before the last block is settled; a list or quote around it may still go on.
+        // Blocks before the last one are final, but a list or quote around it may continue.
         const int root = m_blocks.back().block.root;
         keep = m_blocks.size() - 1;
         while (keep > 0 && m_blocks[keep - 1].block.root == root) --keep;
@@ -77,7 +76,7 @@ void TextFlow::setText(const QString& text, int from, bool streaming) {
             m_blocks.back().scroll = scrolls[m_blocks.size() - keep - 1];
         layoutBlock(&m_blocks.back(), m_width > 0 ? m_width : 400);
     }
-    place(keep);
+    positionBlocks(keep);
     if (!m_needle.isEmpty()) setFind(m_needle);
     update();
 }
@@ -89,36 +88,36 @@ void TextFlow::changeEvent(QEvent* event) {
 
 // ---- Positions
 
-const TextFlow::Laid* TextFlow::blockOf(int position) const {
-    for (const Laid& laid : m_blocks)
-        if (position >= laid.start && position <= laid.start + laid.length) return &laid;
+const TextFlow::BlockLayout* TextFlow::blockOf(int position) const {
+    for (const BlockLayout& item : m_blocks)
+        if (position >= item.start && position <= item.start + item.length) return &item;
     return nullptr;
 }
 
-const TextFlow::Piece* TextFlow::pieceAt(const Laid& laid, const QPointF& at) const {
-    if (laid.pieces.empty()) return nullptr;
-    if (laid.block.kind != MarkdownBlock::Kind::Table) return &laid.pieces[0];
+const TextFlow::Piece* TextFlow::pieceAt(const BlockLayout& item, const QPointF& at) const {
+    if (item.pieces.empty()) return nullptr;
+    if (item.block.kind != MarkdownBlock::Kind::Table) return &item.pieces[0];
     const Piece* best = nullptr;
-    const double x = at.x() - laid.left + laid.scroll, y = at.y() - laid.top;
-    for (const Piece& piece : laid.pieces)
-        if (laid.rows[size_t(piece.row)] <= y || piece.row == 0)
-            if (laid.columns[size_t(piece.column)] <= x || piece.column == 0) best = &piece;
+    const double x = at.x() - item.left + item.scroll, y = at.y() - item.top;
+    for (const Piece& piece : item.pieces)
+        if (item.rows[size_t(piece.row)] <= y || piece.row == 0)
+            if (item.columns[size_t(piece.column)] <= x || piece.column == 0) best = &piece;
     return best;
 }
 
 int TextFlow::positionAt(const QPointF& at) const {
     int best = 0;
-    for (const Laid& laid : m_blocks) {
-        if (at.y() < laid.top) return best;
-        best = laid.start + laid.length;
-        const Piece* piece = at.y() > laid.top + laid.height ? nullptr : pieceAt(laid, at);
+    for (const BlockLayout& item : m_blocks) {
+        if (at.y() < item.top) return best;
+        best = item.start + item.length;
+        const Piece* piece = at.y() > item.top + item.height ? nullptr : pieceAt(item, at);
         if (!piece) continue;
-        const double y = at.y() - laid.top - piece->y;
+        const double y = at.y() - item.top - piece->y;
         for (int i = 0; i < piece->layout->lineCount(); ++i) {
             const QTextLine line = piece->layout->lineAt(i);
             const bool last = i + 1 == piece->layout->lineCount();
             if (y < line.y() + line.height() + 2 || last) {
-                const double x = at.x() - laid.left - piece->x + laid.scroll;
+                const double x = at.x() - item.left - piece->x + item.scroll;
                 return piece->start + line.xToCursor(x, QTextLine::CursorBetweenCharacters);
             }
         }
@@ -126,9 +125,9 @@ int TextFlow::positionAt(const QPointF& at) const {
     return best;
 }
 
-std::vector<QRectF> TextFlow::rectsOf(const Laid& laid, int begin, int end) const {
+std::vector<QRectF> TextFlow::rectsOf(const BlockLayout& item, int begin, int end) const {
     std::vector<QRectF> out;
-    for (const Piece& piece : laid.pieces) {
+    for (const Piece& piece : item.pieces) {
         if (begin >= end || piece.start >= end || piece.start + piece.length <= begin) continue;
         for (int i = 0; i < piece.layout->lineCount(); ++i) {
             const QTextLine line = piece.layout->lineAt(i);
@@ -136,32 +135,32 @@ std::vector<QRectF> TextFlow::rectsOf(const Laid& laid, int begin, int end) cons
             const int b = std::min(end - piece.start, line.textStart() + line.textLength());
             if (a >= b) continue;
             const double x0 = line.cursorToX(a), x1 = line.cursorToX(b);
-            out.emplace_back(laid.left + piece.x + x0 - laid.scroll, laid.top + piece.y + line.y(),
+            out.emplace_back(item.left + piece.x + x0 - item.scroll, item.top + piece.y + line.y(),
                              x1 - x0, line.height());
         }
     }
     return out;
 }
 
-std::pair<int, int> TextFlow::charsOfSource(const Laid& laid, const Piece& piece, int begin,
+std::pair<int, int> TextFlow::charsOfSource(const BlockLayout& item, const Piece& piece, int begin,
                                             int end) const {
-    const QVector<int>& source = laid.text(piece).source;
+    const QVector<int>& source = item.text(piece).source;
     const auto last = source.end() - (source.isEmpty() ? 0 : 1);
     const auto a = std::lower_bound(source.begin(), last, begin);
     const auto b = std::lower_bound(source.begin(), last, end);
     return {int(a - source.begin()), int(b - source.begin())};
 }
 
-std::vector<QRectF> TextFlow::tokenRects(const Laid& laid, int token) const {
+std::vector<QRectF> TextFlow::tokenRects(const BlockLayout& item, int token) const {
     const int begin = token > 0 ? (*m_tokens)[token - 1].end : 0, end = (*m_tokens)[token].end;
     std::vector<QRectF> out;
-    for (const Piece& piece : laid.pieces) {
-        const QString& text = laid.text(piece).text;
-        auto [a, b] = charsOfSource(laid, piece, begin, end);
-        // The space before a word is part of its token, but not of what the eye takes for it.
+    for (const Piece& piece : item.pieces) {
+        const QString& text = item.text(piece).text;
+        auto [a, b] = charsOfSource(item, piece, begin, end);
+        // The space before a word belongs to the token, but is not highlighted.
         while (a < b && text[a].isSpace()) ++a;
         while (b > a && text[b - 1].isSpace()) --b;
-        const auto rects = rectsOf(laid, piece.start + a, piece.start + b);
+        const auto rects = rectsOf(item, piece.start + a, piece.start + b);
         out.insert(out.end(), rects.begin(), rects.end());
     }
     return out;
@@ -169,15 +168,15 @@ std::vector<QRectF> TextFlow::tokenRects(const Laid& laid, int token) const {
 
 int TextFlow::tokenAt(const QPoint& at) const {
     if (!m_tokens || m_tokens->isEmpty()) return -1;
-    for (const Laid& laid : m_blocks) {
-        if (at.y() < laid.top || at.y() > laid.top + laid.height) continue;
-        const Piece* piece = pieceAt(laid, at);
+    for (const BlockLayout& item : m_blocks) {
+        if (at.y() < item.top || at.y() > item.top + item.height) continue;
+        const Piece* piece = pieceAt(item, at);
         if (!piece) continue;
         const int position = positionAt(at) - piece->start;
-        const QVector<int>& source = laid.text(*piece).source;
+        const QVector<int>& source = item.text(*piece).source;
         for (const int c : {position - 1, position}) {
             if (c < 0 || c >= piece->length) continue;
-            const auto rects = rectsOf(laid, piece->start + c, piece->start + c + 1);
+            const auto rects = rectsOf(item, piece->start + c, piece->start + c + 1);
             if (rects.empty() || !rects[0].adjusted(0, -2, 0, 2).contains(at)) continue;
             const int offset = source[c];
             const auto it =
@@ -191,32 +190,32 @@ int TextFlow::tokenAt(const QPoint& at) const {
 
 QRect TextFlow::tokenRect(int token) const {
     if (!m_tokens || token < 0 || token >= m_tokens->size()) return {};
-    for (const Laid& laid : m_blocks) {
-        const auto rects = tokenRects(laid, token);
+    for (const BlockLayout& item : m_blocks) {
+        const auto rects = tokenRects(item, token);
         if (!rects.empty()) return rects[0].toAlignedRect();
     }
     return {};
 }
 
 QString TextFlow::linkAt(const QPoint& at) const {
-    const Laid* laid = blockOf(positionAt(at));
-    if (!laid) return {};
-    for (const Piece& piece : laid->pieces)
-        for (const TextStyle& style : laid->text(piece).styles) {
+    const BlockLayout* item = blockOf(positionAt(at));
+    if (!item) return {};
+    for (const Piece& piece : item->pieces)
+        for (const TextStyle& style : item->text(piece).styles) {
             if (style.target.isEmpty()) continue;
             const int begin = piece.start + style.begin;
-            for (const QRectF& rect : rectsOf(*laid, begin, begin + style.length))
+            for (const QRectF& rect : rectsOf(*item, begin, begin + style.length))
                 if (rect.contains(at)) return style.target;
         }
     return {};
 }
 
 QRect TextFlow::cellRect(int row, int column) const {
-    for (const Laid& laid : m_blocks)
-        for (const Piece& piece : laid.pieces)
+    for (const BlockLayout& item : m_blocks)
+        for (const Piece& piece : item.pieces)
             if (piece.row == row && piece.column == column) {
                 QRectF whole;
-                for (const QRectF& rect : rectsOf(laid, piece.start, piece.start + piece.length))
+                for (const QRectF& rect : rectsOf(item, piece.start, piece.start + piece.length))
                     whole |= rect;
                 return whole.toAlignedRect();
             }
@@ -241,26 +240,26 @@ QString TextFlow::selectedText() const {
                           : QString();
 }
 
-// As plain text: items have their marks, a table's cells stand between tabs.
+// As plain text: items have their marks, cells of a table are separated by tabs.
 QString TextFlow::textBetween(int begin, int end) const {
     QString out;
-    const Laid* before = nullptr;
-    for (const Laid& laid : m_blocks) {
-        if (laid.start >= end && before) break;
-        if (laid.start + laid.length < begin || (laid.start + laid.length == begin && laid.length))
+    const BlockLayout* before = nullptr;
+    for (const BlockLayout& item : m_blocks) {
+        if (item.start >= end && before) break;
+        if (item.start + item.length < begin || (item.start + item.length == begin && item.length))
             continue;
         if (before) out += '\n';
-        before = &laid;
-        if (laid.block.kind == MarkdownBlock::Kind::Item && begin <= laid.start)
-            out += QString(2 * std::max(0, laid.block.depth - 1), ' ') + laid.block.marker + " ";
+        before = &item;
+        if (item.block.kind == MarkdownBlock::Kind::Item && begin <= item.start)
+            out += QString(2 * std::max(0, item.block.depth - 1), ' ') + item.block.marker + " ";
         int row = -1;
-        for (const Piece& piece : laid.pieces) {
+        for (const Piece& piece : item.pieces) {
             const int from = std::max(begin, piece.start),
                       to = std::min(end, piece.start + piece.length);
             if (from > to) continue;
             if (row >= 0) out += piece.row == row ? '\t' : '\n';
             row = piece.row;
-            out += laid.text(piece).text.mid(from - piece.start, to - from);
+            out += item.text(piece).text.mid(from - piece.start, to - from);
         }
     }
     return out.replace(QChar::LineSeparator, '\n');
@@ -281,10 +280,10 @@ void TextFlow::selectAll() {
 int TextFlow::setFind(const QString& needle) {
     m_needle = needle;
     m_found.clear();
-    for (const Laid& laid : m_blocks) {
+    for (const BlockLayout& item : m_blocks) {
         if (needle.isEmpty()) break;
-        for (const Piece& piece : laid.pieces) {
-            const QString& text = laid.text(piece).text;
+        for (const Piece& piece : item.pieces) {
+            const QString& text = item.text(piece).text;
             qsizetype at = text.indexOf(needle, 0, Qt::CaseInsensitive);
             while (at >= 0) {
                 m_found.push_back(piece.start + int(at));
@@ -304,10 +303,10 @@ void TextFlow::setFindCurrent(int index) {
 
 QRect TextFlow::findRect(int index) const {
     if (index < 0 || index >= int(m_found.size())) return {};
-    const Laid* laid = blockOf(m_found[size_t(index)]);
-    if (!laid) return {};
+    const BlockLayout* item = blockOf(m_found[size_t(index)]);
+    if (!item) return {};
     const int at = m_found[size_t(index)];
-    const auto rects = rectsOf(*laid, at, at + int(m_needle.size()));
+    const auto rects = rectsOf(*item, at, at + int(m_needle.size()));
     return rects.empty() ? QRect() : rects[0].toAlignedRect();
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Shows a growing reply: markdown blocks laid out by hand, so that a new token lays out one
-// paragraph only. Knows where every token stands: slow ones are underlined, the hovered one is
-// framed. Text can be selected with the mouse and copied.
+// Displays a growing reply. It lays out Markdown blocks itself, so that a new token lays out one
+// paragraph only, and has the position of every token: slow ones are underlined, the hovered one is
+// framed. Text can be selected and copied. Lengths are px. GUI thread only.
 #pragma once
 
 #include <QTextLayout>
@@ -21,10 +21,10 @@ class TextFlow : public QWidget {
 public:
     explicit TextFlow(QWidget* parent = nullptr);
 
-    // `text` from `from` on is shown; tokens refer to offsets in the whole text. Cheap when the
-    // text only grew.
+    // Shows `text` from offset `from` on; tokens have offsets in the whole text. Cheap if the text
+    // only grew.
     void setText(const QString& text, int from, bool streaming);
-    void setPlain(bool on) { m_plain = on; }  // user turns: line breaks, no markdown
+    void setPlain(bool on) { m_plain = on; }  // for turns of the user: line breaks, no Markdown
     void setTokens(const QVector<TokenMark>* tokens) { m_tokens = tokens; }
     void setSlowMs(double ms);  // tokens with a longer gap are underlined
     void setLook(double lineHeight, bool muted);
@@ -36,7 +36,7 @@ public:
     void clearSelection();
     void selectAll();
     QString visibleText() const;
-    // Finding: how often `needle` occurs; where match `index` stands, and which one is current.
+    // Searches: returns the number of matches of `needle`. The current match is highlighted.
     int setFind(const QString& needle);
     void setFindCurrent(int index);
     QRect findRect(int index) const;
@@ -49,7 +49,7 @@ public:
     QRect cellRect(int row, int column) const;  // of the first table's text, for tests
 
 signals:
-    void tokenHovered(int token);  // -1: left
+    void tokenHovered(int token);  // -1: the pointer left
     void codeCopied();
     void linkWanted(const QString& address);
 
@@ -67,14 +67,14 @@ protected:
     void changeEvent(QEvent*) override;
 
 private:
-    // A stretch of text laid out by itself: that of a block, or of a table's cell.
+    // A text that is item out separately: that of a block or of a table cell.
     struct Piece {
         std::shared_ptr<QTextLayout> layout;
         int row = -1, column = -1;  // of a table; -1: the block's own text
         double x = 0, y = 0;        // in the block
         int start = 0, length = 0;  // in the flow's characters
     };
-    struct Laid {  // a block with its layout
+    struct BlockLayout {  // a block with its layout
         MarkdownBlock block;
         std::vector<Piece> pieces;
         std::vector<double> columns, rows;  // table: edges from the block's corner
@@ -85,43 +85,43 @@ private:
         bool scrolls() const;
     };
 
-    void layoutBlock(Laid* laid, int width);
-    void layoutTable(Laid* laid, int width);
-    std::shared_ptr<QTextLayout> layoutCell(const Laid& laid, const Piece& piece,
+    void layoutBlock(BlockLayout* item, int width);
+    void layoutTable(BlockLayout* item, int width);
+    std::shared_ptr<QTextLayout> layoutCell(const BlockLayout& item, const Piece& piece,
                                             double width) const;
-    std::vector<double> columnWidths(const Laid& laid, double room) const;
-    QFont cellFont(const Laid& laid, const Piece& piece) const;
-    double room(const Laid& laid) const;  // that its scrolled content is seen in
+    std::vector<double> columnWidths(const BlockLayout& item, double room) const;
+    QFont cellFont(const BlockLayout& item, const Piece& piece) const;
+    double room(const BlockLayout& item) const;  // width in which its content scrolls
     double gapBefore(size_t index) const;
     QVector<QTextLayout::FormatRange> formats(const MarkedText& text, bool strong) const;
     QVector<QTextLayout::FormatRange> blockFormats(
         const MarkdownBlock& block) const;  // of its own text
-    void place(size_t from);
+    void positionBlocks(size_t from);
     void applyColors();
 
     QString textBetween(int begin, int end) const;
     int positionAt(const QPointF& at) const;  // in the flow's characters
-    const Piece* pieceAt(const Laid& laid, const QPointF& at) const;
-    const Laid* blockOf(int position) const;
+    const Piece* pieceAt(const BlockLayout& item, const QPointF& at) const;
+    const BlockLayout* blockOf(int position) const;
     // Rectangles of the flow's characters [begin, end) in a block.
-    std::vector<QRectF> rectsOf(const Laid& laid, int begin, int end) const;
-    std::pair<int, int> charsOfSource(const Laid& laid, const Piece& piece, int begin,
+    std::vector<QRectF> rectsOf(const BlockLayout& item, int begin, int end) const;
+    std::pair<int, int> charsOfSource(const BlockLayout& item, const Piece& piece, int begin,
                                       int end) const;
-    std::vector<QRectF> tokenRects(const Laid& laid, int token) const;
-    void paintBlock(QPainter& p, const Laid& laid);
-    void paintPieces(QPainter& p, const Laid& laid, Tone ink);
-    void paintScroll(QPainter& p, const Laid& laid);
+    std::vector<QRectF> tokenRects(const BlockLayout& item, int token) const;
+    void paintBlock(QPainter& p, const BlockLayout& item);
+    void paintPieces(QPainter& p, const BlockLayout& item, Tone ink);
+    void paintScroll(QPainter& p, const BlockLayout& item);
     void paintQuote(QPainter& p, size_t index);
-    void paintMarker(QPainter& p, const Laid& laid);
-    void paintCode(QPainter& p, const Laid& laid);
-    void paintTable(QPainter& p, const Laid& laid);
-    void paintMarks(QPainter& p, const Laid& laid);
-    QRectF copyRect(const Laid& laid) const;
+    void paintMarker(QPainter& p, const BlockLayout& item);
+    void paintCode(QPainter& p, const BlockLayout& item);
+    void paintTable(QPainter& p, const BlockLayout& item);
+    void paintMarks(QPainter& p, const BlockLayout& item);
+    QRectF copyRect(const BlockLayout& item) const;
     bool slow(const TokenMark& token) const { return m_slowMs > 0 && token.gapMs > m_slowMs; }
 
     QString m_text;
     int m_from = 0;
-    std::vector<Laid> m_blocks;
+    std::vector<BlockLayout> m_blocks;
     const QVector<TokenMark>* m_tokens = nullptr;
     int m_width = 0;
     double m_lineHeight = 21, m_slowMs = 0;

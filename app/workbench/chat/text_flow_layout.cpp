@@ -21,8 +21,8 @@ QFont headingFont(int level) {
     return uiFont(level <= 3 ? kSizes[level - 1] : 14, QFont::DemiBold);
 }
 
-// Lines of a layout under one another; mixed fonts share the baseline of the layout's own font.
-// Returns the height; `widest`: of its lines.
+// Lays out the lines below each other; mixed fonts share the baseline of the layout's own font.
+// Returns the height; `widest`: the width of the widest line.
 double layOutLines(QTextLayout* layout, double width, double lineHeight, double* widest) {
     const QFontMetricsF metrics(layout->font());
     const double lead = (lineHeight - metrics.ascent() - metrics.descent()) / 2;
@@ -41,16 +41,16 @@ double layOutLines(QTextLayout* layout, double width, double lineHeight, double*
 
 }  // namespace
 
-const MarkedText& TextFlow::Laid::text(const Piece& piece) const {
+const MarkedText& TextFlow::BlockLayout::text(const Piece& piece) const {
     return piece.row < 0 ? block.text : block.rows[size_t(piece.row)][size_t(piece.column)];
 }
 
-bool TextFlow::Laid::scrolls() const {
+bool TextFlow::BlockLayout::scrolls() const {
     return block.kind == Kind::Code || block.kind == Kind::Table;
 }
 
-double TextFlow::room(const Laid& laid) const {
-    return m_width - laid.left - (laid.block.kind == Kind::Code ? flow::kCodePad : 0);
+double TextFlow::room(const BlockLayout& item) const {
+    return m_width - item.left - (item.block.kind == Kind::Code ? flow::kCodePad : 0);
 }
 
 QVector<QTextLayout::FormatRange> TextFlow::formats(const MarkedText& text, bool strong) const {
@@ -100,23 +100,23 @@ double TextFlow::gapBefore(size_t index) const {
     return 8;
 }
 
-void TextFlow::layoutBlock(Laid* laid, int width) {
-    const MarkdownBlock& block = laid->block;
-    laid->pieces.clear();
-    laid->left = block.quote * flow::kQuoteIndent + block.depth * flow::kItemIndent;
-    laid->contentWidth = 0;
+void TextFlow::layoutBlock(BlockLayout* item, int width) {
+    const MarkdownBlock& block = item->block;
+    item->pieces.clear();
+    item->left = block.quote * flow::kQuoteIndent + block.depth * flow::kItemIndent;
+    item->contentWidth = 0;
     if (block.kind == Kind::Rule) {
-        laid->height = 9;
+        item->height = 9;
         return;
     }
-    if (block.kind == Kind::Table) return layoutTable(laid, width);
+    if (block.kind == Kind::Table) return layoutTable(item, width);
     const bool code = block.kind == Kind::Code, heading = block.kind == Kind::Heading;
     const QFont font = code ? type::mono() : heading ? headingFont(block.level) : type::chat();
     double lineHeight = code ? flow::kCodeLine : m_lineHeight;
     if (heading) lineHeight = std::max(m_lineHeight, std::ceil(QFontMetricsF(font).height()) + 3);
     Piece piece;
     if (code) {
-        laid->left += flow::kCodePad;
+        item->left += flow::kCodePad;
         piece.y = flow::kCodeHead + 8;
     }
     QString text = block.text.text;
@@ -128,28 +128,28 @@ void TextFlow::layoutBlock(Laid* laid, int width) {
     option.setTabStopDistance(4 * textWidth(font, " "));
     piece.layout->setTextOption(option);
     const double lines =
-        layOutLines(piece.layout.get(), code ? kNoWrap : std::max(40.0, width - laid->left),
-                    lineHeight, &laid->contentWidth);
-    laid->height = lines + piece.y + (code ? 8 + 1 : 0);
-    laid->pieces.push_back(std::move(piece));
+        layOutLines(piece.layout.get(), code ? kNoWrap : std::max(40.0, width - item->left),
+                    lineHeight, &item->contentWidth);
+    item->height = lines + piece.y + (code ? 8 + 1 : 0);
+    item->pieces.push_back(std::move(piece));
     if (code)
-        laid->scroll =
-            std::clamp(laid->scroll, 0.0, std::max(0.0, laid->contentWidth - room(*laid)));
+        item->scroll =
+            std::clamp(item->scroll, 0.0, std::max(0.0, item->contentWidth - room(*item)));
 }
 
 // ---- Tables
 
-QFont TextFlow::cellFont(const Laid& laid, const Piece& piece) const {
-    const auto& right = laid.block.rightAligned;
+QFont TextFlow::cellFont(const BlockLayout& item, const Piece& piece) const {
+    const auto& right = item.block.rightAligned;
     const bool figures = size_t(piece.column) < right.size() && right[size_t(piece.column)];
     return piece.row == 0 ? uiFont(11, QFont::Medium) : figures ? type::mono() : type::dense();
 }
 
-std::shared_ptr<QTextLayout> TextFlow::layoutCell(const Laid& laid, const Piece& piece,
+std::shared_ptr<QTextLayout> TextFlow::layoutCell(const BlockLayout& item, const Piece& piece,
                                                   double width) const {
-    const MarkedText& text = laid.text(piece);
-    const auto& right = laid.block.rightAligned;
-    auto layout = std::make_shared<QTextLayout>(text.text, cellFont(laid, piece));
+    const MarkedText& text = item.text(piece);
+    const auto& right = item.block.rightAligned;
+    auto layout = std::make_shared<QTextLayout>(text.text, cellFont(item, piece));
     layout->setFormats(formats(text, false));
     QTextOption option;
     option.setWrapMode(QTextOption::WrapAtWordBoundaryOrAnywhere);
@@ -161,26 +161,26 @@ std::shared_ptr<QTextLayout> TextFlow::layoutCell(const Laid& laid, const Piece&
     return layout;
 }
 
-// What every column would like, given where there is room for it; else long texts are wrapped, the
-// longest first, but no word and no figure is broken: then the table is wider than `room`.
-std::vector<double> TextFlow::columnWidths(const Laid& laid, double room) const {
+// Each column gets its natural width if there is room. Otherwise long texts wrap, the longest
+// first, but words and figures are not broken: the table may be wider than `room`.
+std::vector<double> TextFlow::columnWidths(const BlockLayout& item, double room) const {
     constexpr double kLongWord = 180;
     const double pad = 2 * flow::kCellPad + 1;
     size_t columns = 0;
-    for (const auto& row : laid.block.rows) columns = std::max(columns, row.size());
+    for (const auto& row : item.block.rows) columns = std::max(columns, row.size());
     std::vector<double> want(columns, pad), least(columns, pad);
-    for (size_t r = 0; r < laid.block.rows.size(); ++r) {
-        for (size_t c = 0; c < laid.block.rows[r].size(); ++c) {
+    for (size_t r = 0; r < item.block.rows.size(); ++r) {
+        for (size_t c = 0; c < item.block.rows[r].size(); ++c) {
             Piece cell;
             cell.row = int(r);
             cell.column = int(c);
-            const auto layout = layoutCell(laid, cell, kNoWrap);
-            const bool figures = c < laid.block.rightAligned.size() && laid.block.rightAligned[c];
+            const auto layout = layoutCell(item, cell, kNoWrap);
+            const bool figures = c < item.block.rightAligned.size() && item.block.rightAligned[c];
             for (int i = 0; i < layout->lineCount(); ++i)
                 want[c] = std::max(want[c], std::ceil(layout->lineAt(i).naturalTextWidth()) + pad);
-            const QFont font = cellFont(laid, cell);
+            const QFont font = cellFont(item, cell);
             double word = 0;
-            for (const QString& part : laid.block.rows[r][c].text.split(' '))
+            for (const QString& part : item.block.rows[r][c].text.split(' '))
                 word = std::max(word, std::ceil(textWidth(font, part)) * 1.08 + 2);
             if (figures && r > 0) word = want[c] - pad;
             least[c] = std::max(least[c], (figures ? word : std::min(word, kLongWord)) + pad);
@@ -194,7 +194,7 @@ std::vector<double> TextFlow::columnWidths(const Laid& laid, double room) const 
     }
     if (wanted <= room || wanted <= needed) return want;
     std::vector<double> widths = least;
-    // A long text is not made a column of single words: it may take what scrolling gives.
+    // A long text is not squeezed to single words: the table scrolls instead.
     if (needed >= room) {
         for (size_t c = 0; c < columns; ++c)
             widths[c] = std::min(want[c], std::max(least[c], kLongWord));
@@ -205,35 +205,35 @@ std::vector<double> TextFlow::columnWidths(const Laid& laid, double room) const 
     return widths;
 }
 
-void TextFlow::layoutTable(Laid* laid, int width) {
-    const std::vector<double> widths = columnWidths(*laid, width - laid->left);
-    laid->columns = {0};
-    for (const double w : widths) laid->columns.push_back(laid->columns.back() + w);
-    laid->rows = {1};
-    for (size_t r = 0; r < laid->block.rows.size(); ++r) {
+void TextFlow::layoutTable(BlockLayout* item, int width) {
+    const std::vector<double> widths = columnWidths(*item, width - item->left);
+    item->columns = {0};
+    for (const double w : widths) item->columns.push_back(item->columns.back() + w);
+    item->rows = {1};
+    for (size_t r = 0; r < item->block.rows.size(); ++r) {
         int lines = 1;
-        for (size_t c = 0; c < laid->block.rows[r].size(); ++c) {
+        for (size_t c = 0; c < item->block.rows[r].size(); ++c) {
             Piece cell;
             cell.row = int(r);
             cell.column = int(c);
-            cell.layout = layoutCell(*laid, cell, widths[c] - 2 * flow::kCellPad);
-            cell.x = laid->columns[c] + flow::kCellPad;
-            cell.y = laid->rows.back() + (flow::kTableRow - flow::kCellLine) / 2;
+            cell.layout = layoutCell(*item, cell, widths[c] - 2 * flow::kCellPad);
+            cell.x = item->columns[c] + flow::kCellPad;
+            cell.y = item->rows.back() + (flow::kTableRow - flow::kCellLine) / 2;
             lines = std::max(lines, cell.layout->lineCount());
-            laid->pieces.push_back(std::move(cell));
+            item->pieces.push_back(std::move(cell));
         }
-        laid->rows.push_back(laid->rows.back() + flow::kTableRow + (lines - 1) * flow::kCellLine);
+        item->rows.push_back(item->rows.back() + flow::kTableRow + (lines - 1) * flow::kCellLine);
     }
-    laid->height = laid->rows.back() + 1;
-    laid->contentWidth = laid->columns.back();
-    const double hidden = std::max(0.0, laid->contentWidth - (width - laid->left));
-    if (hidden > 0) laid->height += 8;  // for the bar that says so
-    laid->scroll = std::clamp(laid->scroll, 0.0, hidden);
+    item->height = item->rows.back() + 1;
+    item->contentWidth = item->columns.back();
+    const double hidden = std::max(0.0, item->contentWidth - (width - item->left));
+    if (hidden > 0) item->height += 8;  // for the scroll bar
+    item->scroll = std::clamp(item->scroll, 0.0, hidden);
 }
 
 // ---- The whole
 
-void TextFlow::place(size_t from) {
+void TextFlow::positionBlocks(size_t from) {
     double y = 0;
     int start = 0;
     if (from > 0 && from <= m_blocks.size()) {
@@ -241,34 +241,34 @@ void TextFlow::place(size_t from) {
         start = m_blocks[from - 1].start + m_blocks[from - 1].length + 1;
     }
     for (size_t i = from; i < m_blocks.size(); ++i) {
-        Laid& laid = m_blocks[i];
-        laid.top = y + gapBefore(i);
-        laid.start = start;
-        for (Piece& piece : laid.pieces) {
+        BlockLayout& item = m_blocks[i];
+        item.top = y + gapBefore(i);
+        item.start = start;
+        for (Piece& piece : item.pieces) {
             piece.start = start;
-            piece.length = int(laid.text(piece).text.size());
+            piece.length = int(item.text(piece).text.size());
             start += piece.length + 1;
         }
-        laid.length = laid.pieces.empty() ? 0 : start - laid.start - 1;
-        if (laid.pieces.empty()) ++start;
-        y = laid.top + laid.height;
+        item.length = item.pieces.empty() ? 0 : start - item.start - 1;
+        if (item.pieces.empty()) ++start;
+        y = item.top + item.height;
     }
 }
 
 int TextFlow::layoutFor(int width) {
     if (width != m_width) {
         m_width = width;
-        for (Laid& laid : m_blocks) layoutBlock(&laid, width);
-        place(0);
+        for (BlockLayout& item : m_blocks) layoutBlock(&item, width);
+        positionBlocks(0);
     }
     if (m_blocks.empty()) return m_caret ? int(m_lineHeight) : 0;
     return int(std::ceil(m_blocks.back().top + m_blocks.back().height));
 }
 
-// Formats with colours cannot be replaced in a layout that has its lines: these are made anew.
+// Formats cannot be replaced in a finished layout, so the layouts are created again.
 void TextFlow::applyColors() {
-    for (Laid& laid : m_blocks) layoutBlock(&laid, m_width > 0 ? m_width : 400);
-    place(0);
+    for (BlockLayout& item : m_blocks) layoutBlock(&item, m_width > 0 ? m_width : 400);
+    positionBlocks(0);
     update();
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Measures of the chat text, shared by its layout and its painting.
+// Measures of the chat text in px, shared by its layout and its painting.
 #pragma once
 
 namespace colibri::ui::flow {

@@ -18,23 +18,23 @@ namespace colibri::ui {
 namespace {
 
 constexpr int kFold = 26;
-constexpr int kLongMessage = 300, kFoldedMessage = 160;  // heights of a user's text
-constexpr int kNote = 24;                                // a line on what was left out
+constexpr int kLongMessage = 300, kFoldedMessage = 160;  // px, heights of a message of the user
+constexpr int kNote = 24;                                // px, the line about left out messages
 
 QString text(double v, int decimals) {
-    return QString::fromStdString(formatFixed(v, decimals));
+    return str(formatFixed(v, decimals));
 }
 
-// Session time where the plots have it, else the time of day.
+// The session time if the plots have it, else the time of day.
 QString timeText(const Turn& turn) {
     if (turn.live) return clockText(turn.sessionTime, 0);
     if (turn.wallMs <= 0) return {};
     return usedText(QDateTime::fromMSecsSinceEpoch(turn.wallMs), QDateTime::currentDateTime());
 }
 
-// Three significant digits; "n/a" as formatSig gives it.
+// Three significant digits, or "n/a".
 QString sig(double v) {
-    return QString::fromStdString(formatSig(v, 3));
+    return str(formatSig(v, 3));
 }
 
 }  // namespace
@@ -56,7 +56,7 @@ void TurnWidget::setLast(bool on) {
     updateActions();
 }
 
-void TurnWidget::placeBranches(int right, int top) {
+void TurnWidget::layOutBranches(int right, int top) {
     m_right->move(right - 18, top);
     m_left->move(right - 18 - 18 - 18, top);
 }
@@ -90,7 +90,7 @@ bool TurnWidget::actionsShown() const {
 
 IconButton* TurnWidget::smallButton(const QString& icon, const QString& name) {
     auto* button = new IconButton(icon, name, 24, this);
-    button->setFocusPolicy(Qt::TabFocus);  // a click leaves the caret where one writes
+    button->setFocusPolicy(Qt::TabFocus);  // a click does not move the focus from the message field
     if (icon == "left" || icon == "right") {
         button->setIconSize(12);
         button->setHitWidth(18);
@@ -108,7 +108,7 @@ UserTurn::UserTurn(int index, const Turn& turn, QWidget* parent)
       m_edit(smallButton("edit", "Edit message")),
       m_copy(smallButton("copy", "Copy message")),
       m_fold(new LinkButton("", type::dense(), this)) {
-    // As it was typed; but code that is marked as such is shown as code.
+    // As typed, except that marked code is shown as code.
     static const QRegularExpression fence("(^|\\n) *(```|~~~)");
     m_flow->setPlain(!turn.text.contains(fence));
     m_flow->setLook(20, false);
@@ -145,7 +145,7 @@ int UserTurn::layoutFor(int width) {
     m_copy->move(x, kTop - 4);
     m_edit->move(x - 24, kTop - 4);
     x -= 24 + 7;
-    placeBranches(x, kTop - 4);
+    layOutBranches(x, kTop - 4);
     const int top = kTop + 16 + 4;
     int height = 0;
     if (m_editor) {
@@ -239,7 +239,6 @@ void TurnStrip::setFigures(const TurnFigures& figures, bool compact, bool runnin
     m_compact = compact;
     m_running = running;
     m_jump->setVisible(jump && std::isfinite(figures.from));
-    const auto count = [](int n) { return QString::fromStdString(formatCount(n)); };
     setToolTip(QString("tok/s: this reply's tokens over the time between them\n"
                        "TTFT: from sending to the first token\nprompt: its tokens per second%1\n"
                        "hit, read: expert lookups and bytes of this reply%2")
@@ -264,8 +263,7 @@ void TurnStrip::paintEvent(QPaintEvent*) {
         double share;
     };
     const QString tokens = count(f.tokens);
-    const QString bytes =
-        std::isfinite(f.bytesRead) ? QString::fromStdString(formatGiB(f.bytesRead)) : "n/a";
+    const QString bytes = std::isfinite(f.bytesRead) ? str(formatGiB(f.bytesRead)) : "n/a";
     const QString stop = f.stop.isEmpty() ? QString("…") : f.stop;
     const auto known = [this](const QString& value) {
         return m_running && value == "n/a" ? QString("…") : value;
@@ -368,7 +366,7 @@ void ModelTurn::setSloMs(double ms) {
     markSlow();
 }
 
-// Of this reply alone: what is said of it does not change when others are slower.
+// Depends on this reply only, so it does not change when other replies are slower.
 void ModelTurn::markSlow() {
     std::vector<float> gaps;
     for (const TokenMark& token : m_turn.tokens)
@@ -431,7 +429,7 @@ QRectF ModelTurn::foldRect() const {
 int ModelTurn::layoutFor(int width) {
     m_copy->move(width - 20, -4);
     m_again->move(width - 44, -4);
-    placeBranches(width - 75 + 18, -4);
+    layOutBranches(width - 75 + 18, -4);
     int y = 16 + 4 + (m_turn.figures.leftOut > 0 ? kNote : 0);
     const bool reasoning = m_parts.reasoningTo > m_parts.reasoningFrom && !m_compact;
     m_reasoning->setVisible(reasoning && m_reasoningOpen);

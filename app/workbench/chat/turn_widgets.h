@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// One turn of the conversation as a widget: the user's card, or the model's reply with its figures.
-// They lay themselves out for a width and tell their height.
+// One turn of the conversation as a widget: the card of the user, or the reply of the model with
+// its figures. They lay themselves out for a width and return their height, in px. GUI thread only.
 #pragma once
 
 #include <QWidget>
@@ -18,13 +18,13 @@ class TurnWidget : public QWidget {
 public:
     TurnWidget(int index, QWidget* parent);
     int turnIndex() const { return m_index; }
-    virtual int layoutFor(int width) = 0;  // places the children; returns the height
+    virtual int layoutFor(int width) = 0;  // lays out the children; returns the height
     virtual TextFlow* flow() const = 0;
     void setCompact(bool on) {
         m_compact = on;
-    }                                     // narrow window: fewer figures, no actions at rest
+    }                                     // small window: fewer figures, actions only on hover
     void setBranches(int at, int count);  // "2/2"
-    void setLast(bool on);                // its actions are always there
+    void setLast(bool on);                // the last turn always shows its actions
 
 signals:
     void heightChanged();
@@ -36,9 +36,9 @@ protected:
     void leaveEvent(QEvent*) override { updateActions(); }
     virtual void updateActions() = 0;
     bool actionsShown() const;
-    void placeBranches(int right, int top);  // the arrows end at `right`
+    void layOutBranches(int right, int top);  // the right arrow ends at `right`
     void showBranches(bool on);
-    void paintBranch(QPainter& p, int top) const;  // "1/2" between them
+    void paintBranch(QPainter& p, int top) const;  // "1/2" between the arrows
     IconButton* smallButton(const QString& icon, const QString& name);
 
     int m_index;
@@ -47,7 +47,7 @@ protected:
     IconButton *m_left, *m_right;  // between branches
 };
 
-// The user's card. A long message shows its first lines until it is opened.
+// The card of the user. A long message shows its first lines until it is unfolded.
 class UserTurn : public TurnWidget {
     Q_OBJECT
 
@@ -80,13 +80,14 @@ private:
     Button *m_send = nullptr, *m_cancel = nullptr;
 };
 
-// Caption over value, columns at fixed shares of the width, so that turns align.
+// The figures of a reply: caption above value, in columns with fixed shares of the width, so that
+// turns are aligned.
 class TurnStrip : public QWidget {
     Q_OBJECT
 
 public:
     explicit TurnStrip(QWidget* parent);
-    // `running`: what is not known yet is awaited, not n/a. `jump`: the plots have this turn.
+    // `running`: unknown figures are shown as "…", not as n/a. `jump`: the plots have this turn.
     void setFigures(const TurnFigures& figures, bool compact, bool running, bool jump);
     static constexpr int kHeight = 37;
 
@@ -112,16 +113,16 @@ public:
     ModelTurn(int index, const Turn& turn, QWidget* parent);
     int layoutFor(int width) override;
     TextFlow* flow() const override { return m_flow; }
-    // The turn's data changed: text grew, figures moved. `turn` must outlive this widget's use.
+    // The turn changed: new text or figures. `turn` must outlive its use by this widget.
     void refresh(const Turn& turn, State state, const QString& progress);
-    // Tokens with a longer gap are underlined; where more than half of the reply's have one, those
-    // that are longer than 1.5 times its median.
+    // Tokens with a longer gap are underlined. If more than half of the reply is slower, only
+    // tokens above 1.5 times its median are.
     void setSloMs(double ms);
     void setReasoningOpen(bool on);
 
 signals:
     void regenerateWanted(int turn);
-    void continueWanted(int turn);  // it was cut off
+    void continueWanted(int turn);  // continue a reply that was cut off
     void newChatWanted();           // the context is full
     void jumpWanted(int turn);
     void tokenHovered(int turn, int token);
@@ -134,11 +135,11 @@ protected:
 private:
     QRectF foldRect() const;
     bool contextFull() const;
-    bool cutOff() const;            // it can go on
-    QVector<Span> endText() const;  // why it ended, where that is not its own end
+    bool cutOff() const;            // it can be continued
+    QVector<Span> endText() const;  // why it ended; empty for a normal end
     void markSlow();
 
-    Turn m_turn;  // shares its text and tokens with the conversation
+    Turn m_turn;  // implicitly shares text and tokens with the conversation
     State m_state = State::Done;
     QString m_progress, m_time;
     ReplyParts m_parts;

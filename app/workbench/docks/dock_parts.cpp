@@ -127,9 +127,9 @@ SideDocks::SideDocks(QWidget* parent) : QWidget(parent), m_stack(new QStackedWid
 }
 
 void SideDocks::put(const QString& key, const QString& title, QWidget* dock) {
-    for (const Place& place : m_places) {
-        if (place.key != key) continue;
-        place.holder->layout()->addWidget(dock);
+    for (const Entry& entry : m_entries) {
+        if (entry.key != key) continue;
+        entry.holder->layout()->addWidget(dock);
         dock->show();
         return;
     }
@@ -145,17 +145,17 @@ void SideDocks::put(const QString& key, const QString& title, QWidget* dock) {
         if (at == index) tab->setChecked(true);
     });
     m_tabs->insertWidget(m_tabs->count() - 1, tab);
-    m_places.push_back({key, holder, tab});
+    m_entries.push_back({key, holder, tab});
 }
 
 void SideDocks::showDock(const QString& key) {
-    for (const Place& place : m_places)
-        if (place.key == key) m_stack->setCurrentWidget(place.holder);
+    for (const Entry& entry : m_entries)
+        if (entry.key == key) m_stack->setCurrentWidget(entry.holder);
 }
 
 QString SideDocks::current() const {
-    for (const Place& place : m_places)
-        if (place.holder == m_stack->currentWidget()) return place.key;
+    for (const Entry& entry : m_entries)
+        if (entry.holder == m_stack->currentWidget()) return entry.key;
     return {};
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What the docks beside the plots are made of: a panel with a 32 px head, sections that scroll and
-// a foot that does not; rows of a label and a control.
+// Parts of the docks beside the plots: a panel with a head of 32 px, sections that scroll, a foot
+// that does not, and rows with a label and a control. GUI thread only.
 #pragma once
 
 #include <QScrollArea>
@@ -18,7 +18,8 @@ namespace colibri::ui {
 class TabButton;
 class TextLine;
 
-// A part of a dock: hairline above (not the first), title, content with a padding of 12.
+// A section of a dock: a hairline above (except the first one), a title, content with a padding of
+// 12 px.
 class DockSection : public QWidget {
     Q_OBJECT
 
@@ -26,7 +27,8 @@ public:
     DockSection(const QString& title, bool first, QWidget* parent = nullptr);
     void setTitle(const QString& title);
     QVBoxLayout* body() const { return m_body; }
-    // A row 28 high: label at the left, the control takes the rest or stands at the right.
+    // Adds a row, 28 px high, with the label at the left. The control takes the rest, or is at the
+    // right.
     QWidget* addRow(const QString& label, QWidget* control, bool stretch);
 
 protected:
@@ -43,8 +45,8 @@ class DockPanel : public QWidget {
 
 public:
     DockPanel(const QString& icon, const QString& title, QWidget* parent = nullptr);
-    void setHeadVisible(bool on);     // a narrow window names the dock in its tab
-    void setTag(const TagLook& tag);  // at the right of the head; no text: none
+    void setHeadVisible(bool on);     // a small window shows the name in a tab instead
+    void setTag(const TagLook& tag);  // at the right of the head; without text: none
 
 protected:
     DockSection* addSection(const QString& title);
@@ -59,13 +61,13 @@ private:
     QVBoxLayout *m_sections, *m_foot;
 };
 
-// Docks of one place: a stack, and their tabs at its bottom edge.
+// A stack of docks, with tabs at the bottom edge.
 class SideDocks : public QWidget {
     Q_OBJECT
 
 public:
     explicit SideDocks(QWidget* parent = nullptr);
-    // Takes the dock; one that was here before comes back to its place.
+    // Takes the dock. A dock that was here before returns to its old position.
     void put(const QString& key, const QString& title, QWidget* dock);
     void showDock(const QString& key);
     QString current() const;
@@ -74,14 +76,14 @@ protected:
     void paintEvent(QPaintEvent*) override;
 
 private:
-    struct Place {
+    struct Entry {
         QString key;
         QWidget* holder;
         TabButton* tab;
     };
     QStackedWidget* m_stack;
     QHBoxLayout* m_tabs;
-    std::vector<Place> m_places;
+    std::vector<Entry> m_entries;
 };
 
 }  // namespace colibri::ui

@@ -19,9 +19,9 @@ namespace colibri::ui {
 namespace {
 
 constexpr int kLatencyColumn = 59;  // px: "25.4 s", "1,230 s"
-constexpr int kRateScale = 10;      // the rate's slider moves in tenths
+constexpr int kRateScale = 10;      // the slider of the rate has steps of 0.1
 
-// Of a nanosecond quantile, three digits: in the column's milliseconds, from ten seconds on in s.
+// A quantile in ns with three digits: in ms, from ten seconds on in s.
 TableCell milliseconds(double ns, bool vague = false) {
     if (!std::isfinite(ns)) return {"n/a", Tone::Count, Tone::Text3};
     const double ms = ns * 1e-6;
@@ -29,7 +29,7 @@ TableCell milliseconds(double ns, bool vague = false) {
     return {text, Tone::Count, vague ? Tone::Text3 : Tone::Count};
 }
 
-// As a shell reads it: the same load from a terminal.
+// The command line of the same load test.
 QString commandOf(const LoadPlan& plan, const QString& model) {
     const LoadOptions& load = plan.load;
     QString text = "colibri load " + shellQuoted(model);
@@ -142,7 +142,7 @@ void LoadTestPanel::buildResult() {
     QVector<TableColumn> columns{{"ms", 0}};
     for (const char* title : {"P50", "P90", "P99", "max"})
         columns << TableColumn{title, kLatencyColumn, true, true};
-    columns.back().width += 8;  // its padding at the edge is larger
+    columns.back().width += 8;  // the last column has more padding
     m_latencies = new DataTable(columns, false);
     m_latencies->setInnerPadding(4);
     m_latencies->setPadding(12, 12);
@@ -239,7 +239,7 @@ void LoadTestPanel::refresh() {
     m_few->setVisible(m_test->report().has_value());
     if (m_test->report()) showResult();
     showTotals();
-    if (running != m_wasRunning) {  // what is going on, and then what came of it
+    if (running != m_wasRunning) {  // live figures first, then the report
         m_wasRunning = running;
         QTimer::singleShot(0, this, [this] {
             scroll()->verticalScrollBar()->setValue(scroll()->verticalScrollBar()->maximum());

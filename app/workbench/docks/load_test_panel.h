@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The Load test dock: what is asked, by how many, how often and for how long; what came of it.
+// The Load test dock: prompts, number of users, rate and duration; live figures and the report. GUI
+// thread only.
 #pragma once
 
 #include <QLineEdit>
@@ -23,12 +24,12 @@ class LoadTestPanel : public DockPanel {
     Q_OBJECT
 
 public:
-    // Both must outlive this.
+    // Source and load test must outlive the panel.
     LoadTestPanel(SessionSource* source, LoadTest* test, QWidget* parent = nullptr);
     void tick();  // live figures; a few times a second while shown
     void startTest();
-    LoadPlan plan() const;  // as the controls say
-    void exportReport();    // asks for a file
+    LoadPlan plan() const;  // from the controls
+    void exportReport();    // opens a file dialog
     void exportTo(const QString& path);
 
     Segment* promptsFrom() const { return m_from; }  // shipped, file

@@ -20,7 +20,7 @@ using State = ModelServer::State;
 constexpr qsizetype kLogLines = 20;
 
 QString latency(double ms) {
-    return std::isfinite(ms) ? QString::fromStdString(formatMs(ms)) : QString("n/a: no reply yet");
+    return std::isfinite(ms) ? str(formatMs(ms)) : QString("n/a: no reply yet");
 }
 
 QLineEdit* field(const QString& text) {
@@ -29,7 +29,7 @@ QLineEdit* field(const QString& text) {
     return edit;
 }
 
-// Words with commas or blanks between them.
+// Words separated by commas or spaces.
 QStringList wordsOf(const QString& text) {
     static const QRegularExpression between("[\\s,]+");
     return text.split(between, Qt::SkipEmptyParts);
@@ -50,26 +50,42 @@ QString refusedText(const std::map<int, uint64_t>& refused) {
 
 ServePanel::ServePanel(SessionSource* source, ModelServer* server, QWidget* parent)
     : DockPanel("send", "Serve", parent), m_source(source), m_server(server) {
-    DockSection* how = addSection("OpenAI-compatible server");
+    addServerFields(addSection("OpenAI-compatible server"));
+    addUse();
+    addTables();
+    m_command = new CommandLine;
+    foot()->addWidget(m_command);
+    connect(m_switch, &Segment::chosen, this, [this](int index) { setOn(index == 1); });
+    for (QLineEdit* edit : {m_host, m_port, m_key, m_origins, m_names})
+        connect(edit, &QLineEdit::textEdited, this, &ServePanel::refresh);
+    connect(server, &ModelServer::changed, this, &ServePanel::refresh);
+    connect(source, &SessionSource::stateChanged, this, &ServePanel::refresh);
+    refresh();
+}
+
+void ServePanel::addServerFields(DockSection* section) {
     m_switch = new Segment({"off", "on"});
-    how->addRow("Server", m_switch, false)
+    section->addRow("Server", m_switch, false)
         ->setToolTip(
             "Chats and completions of the loaded model over HTTP, whole or streamed. The engine "
-            "takes "
-            "them into its batches beside the chat.");
+            "takes them into its batches beside the chat.");
     m_host = field(settings().value("serve/host", "127.0.0.1").toString());
     m_port = field(settings().value("serve/port", "8080").toString());
     m_port->setValidator(new QIntValidator(0, 65535, m_port));
     m_port->setPlaceholderText("any free port");
     m_port->setToolTip("0 or an empty field chooses a free port.");
-    how->addRow("Host", m_host, true);
-    how->addRow("Port", m_port, true);
-    addAccessFields(how);
+    section->addRow("Host", m_host, true);
+    section->addRow("Port", m_port, true);
+    addAccessFields(section);
     m_note = new Note;
-    how->body()->addWidget(m_note);
+    section->body()->addWidget(m_note);
     m_copyError = new LinkButton("Copy error", type::dense());
-    how->body()->addWidget(m_copyError, 0, Qt::AlignLeft);
+    section->body()->addWidget(m_copyError, 0, Qt::AlignLeft);
+    connect(m_copyError, &QAbstractButton::clicked, this, [this] { copyText(note()); });
+}
 
+// The address and an example, to be copied.
+void ServePanel::addUse() {
     m_use = addSection("For your program");
     auto* line = new QWidget;
     auto* row = new QHBoxLayout(line);
@@ -81,10 +97,16 @@ ServePanel::ServePanel(SessionSource* source, ModelServer* server, QWidget* pare
     row->addWidget(m_address, 1);
     auto* copy = new IconButton("copy", "Copy address", 28);
     row->addWidget(copy);
+    connect(copy, &QAbstractButton::clicked, this, [this, copy] {
+        copyAddress();
+        showCopied(copy);
+    });
     m_use->body()->addWidget(line);
     m_example = new CommandLine;
     m_use->body()->addWidget(m_example);
+}
 
+void ServePanel::addTables() {
     DockSection* now = addSection({});
     now->layout()->setContentsMargins(0, 1, 0, 0);
     m_figures = new DataTable({{"Since start", 0}, {"", 168, true, true}}, false);
@@ -101,24 +123,9 @@ ServePanel::ServePanel(SessionSource* source, ModelServer* server, QWidget* pare
     m_log->setPadding(12, 12);
     m_log->setInnerPadding(4);
     m_log->setToolTip(
-        "The latest finished requests: prompt and reply tokens, time to first token, "
-        "speed, and how they ended. A number is the HTTP status of a rejected "
-        "request.");
+        "The latest finished requests: prompt and reply tokens, time to first token, speed, and "
+        "how they ended. A number is the HTTP status of a rejected request.");
     m_logSection->body()->addWidget(m_log);
-    m_command = new CommandLine;
-    foot()->addWidget(m_command);
-
-    connect(m_switch, &Segment::chosen, this, [this](int index) { setOn(index == 1); });
-    connect(copy, &QAbstractButton::clicked, this, [this, copy] {
-        copyAddress();
-        showCopied(copy);
-    });
-    connect(m_copyError, &QAbstractButton::clicked, this, [this] { copyText(note()); });
-    for (QLineEdit* edit : {m_host, m_port, m_key, m_origins, m_names})
-        connect(edit, &QLineEdit::textEdited, this, &ServePanel::refresh);
-    connect(server, &ModelServer::changed, this, &ServePanel::refresh);
-    connect(source, &SessionSource::stateChanged, this, &ServePanel::refresh);
-    refresh();
 }
 
 void ServePanel::addAccessFields(DockSection* section) {
@@ -186,12 +193,12 @@ void ServePanel::refreshNote() {
     const State state = m_server->state();
     const bool off = state == State::Off, on = state == State::On;
     const bool possible = m_source->engine() != nullptr;
-    // What is wrong in the fields is said before the server is asked to start with them.
+    // Errors in the fields are shown before the server is started with them.
     const Status fields = options().check();
     const Status& error = fields.ok() ? m_server->error() : fields;
     m_copyError->setVisible(off && !error.ok());
     if (off && !error.ok())
-        m_note->setNote(QString::fromStdString(error.text()), "error", Tone::Error, Tone::Text1);
+        m_note->setNote(str(error.text()), "error", Tone::Error, Tone::Text1);
     else if (off && !possible)
         m_note->setNote("Open a model first: the server serves the loaded model.");
     else if (off)

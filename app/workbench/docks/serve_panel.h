@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The Serve dock: switch, host, port and access of the model's HTTP server; the address and an
-// example to copy; what it is doing now.
+// The Serve dock: switch, host, port and access of the model's HTTP server; its address and an
+// example to copy; figures and the latest requests. GUI thread only.
 #pragma once
 
 #include <QLineEdit>
@@ -20,11 +20,11 @@ class ServePanel : public DockPanel {
     Q_OBJECT
 
 public:
-    // Both must outlive this.
+    // Source and server must outlive the panel.
     ServePanel(SessionSource* source, ModelServer* server, QWidget* parent = nullptr);
     void tick();                   // figures; a few times a second while shown
-    void setOn(bool on);           // as the switch does
-    ServeOptions options() const;  // as the fields say
+    void setOn(bool on);           // what the switch does
+    ServeOptions options() const;  // from the fields
 
     Segment* switcher() const { return m_switch; }
     QLineEdit* host() const { return m_host; }
@@ -34,12 +34,15 @@ public:
     QLineEdit* hostNames() const { return m_names; }
     QString note() const;
     DataTable* figures() const { return m_figures; }
-    DataTable* log() const { return m_log; }  // requests that have ended, the newest first
-    QString example() const;                  // the curl line
+    DataTable* log() const { return m_log; }  // finished requests, newest first
+    QString example() const;                  // a curl command
     void copyAddress() const;
 
 private:
+    void addServerFields(DockSection* section);
     void addAccessFields(DockSection* section);
+    void addUse();
+    void addTables();
     void refresh();
     void refreshNote();
     QString commandLine() const;

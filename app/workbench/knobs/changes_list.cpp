@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "app/workbench/platform/text.h"
 #include "app/workbench/plots/marker_lane.h"
 #include "app/workbench/plots/plot_data.h"
 #include "app/workbench/widgets/figures_row.h"
@@ -15,15 +16,13 @@ namespace {
 constexpr int kListHead = 28, kRowHeight = 45, kLine = 14;
 
 Span titleOf(const Marker& marker) {
-    return {QString::fromStdString(knobTitle(knobRow(marker.knob))) + " ", Tone::Text1,
-            type::dense()};
+    return {str(knobTitle(knobRow(marker.knob))) + " ", Tone::Text1, type::dense()};
 }
-// In a short panel the knobs need the room more.
+// A short panel shows fewer changes, to leave room for the knobs.
 constexpr int kShortPanel = 480;
 
 Span changeOf(const Marker& marker) {
-    return {QString::fromStdString(knobChangeText(marker.knob, marker.from, marker.to)),
-            Tone::Text1, type::mono()};
+    return {str(knobChangeText(marker.knob, marker.from, marker.to)), Tone::Text1, type::mono()};
 }
 QString reasonOf(const Marker& marker) {
     return "not measured: " + effectLook(marker).interval;
@@ -43,7 +42,7 @@ ChangesList::ChangesList(QWidget* parent) : QWidget(parent) {
                   "tokens at the same number of requests are compared, without those during "
                   "which the cache settled.",
                   "engine events of this session"));
-    place();
+    layOut();
 }
 
 void ChangesList::setSnapshot(const Snapshot* snapshot) {
@@ -68,14 +67,13 @@ void ChangesList::setSnapshot(const Snapshot* snapshot) {
         m_rows.clear();
         for (const Marker& marker : newest) {
             auto* undo = new Button("Undo", Button::Kind::Quiet, Button::Size::Dense, this);
-            undo->setAccessibleName("Undo " +
-                                    QString::fromStdString(knobTitle(knobRow(marker.knob))));
+            undo->setAccessibleName("Undo " + str(knobTitle(knobRow(marker.knob))));
             connect(undo, &QAbstractButton::clicked, this,
                     [this, marker] { emit undoWanted(marker.knob, marker.undoTo); });
             undo->show();
             m_rows.push_back({marker, undo});
         }
-        place();
+        layOut();
     } else {
         for (size_t i = 0; i < newest.size(); ++i) {
             const Marker& before = m_rows[i].marker;
@@ -89,7 +87,7 @@ void ChangesList::setSnapshot(const Snapshot* snapshot) {
     }
     m_paintedIdle = m_idle;
     if (!changed) return;
-    place();  // a reason may take more lines
+    layOut();  // a reason may need more lines
     update();
 }
 
@@ -99,7 +97,7 @@ int ChangesList::ownLine(const Marker& marker) const {
     return needed > width() - 64 - 58 ? 16 : 0;
 }
 
-// A reason that takes more than one line is read whole.
+// Long reasons are wrapped, not cut.
 int ChangesList::rowTop(size_t row) const {
     int y = 1 + kListHead;
     for (size_t i = 0; i < row; ++i) {
@@ -118,7 +116,7 @@ void ChangesList::setPanelHeight(int height) {
     m_most = height < kShortPanel ? 1 : 2;
 }
 
-void ChangesList::place() {
+void ChangesList::layOut() {
     setFixedHeight(m_rows.empty() ? 0 : rowTop(m_rows.size()));
     setVisible(!m_rows.empty());
     for (size_t i = 0; i < m_rows.size(); ++i) {
@@ -129,7 +127,7 @@ void ChangesList::place() {
 }
 
 void ChangesList::resizeEvent(QResizeEvent*) {
-    place();
+    layOut();
 }
 
 void ChangesList::paintEvent(QPaintEvent*) {
@@ -148,7 +146,7 @@ void ChangesList::paintEvent(QPaintEvent*) {
         drawText(p, QRectF(12, top + 7, 46, 16), Qt::AlignVCenter, clockText(marker.t, 0),
                  type::monoSmall(), tone(Tone::Text3));
         const double right = width() - 64;
-        // A long change stands on a line of its own.
+        // A long change has a line of its own.
         const Span title = titleOf(marker), change = changeOf(marker);
         if (const double extra = ownLine(marker)) {
             drawSpans(p, QRectF(58, top + 7, right - 58, 16), {title});

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The newest knob changes of the user with time and measured effect, each with Undo.
+// The newest knob changes of the user, with time, measured effect and an Undo button. GUI thread
+// only.
 #pragma once
 
 #include <QWidget>
@@ -18,7 +19,8 @@ public:
     explicit ChangesList(QWidget* parent = nullptr);
     void setSnapshot(const Snapshot* snapshot);
     int shown() const { return int(m_rows.size()); }
-    void setPanelHeight(int height);  // of the panel it stands in: in a short one it shows less
+    void setPanelHeight(
+        int height);  // px, height of the knobs panel: a short one shows fewer changes
 
 signals:
     void undoWanted(KnobId knob, int64_t value);
@@ -32,13 +34,13 @@ private:
         Marker marker;
         Button* undo = nullptr;
     };
-    int ownLine(const Marker& marker) const;  // px more, where the change takes a line
-    int rowTop(size_t row) const;             // of m_rows.size(): the height of all
-    void place();
+    int ownLine(const Marker& marker) const;  // extra px if the change needs a line of its own
+    int rowTop(size_t row) const;             // px; row m_rows.size(): the total height
+    void layOut();
 
     std::vector<Row> m_rows;
     size_t m_most = 2;
-    bool m_idle = false, m_paintedIdle = false;  // no request runs: nothing is being measured
+    bool m_idle = false, m_paintedIdle = false;  // no request is running, so nothing is measured
 };
 
 }  // namespace colibri::ui

@@ -13,7 +13,7 @@
 namespace colibri::ui {
 namespace {
 
-constexpr int kPaceMs = 100;         // live changes while dragging
+constexpr int kPaceMs = 100;         // between two requests while dragging
 constexpr int64_t kWideSpan = 1000;  // beyond this a linear track is too coarse
 
 }  // namespace
@@ -40,54 +40,52 @@ KnobControl::KnobControl(const KnobRow& row, QWidget* parent) : QWidget(parent),
     column->setContentsMargins(0, 0, 0, 0);
     column->setSpacing(0);
     setToolTip(explained(row.label, row.help));
+    if (row.choices.empty())
+        addSlider(column);
+    else
+        addChoices(column);
+}
+
+void KnobControl::addSlider(QVBoxLayout* column) {
     m_pace.setSingleShot(true);
     connect(&m_pace, &QTimer::timeout, this, [this] {
         if (!m_waiting) return;
         const int64_t value = *m_waiting;
         m_waiting.reset();
         m_pace.start(kPaceMs);
-        emit requested(value, false);
+        emit requested(m_row.id, value, false);
     });
-    if (row.choices.empty()) {
-        m_slider = new SliderRow(row.label, row.unit);
-        if (row.id == KnobId::LinkLimit) m_slider->setZeroText("none");
-        m_slider->setParser([this](const QString& text, QString* error) -> std::optional<int64_t> {
-            QString plain = text.trimmed();
-            if (const auto whole = typedWhole(plain)) plain = QString::number(*whole);
-            if (m_row.id == KnobId::LinkLimit && plain == "none") plain = "0";
-            const auto value = parseKnobValue(m_row, plain.toStdString(), m_limits);
-            if (value.ok()) return *value;
-            const QString hint = QString::fromStdString(value.status().hint());
-            *error = QString::fromStdString(value.status().message()).section(": ", 1) +
-                     (hint.isEmpty() ? QString() : ". " + hint) + ".";
-            return std::nullopt;
-        });
-        connect(m_slider, &SliderRow::edited, this, &KnobControl::edited);
-        column->addWidget(m_slider);
-        column->addSpacing(5);
-        return;
-    }
+    m_slider = new SliderRow(m_row.label, m_row.unit);
+    if (m_row.id == KnobId::LinkLimit) m_slider->setZeroText("none");
+    m_slider->setParser([this](const QString& text, QString* error) { return parse(text, error); });
+    connect(m_slider, &SliderRow::edited, this, &KnobControl::edited);
+    column->addWidget(m_slider);
+    column->addSpacing(5);
+}
+
+void KnobControl::addChoices(QVBoxLayout* column) {
     auto* line = new QHBoxLayout;
     line->setContentsMargins(0, 0, 0, 0);
     line->setSpacing(8);
-    auto* label = new QLabel(row.label);
+    auto* label = new QLabel(m_row.label);
     label->setFont(type::body());
     label->setFixedHeight(28);
     line->addWidget(label);
     line->addStretch();
     QStringList choices;
-    for (const char* choice : row.choices) choices << choice;
+    for (const char* choice : m_row.choices) choices << choice;
+    const auto choose = [this](int i) { emit requested(m_row.id, i, true); };
     if (choices.size() <= 3) {
         m_segment = new Segment(choices);
-        m_segment->setAccessibleName(row.label);
-        connect(m_segment, &Segment::chosen, this, [this](int i) { emit requested(i, true); });
+        m_segment->setAccessibleName(m_row.label);
+        connect(m_segment, &Segment::chosen, this, choose);
         line->addWidget(m_segment);
     } else {
         m_select = new Select;
         m_select->addItems(choices);
         m_select->setFixedWidth(150);
-        m_select->setAccessibleName(row.label);
-        connect(m_select, &QComboBox::activated, this, [this](int i) { emit requested(i, true); });
+        m_select->setAccessibleName(m_row.label);
+        connect(m_select, &QComboBox::activated, this, choose);
         line->addWidget(m_select);
     }
     column->addLayout(line);
@@ -95,6 +93,19 @@ KnobControl::KnobControl(const KnobRow& row, QWidget* parent) : QWidget(parent),
     m_note->hide();
     column->addWidget(m_note);
     column->addSpacing(4);
+}
+
+// Text typed into the slider's field; nullopt, with the error, if it is not a value of the knob.
+std::optional<int64_t> KnobControl::parse(const QString& text, QString* error) const {
+    QString plain = text.trimmed();
+    if (const auto whole = typedWhole(plain)) plain = QString::number(*whole);
+    if (m_row.id == KnobId::LinkLimit && plain == "none") plain = "0";
+    const auto value = parseKnobValue(m_row, plain.toStdString(), m_limits);
+    if (value.ok()) return *value;
+    const QString hint = str(value.status().hint());
+    *error = str(value.status().message()).section(": ", 1) +
+             (hint.isEmpty() ? QString() : ". " + hint) + ".";
+    return std::nullopt;
 }
 
 void KnobControl::setLimits(const KnobLimits& limits, const ModelFacts* model) {
@@ -120,13 +131,13 @@ void KnobControl::setProblems(const QStringList& problems) {
 // "bind, interleave n/a: this machine has one NUMA node."
 QString KnobControl::problemText() const {
     if (m_slider) return m_problems.value(0).isEmpty() ? QString() : "n/a: " + m_problems[0] + ".";
-    QStringList lines, told;
+    QStringList lines, written;
     for (const QString& reason : m_problems) {
-        // What is asked for says its reason already.
-        const bool asked = m_state.requested != m_state.effective &&
-                           reason == m_problems.value(int(m_state.requested));
-        if (reason.isEmpty() || asked || told.contains(reason)) continue;
-        told << reason;
+        // The note about the effective value has the reason of the requested choice already.
+        const bool requested = m_state.requested != m_state.effective &&
+                               reason == m_problems.value(int(m_state.requested));
+        if (reason.isEmpty() || requested || written.contains(reason)) continue;
+        written << reason;
         QStringList names;
         for (int i = 0; i < m_problems.size(); ++i)
             if (m_problems[i] == reason) names << m_row.choices[size_t(i)];
@@ -143,7 +154,7 @@ void KnobControl::edited(int64_t value, bool final) {
     if (final) {
         m_waiting.reset();
         m_pace.stop();
-        emit requested(value, true);
+        emit requested(m_row.id, value, true);
         return;
     }
     if (m_pace.isActive()) {
@@ -151,7 +162,7 @@ void KnobControl::edited(int64_t value, bool final) {
         return;
     }
     m_pace.start(kPaceMs);
-    emit requested(value, false);
+    emit requested(m_row.id, value, false);
 }
 
 void KnobControl::setState(const KnobState& state) {
@@ -181,7 +192,7 @@ void KnobControl::updateNote() {
     QString text = m_hint, icon;
     Tone ink = Tone::Text3;
     if (differs) {
-        const QString reason = QString::fromStdString(m_state.reason);
+        const QString reason = str(m_state.reason);
         text = QString("Effective %1%2")
                    .arg(knobText(m_row, m_state.effective),
                         reason.isEmpty() ? QString(".")
@@ -189,7 +200,7 @@ void KnobControl::updateNote() {
         icon = "warn";
         ink = Tone::Text2;
     }
-    // In place of them, not beside them: choices that cannot work are greyed, with their reason.
+    // A choice knob whose effective value differs shows that reason only.
     if (const QString problem = differs && !m_slider ? QString() : problemText();
         !problem.isEmpty())
         text += (text.isEmpty() ? "" : " ") + problem;

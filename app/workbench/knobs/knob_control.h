@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // One row of the knob table as a control: a slider for numbers, segments or a drop-down for
-// choices. Shows the request, and the effective value with its reason where the two differ.
+// choices. Shows the requested value, and the effective one with its reason if they differ. GUI
+// thread only.
 #pragma once
 
 #include <QElapsedTimer>
@@ -11,6 +12,8 @@
 #include "app/workbench/backend/session_source.h"
 #include "app/workbench/widgets/controls.h"
 #include "app/workbench/widgets/slider_row.h"
+
+class QVBoxLayout;
 
 namespace colibri::ui {
 
@@ -24,8 +27,8 @@ public:
     explicit KnobControl(const KnobRow& row, QWidget* parent = nullptr);
     const KnobRow& row() const { return m_row; }
     void setLimits(const KnobLimits& limits, const ModelFacts* model);
-    // Why each choice cannot work here, "" where it can: such a choice is greyed, its reason is in
-    // its tooltip and in the note. Of a number one reason, why no value would change anything.
+    // For each choice why it cannot work here, or "": such a choice is disabled, with the reason in
+    // its tooltip and in the note. For a number a single reason why no value has an effect.
     void setProblems(const QStringList& problems);
     void setState(const KnobState& state);
     void setEarlier(const QVector<int64_t>& values, const QStringList& texts);
@@ -35,16 +38,19 @@ public:
     Segment* segment() const { return m_segment; }
     Select* select() const { return m_select; }
     QString note() const;
-    // Lines kept under a knob whose note the engine changes by itself, so that the knobs below stay
-    // where they are.
+    // Reserves lines for a note that changes without user input, so that the knobs below do not
+    // move.
     void reserveNote(int lines);
     void focusControl();
 
 signals:
-    // Live while dragging, at most 10 times a second; final when the user lets go.
-    void requested(int64_t value, bool final);
+    // While dragging at most 10 times a second; with `final` when the user releases the handle.
+    void requested(colibri::KnobId id, int64_t value, bool final);
 
 private:
+    void addSlider(QVBoxLayout* column);
+    void addChoices(QVBoxLayout* column);
+    std::optional<int64_t> parse(const QString& text, QString* error) const;
     void edited(int64_t value, bool final);
     void updateNote();
     QString problemText() const;
@@ -60,7 +66,7 @@ private:
     QStringList m_problems;
     bool m_reservesNote = false;
     QTimer m_pace;
-    std::optional<int64_t> m_waiting;  // value to apply when the pace allows
+    std::optional<int64_t> m_waiting;  // newest value of a drag, until m_pace runs out
 };
 
 }  // namespace colibri::ui

@@ -30,7 +30,7 @@ void KnobHistory::pushTogether(KnobStep changes) {
 
 KnobStep KnobHistory::undo() {
     const KnobStep changes = m_steps[--m_at];
-    m_lastStep = -1e9;  // what comes next is no further step of it
+    m_lastStep = -1e9;  // the next change is not combined with it
     emit changed();
     return changes;
 }

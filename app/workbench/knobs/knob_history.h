@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Undo and redo of knob changes, in the grain of the list of changes: a drag is one change, and so
-// are steps of one knob that follow each other within kSameChangeSeconds. What was applied together
-// (a reset, a profile, a config file) is one step of undo.
+// Undo and redo of knob changes, with the steps of the list of changes: a drag is one change, as
+// are steps of one knob within kSameChangeSeconds. Changes that are applied together (reset,
+// profile, config file) are one step. GUI thread only.
 #pragma once
 
 #include <QObject>
@@ -23,10 +23,10 @@ class KnobHistory : public QObject {
 
 public:
     explicit KnobHistory(QObject* parent = nullptr) : QObject(parent) {}
-    // A change at `seconds` of any steady clock. `joins`: it may be a further step of the one
-    // before; a drag never is. A change that ends where it began is none.
+    // Adds a change at `seconds` of any steady clock. `joins`: it may be combined with the previous
+    // one; a drag never is. A change without a difference is ignored.
     void push(const KnobChange& change, double seconds, bool joins);
-    void pushTogether(KnobStep changes);  // those that change nothing are left out
+    void pushTogether(KnobStep changes);  // changes without a difference are ignored
     bool canUndo() const { return m_at > 0; }
     bool canRedo() const { return m_at < m_steps.size(); }
     const KnobStep* next() const { return canUndo() ? &m_steps[m_at - 1] : nullptr; }
@@ -39,7 +39,7 @@ signals:
 
 private:
     std::vector<KnobStep> m_steps;
-    size_t m_at = 0;           // steps before this are in force
+    size_t m_at = 0;           // number of steps that are effective
     double m_lastStep = -1e9;  // seconds of the newest change
 };
 

@@ -7,6 +7,7 @@
 #include <QScrollBar>
 #include <QSet>
 #include <QVBoxLayout>
+#include <algorithm>
 #include <cmath>
 
 #include "app/workbench/knobs/changes_list.h"
@@ -20,7 +21,7 @@
 namespace colibri::ui {
 namespace {
 
-// A group of knobs: a hairline above, a head that folds.
+// A group of knobs, with a hairline above and a head that folds it.
 class KnobGroup : public QWidget {
 public:
     KnobGroup(const QString& name, bool first) : m_first(first), m_column(new QVBoxLayout(this)) {
@@ -30,7 +31,7 @@ public:
         m_column->addWidget(m_head);
         m_column->addSpacing(3);
     }
-    // The scroll bar stands in the margin: controls keep their width when it appears.
+    // The scroll bar takes the place of the margin: controls keep their width when it appears.
     void setBarShown(bool on) {
         QMargins margins = m_column->contentsMargins();
         margins.setRight(on ? 2 : 12);
@@ -54,7 +55,7 @@ private:
     FoldButton* m_head;
 };
 
-// A knob that takes effect at the next load: its value, and the way to the load page.
+// A knob that is fixed at load: its value, and a link to the load page.
 class AtLoadRow : public QWidget {
 public:
     AtLoadRow(const KnobRow& row, std::function<void()> change) : m_row(row) {
@@ -85,6 +86,32 @@ private:
     const KnobRow& m_row;
     QLabel* m_value;
 };
+
+// Memory of the cache size; then the most important of: too small, preparing, filling.
+QString cacheHint(const ModelFacts& model, const StoreStats& store, int64_t size) {
+    const double bytes = double(size) * double(model.moeLayers) * double(model.expertBytes);
+    QString hint = str(formatGiB(bytes)) + ". ";
+    if (size < model.topK)
+        hint += QString("Below the %1 experts of one token: no reuse.").arg(model.topK);
+    else if (store.slotsToPrepare > 0)
+        hint += QString("Preparing memory, %1 slots left.").arg(count(store.slotsToPrepare));
+    else if (store.slotCount > 0)
+        hint +=
+            QString("%1 of %2 slots filled.").arg(count(store.slotsUsed), count(store.slotCount));
+    return hint;
+}
+
+QString prefetchHint(const StoreStats& store, int64_t source) {
+    if (store.prefetchIssued == 0)
+        return source == int64_t(PrefetchSource::Off) ? "Experts are read when a token needs them."
+                                                      : "No prefetches yet.";
+    const auto share = [&](uint64_t part) {
+        return str(formatPercent(double(part) / double(store.prefetchIssued), 0));
+    };
+    return QString("%1 ahead: %2 useful, %3 late, %4 wasted.")
+        .arg(count(int64_t(store.prefetchIssued)), share(store.prefetchUseful),
+             share(store.prefetchLate), share(store.prefetchWasted));
+}
 
 }  // namespace
 
@@ -211,9 +238,8 @@ void KnobsPanel::addGroup(const QString& name, const std::vector<const KnobRow*>
         }
         auto* control = new KnobControl(*row);
         const KnobId id = row->id;
-        connect(control, &KnobControl::requested, this,
-                [this, id](int64_t value, bool final) { request(id, value, final); });
-        // What the engine says there comes and goes while a reply streams.
+        connect(control, &KnobControl::requested, this, &KnobsPanel::request);
+        // These notes change while a reply is generated.
         if (id == KnobId::PrefetchSource) control->reserveNote(2);
         if (id == KnobId::ExpertCacheSize) control->reserveNote(1);
         m_controls.push_back(control);
@@ -253,27 +279,25 @@ void KnobsPanel::setSource(SessionSource* source) {
     m_reset->setEnabled(m_source != nullptr);
     m_undo->setEnabled(false);
     m_redo->setEnabled(false);
-    m_askedAt.fill(-1);
+    m_requestedAt.fill(-1);
     for (const KnobRow& row : knobTable())
         if (m_source) showState(row.id, m_source->knobState(row.id));
     m_changes->setSnapshot(nullptr);
 }
 
-// The knobs of a dense model are those that do something: the rest is one line.
+// A dense model has no knobs of experts; one line says so.
 void KnobsPanel::showGroups() {
     const bool dense = m_source && m_source->model()->isDense();
     m_dense->setVisible(dense);
-    for (const auto& [name, group] : m_groupWidgets) {
-        const bool ofExperts = name == "Expert cache" || name == "Prefetch" || name == "Reads";
-        group->setVisible(!dense || !ofExperts);
-    }
-    control(KnobId::RouterMode)->setVisible(!dense);
+    const auto applies = [&](const KnobRow& row) { return !dense || !row.ofExperts; };
+    for (const auto& [name, group] : m_groupWidgets)
+        group->setVisible(std::ranges::any_of(
+            knobTable(), [&](const KnobRow& row) { return name == row.group && applies(row); }));
+    for (KnobControl* one : m_controls) one->setVisible(applies(one->row()));
 }
 
 QStringList KnobsPanel::problemsOf(const KnobRow& row) const {
-    const auto problem = [&](int64_t value) {
-        return QString::fromStdString(m_source->knobProblem(row.id, value));
-    };
+    const auto problem = [&](int64_t value) { return str(m_source->knobProblem(row.id, value)); };
     if (row.choices.empty()) return {problem(m_source->knobState(row.id).requested)};
     QStringList problems;
     for (size_t i = 0; i < row.choices.size(); ++i) problems << problem(int64_t(i));
@@ -286,76 +310,50 @@ void KnobsPanel::showState(KnobId id, const KnobState& state) {
         if (row == id) static_cast<AtLoadRow*>(widget)->setState(state);
 }
 
-// A state that was read before the knob's last request does not know of it: what was requested
-// stays shown.
+// A state that was recorded before the last request of a knob is older than it and is not shown.
 void KnobsPanel::updateStates(const Snapshot& snapshot) {
     for (const KnobRow& row : knobTable()) {
-        if (snapshot.knobsAt >= m_askedAt[size_t(row.id)]) showState(row.id, snapshot.knob(row.id));
+        if (snapshot.knobsAt >= m_requestedAt[size_t(row.id)])
+            showState(row.id, snapshot.knob(row.id));
     }
 }
 
-void KnobsPanel::tick(const std::shared_ptr<const Snapshot>& snapshot) {
-    if (!m_source || !snapshot || !isVisible()) return;
+void KnobsPanel::tick(const std::shared_ptr<const Snapshot>& newest) {
+    if (!m_source || !newest || !isVisible()) return;
     m_changes->setPanelHeight(height());
-    m_changes->setSnapshot(snapshot.get());
-    if (snapshot->knobsAt == m_statesAt) return;  // hints, too, are read by people
-    m_statesAt = snapshot->knobsAt;
-    updateStates(*snapshot);
-    updateHints(*snapshot);
+    m_changes->setSnapshot(newest.get());
+    if (newest->knobsAt == m_statesAt) return;  // hints change as seldom, so that they can be read
+    m_statesAt = newest->knobsAt;
+    updateStates(*newest);
+    updateHints(*newest);
     updateProfileRow();
 }
 
 void KnobsPanel::updateHints(const Snapshot& snapshot) {
-    const ModelFacts* model = m_source->model();
-    if (KnobControl* cache = control(KnobId::ExpertCacheSize)) {
-        const double bytes =
-            double(cache->shownValue()) * double(model->moeLayers) * double(model->expertBytes);
-        // One line: what is under way stands in place of what is settled.
-        QString hint = str(formatGiB(bytes)) + ". ";
-        if (cache->shownValue() < model->topK)
-            hint += QString("Below the %1 experts of one token: no reuse.").arg(model->topK);
-        else if (snapshot.store.slotsToPrepare > 0)
-            hint += QString("Preparing memory, %1 slots left.")
-                        .arg(str(formatCount(snapshot.store.slotsToPrepare)));
-        else if (snapshot.store.slotCount > 0)
-            hint += QString("%1 of %2 slots filled.")
-                        .arg(str(formatCount(snapshot.store.slotsUsed)),
-                             str(formatCount(snapshot.store.slotCount)));
-        cache->setHint(hint);
-    }
-    if (KnobControl* source = control(KnobId::PrefetchSource)) {
-        const StoreStats& s = snapshot.store;
-        const auto share = [&](uint64_t part) {
-            return str(formatPercent(double(part) / double(s.prefetchIssued), 0));
-        };
-        source->setHint(s.prefetchIssued > 0
-                            ? QString("%1 ahead: %2 useful, %3 late, %4 wasted.")
-                                  .arg(str(formatCount(int64_t(s.prefetchIssued))),
-                                       share(s.prefetchUseful), share(s.prefetchLate),
-                                       share(s.prefetchWasted))
-                        : source->shownValue() == int64_t(PrefetchSource::Off)
-                            ? QString("Experts are read when a token needs them.")
-                            : QString("No prefetches yet."));
-    }
+    if (KnobControl* cache = control(KnobId::ExpertCacheSize))
+        cache->setHint(cacheHint(*m_source->model(), snapshot.store, cache->shownValue()));
+    if (KnobControl* source = control(KnobId::PrefetchSource))
+        source->setHint(prefetchHint(snapshot.store, source->shownValue()));
     if (KnobControl* link = control(KnobId::LinkLimit))
         link->setHint("Emulates a slower disk or bus; a badge is shown while set.");
-    // Earlier values with a measured effect, newest three of each knob.
-    for (KnobControl* knob : m_controls) {
-        QVector<int64_t> values;
-        QStringList texts;
-        for (size_t i = snapshot.markers.size(); i-- > 0 && values.size() < 3;) {
-            const Marker& marker = snapshot.markers[i];
-            if (marker.kind != Marker::Kind::Knob || marker.knob != knob->row().id) continue;
-            if (marker.effect != Marker::Effect::Known || values.contains(marker.from)) continue;
-            if (marker.from == knob->shownValue()) continue;
-            values << marker.from;
-            const EffectLook look = effectLook(marker);
-            texts << clockText(marker.t, 0) + "  " +
-                         typographic(QString::fromStdString(marker.label)) + "\n" + look.text +
-                         ", " + look.interval;
-        }
-        knob->setEarlier(values, texts);
+    for (KnobControl* knob : m_controls) showEarlier(knob, snapshot);
+}
+
+// Marks earlier values with a known effect on the slider: the newest three.
+void KnobsPanel::showEarlier(KnobControl* knob, const Snapshot& snapshot) {
+    QVector<int64_t> values;
+    QStringList texts;
+    for (size_t i = snapshot.markers.size(); i-- > 0 && values.size() < 3;) {
+        const Marker& marker = snapshot.markers[i];
+        if (marker.kind != Marker::Kind::Knob || marker.knob != knob->row().id) continue;
+        if (marker.effect != Marker::Effect::Known || values.contains(marker.from)) continue;
+        if (marker.from == knob->shownValue()) continue;
+        values << marker.from;
+        const EffectLook look = effectLook(marker);
+        texts << clockText(marker.t, 0) + "  " + typographic(str(marker.label)) + "\n" + look.text +
+                     ", " + look.interval;
     }
+    knob->setEarlier(values, texts);
 }
 
 void KnobsPanel::request(KnobId id, int64_t value, bool final) {
@@ -366,7 +364,7 @@ void KnobsPanel::request(KnobId id, int64_t value, bool final) {
     if (!start) start = now;
     if (now != value || (final && dragged)) {
         m_source->setKnob(id, value, final);
-        m_askedAt[size_t(id)] = m_source->sessionTime(monotonicNs());
+        m_requestedAt[size_t(id)] = m_source->sessionTime(monotonicNs());
     }
     if (!final) return;
     if (!m_adjusting)
@@ -434,8 +432,7 @@ void KnobsPanel::showMenu() {
         menu.addAction("Delete profile " + current, this, [this] {
             const QString name = m_profiles.current();
             const Status status = m_profiles.remove(name);
-            if (!status.ok())
-                emit failed("The profile was not deleted", QString::fromStdString(status.text()));
+            if (!status.ok()) emit failed("The profile was not deleted", str(status.text()));
             updateProfileRow();
         });
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The knobs dock, made from the knob table: profile row, groups of controls, and the list of
-// changes with their measured effect.
+// changes with their measured effect. GUI thread only.
 #pragma once
 
 #include <QWidget>
@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "app/workbench/backend/snapshot_view.h"
 #include "app/workbench/knobs/knob_control.h"
 #include "app/workbench/knobs/knob_history.h"
 #include "app/workbench/knobs/profiles.h"
@@ -20,27 +21,28 @@ namespace colibri::ui {
 
 class ChangesList;
 
-// What became of a set of values: a config file, a profile.
+// The result of applying a config file or a profile.
 struct Applied {
     int applied = 0, total = 0;
-    QStringList needReload;  // labels: they take effect at the next load
-    QStringList outOfRange;  // "cache size 80 (1..64)": refused
-    QString model;           // of the config, where it is another than the loaded one
+    QStringList needReload;  // labels of knobs that take effect at the next load
+    QStringList outOfRange;  // rejected: "cache size 80 (1..64)"
+    QString model;           // of the config, if it is not the loaded one
     QString text() const;    // "1 of 2 applied; context length needs a reload"
 };
 
-class KnobsPanel : public QWidget {
+class KnobsPanel : public QWidget, public SnapshotView {
     Q_OBJECT
 
 public:
     explicit KnobsPanel(QWidget* parent = nullptr);
     void setSource(SessionSource* source);  // nullptr: no model
-    void tick(const std::shared_ptr<const Snapshot>& snapshot);
+    void tick(const std::shared_ptr<const Snapshot>& newest) override;
     KnobControl* control(KnobId id) const;
     KnobHistory* history() { return &m_history; }
     void setHeadVisible(bool on);
 
-    // Every change of the window goes through here: history, engine, display.
+    // Changes a knob: undo history, engine, display. All changes by the window use it. `final`
+    // false: a step of a drag; the whole drag is one change.
     void request(KnobId id, int64_t value, bool final = true);
     void undo();
     void redo();
@@ -49,20 +51,20 @@ public:
     KnobValues requestedValues() const;
     QString configJson() const;
     bool saveConfig(const QString& path, QString* error) const;
-    // Nothing, with the error, where the file cannot be read.
+    // nullopt, with the error, if the file cannot be read.
     std::optional<Applied> loadConfig(const QString& path, QString* error);
     Profiles* profiles() { return &m_profiles; }
     void applyProfile(const QString& name);
     void saveProfile(const QString& name);
     void renameProfile(const QString& from, const QString& to);
     QStringList profileDifferences() const;  // "cache size 9, in the profile 12"
-    QString commandLine() const;             // the same session in a terminal
+    QString commandLine() const;             // of `colibri chat` with the same model and knobs
 
 signals:
-    void loadPageWanted();     // at-load knobs are changed there
-    void saveProfileWanted();  // asks for a name
+    void loadPageWanted();     // to change knobs that are fixed at load
+    void saveProfileWanted();  // the window asks for a name
     void renameProfileWanted(const QString& name);
-    void applied(const QString& what, const QString& detail);  // some of it needs a reload
+    void applied(const QString& what, const QString& detail);  // only some, or needs a reload
     void exportWanted();
     void importWanted();
     void failed(const QString& what, const QString& why);
@@ -83,6 +85,7 @@ private:
     void updateStates(const Snapshot& snapshot);
     void showState(KnobId id, const KnobState& state);
     void updateHints(const Snapshot& snapshot);
+    void showEarlier(KnobControl* knob, const Snapshot& snapshot);
     void updateProfileRow();
     void showMenu();
 
@@ -92,7 +95,7 @@ private:
     QWidget* m_head = nullptr;
     QScrollArea* m_scroll;
     QLabel* m_empty = nullptr;
-    QLabel* m_dense = nullptr;  // why a model without experts has fewer knobs
+    QLabel* m_dense = nullptr;  // why a dense model has fewer knobs
     std::vector<std::pair<QString, QWidget*>> m_groupWidgets;
     QElapsedTimer m_clock;
     QVBoxLayout* m_groups;
@@ -103,8 +106,8 @@ private:
     Button* m_save = nullptr;
     ChangesList* m_changes;
     std::array<std::optional<int64_t>, kKnobCount> m_dragStart;
-    std::array<double, kKnobCount> m_askedAt{};  // session time of each knob's last request
-    double m_statesAt = -1;                      // Snapshot::knobsAt of the states shown
+    std::array<double, kKnobCount> m_requestedAt{};  // session time of the last request, s
+    double m_statesAt = -1;                          // Snapshot::knobsAt of the states shown
     bool m_adjusting = false;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// KnobsPanel: sets of values, as config files, profiles and command lines.
+// KnobsPanel: config files, profiles and command lines.
 #include "app/workbench/knobs/knobs_panel.h"
 #include "app/workbench/platform/save_file.h"
 #include "app/workbench/platform/text.h"
@@ -20,12 +20,12 @@ KnobValues KnobsPanel::requestedValues() const {
 
 QString KnobsPanel::configJson() const {
     const std::string model = m_source ? m_source->model()->name.toStdString() : "";
-    return QString::fromStdString(knobsToJson(requestedValues(), model, machineFingerprint()));
+    return exactText(knobsToJson(requestedValues(), model, machineFingerprint()));
 }
 
 bool KnobsPanel::saveConfig(const QString& path, QString* error) const {
     const Status status = saveFile(path, configJson().toUtf8());
-    if (!status.ok()) *error = QString::fromStdString(status.text());
+    if (!status.ok()) *error = str(status.text());
     return status.ok();
 }
 
@@ -38,7 +38,7 @@ QString Applied::text() const {
     return text;
 }
 
-// As one step of undo. Values of knobs that take effect at a load are asked for, and seen there.
+// Applies the values as one step of undo. Those of knobs that are fixed at load are only requested.
 Applied KnobsPanel::apply(const KnobValues& values) {
     Applied outcome;
     KnobStep changes;
@@ -70,7 +70,7 @@ std::optional<Applied> KnobsPanel::loadConfig(const QString& path, QString* erro
     std::string model;
     const auto values = knobsFromFile(path.toStdString(), &model);
     if (!values.ok()) {
-        *error = QString::fromStdString(values.status().text());
+        *error = str(values.status().text());
         return std::nullopt;
     }
     Applied outcome = apply(*values);
@@ -82,8 +82,7 @@ std::optional<Applied> KnobsPanel::loadConfig(const QString& path, QString* erro
 void KnobsPanel::applyProfile(const QString& name) {
     const auto values = m_profiles.read(name);
     if (!values.ok()) {
-        emit failed("The profile " + name + " could not be read",
-                    QString::fromStdString(values.status().text()));
+        emit failed("The profile " + name + " could not be read", str(values.status().text()));
         return;
     }
     m_profiles.setCurrent(name);
@@ -94,8 +93,7 @@ void KnobsPanel::applyProfile(const QString& name) {
 void KnobsPanel::saveProfile(const QString& name) {
     const Status status = m_profiles.write(name, configJson().toStdString());
     if (!status.ok()) {
-        emit failed("The profile " + name + " was not saved",
-                    QString::fromStdString(status.text()));
+        emit failed("The profile " + name + " was not saved", str(status.text()));
         return;
     }
     m_profiles.setCurrent(name);
@@ -105,8 +103,7 @@ void KnobsPanel::saveProfile(const QString& name) {
 
 void KnobsPanel::renameProfile(const QString& from, const QString& to) {
     const Status status = m_profiles.rename(from, to);
-    if (!status.ok())
-        emit failed("The profile was not renamed", QString::fromStdString(status.text()));
+    if (!status.ok()) emit failed("The profile was not renamed", str(status.text()));
     updateProfileRow();
 }
 
@@ -130,8 +127,7 @@ QString KnobsPanel::commandLine() const {
     for (const KnobRow& row : knobTable()) {
         const KnobState state = m_source->knobState(row.id);
         if (state.requested == m_source->knobLimits(row.id).defaultValue) continue;
-        line += " --" + str(knobOptionName(row)) + " " +
-                QString::fromStdString(knobValueText(row, state.requested));
+        line += " --" + str(knobOptionName(row)) + " " + str(knobValueText(row, state.requested));
     }
     return line;
 }

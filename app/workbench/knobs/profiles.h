@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Named sets of knob values: config files in the program's config folder. A name may hold any
-// character; those that a file's name cannot hold are written as %XX. The folder is small and read
-// only when it changes; writes replace files whole.
+// Named sets of knob values, stored as config files in the config folder of the program. Characters
+// of a name that are not allowed in file names are written as %XX. The folder is small and read
+// only after changes; files are replaced as a whole. GUI thread only.
 #pragma once
 
 #include <QObject>
@@ -23,7 +23,7 @@ public:
     Result<KnobValues> read(const QString& name) const;
     Status write(const QString& name, const std::string& json);
     Status remove(const QString& name);
-    Status rename(const QString& from, const QString& to);  // refuses a name that is taken
+    Status rename(const QString& from, const QString& to);  // an error if the name exists
     static QString folder();
 
 private:

@@ -22,7 +22,7 @@ AtLoadPanel::AtLoadPanel(QWidget* parent) : QWidget(parent), m_grid(new QGridLay
         if (row.live) continue;
         row.choices.empty() ? addSlider(row) : addSegment(row);
     }
-    place();
+    layOut();
 }
 
 void AtLoadPanel::addSlider(const KnobRow& row) {
@@ -48,7 +48,7 @@ void AtLoadPanel::addSegment(const KnobRow& row) {
     for (const char* choice : row.choices) choices << choice;
     if (row.id == KnobId::Device) {
         for (QString& choice : choices) choice = choice.toUpper();
-        // Named although it cannot be chosen, with the reason beside it.
+        // The choice is shown although it is not available, with the reason.
         if (!choices.contains("CUDA")) choices << "CUDA";
     }
     auto* segment = new Segment(choices);
@@ -60,7 +60,7 @@ void AtLoadPanel::addSegment(const KnobRow& row) {
     m_controls.push_back({row.id, widget, nullptr, segment, note});
 }
 
-void AtLoadPanel::place() {
+void AtLoadPanel::layOut() {
     while (m_grid->count()) delete m_grid->takeAt(0);
     for (int i = 0; i < 2; ++i) m_grid->setColumnStretch(i, i < m_columns ? 1 : 0);
     m_grid->setHorizontalSpacing(m_columns > 1 ? 40 : 0);
@@ -72,7 +72,7 @@ void AtLoadPanel::place() {
 void AtLoadPanel::setColumns(int columns) {
     if (columns == m_columns) return;
     m_columns = columns;
-    place();
+    layOut();
 }
 
 void AtLoadPanel::setModel(const ContainerInfo& info, const KnobValues& knobs) {
@@ -96,7 +96,8 @@ void AtLoadPanel::setModel(const ContainerInfo& info, const KnobValues& knobs) {
         range.logarithmic = limits.max > 64 * std::max<int64_t>(1, limits.min);
         if (control.id == KnobId::ExpertCacheSize) {
             range.logarithmic = false;
-            range.harmfulBelow = info.config.topK;  // an LRU cache under one token's set
+            range.harmfulBelow =
+                info.config.topK;  // an LRU cache below one token's experts reuses nothing
         }
         control.slider->setRange(range);
         control.slider->setValue(value);
@@ -129,8 +130,7 @@ void AtLoadPanel::refreshNotes() {
             const std::string problem =
                 knobProblemFor(control.id, *m_knobs[size_t(control.id)], m_info);
             control.slider->setEnabled(problem.empty());
-            control.slider->setNote(problem.empty() ? QString()
-                                                    : "n/a: " + QString::fromStdString(problem));
+            control.slider->setNote(problem.empty() ? QString() : "n/a: " + str(problem));
             if (!problem.empty()) continue;
         }
         if (control.id == KnobId::ExpertCacheSize) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The knobs to set before a model is loaded: cache size and those that only take effect then.
-// Controls, ranges and defaults come from the knob table.
+// The knobs to set before a model is loaded: cache size, and those that are fixed at load.
+// Controls, ranges and defaults come from the knob table. GUI thread only.
 #pragma once
 
 #include <QVector>
@@ -22,11 +22,11 @@ class AtLoadPanel : public QWidget {
 
 public:
     explicit AtLoadPanel(QWidget* parent = nullptr);
-    // `knobs`: where the controls begin; those of other knobs are kept and given back.
+    // `knobs`: initial values; knobs without a control keep theirs.
     void setModel(const ContainerInfo& info, const KnobValues& knobs);
     const KnobValues& knobs() const { return m_knobs; }
     void setLimit(int64_t bytes);              // for "At most 30 fit under the limit."
-    void setGpuReason(const QString& reason);  // why no GPU computes
+    void setGpuReason(const QString& reason);  // why the GPU is not used
     void setColumns(int columns);
     SliderRow* slider(KnobId id) const;
     Segment* segment(KnobId id) const;
@@ -46,7 +46,7 @@ private:
     void addSegment(const KnobRow& row);
     void set(KnobId id, int64_t value);
     void refreshNotes();
-    void place();
+    void layOut();
 
     ContainerInfo m_info;
     KnobValues m_knobs;

@@ -14,9 +14,9 @@ namespace colibri::ui {
 namespace {
 
 constexpr int kPaneWidth = 372;
-constexpr int kFirstDock = 3;  // tabs of the pane before those of further docks
+constexpr int kFirstDock = 3;  // index of the first further dock in the pane
 
-// Widths of list, chat, plots and knobs as drawn; 0 takes the rest.
+// Default widths, in px, of the widgets of the splitter.
 QList<int> drawnSizes(WindowClass windowClass, int width) {
     switch (windowClass) {
         case WindowClass::Small:
@@ -36,7 +36,7 @@ const char* settingsName(WindowClass windowClass) {
     return kNames[int(windowClass)];
 }
 
-// The drawer's ground, with a line at its left edge.
+// The drawer: a background with a line at its left edge.
 class Drawer : public QWidget {
 public:
     explicit Drawer(QWidget* parent) : QWidget(parent) {
@@ -61,7 +61,7 @@ public:
 
 }  // namespace
 
-// Tabs Plots, Knobs, Experts and those of further docks over a stack.
+// A stack with tabs: Plots, Knobs, Experts and the further docks.
 class ChatPage::Pane : public QWidget {
 public:
     Pane() : stack(new QStackedWidget) {
@@ -132,59 +132,45 @@ ChatPage::ChatPage(ChatStore* store, ViewState* view, QWidget* window)
     m_chat->setMinimumWidth(320);
     m_plots->setMinimumWidth(300);
     m_side->setMinimumWidth(264);
-    connect(m_split, &QSplitter::splitterMoved, this, &ChatPage::saveSizes);
-    connect(m_list, &ChatList::openWanted, this, [this](const QString& id) {
-        m_listPopover->closePopover();
-        m_chat->openById(id);
-    });
-    connect(m_list, &ChatList::newWanted, this, [this] {
-        m_listPopover->closePopover();
-        m_chat->newChat();
-    });
-    connect(m_list, &ChatList::exportChatWanted, this, [this](const QString& id) {
-        m_listPopover->closePopover();
-        m_chat->exportChat(id);
-    });
-    connect(m_list, &ChatList::duplicateWanted, this, [this](const QString& id) {
-        m_listPopover->closePopover();
-        m_chat->duplicate(id);
-    });
-    connect(m_chat, &ChatPanel::currentChanged, m_list, &ChatList::setCurrent);
-    connect(m_chat, &ChatPanel::repliesChanged, m_list, &ChatList::setReplying);
     m_chat->installEventFilter(this);
     auto* close = new IconButton("close", "Close", 24, m_drawer);
     close->describe("Close", "Esc");
     close->setObjectName("closeDrawer");
     connect(close, &QAbstractButton::clicked, this, &ChatPage::closeDrawer);
-    connect(m_chat, &ChatPanel::listWanted, this, &ChatPage::toggleList);
+    connect(m_split, &QSplitter::splitterMoved, this, &ChatPage::saveSizes);
+    connect(m_pane->more, &QAbstractButton::clicked, this, &ChatPage::showPaneMenu);
     connect(m_plots, &PlotsPanel::turnClicked, this, [view](double from, double to) {
         const double margin = std::max(0.5, (to - from) * 0.05);
         view->setRange(from - margin, to + margin);
     });
-    connect(m_pane->more, &QAbstractButton::clicked, this, [this] {
-        QMenu menu;
-        for (const char* format : {"csv", "png", "svg"}) {
-            menu.addAction(QString("Export plot as %1...").arg(QString(format).toUpper()), this,
-                           [this, format] { m_plots->exportPlot(m_plots->focusedPlot(), format); });
-        }
-        m_plots->fillPlotsMenu(menu.addMenu("Plots"));
-        menu.exec(m_pane->more->mapToGlobal(QPoint(0, 24)));
-    });
+    connectList();
+}
+
+void ChatPage::connectList() {
+    // Closing the popover returns the focus, so it must happen before the chat takes it.
+    for (const auto chosen :
+         {&ChatList::openWanted, &ChatList::exportChatWanted, &ChatList::duplicateWanted})
+        connect(m_list, chosen, m_listPopover, &Popover::closePopover);
+    connect(m_list, &ChatList::newWanted, m_listPopover, &Popover::closePopover);
+    m_chat->setList(m_list);
+    connect(m_chat, &ChatPanel::listWanted, this, &ChatPage::toggleList);
+}
+
+void ChatPage::showPaneMenu() {
+    QMenu menu;
+    for (const char* format : {"csv", "png", "svg"}) {
+        menu.addAction(QString("Export plot as %1...").arg(QString(format).toUpper()), this,
+                       [this, format] { m_plots->exportPlot(m_plots->focusedPlot(), format); });
+    }
+    m_plots->fillPlotsMenu(menu.addMenu("Plots"));
+    menu.exec(m_pane->more->mapToGlobal(QPoint(0, 24)));
 }
 
 void ChatPage::setSource(SessionSource* source) {
+    m_source = source;
     m_chat->setSource(source);
     m_plots->setSource(source);
     m_knobs->setSource(source);
-}
-
-void ChatPage::tick(const std::shared_ptr<const Snapshot>& snapshot) {
-    m_snapshot = snapshot;
-    m_chat->tick(snapshot);
-    m_plots->tick(snapshot);
-    m_knobs->tick(snapshot);
-    if (m_windowClass == WindowClass::Small && m_plots->experts()->isVisible())
-        m_plots->experts()->setSnapshot(m_plots->shownSnapshot());
 }
 
 void ChatPage::arrangeFor(WindowClass windowClass) {
@@ -237,11 +223,11 @@ void ChatPage::resizeEvent(QResizeEvent*) {
     }
     m_plots->setWindowClass(m_windowClass);
     if (m_windowClass == WindowClass::Small) m_pane->put(2, m_plots->experts());
-    placeDrawer();
+    layOutDrawer();
 }
 
-// Its close button stands at the right of the tabs under the docks.
-void ChatPage::placeDrawer() {
+// The close button is at the right of the tabs below the docks.
+void ChatPage::layOutDrawer() {
     m_drawer->setGeometry(width() - 305, 0, 305, height());
     auto* close = m_drawer->findChild<IconButton*>("closeDrawer", Qt::FindDirectChildrenOnly);
     close->move(m_drawer->width() - 30, m_drawer->height() - 28);
@@ -253,7 +239,7 @@ void ChatPage::closeDrawer() {
     m_chat->composer()->focusEditor();
 }
 
-// Esc closes what lies over the page before it stops a reply.
+// Esc closes the drawer before it stops a reply.
 bool ChatPage::eventFilter(QObject* object, QEvent* event) {
     if (object == m_chat && event->type() == QEvent::KeyPress && m_drawer->isVisible() &&
         static_cast<QKeyEvent*>(event)->key() == Qt::Key_Escape) {
@@ -274,7 +260,7 @@ void ChatPage::restoreSizes() {
     QList<int> sizes = drawnSizes(m_windowClass, width());
     const QVariantList stored = settings().value(key).toList();
     if (stored.size() == sizes.size()) {
-        // Side panels keep their width; the plots (the narrow window's chat) take the rest.
+        // Side panels keep their width; the plots, or the chat in a small window, take the rest.
         const int flexible =
             m_windowClass == WindowClass::Small
                 ? 0
@@ -334,7 +320,7 @@ bool ChatPage::openSide(const QString& key) {
             closeDrawer();
             return false;
         }
-        placeDrawer();
+        layOutDrawer();
         m_drawer->show();
         m_drawer->raise();
     }
@@ -357,7 +343,7 @@ void ChatPage::showKnobs() {
         m_pane->stack->setCurrentIndex(1);
     else if (!openSide("knobs"))
         return;
-    if (m_snapshot) m_knobs->tick(m_snapshot);
+    if (m_source) m_knobs->tick(m_source->snapshot());
     if (KnobControl* control = m_knobs->control(KnobId::ExpertCacheSize)) control->focusControl();
 }
 

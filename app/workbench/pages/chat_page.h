@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The Chat page: list, conversation, plots, docks (knobs, and what the window adds); arranged by
-// the window's width.
+// The Chat page: list, conversation, plots and docks (knobs, and those that the window adds),
+// arranged by the width of the window in px:
 //   < 1000       conversation and one tabbed pane
 //   1000..1279   docks become a drawer (Ctrl+K)
 //   1280..1919   conversation, plots, docks
@@ -28,20 +28,19 @@ class ChatPage : public QWidget {
 public:
     ChatPage(ChatStore* store, ViewState* view, QWidget* window);
     void setSource(SessionSource* source);
-    void tick(const std::shared_ptr<const Snapshot>& snapshot);
     WindowClass windowClass() const { return m_windowClass; }
 
     ChatPanel* chat() const { return m_chat; }
     PlotsPanel* plots() const { return m_plots; }
     KnobsPanel* knobs() const { return m_knobs; }
     ChatList* list() const { return m_list; }
-    // Another dock beside the knobs. REQUIRES: before the page is shown.
+    // Adds a dock beside the knobs. REQUIRES: the page was not shown yet.
     void addDock(const QString& key, const QString& title, DockPanel* dock);
-    void showKnobs();                    // drawer, tab, or the focus on the panel
-    void showDock(const QString& key);   // as showKnobs, of another one
-    void showPane(const QString& name);  // narrow window: "plots", "knobs", "experts"
-    void toggleList(QWidget* anchor);
-    QVector<QWidget*> panes() const;  // those that are shown, from left to right
+    void showKnobs();                    // opens drawer or tab, and moves the focus to the knobs
+    void showDock(const QString& key);   // the same for another dock
+    void showPane(const QString& name);  // small window: "plots", "knobs", "experts"
+    void toggleList(QWidget* anchor);    // nullptr: at the button of the chat
+    QVector<QWidget*> panes() const;     // the visible ones, from left to right
     void resetLayout();
 
 protected:
@@ -52,10 +51,12 @@ protected:
 
 private:
     class Pane;
-    void placeDrawer();
+    void connectList();
+    void showPaneMenu();
+    void layOutDrawer();
     void closeDrawer();
     void arrangeFor(WindowClass windowClass);
-    bool openSide(const QString& key);  // false: it was open, and was closed
+    bool openSide(const QString& key);  // opens the dock; false: it was open and is closed now
     void saveSizes();
     void restoreSizes();
 
@@ -73,10 +74,10 @@ private:
         DockPanel* widget;
     };
     std::vector<Dock> m_docks;
-    Pane* m_pane;  // the tabbed pane of a narrow window
+    Pane* m_pane;  // the tabbed pane of a small window
     Popover* m_listPopover;
     QWidget* m_drawer;
-    std::shared_ptr<const Snapshot> m_snapshot;
+    SessionSource* m_source = nullptr;
 };
 
 }  // namespace colibri::ui

@@ -4,6 +4,7 @@
 #include <QFileInfo>
 #include <QGridLayout>
 
+#include "app/workbench/platform/text.h"
 #include "app/workbench/widgets/page_parts.h"
 
 namespace colibri::ui {
@@ -42,7 +43,7 @@ ConvertPanel::ConvertPanel(QWidget* parent)
 void ConvertPanel::setSource(const Inspection& inspection) {
     m_inspection = inspection;
     m_target->forget();
-    // What is quantised already is not quantised once more.
+    // A quantised checkpoint is not quantised again by default.
     m_types->setCurrent(isQuantised(inspection.source.dtype) ? m_types->count() - 1 : 0);
     suggestTarget();
     look();
@@ -50,7 +51,7 @@ void ConvertPanel::setSource(const Inspection& inspection) {
 
 void ConvertPanel::suggestTarget() {
     const DType shown = dtype().value_or(m_inspection.source.dtype);
-    m_target->suggest(QString::fromStdString(conversionTarget(m_inspection.path, shown).string()));
+    m_target->suggest(exactText(conversionTarget(m_inspection.path, shown).string()));
 }
 
 ConvertOptions ConvertPanel::options() const {
@@ -63,10 +64,10 @@ ConvertOptions ConvertPanel::options() const {
 
 QString ConvertPanel::command() const {
     const QString convert = "colibri convert " +
-                            shellQuoted(QString::fromStdString(m_inspection.path.string())) +
-                            " -o " + shellQuoted(m_target->path());
+                            shellQuoted(exactText(m_inspection.path.string())) + " -o " +
+                            shellQuoted(m_target->path());
     const std::optional<DType> type = dtype();
-    return type ? convert + " --dtype " + QString::fromUtf8(dtypeName(*type).data()) : convert;
+    return type ? convert + " --dtype " + str(dtypeName(*type)) : convert;
 }
 
 void ConvertPanel::look() {

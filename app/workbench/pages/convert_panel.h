@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// How a checkpoint becomes a container: weight type and target folder, with what the result takes
-// on the disk. Looks again on another thread whenever a choice changes.
+// The choices for converting a checkpoint: weight type and target folder, with the size of the
+// result. After every change it checks the disk on another thread.
 #pragma once
 
 #include <QWidget>
@@ -19,18 +19,18 @@ public:
     explicit ConvertPanel(QWidget* parent = nullptr);
     void setSource(const Inspection& inspection);
     ConvertOptions options() const;
-    bool ready() const { return m_target->ready(); }  // looked at, and the target can be written
+    bool ready() const { return m_target->ready(); }  // checked, and the target can be written
     QString command() const;                          // "colibri convert ..."
     Segment* types() const { return m_types; }
     QLineEdit* target() const { return m_target->edit(); }
     TargetFolder* targetFolder() const { return m_target; }
 
 signals:
-    void planned(const colibri::ContainerInfo& info);  // what the conversion would give
+    void planned(const colibri::ContainerInfo& info);  // the result of the conversion
     void changed();
 
 private:
-    std::optional<DType> dtype() const { return weightType(*m_types); }  // nothing: as stored
+    std::optional<DType> dtype() const { return weightType(*m_types); }  // nullopt: as stored
     void suggestTarget();
     void look();
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// How a model ran when it was last used on this machine; or that it never was.
+// The figures of the last run of a model on this machine, if there was one.
 #pragma once
 
 #include <QWidget>

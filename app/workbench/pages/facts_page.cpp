@@ -18,9 +18,9 @@ namespace colibri::ui {
 namespace {
 
 constexpr int kTwoColumnsFrom = 1200;
-constexpr int kHeadFacts = 3;  // lines that the head of a section and its edges take
+constexpr int kHeadFacts = 3;  // height of the head of a section, in lines
 
-// How a request ended, in words.
+// The end of a request in words.
 QString stopText(const std::string& stop) {
     static const std::map<std::string, const char*> kWords = {
         {"eos", "end of text"},     {"length", "the token limit"},       {"stop", "a stop string"},
@@ -56,11 +56,11 @@ MachineSection requestsOf(const SessionDetails& details) {
     return section;
 }
 
-// Changes of knobs with what they were measured to bring, and notes, by time.
+// Knob changes with their measured effect, and notes, by time.
 MachineSection changesOf(const SessionDetails& details) {
     MachineSection section{"Changes and notes", {}};
     for (const SessionDetails::Mark& mark : details.marks) {
-        // What an effect rests on wraps under it.
+        // The conditions of the effect wrap below it.
         const QString label = typographic(str(mark.label));
         const qsizetype basis = label.indexOf(", from ");
         section.facts.push_back({str(formatClock(mark.t)), label.left(basis),
@@ -90,7 +90,7 @@ MachineSection knobsOf(const SessionDetails& details) {
     return section;
 }
 
-// What the file notes of model and machine, by names that are read.
+// Labels for the data about model and machine in the file.
 MachineSection startOf(const SessionSummary& summary) {
     static const std::vector<std::pair<const char*, const char*>> kNames = {
         {"family", "Family"},
@@ -103,21 +103,22 @@ MachineSection startOf(const SessionSummary& summary) {
         {"model_dir", "Model folder"},
         {"model_fingerprint", "Model fingerprint"}};
     MachineSection section{"Model and machine", {}};
-    std::set<std::string> told = {"model", "started", "ended", "schema"};
+    std::set<std::string> listed = {"model", "started", "ended", "schema"};
     for (const auto& [key, name] : kNames) {
-        told.insert(key);
+        listed.insert(key);
         const auto it = summary.meta.find(key);
         if (it == summary.meta.end()) continue;
         const QString value = str(it->second);
         section.facts.push_back(
             {name, std::string_view(key) == "expert_bytes" ? sizeText(value.toDouble()) : value});
     }
-    for (const auto& [key, value] : summary.meta)  // of a later version
-        if (!told.contains(key)) section.facts.push_back({str(key).replace('_', ' '), str(value)});
+    for (const auto& [key, value] : summary.meta)  // may be of a later version
+        if (!listed.contains(key))
+            section.facts.push_back({str(key).replace('_', ' '), str(value)});
     return section;
 }
 
-// Times are kept in UTC and shown in the time of the place.
+// Stored in UTC, shown in local time.
 QString localTime(const QString& iso) {
     const QDateTime time = QDateTime::fromString(iso, Qt::ISODate);
     return time.isValid() ? time.toLocalTime().toString("yyyy-MM-dd HH:mm:ss") : iso;
@@ -131,7 +132,7 @@ FactsPage::FactsPage(QWidget* parent) : QWidget(parent) {
     page->setContentsMargins(0, 0, 0, 0);
     page->setSpacing(0);
     m_head = new PageHead;
-    m_head->row()->setStretch(1, 1);  // the buttons stand at the right
+    m_head->row()->setStretch(1, 1);  // the buttons are at the right
     page->addWidget(m_head);
 
     auto* scroll = new QScrollArea;
@@ -179,7 +180,7 @@ void FactsPage::setSections(const QVector<MachineSection>& sections) {
     arrange();
 }
 
-// In a wide window the sections stand in two columns, in their order.
+// In a wide window the sections are in two columns, in order.
 void FactsPage::arrange() {
     for (QVBoxLayout* column : m_columns) {
         while (QLayoutItem* item = column->takeAt(0)) {
@@ -282,7 +283,6 @@ void SessionPage::showSession(const SessionSummary& summary, const SessionDetail
         return it == summary.meta.end() ? QString() : str(it->second);
     };
     const auto known = [](const QString& text) { return text.isEmpty() ? QString("n/a") : text; };
-    const auto count = [](int64_t n) { return str(formatCount(n)); };
     m_model = meta("model_dir");
     m_openModel->setVisible(!m_model.isEmpty());
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A page of facts in sections with a head, and under it a command line that shows the same: the
-// summary of a session, the diagnosis of the machine.
+// A page with facts in sections and the equivalent command line: the summary of a session, the
+// diagnosis of the machine.
 #pragma once
 
 #include <QWidget>
@@ -23,7 +23,7 @@ class FactsPage : public QWidget {
 
 public:
     explicit FactsPage(QWidget* parent = nullptr);
-    QString text() const { return m_text; }  // everything shown, to copy
+    QString text() const { return m_text; }  // all facts as text, to copy
 
 signals:
     void back();
@@ -44,7 +44,7 @@ private:
 
     PageHead* m_head;
     QHBoxLayout* m_row;
-    QVBoxLayout* m_columns[2];  // of the row; the second while it is wide
+    QVBoxLayout* m_columns[2];  // the second one is used in a wide window
     QVector<MachineSection> m_sections;
     bool m_wide = false;
     CommandLine* m_command;

@@ -19,7 +19,7 @@ namespace {
 constexpr const char* kFirst = "user-guide.md";
 constexpr int kTextWidth = 760, kHead = 56;
 
-// Markdown comes without space between its parts, its tables without lines.
+// Qt renders Markdown without space between blocks and tables without lines.
 void dress(QTextDocument* document) {
     for (QTextBlock block = document->begin(); block.isValid(); block = block.next()) {
         QTextCursor cursor(block);
@@ -94,7 +94,7 @@ void GuidePage::render() {
     m_title->setText(m_shown == kFirst ? "Help" : "Help: " + m_shown);
 }
 
-// From another page to the guide, from the guide to where one was.
+// From another help page to the guide, from the guide to the previous page of the window.
 void GuidePage::goBack() {
     if (m_shown != kFirst)
         showPage(kFirst);

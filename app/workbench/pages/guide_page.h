@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The help pages, which are part of the program. Links lead from one to another, never out of it.
+// The help pages, which are part of the program. Links between them work; links to other addresses
+// do not.
 #pragma once
 
 #include <QWidget>
@@ -16,7 +17,7 @@ class GuidePage : public QWidget {
 
 public:
     explicit GuidePage(QWidget* parent = nullptr);
-    // "user-guide.md"; what does not exist leaves the page as it is, and is false.
+    // "user-guide.md". False: there is no such page, and nothing changes.
     bool showPage(const QString& name);
     QString shown() const { return m_shown; }
     QTextBrowser* browser() const { return m_text; }

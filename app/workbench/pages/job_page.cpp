@@ -18,7 +18,7 @@ constexpr int kStackJobBelow = 1000;
 }  // namespace
 
 JobPage::JobPage(const QString& action, QWidget* parent) : QWidget(parent) {
-    setFocusPolicy(Qt::ClickFocus);  // no stop of Tab: there is nothing to see on it
+    setFocusPolicy(Qt::ClickFocus);  // not a stop of Tab, since the focus would not be visible
     auto* page = plainColumn(this);
     m_head = new PageHead;
     connect(m_head, &PageHead::back, this, &JobPage::back);
@@ -135,7 +135,7 @@ void JobPage::refreshState() {
 void JobPage::keyPressEvent(QKeyEvent* event) {
     if (event->key() == Qt::Key_Escape) return cancel();
     if (event->key() == Qt::Key_Return || event->key() == Qt::Key_Enter) {
-        // Enter on another button means that button.
+        // Enter on another button presses that button.
         auto* button = qobject_cast<QAbstractButton*>(focusWidget());
         if (button && button != m_main && !qobject_cast<QCheckBox*>(button)) return button->click();
         return start();

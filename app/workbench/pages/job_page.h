@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A page of choices that one job carries out: a head with the way back, messages, two columns that
-// scroll (one below the other where it is narrow), and a foot with the command line that does the
-// same, Cancel and the main button, or the progress of what runs. Enter starts; Esc stops, or leads
-// back.
+// A page with choices for one job: a head with Back, messages, two columns that scroll (below each
+// other in a narrow window), and a foot with the equivalent command line, Cancel and the main
+// button, or the progress. Enter starts; Esc stops, or goes back.
 #pragma once
 
 #include <QPointer>
@@ -43,20 +42,20 @@ protected:
     explicit JobPage(const QString& action, QWidget* parent);
     void setTitle(const QString& title, const QString& subtitle);
     QString title() const;
-    QHBoxLayout* headRow() const;  // the title's; more goes to its right
+    QHBoxLayout* headRow() const;  // of the title; widgets can be added at the right
     void setColumns(QWidget* left, QWidget* right);
-    // Width of the left column where the columns stand side by side.
+    // px of the left column if the columns are side by side.
     virtual int leftWidth() const { return 424; }
     bool stacked() const;
     QScrollArea* scroll() const { return m_scroll; }
 
     void setCommand(const QString& command);
-    // The foot with progress, and no way back meanwhile, or with the command line.
+    // Shows progress in the foot and hides Back, or shows the command line again.
     void beginProgress(const QString& title);
     void endProgress();
-    // Runs `work` as the page's job, with its progress; `ended` comes after endProgress().
+    // Runs `work` as the job of the page, with progress. `ended` is called after endProgress().
     void run(const QString& title, Job::Work work, std::function<void(const Status&)> ended);
-    // What may be done now; called whenever busy() changes.
+    // Enables and disables controls; called whenever busy() changes.
     virtual void refreshState();
 
     void paintEvent(QPaintEvent*) override;

@@ -14,7 +14,7 @@
 namespace colibri::ui {
 namespace {
 
-// Dense tensors by what they are for; the order is that of the table.
+// Dense tensors by purpose; the order is that of the table.
 enum Group { kAttention, kFeedForward, kEmbedding, kSmall, kGroups };
 constexpr const char* kGroupNames[kGroups] = {"Attention", "Dense feed-forward", "Embedding, head",
                                               "Routers, norms"};
@@ -95,7 +95,7 @@ int64_t bytesPerToken(const ContainerInfo& info) {
     for (const ExpertLayer& layer : info.expertLayers)
         bytes += info.config.topK * layer.recordBytes;
     for (const TensorInfo& tensor : info.tensors) {
-        // Of an embedding of its own only one row is read.
+        // A separate embedding contributes one row only.
         if (tensor.name == "embed" && info.find("head")) continue;
         bytes += tensor.bytes;
     }
@@ -105,11 +105,11 @@ int64_t bytesPerToken(const ContainerInfo& info) {
 QVector<Fact> tokenFactList(const ContainerInfo& info, const Calibration& rates) {
     const ModelConfig& c = info.config;
     const int64_t moe = c.moeLayerCount(), bytes = bytesPerToken(info);
-    Fact roof{"Upper bound, all resident", "n/a: memory not measured yet", Tone::Text3};
+    Fact bound{"Upper bound, all resident", "n/a: memory not measured yet", Tone::Text3};
     if (rates.memoryBytesPerSecond > 0 && bytes > 0) {
-        roof.value = str(formatSig(rates.memoryBytesPerSecond / double(bytes))) + " tok/s (" +
-                     str(formatRate(rates.memoryBytesPerSecond)) + ")";
-        roof.tone = Tone::Text1;
+        bound.value = str(formatSig(rates.memoryBytesPerSecond / double(bytes))) + " tok/s (" +
+                      str(formatRate(rates.memoryBytesPerSecond)) + ")";
+        bound.tone = Tone::Text1;
     }
     const double unit = bytes >= 1'000'000'000 ? 1e9 : 1e6;
     return {
@@ -121,7 +121,7 @@ QVector<Fact> tokenFactList(const ContainerInfo& info, const Calibration& rates)
          moe == 0 ? QString("n/a")
                   : count(c.topK) + " per layer, " +
                         sizeText(double(c.topK * moe * info.expertRecordBytes()))},
-        roof,
+        bound,
     };
 }
 
@@ -192,7 +192,7 @@ QString knobOptions(const KnobValues& knobs) {
 
 namespace {
 
-// What tokenizer and chat template are good for: a model without them cannot be chatted with.
+// Problems of tokenizer and chat template, without which the model cannot chat.
 QVector<Badge> textBadges(const Inspection& inspection) {
     const ContainerInfo& info = inspection.container;
     QVector<Badge> badges;

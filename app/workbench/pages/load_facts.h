@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What the load page says about a model, from its container's tables. No widgets, no disk.
+// Texts of the load page about a model, from the tables of its container. Plain functions that do
+// not read the disk. Any thread.
 #pragma once
 
 #include <QString>
@@ -19,17 +20,17 @@ QVector<Fact> modelFactList(const ContainerInfo& info);
 QVector<Fact> tokenFactList(const ContainerInfo& info, const Calibration& rates);
 QVector<QVector<TableCell>> weightRows(const ContainerInfo& info, QString* unit);
 
-// Bytes that one decoded token multiplies with: dense weights and k experts per MoE layer.
+// Bytes of weights that one decoded token uses: dense weights, and k experts for each MoE layer.
 int64_t bytesPerToken(const ContainerInfo& info);
-// The memory estimate for a set of knobs; unset ones take the model's defaults.
+// The memory estimate for a set of knobs; others have the defaults of the model.
 LoadShape loadShape(const ContainerInfo& info, const KnobValues& knobs);
 int64_t knobValue(const ContainerInfo& info, const KnobValues& knobs, KnobId id);
-// The largest cache size whose estimate stays under `limit`; 0 when not even one does.
+// The largest cache size whose estimate is within `limit` bytes; 0: none.
 int64_t largestCache(const ContainerInfo& info, const KnobValues& knobs, int64_t limit);
-// "--expert-cache-size 20 --context-length 8192": the knobs that are set, as options.
+// The knobs that are set, as options: "--expert-cache-size 20 --context-length 8192".
 QString knobOptions(const KnobValues& knobs);
 
-// Badges of the page's head, each with a longer word for its tooltip.
+// Badges of the page head, each with a longer text for its tooltip.
 struct Badge {
     TagLook look;
     QString tip;

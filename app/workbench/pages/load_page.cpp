@@ -48,7 +48,7 @@ LoadPage::LoadPage(EngineHost& host, QWidget* parent) : JobPage("Load", parent),
     connect(m_convert, &ConvertPanel::changed, this, &LoadPage::refreshState);
     connect(m_override, &QCheckBox::toggled, this, &LoadPage::refreshState);
     connect(&m_host, &EngineHost::loadProgressed, this, [this] {
-        if (m_loading && m_host.loadProgress()) progress()->setProgress(*m_host.loadProgress());
+        if (m_loading && m_host.loadJob()) progress()->setProgress(m_host.loadJob()->progress());
     });
     connect(&m_host, &EngineHost::stateChanged, this, &LoadPage::onHostState);
     connect(&m_host, &EngineHost::loadFailed, this, [this](const Status& status) {
@@ -128,13 +128,12 @@ void LoadPage::showModel(const Inspection& inspection, const KnobValues& knobs) 
     m_verified = false;
     strip()->hide();
     const ContainerInfo& info = inspection.container;
-    const QString folder =
-        shown(QFileInfo(QString::fromStdString(inspection.path.string())).fileName());
-    const QString kind = converting() ? QString::fromStdString(inspection.source.format)
-                                      : QString("Colibri container");
+    const QString folder = shown(QFileInfo(exactText(inspection.path.string())).fileName());
+    const QString kind =
+        converting() ? str(inspection.source.format) : QString("Colibri container");
     const double bytes =
         converting() ? double(inspection.source.bytes) : double(info.denseBytes + info.expertBytes);
-    setTitle(info.config.name.empty() ? folder : QString::fromStdString(info.config.name),
+    setTitle(info.config.name.empty() ? folder : str(info.config.name),
              folder + ", " + kind + ", " + sizeText(bytes));
     showFacts();
     showBadges();
@@ -158,7 +157,7 @@ void LoadPage::showModel(const Inspection& inspection, const KnobValues& knobs) 
         m_memory->setModel(info, m_atLoad->knobs());
         refreshMeasurements();
     }
-    m_memory->setActual(isLoadedModel() ? m_host.engineMemory() : std::nullopt);
+    m_memory->setActual(isLoadedModel() ? std::optional(m_host.engine()->memory()) : std::nullopt);
     scroll()->ensureVisible(0, 0);
     refreshState();
     setFocus();
@@ -167,7 +166,7 @@ void LoadPage::showModel(const Inspection& inspection, const KnobValues& knobs) 
 void LoadPage::showFacts() {
     const ContainerInfo& info = m_inspection.container;
     QVector<Fact> model = modelFactList(info);
-    if (converting()) model.back().name = "Checkpoint";  // nothing was converted yet
+    if (converting()) model.back().name = "Checkpoint";  // not converted yet
     m_facts->setFacts(model);
     QString unit;
     m_weights->setRows(weightRows(info, &unit));
@@ -190,7 +189,7 @@ void LoadPage::showBadges() {
 }
 
 void LoadPage::refreshMeasurements() {
-    m_expected->setRun(m_host.measurements().run(m_inspection.container.fingerprint));
+    m_expected->setRun(m_host.kept().measurements.run(m_inspection.container.fingerprint));
     m_expectedHead->setCaption(m_expected->caption());
 }
 
@@ -204,8 +203,8 @@ void LoadPage::setGpuReason(const QString& reason) {
 }
 
 bool LoadPage::isLoadedModel() const {
-    const ContainerInfo* loaded = m_host.container();
-    return loaded && !converting() && loaded->dir == m_inspection.container.dir;
+    const auto loaded = m_host.engine();
+    return loaded && !converting() && loaded->info().dir == m_inspection.container.dir;
 }
 
 bool LoadPage::busy() const {
@@ -214,8 +213,7 @@ bool LoadPage::busy() const {
 
 QString LoadPage::command() const {
     if (converting()) return m_convert->command();
-    return "colibri chat " +
-           shellQuoted(QString::fromStdString(m_inspection.container.dir.string())) + " " +
+    return "colibri chat " + shellQuoted(exactText(m_inspection.container.dir.string())) + " " +
            knobOptions(m_atLoad->knobs());
 }
 
@@ -242,7 +240,7 @@ void LoadPage::refreshState() {
 void LoadPage::start() {
     if (!mainButton()->isEnabled()) return;
     if (converting()) return convert();
-    if (!m_host.container() || !m_ask) return load();
+    if (!m_host.model() || !m_ask) return load();
     const auto dir = m_inspection.container.dir;
     m_ask(isLoadedModel() ? "Reload " + title() + "?" : "Load " + title() + "?",
           isLoadedModel() ? "Reload it" : "Load it", [this, dir] {
@@ -252,8 +250,8 @@ void LoadPage::start() {
 
 void LoadPage::load() {
     m_former = {};
-    if (const ContainerInfo* running = m_host.container())
-        m_former = {m_host.model()->name, running->dir, m_host.requestedKnobs()};
+    if (const auto running = m_host.engine())
+        m_former = {m_host.model()->name, running->info().dir, m_host.requestedKnobs()};
     m_loading = true;
     beginProgress("Loading");
     m_memory->setActual(std::nullopt);
@@ -269,12 +267,12 @@ void LoadPage::onHostState() {
         else
             offerFormerModel("Loading " + title() + " was cancelled.");
     }
-    m_memory->setActual(isLoadedModel() ? m_host.engineMemory() : std::nullopt);
+    m_memory->setActual(isLoadedModel() ? std::optional(m_host.engine()->memory()) : std::nullopt);
     refreshState();
 }
 
-// The memory of two models would not fit, so the one that ran is closed before the next is read.
-// `what`: said anew; "" where the strip tells the rest already.
+// Two models would not fit in memory, so the former one is closed before the load. After a failed
+// load this offers to load it again. `what`: a message; "": the strip has one already.
 void LoadPage::offerFormerModel(const QString& what) {
     if (!what.isEmpty()) {
         strip()->showMessage(MessageStrip::Kind::Info, what,
@@ -285,13 +283,13 @@ void LoadPage::offerFormerModel(const QString& what) {
     if (!m_former.name.isEmpty()) {
         connect(strip()->addAction("Load " + m_former.name + " again"), &QAbstractButton::clicked,
                 this, [this, former = m_former] {
-                    emit formerWanted(QString::fromStdString(former.dir.string()), former.knobs);
+                    emit formerWanted(exactText(former.dir.string()), former.knobs);
                 });
     }
     strip()->addClose();
 }
 
-// After a conversion that was stopped or failed: what it has written can be taken up again or go.
+// After a conversion that was stopped or failed: it can be resumed, or its files discarded.
 void LoadPage::offerDiscard(const std::filesystem::path& target) {
     if (const int64_t bytes = partialBytes(target); bytes > 0) {
         auto* discard = strip()->addAction("Discard " + sizeText(double(bytes)), true);
@@ -336,7 +334,7 @@ void LoadPage::convert() {
         },
         [this, options](const Status& status) {
             if (status.ok()) {
-                emit converted(QString::fromStdString(options.target.string()));
+                emit converted(exactText(options.target.string()));
             } else if (status.code() == Code::Cancelled) {
                 strip()->showMessage(MessageStrip::Kind::Info, "The conversion was stopped.",
                                      "Convert into the same folder to resume it.");

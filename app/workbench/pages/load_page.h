@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A model before it is loaded: what it is, what memory it will take, the knobs of loading; or a
-// checkpoint before it is converted. Runs the load, the verification and the conversion.
+// The page of a model before it is loaded: facts, memory, knobs; or of a checkpoint before it is
+// converted. Runs loading, verification and conversion. GUI thread only.
 #pragma once
 
 #include "app/workbench/backend/engine_host.h"
@@ -26,7 +26,7 @@ class LoadPage : public JobPage {
 
 public:
     explicit LoadPage(EngineHost& host, QWidget* parent = nullptr);
-    // REQUIRES: not a session. `knobs`: where the controls begin.
+    // `knobs`: initial values of the controls. REQUIRES: not a session.
     void showModel(const Inspection& inspection, const KnobValues& knobs);
     void setGpuReason(const QString& reason);
     void refreshMeasurements();
@@ -39,16 +39,17 @@ public:
     ConvertPanel* convertPanel() const { return m_convert; }
     QCheckBox* overLimit() const { return m_override; }
     TagRow* badges() const { return m_badges; }
-    // Asks before a model is loaded in place of one in use: does the action at once, or when the
-    // question is answered. At once where nobody sets it.
+    // Asks the user before a loaded model is replaced: runs the action at once, or after the
+    // answer. Without it, loading starts at once.
     using Ask =
         std::function<void(const QString& question, const QString& answer, std::function<void()>)>;
     void setAsk(Ask ask) { m_ask = std::move(ask); }
 
 signals:
-    void loaded();  // the model runs
+    void loaded();  // the model is loaded
     void converted(const QString& folder);
-    void formerWanted(const QString& folder, const colibri::KnobValues& knobs);  // load it again
+    void formerWanted(const QString& folder,
+                      const colibri::KnobValues& knobs);  // load the former model again
 
 public slots:
     void start() override;  // load or convert
@@ -77,10 +78,10 @@ private:
 
     EngineHost& m_host;
     Inspection m_inspection;
-    bool m_loading = false;  // the host loads this page's model
+    bool m_loading = false;  // the host is loading the model of this page
     bool m_verified = false;
     Ask m_ask;
-    // What was closed to make room for the load; name "" where no model ran.
+    // The model that was closed for the load; name "": none.
     struct Former {
         QString name;
         std::filesystem::path dir;

@@ -7,6 +7,7 @@
 
 #include "app/workbench/backend/engine_host.h"
 #include "app/workbench/pages/load_facts.h"
+#include "app/workbench/platform/text.h"
 #include "app/workbench/widgets/controls.h"
 #include "engine/base/format.h"
 #include "engine/base/machine.h"
@@ -14,7 +15,7 @@
 namespace colibri::ui {
 namespace {
 
-// Name over a figure of 20 px.
+// A name above a figure of 20 px.
 TextLine* addFigure(QHBoxLayout* row, const QString& name) {
     auto* column = new QVBoxLayout;
     column->setSpacing(0);
@@ -90,7 +91,7 @@ void MemoryPanel::hideEvent(QHideEvent*) {
 }
 
 void MemoryPanel::refreshFree() {
-    // The figures stand still for two seconds, so that they can be read.
+    // Figures change every two seconds, so that they can be read.
     if (!m_age.isValid() || m_age.elapsed() >= 2000) {
         const int64_t own = m_actual ? m_actual->parts.total() : 0;
         setFree(memoryFreeNow() > 0 ? memoryFreeNow() + own : 0);
@@ -152,10 +153,9 @@ void MemoryPanel::refreshTable() {
     m_table->setColumnTitle(1, unit.name);
     m_table->setColumnTitle(4, QString("Actual ") + unit.name);
     const LoadShape shape = loadShape(m_info, m_knobs);
-    const auto count = [](int64_t n) { return QString::fromStdString(formatCount(n)); };
     const int64_t layers = m_info.config.moeLayerCount();
     const QString what[] = {
-        QString::fromStdString(m_info.denseTypeNames()) + ", always resident",
+        str(m_info.denseTypeNames()) + ", always resident",
         layers == 0 ? QString("none: a dense model")
                     : count(shape.cacheSize) + " per layer, " + count(shape.cacheSize * layers) +
                           " of " + count(m_info.config.numExperts * layers),
@@ -173,7 +173,7 @@ void MemoryPanel::refreshTable() {
         if (m_actual) actual = {unit.text(double(m_actual->parts.*part.bytes))};
         rows.push_back({{part.name, part.series},
                         {unit.text(bytes)},
-                        {QString::fromStdString(formatPercent(bytes / total, 0))},
+                        {str(formatPercent(bytes / total, 0))},
                         {what[i]},
                         actual});
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The memory section of the load page: estimate against what is free now, by part, and the actual
-// amounts once the model is loaded.
+// The memory section of the load page: the estimate by part, compared with free memory, and the
+// actual amounts once the model is loaded. Amounts are bytes. GUI thread only.
 #pragma once
 
 #include <QElapsedTimer>
@@ -22,9 +22,10 @@ class MemoryPanel : public QWidget {
 public:
     explicit MemoryPanel(QWidget* parent = nullptr);
     void setModel(const ContainerInfo& info, const KnobValues& knobs);
-    // Actual bytes of this model while it is loaded; they count as free for a reload.
+    // Actual bytes of this model while it is loaded; a reload frees them.
     void setActual(const std::optional<EngineMemory>& actual);
-    // Test seam and what the estimate is compared with; read anew every second while shown.
+    // Free memory that the estimate is compared with; read every second while visible. Tests
+    // replace it.
     void setFree(int64_t bytes);
     int64_t limit() const { return m_limit; }
     const MemoryEstimate& estimate() const { return m_estimate; }

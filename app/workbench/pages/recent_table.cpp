@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kTableHead = 32, kNames = 24, kRecentRow = 44, kLeft = 14;
 
-// Columns by width; those that do not fit are left out.
+// Columns by width; those that do not fit are omitted.
 struct Columns {
     double what, sizeRight, usedRight, actionRight;
     bool showWhat, showUsed;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The recent list of the welcome page: a row is one button, Enter or click opens it.
+// The recent list of the welcome page. Each row is a button: Enter or a click opens it.
 #pragma once
 
 #include <QAbstractButton>

@@ -5,6 +5,7 @@
 
 #include "app/workbench/pages/load_facts.h"
 #include "app/workbench/pages/shape_panel.h"
+#include "app/workbench/platform/text.h"
 #include "app/workbench/widgets/message_strip.h"
 #include "app/workbench/widgets/page_parts.h"
 
@@ -39,7 +40,7 @@ ShapePage::ShapePage(QWidget* parent) : JobPage("Make model", parent) {
     connect(m_panel, &ShapePanel::changed, this, &ShapePage::refreshState);
     connect(m_panel, &ShapePanel::planned, this, [this](const ContainerInfo& info) {
         QVector<Fact> model = modelFactList(info);
-        model.back().name = "Created as";  // it was converted from nothing
+        model.back().name = "Created as";  // it was not converted
         m_facts->setFacts(model);
         m_tokenFacts->setFacts(tokenFactList(info, {}).mid(0, 4));
     });
@@ -64,12 +65,12 @@ void ShapePage::start() {
     m_panel->keepFolder();
     const SynthOptions options = m_panel->options();
     run(
-        "Making " + QString::fromStdString(options.target.filename().string()),
+        "Making " + str(options.target.filename().string()),
         [options](const ProgressFn& progress, const CancelFlag* cancel) {
             return synthesiseModel(options, progress, cancel).status();
         },
         [this, options](const Status& status) {
-            ended(status, QString::fromStdString(options.target.string()));
+            ended(status, exactText(options.target.string()));
         });
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Makes a model of random weights in the shape of a real one, to tune a machine before a download:
-// what it will be, the choices, and the job that writes it. A job that is cancelled or fails leaves
-// nothing on the disk.
+// Creates a model with random weights in the shape of a real one, to tune a machine before a
+// download: facts, choices, and the job that writes it. A cancelled or failed job leaves no files.
+// GUI thread only.
 #pragma once
 
 #include "app/workbench/pages/job_page.h"
@@ -16,7 +16,7 @@ class ShapePage : public JobPage {
 
 public:
     explicit ShapePage(QWidget* parent = nullptr);
-    void begin();  // it is shown: looks at the disk again
+    void begin();  // called when the page is shown: checks the disk again
     ShapePanel* panel() const { return m_panel; }
     FactList* facts() const { return m_facts; }
 

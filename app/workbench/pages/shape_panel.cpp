@@ -6,6 +6,7 @@
 #include <QGridLayout>
 
 #include "app/workbench/platform/settings.h"
+#include "app/workbench/platform/text.h"
 #include "app/workbench/widgets/page_parts.h"
 
 namespace colibri::ui {
@@ -14,7 +15,7 @@ namespace {
 constexpr int kSkewScale = 100;
 
 QString typeName(DType type) {
-    return QString::fromUtf8(dtypeName(type).data());
+    return str(dtypeName(type));
 }
 
 }  // namespace
@@ -109,8 +110,8 @@ SynthOptions ShapePanel::options() const {
 
 QString ShapePanel::command() const {
     const SynthOptions o = options();
-    QString text = "colibri synth " + QString::fromStdString(o.shape) + " -o " +
-                   shellQuoted(m_target->path()) + " --quant " + typeName(o.dtype);
+    QString text = "colibri synth " + str(o.shape) + " -o " + shellQuoted(m_target->path()) +
+                   " --quant " + typeName(o.dtype);
     if (o.skew > 0) text += QString(" --skew %1").arg(o.skew);
     if (o.layers > 0) text += QString(" --layers %1").arg(o.layers);
     return text + QString(" --seed %1").arg(o.seed);

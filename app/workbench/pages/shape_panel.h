@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What model of random weights is made: shape, weight type, skew of the routing, layers, seed and
-// target folder, with what it takes on the disk. Looks again on another thread at every change.
+// The choices for a model with random weights: shape, weight type, skew of the routing, layers,
+// seed and target folder, with the size on disk. After every change it checks the disk on another
+// thread.
 #pragma once
 
 #include <QWidget>
@@ -18,10 +19,10 @@ class ShapePanel : public QWidget {
 public:
     explicit ShapePanel(QWidget* parent = nullptr);
     SynthOptions options() const;
-    bool ready() const { return m_target->ready(); }  // looked at, and the target can be written
+    bool ready() const { return m_target->ready(); }  // checked, and the target can be written
     QString command() const;                          // "colibri synth ..."
-    void look();                                      // again: the disk may have changed
-    void keepFolder() const;                          // the next model is suggested beside this one
+    void look();                                      // checks again; the disk may have changed
+    void keepFolder() const;                          // the next suggestion is beside this folder
 
     Select* shape() const { return m_shape; }
     Segment* types() const { return m_types; }
@@ -32,7 +33,7 @@ public:
     QString note() const { return m_target->note(); }
 
 signals:
-    void planned(const colibri::ContainerInfo& info);  // what would be made
+    void planned(const colibri::ContainerInfo& info);  // the model that would be created
     void changed();
 
 private:

@@ -15,6 +15,7 @@
 #include "app/workbench/pages/shape_page.h"
 #include "app/workbench/pages/welcome_page.h"
 #include "app/workbench/platform/ask_file.h"
+#include "app/workbench/platform/text.h"
 #include "app/workbench/widgets/focus.h"
 #include "app/workbench/widgets/message_strip.h"
 #include "app/workbench/widgets/page_parts.h"
@@ -39,11 +40,27 @@ StartPages::StartPages(EngineHost& host, QWidget* parent) : QWidget(parent), m_h
     auto* pages = new QWidget;
     m_stack = new QStackedLayout(pages);
     column->addWidget(pages, 1);
-    m_welcome = new WelcomePage(host.recent());
+    m_welcome = new WelcomePage(host.kept().recent);
     m_load = new LoadPage(host);
     m_shape = new ShapePage;
     m_session = new SessionPage;
     m_diagnose = new DiagnosePage;
+    makeOpeningPage();
+    for (QWidget* page : std::initializer_list<QWidget*>{m_welcome, m_load, m_shape, m_session,
+                                                         m_diagnose, m_openingPage})
+        m_stack->addWidget(page);
+    connectWelcome();
+    connectPages();
+    // Loading a model may measure disk and memory.
+    connect(&m_host, &SessionSource::stateChanged, this, [this] {
+        if (m_host.state() == SessionSource::State::Ready) refreshMachine();
+    });
+    m_host.kept().recent.checkFiles();
+    refreshMachine();
+}
+
+// Progress of an inspection that takes longer than kShowProgressAfterMs.
+void StartPages::makeOpeningPage() {
     m_openingPage = new QWidget;
     auto* opening = new QVBoxLayout(m_openingPage);
     m_openingPanel = new ProgressPanel;
@@ -55,17 +72,16 @@ StartPages::StartPages(EngineHost& host, QWidget* parent) : QWidget(parent), m_h
     centred->addStretch(1);
     opening->addLayout(centred);
     opening->addStretch(1);
-    for (QWidget* page : std::initializer_list<QWidget*>{m_welcome, m_load, m_shape, m_session,
-                                                         m_diagnose, m_openingPage})
-        m_stack->addWidget(page);
     m_openingDelay.setSingleShot(true);
     m_openingDelay.setInterval(kShowProgressAfterMs);
-
     connect(&m_openingDelay, &QTimer::timeout, this, [this] {
         setPage(m_openingPage);
         emit wanted();
     });
     connect(m_openingPanel, &ProgressPanel::cancelled, this, &StartPages::cancelOpening);
+}
+
+void StartPages::connectWelcome() {
     connect(m_welcome, &WelcomePage::openModelRequested, this, &StartPages::openModel);
     connect(m_welcome, &WelcomePage::demoRequested, this, [this] { openDemo(); });
     connect(m_welcome, &WelcomePage::openSessionRequested, this, &StartPages::openSession);
@@ -78,25 +94,21 @@ StartPages::StartPages(EngineHost& host, QWidget* parent) : QWidget(parent), m_h
             &StartPages::keyboardSheetWanted);
     connect(m_welcome, &WelcomePage::guideRequested, this, &StartPages::guideWanted);
     connect(m_welcome->machine(), &MachineStrip::measureRequested, this, &StartPages::measure);
+}
+
+void StartPages::connectPages() {
+    const auto openFolder = [this](const QString& folder) { openPath(folder); };
     connect(m_load, &LoadPage::back, this, &StartPages::goBack);
     connect(m_load, &LoadPage::loaded, this, &StartPages::modelReady);
     connect(m_load, &LoadPage::formerWanted, this, &StartPages::loadPath);
-    connect(m_load, &LoadPage::converted, this,
-            [this](const QString& folder) { openPath(folder); });
+    connect(m_load, &LoadPage::converted, this, openFolder);
     connect(m_shape, &ShapePage::back, this, &StartPages::goBack);
-    connect(m_shape, &ShapePage::made, this, [this](const QString& folder) { openPath(folder); });
+    connect(m_shape, &ShapePage::made, this, openFolder);
     connect(m_session, &FactsPage::back, this, &StartPages::goBack);
-    connect(m_session, &SessionPage::openModelRequested, this,
-            [this](const QString& folder) { openPath(folder); });
+    connect(m_session, &SessionPage::openModelRequested, this, openFolder);
     connect(m_diagnose, &FactsPage::back, this, &StartPages::goBack);
     connect(m_diagnose, &DiagnosePage::measureRequested, this, &StartPages::measure);
     connect(m_diagnose, &DiagnosePage::refreshRequested, this, &StartPages::refreshMachine);
-    // A load measures what it has not measured before.
-    connect(&m_host, &SessionSource::stateChanged, this, [this] {
-        if (m_host.state() == SessionSource::State::Ready) refreshMachine();
-    });
-    m_host.recent().checkFiles();
-    refreshMachine();
 }
 
 QWidget* StartPages::current() const {
@@ -111,7 +123,7 @@ void StartPages::setPage(QWidget* page) {
 }
 
 void StartPages::showWelcome() {
-    m_host.recent().checkFiles();
+    m_host.kept().recent.checkFiles();
     if (m_interrupted && !m_strip->isVisibleTo(this)) offerRecovery();
     setPage(m_welcome);
     m_welcome->setFocus();
@@ -133,7 +145,7 @@ void StartPages::showShape() {
     emit wanted();
 }
 
-// Back to the chat while a model runs, else to the welcome page.
+// To the chat if a model is loaded, else to the welcome page.
 void StartPages::goBack() {
     showWelcome();
     if (m_host.state() == SessionSource::State::Ready) emit leave();
@@ -142,11 +154,11 @@ void StartPages::goBack() {
 // ---- opening
 
 void StartPages::openModel() {
-    // A model is a folder or one file, and no dialog of the system offers both.
+    // A model is a folder or a file, and no system dialog offers both.
     QMenu menu(this);
     QAction* folder = menu.addAction("Folder: a container, or safetensors with config.json");
     QAction* file = menu.addAction("File: .gguf, .safetensors, model.json or config.json");
-    // Under what was pressed, or under the name of the model, which the choice replaces.
+    // Below the button that was pressed, or below the name of the current model.
     const QWidget* anchor =
         isVisible() && current() == m_welcome ? m_welcome->tile(0) : m_modelAnchor.data();
     const QPoint at =
@@ -163,8 +175,9 @@ void StartPages::openModel() {
 }
 
 void StartPages::openSession() {
-    const QString path = askOpenFile(
-        window(), "Open a session", "Sessions (*." + kSessionSuffix + ")", m_host.sessions().dir());
+    const QString path =
+        askOpenFile(window(), "Open a session", "Sessions (*." + kSessionSuffix + ")",
+                    m_host.kept().sessions.dir());
     if (!path.isEmpty()) openPath(path);
 }
 
@@ -211,7 +224,7 @@ void StartPages::open(const QString& path, const KnobValues& knobs, bool loadNow
     if (refuseWhileBusy()) return;
     stopOpening();
     m_before = current();
-    m_fromElsewhere = !isVisibleTo(window());  // also before the window is shown
+    m_fromElsewhere = !isVisibleTo(window());  // true also before the window is shown
     m_strip->hide();
     const auto result = std::make_shared<Result<Inspection>>(Status(Code::Cancelled, ""));
     m_opening = new Job(
@@ -242,7 +255,7 @@ void StartPages::stopOpening() {
     m_opening = nullptr;
 }
 
-// Where one was when it began, page and all.
+// Shows the page from which opening began.
 void StartPages::returnFromOpening() {
     if (current() == m_openingPage) setPage(m_before ? m_before.data() : m_welcome);
     if (m_fromElsewhere && isVisible()) emit leave();
@@ -257,11 +270,12 @@ void StartPages::opened(const QString& path, const Result<Inspection>& result,
                         const KnobValues& knobs, bool loadNow) {
     if (!result) {
         returnFromOpening();
-        // The name goes first, with its folder: the page below may be another model's of that name.
+        // The folder distinguishes it from the model of the page below, which may have the same
+        // name.
         const QString what = shortPath(path) + " could not be opened.";
         if (!m_fromElsewhere) m_strip->showError(what, result.status());
         emit openFailed(what, result.status(), m_fromElsewhere);
-        m_host.recent().checkFiles();
+        m_host.kept().recent.checkFiles();
         return;
     }
     emit wanted();
@@ -269,16 +283,14 @@ void StartPages::opened(const QString& path, const Result<Inspection>& result,
         m_session->showSession(result->session, result->details);
         RecentEntry entry;
         entry.kind = RecentEntry::Kind::Session;
-        entry.path = QString::fromStdString(result->path.string());
+        entry.path = exactText(result->path.string());
         const auto model = result->session.meta.find("model");
         entry.name = model == result->session.meta.end() ? QFileInfo(entry.path).completeBaseName()
-                                                         : QString::fromStdString(model->second);
-        entry.what =
-            "session, " +
-            QString::fromStdString(formatClock(result->session.lastTime)).section('.', 0, 0);
+                                                         : str(model->second);
+        entry.what = "session, " + str(formatClock(result->session.lastTime)).section('.', 0, 0);
         entry.bytes = result->session.bytes;
         entry.used = QDateTime::currentDateTime();
-        m_host.recent().add(entry);
+        m_host.kept().recent.add(entry);
         setPage(m_session);
         return;
     }
@@ -288,9 +300,9 @@ void StartPages::opened(const QString& path, const Result<Inspection>& result,
 }
 
 void StartPages::showLoaded() {
-    const ContainerInfo* info = m_host.container();
-    if (!info) return showWelcome();
-    openPath(QString::fromStdString(info->dir.string()), m_host.requestedKnobs());
+    const auto engine = m_host.engine();
+    if (!engine) return showWelcome();
+    openPath(exactText(engine->info().dir.string()), m_host.requestedKnobs());
 }
 
 // ---- machine
@@ -316,8 +328,8 @@ void StartPages::refreshMachine() {
     job->start();
 }
 
-// The figure of the status bar, not one of a moment ago.
-void StartPages::tick() {
+// Free memory, the same value as in the status bar.
+void StartPages::tick(const std::shared_ptr<const Snapshot>&) {
     const int64_t free = m_host.memory().free;
     if (free == m_facts.memoryFree || m_facts.threads == 0) return;
     m_facts.memoryFree = free;
@@ -326,7 +338,7 @@ void StartPages::tick() {
 
 void StartPages::showRates(const QString& stage) {
     m_welcome->machine()->setFacts(m_facts, m_rates);
-    m_diagnose->showFacts(m_facts, m_rates, shortPath(m_host.sessions().dir()));
+    m_diagnose->showFacts(m_facts, m_rates, shortPath(m_host.kept().sessions.dir()));
     if (m_measuring || !stage.isEmpty()) {
         m_welcome->machine()->setMeasuring(stage);
         m_diagnose->setMeasuring(stage);
@@ -337,20 +349,20 @@ void StartPages::showRates(const QString& stage) {
 
 void StartPages::measure() {
     if (m_measuring) return m_measuring->cancel();
-    // The disk that counts is the one of the models: the newest that is there.
+    // The disk to measure is the one with the most recently used model that still exists.
     QString model;
-    for (const RecentEntry& entry : m_host.recent().entries()) {
+    for (const RecentEntry& entry : m_host.kept().recent.entries()) {
         if (entry.kind == RecentEntry::Kind::Model && !entry.missing) {
             model = entry.path;
             break;
         }
     }
     const auto rates = std::make_shared<Calibration>();
-    const QString own = QFileInfo(m_host.sessions().dir()).path();
+    const QString own = QFileInfo(m_host.kept().sessions.dir()).path();
     m_measuring = new Job(
         [model, own, rates](const ProgressFn&, const CancelFlag* cancel) {
             auto measured = calibrateDisk((model.isEmpty() ? own : model).toStdString(), *cancel);
-            // A folder in which nothing can be written, and no file is large enough to be read.
+            // The folder may be read-only and have no file that is large enough to read.
             if (!measured && measured.status().code() != Code::Cancelled && !model.isEmpty())
                 measured = calibrateDisk(own.toStdString(), *cancel);
             if (measured) *rates = *measured;
@@ -375,11 +387,11 @@ void StartPages::measure() {
 // ---- recent and recovery
 
 void StartPages::removeRecent(const RecentEntry& entry) {
-    m_host.recent().remove(entry.path);
+    m_host.kept().recent.remove(entry.path);
     m_strip->showMessage(MessageStrip::Kind::Info, "Removed \"" + entry.name + "\" from the list.",
                          "No file was changed.");
     connect(m_strip->addAction("Undo"), &QAbstractButton::clicked, this, [this, entry] {
-        m_host.recent().restore(entry);
+        m_host.kept().recent.restore(entry);
         m_strip->hide();
     });
     m_strip->addClose();
@@ -388,14 +400,14 @@ void StartPages::removeRecent(const RecentEntry& entry) {
 void StartPages::checkLastSession() {
     const auto found = std::make_shared<std::optional<SessionSummary>>();
     auto* job = new Job(
-        [found, sessions = m_host.sessions()](const ProgressFn&, const CancelFlag*) {
+        [found, sessions = m_host.kept().sessions](const ProgressFn&, const CancelFlag*) {
             *found = sessions.interrupted();
             return Status();
         },
         this);
     connect(job, &Job::finished, this, [this, found] {
         m_interrupted = std::move(*found);
-        // An error that is being shown goes first; the offer comes with the welcome page.
+        // A visible error is not replaced; the welcome page shows the offer later.
         if (m_interrupted && !m_strip->isVisibleTo(this)) offerRecovery();
         if (m_interrupted) emit interruptedFound();
     });
@@ -405,13 +417,12 @@ void StartPages::checkLastSession() {
 QString StartPages::interruptedText() const {
     if (!m_interrupted) return {};
     const SessionSummary& summary = *m_interrupted;
-    const QString path = QString::fromStdString(summary.path.string());
-    // The last record's time of day; the file's own time where the start is not noted.
+    const QString path = exactText(summary.path.string());
+    // The time of day of the last record, or the time of the file if the start is not recorded.
     const auto meta = summary.meta.find("started");
-    const QDateTime started =
-        meta == summary.meta.end()
-            ? QDateTime()
-            : QDateTime::fromString(QString::fromStdString(meta->second), Qt::ISODate);
+    const QDateTime started = meta == summary.meta.end()
+                                  ? QDateTime()
+                                  : QDateTime::fromString(str(meta->second), Qt::ISODate);
     const QDateTime whole = started.isValid()
                                 ? started.toLocalTime().addMSecs(qint64(summary.lastTime * 1000))
                                 : QFileInfo(path).lastModified();
@@ -421,11 +432,11 @@ QString StartPages::interruptedText() const {
 }
 
 void StartPages::recoverInterrupted() {
-    if (m_interrupted) recover(QString::fromStdString(m_interrupted->path.string()));
+    if (m_interrupted) recover(exactText(m_interrupted->path.string()));
 }
 
 void StartPages::offerRecovery() {
-    const QString path = QString::fromStdString(m_interrupted->path.string());
+    const QString path = exactText(m_interrupted->path.string());
     m_strip->showMessage(MessageStrip::Kind::Warning, kEndedUnexpectedly, interruptedText());
     connect(m_strip->addAction("Recover session"), &QAbstractButton::clicked, this,
             [this, path] { recover(path); });
@@ -453,7 +464,7 @@ void StartPages::discard(const QString& path) {
     if (const Status status = SessionFolder::discard(path); !status.ok())
         return m_strip->showError("The session could not be discarded.", status);
     m_interrupted.reset();
-    m_host.recent().remove(path);
+    m_host.kept().recent.remove(path);
     m_strip->showMessage(MessageStrip::Kind::Info, "The session was discarded.",
                          "Its file will be deleted at the next start.");
     connect(m_strip->addAction("Undo"), &QAbstractButton::clicked, this, [this, path] {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Everything before the chat: welcome, load, shape, session summary and diagnosis, and the ways
-// between them. The window shows it while no model runs or when one of its pages is asked for.
+// The pages before the chat: welcome, load, shape, session summary and diagnosis, and the
+// navigation between them. The window shows them while no model is loaded, or on request. GUI
+// thread only.
 #pragma once
 
 #include <QPointer>
@@ -10,6 +11,7 @@
 #include "app/workbench/backend/engine_host.h"
 #include "app/workbench/backend/inspection.h"
 #include "app/workbench/backend/machine_facts.h"
+#include "app/workbench/backend/snapshot_view.h"
 
 class QStackedLayout;
 
@@ -23,7 +25,7 @@ class SessionPage;
 class ShapePage;
 class WelcomePage;
 
-class StartPages : public QWidget {
+class StartPages : public QWidget, public SnapshotView {
     Q_OBJECT
 
 public:
@@ -36,42 +38,42 @@ public:
     DiagnosePage* diagnose() const { return m_diagnose; }
     MessageStrip* strip() const { return m_strip; }
     QWidget* current() const;
-    // Looks for a session that a killed program left; once, when the window is shown.
+    // Looks for the session file of a program that was killed. Called once at the start.
     void checkLastSession();
     const MachineFacts& facts() const { return m_facts; }
-    void tick();  // while shown: what changes by the second
+    void tick(const std::shared_ptr<const Snapshot>&) override;
 
-    // A session that a killed program left, until it is answered: what is left of it; "" none.
+    // How complete the interrupted session is; "": there is none, or it was recovered or discarded.
     QString interruptedText() const;
     void recoverInterrupted();
 
-    // What the choice of folder or file hangs under while another page than this is shown.
+    // The menu of openModel() opens below this widget while another page is shown.
     void setModelAnchor(QWidget* anchor) { m_modelAnchor = anchor; }
     bool opening() const { return m_opening != nullptr; }
 
 public slots:
-    void openModel();    // asks for a folder or a file
-    void openSession();  // asks for a file
+    void openModel();    // with a dialog for a folder or a file
+    void openSession();  // with a file dialog
     // Loads the bundled model at once; `knobs` over those of the demo.
     void openDemo(const colibri::KnobValues& knobs = {});
-    // A container, a checkpoint or a session. `knobs` apply where it is a model.
+    // Opens a container, a checkpoint or a session. `knobs` apply to a model.
     void openPath(const QString& path, const colibri::KnobValues& knobs = {});
-    // As openPath, and begins to load at once.
+    // The same, and loads the model at once.
     void loadPath(const QString& path, const colibri::KnobValues& knobs);
-    void showLoaded();  // the load page of the model that runs
+    void showLoaded();  // the load page of the loaded model
     void showWelcome();
     void showDiagnose();
     void showShape();  // a model of random weights in a real one's shape
-    void measure();    // disk and memory; again: cancels
+    void measure();    // disk and memory; cancels if already measuring
 
 signals:
-    void wanted();      // show these pages: something of them was opened
-    void modelReady();  // show the chat
-    // `what` names what was to be opened; `elsewhere`: these pages were not shown, and are not now.
+    void wanted();      // the window should show these pages
+    void modelReady();  // the window should show the chat
+    // `what` says what could not be opened; `elsewhere`: the window shows another page.
     void openFailed(const QString& what, const colibri::Status& status, bool elsewhere);
-    void leave();  // Back, while a model runs
+    void leave();  // Back, while a model is loaded
     void interruptedFound();
-    void machineKnown();  // facts() are there
+    void machineKnown();  // facts() are available
     void keyboardSheetWanted();
     void guideWanted();
 
@@ -80,6 +82,9 @@ protected:
     void keyPressEvent(QKeyEvent*) override;
 
 private:
+    void makeOpeningPage();
+    void connectWelcome();
+    void connectPages();
     void setPage(QWidget* page);
     void goBack();
     void opened(const QString& path, const Result<Inspection>& result, const KnobValues& knobs,
@@ -98,13 +103,13 @@ private:
 
     EngineHost& m_host;
     MachineFacts m_facts;
-    Calibration m_rates;  // of disk and memory: the newest known
+    Calibration m_rates;  // of disk and memory, the newest
     QPointer<Job> m_opening, m_measuring;
-    std::optional<SessionSummary> m_interrupted;  // offered until it is answered
+    std::optional<SessionSummary> m_interrupted;  // until recovered or discarded
     QPointer<QWidget> m_modelAnchor;
-    QPointer<QWidget> m_before;    // the page before something is being opened
-    bool m_fromElsewhere = false;  // another page of the window was shown then
-    uint64_t m_generation = 0;     // of opening: what comes late is dropped
+    QPointer<QWidget> m_before;    // the page shown before opening began
+    bool m_fromElsewhere = false;  // the window showed another page then
+    uint64_t m_generation = 0;     // of opening; results of earlier ones are dropped
 
     MessageStrip* m_strip;
     QStackedLayout* m_stack;

@@ -4,8 +4,11 @@
 #include <QDir>
 #include <QFileInfo>
 #include <QGridLayout>
+#include <algorithm>
+#include <vector>
 
 #include "app/workbench/platform/ask_file.h"
+#include "app/workbench/platform/text.h"
 #include "app/workbench/widgets/controls.h"
 #include "app/workbench/widgets/page_parts.h"
 #include "engine/convert/inspect.h"
@@ -14,18 +17,30 @@
 namespace colibri::ui {
 namespace {
 
-constexpr DType kTypes[] = {DType::Q8_0, DType::Q4_0, DType::F16, DType::BF16, DType::F32};
+// The types that the engine can encode: quantised ones first, then plain ones by size.
+const std::vector<DType>& encodableTypes() {
+    static const std::vector<DType> kTypes = [] {
+        std::vector<DType> types;
+        for (int i = 0; i < kDTypeCount; ++i)
+            if (hasEncoder(DType(i))) types.push_back(DType(i));
+        const auto plain = std::stable_partition(types.begin(), types.end(), isQuantised);
+        std::stable_sort(plain, types.end(),
+                         [](DType a, DType b) { return bitsPerWeight(a) < bitsPerWeight(b); });
+        return types;
+    }();
+    return kTypes;
+}
 
 }  // namespace
 
 struct TargetFolder::Room {
     int64_t bytes = 0, free = 0;  // free 0: not known
-    int64_t partial = 0;          // written by an attempt that was stopped
-    bool named = false;           // there is a name of a folder
-    bool exists = false;          // something of that name is there
-    QString missing;              // folder above it that is not there
+    int64_t partial = 0;          // bytes written by a stopped conversion
+    bool named = false;           // the path has a name
+    bool exists = false;          // a file or folder has this name
+    QString missing;              // parent folder, if it does not exist
 
-    // Looks at the disk.
+    // Reads the disk.
     static Room of(const std::filesystem::path& target, int64_t bytes) {
         Room room;
         room.bytes = bytes;
@@ -35,8 +50,7 @@ struct TargetFolder::Room {
         room.partial = room.named && !room.exists ? partialBytes(target) : 0;
         std::filesystem::path parent = target.parent_path();
         if (parent.empty()) parent = ".";
-        if (!std::filesystem::is_directory(parent, error))
-            room.missing = QString::fromStdString(parent.string());
+        if (!std::filesystem::is_directory(parent, error)) room.missing = str(parent.string());
         const auto space = std::filesystem::space(parent, error);
         room.free = error ? 0 : int64_t(space.available);
         return room;
@@ -113,8 +127,7 @@ void TargetFolder::look(Plan plan) {
             m_ready = showRoom(found->room);
             emit planned(found->info);
         } else {
-            m_note->setNote(QString::fromStdString(status.text()), "error", Tone::Error,
-                            Tone::Text2);
+            m_note->setNote(str(status.text()), "error", Tone::Error, Tone::Text2);
         }
         emit changed();
     });
@@ -161,14 +174,14 @@ void TargetFolder::discard() {
     connect(m_removal, &Job::finished, this, [this](const Status& status) {
         m_discard->setEnabled(true);
         if (status.ok()) return emit edited();  // look again
-        m_note->setNote(QString::fromStdString(status.text()), "error", Tone::Error, Tone::Text2);
+        m_note->setNote(str(status.text()), "error", Tone::Error, Tone::Text2);
     });
     m_removal->start();
 }
 
 Segment* weightTypeSegment(const QStringList& more) {
     QStringList names;
-    for (const DType type : kTypes) names << QString::fromUtf8(dtypeName(type).data());
+    for (const DType type : encodableTypes()) names << str(dtypeName(type));
     auto* segment = new Segment(names + more);
     segment->setAccessibleName("Weight type");
     return segment;
@@ -176,7 +189,8 @@ Segment* weightTypeSegment(const QStringList& more) {
 
 std::optional<DType> weightType(const Segment& segment) {
     const auto i = size_t(segment.current());
-    return i < std::size(kTypes) ? std::optional(kTypes[i]) : std::nullopt;
+    const std::vector<DType>& types = encodableTypes();
+    return i < types.size() ? std::optional(types[i]) : std::nullopt;
 }
 
 }  // namespace colibri::ui

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The folder in which a model is made: its field, and a note under it that tells what the model
-// will take of the disk and whether it can be written there. What an earlier attempt has left there
-// can be discarded. Looks at the disk on another thread.
+// The target folder of a new model: its field, and a note with the size of the model, free space,
+// and problems. Files of an earlier attempt can be discarded. Checks the disk on another thread;
+// functions are for the GUI thread.
 #pragma once
 
 #include <QLineEdit>
@@ -24,24 +24,25 @@ class TargetFolder : public QObject {
     Q_OBJECT
 
 public:
-    using Plan = std::function<Result<ContainerInfo>()>;  // what would be made; any thread
+    using Plan = std::function<Result<ContainerInfo>()>;  // the new model; any thread
 
-    // `what`: "the converted model"; `after`: a sentence that ends the note where all is well.
+    // `what`: "the converted model"; `after`: a sentence at the end of the note if there is no
+    // problem.
     TargetFolder(const QString& what, const QString& after, QObject* parent);
-    // Two rows: label, field and button in columns 0 to 2; the note.
+    // Adds two rows: label, field and button in columns 0 to 2; the note.
     void addTo(QGridLayout* grid, int row);
     QString path() const { return m_edit->text().trimmed(); }
     QLineEdit* edit() const { return m_edit; }
     QString note() const { return m_note->text(); }
     Button* discardButton() const {
         return m_discard;
-    }                                    // of what a stopped conversion has left there
-    void suggest(const QString& path);   // unless the user has named one
-    void forget() { m_edited = false; }  // what the user has named
+    }                                    // discards the files of a stopped conversion
+    void suggest(const QString& path);   // unless the user edited the path
+    void forget() { m_edited = false; }  // the edit of the user
 
-    // Plans and looks at the disk; ends in changed(), after planned() when there is a plan.
+    // Plans, and checks the disk. planned() follows if there is a plan, then changed().
     void look(Plan plan);
-    bool ready() const { return m_ready; }  // looked at, and the model can be written
+    bool ready() const { return m_ready; }  // checked, and the model can be written
 
 signals:
     void edited();  // by the user
@@ -64,9 +65,8 @@ private:
     bool m_edited = false, m_ready = false;
 };
 
-// The weight types that a model can be made with, in the order of the segment's choices, and
-// whatever `more` adds after these.
+// A choice of all weight types that have an encoder, followed by the texts in `more`.
 Segment* weightTypeSegment(const QStringList& more = {});
-std::optional<DType> weightType(const Segment& segment);  // nothing: one of `more`
+std::optional<DType> weightType(const Segment& segment);  // nullopt: one of `more`
 
 }  // namespace colibri::ui

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "app/workbench/pages/recent_table.h"
+#include "app/workbench/platform/text.h"
 #include "app/workbench/widgets/page_parts.h"
 #include "engine/base/format.h"
 
@@ -17,7 +18,7 @@ constexpr int kBlock = 1136, kTiles = 480, kGap = 48, kTile = 64, kTileGap = 12;
 constexpr int kTitle = 52, kTitleGap = 32, kMargin = 24, kStackBelow = 1000, kShownRows = 6;
 constexpr int kStripCell = 66, kFirstCell = 150;
 
-// Mark, name and what the program is for.
+// Logo, name and purpose of the program.
 class TitleBlock : public QWidget {
 public:
     using QWidget::QWidget;
@@ -37,7 +38,7 @@ protected:
     }
 };
 
-// A key's plate on its own.
+// A keyboard shortcut in a frame.
 class KeyPlate : public QWidget {
 public:
     KeyPlate(const QString& key, QWidget* parent) : QWidget(parent), m_key(key) {
@@ -104,9 +105,8 @@ MachineStrip::MachineStrip(QWidget* parent)
 }
 
 void MachineStrip::setFacts(const MachineFacts& facts, const Calibration& rates) {
-    const auto number = [](int n) { return QString::fromStdString(formatCount(n)); };
     const auto plural = [&](int n, const char* word) {
-        return number(n) + " " + word + (n == 1 ? "" : "s");
+        return count(n) + " " + word + (n == 1 ? "" : "s");
     };
     const bool known = facts.threads > 0;
     m_slow = facts.isa == "scalar";
@@ -118,7 +118,7 @@ void MachineStrip::setFacts(const MachineFacts& facts, const Calibration& rates)
                : QString(),
          1.1});
     const auto gib = [](int64_t bytes) {
-        return QString::fromStdString(formatFixed(double(bytes) / double(1 << 30), 2));
+        return str(formatFixed(double(bytes) / double(1 << 30), 2));
     };
     m_cells.push_back(
         {"Memory",
@@ -165,7 +165,7 @@ void MachineStrip::setMeasuring(const QString& stage) {
     update();
 }
 
-// The first cell is the title; cells share the width by weight, three a row where it is narrow.
+// The first cell is the title. Cells share the width by weight, three in a row in a narrow window.
 QVector<QRectF> MachineStrip::places(int width) const {
     QVector<QRectF> places;
     if (width >= 900) {
@@ -261,7 +261,7 @@ WelcomePage::WelcomePage(RecentList& recent, QWidget* parent)
     m_sheetKey = new KeyPlate("F1", m_content);
     m_recent = new RecentTable(recent, m_content);
     m_machine = new MachineStrip(m_content);
-    setFocusProxy(m_tiles[1]);  // the shortest way to something to see
+    setFocusProxy(m_tiles[1]);  // the demo needs no files of the user
 
     connect(m_tiles[0], &QAbstractButton::clicked, this, &WelcomePage::openModelRequested);
     connect(m_tiles[1], &QAbstractButton::clicked, this, &WelcomePage::demoRequested);

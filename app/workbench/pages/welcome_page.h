@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The first page: open a model, try the demo, open a session, diagnose, make a model of a real
-// shape; what was used before; what this machine is.
+// The first page: open a model, try the demo, open a session, diagnose, create a model with random
+// weights; the recent list; facts about this machine. GUI thread only.
 #pragma once
 
 #include <QAbstractButton>
@@ -17,7 +17,7 @@ namespace colibri::ui {
 
 class RecentTable;
 
-// A large action: icon, title, what it does, its shortcut.
+// A large button: icon, title, description, shortcut.
 class ActionTile : public QAbstractButton {
     Q_OBJECT
 
@@ -36,7 +36,7 @@ private:
     bool m_primary;
 };
 
-// Processor, memory, disk, GPU and counters in one framed row; wraps where it is narrow.
+// Processor, memory, disk, GPU and counters in a framed row, which wraps in a narrow window.
 class MachineStrip : public QWidget {
     Q_OBJECT
 
@@ -75,7 +75,7 @@ public:
     MachineStrip* machine() const { return m_machine; }
     RecentTable* recent() const { return m_recent; }
     ActionTile* tile(int index) const { return m_tiles[index]; }  // in the order drawn
-    // A link is there only when what it leads to is.
+    // The link is visible only if its target exists.
 
 signals:
     void openModelRequested();

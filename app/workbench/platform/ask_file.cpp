@@ -16,8 +16,8 @@ namespace {
 constexpr const char* kKey = "last_folder";
 constexpr const char* kModels = "last_model_folder";
 
-// The desktop's own dialog where it has one; else Qt's, with columns that show what is in them. A
-// file whose path is typed where a folder is asked for is taken too: what it means is the caller's.
+// The dialog of the desktop if it has one, else Qt's. If a folder is asked for and the user types
+// the path of a file, that is accepted: the caller decides what it means.
 class Dialog : public QFileDialog {
 public:
     Dialog(QWidget* parent, const QString& title, const QString& from)
@@ -74,7 +74,7 @@ QString folderIn(const char* key, QWidget* parent, const QString& title, const Q
 QString inLastFolder(const QString& name) {
     if (const QString folder = folderOf(kKey); !folder.isEmpty())
         return QDir(folder).filePath(name);
-    // Where users keep their files; never the folder in which the program happened to be started.
+    // Where users keep their files; never the folder in which the program was started.
     const QString documents = QStandardPaths::writableLocation(QStandardPaths::DocumentsLocation);
     return QDir(QFileInfo(documents).isDir() ? documents : QDir::homePath()).filePath(name);
 }
@@ -107,7 +107,7 @@ QString askFolder(QWidget* parent, const QString& title, const QString& from) {
 
 namespace {
 
-// Where models were opened last, else among what is the user's own.
+// Where models were opened last, else the user's home.
 QString modelsFolder() {
     const QString last = folderOf(kModels);
     return last.isEmpty() ? QDir::homePath() : last;

@@ -32,7 +32,7 @@ protected:
             const std::lock_guard lock(m_mutex);
             tasks.swap(m_tasks);
         }
-        const QPointer<GuiQueue> self(this);  // a task may delete what it belongs to
+        const QPointer<GuiQueue> self(this);  // a task may delete its owner
         for (const auto& task : tasks) {
             if (self) task();
         }

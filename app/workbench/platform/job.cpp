@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/workbench/platform/job.h"
 
+#include "app/workbench/platform/text.h"
+
 #include <pthread.h>
 
 namespace colibri::ui {
@@ -50,7 +52,7 @@ void Job::abandon() {
     cancel();
     m_abandoned = true;
     m_timer.stop();
-    disconnect();  // tells nobody, but end() still comes
+    disconnect();  // no more signals; end() is still called
 }
 
 void Job::pull() {
@@ -66,7 +68,7 @@ void Job::pull() {
     m_samples.emplace_back(now, latest.done);
     while (m_samples.size() > 2 && m_samples.front().first < now - kRateSeconds)
         m_samples.pop_front();
-    m_shown.stage = QString::fromStdString(latest.stage);
+    m_shown.stage = str(latest.stage);
     m_shown.done = latest.done;
     m_shown.total = latest.total;
     m_shown.unit = latest.unit;
@@ -82,7 +84,7 @@ void Job::pull() {
 void Job::end() {
     m_thread.join();
     m_timer.stop();
-    m_work = nullptr;  // what it captured goes now
+    m_work = nullptr;  // destroys its captures
     deleteLater();
     if (m_abandoned) return;
     emit finished(m_status);

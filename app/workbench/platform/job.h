@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A long task on a thread of its own, with progress and cancel, seen from the GUI thread.
+// A long task on its own thread, with progress and cancel.
 #pragma once
 
 #include <QElapsedTimer>
@@ -29,8 +29,8 @@ struct JobProgress {
     double secondsLeft = NAN;
 };
 
-// Created, started and destroyed on the GUI thread. The work may touch only what it owns; results
-// go through something shared that is read after finished().
+// Created, started and destroyed on the GUI thread. The work may access only data it owns; its
+// results go through a shared object that is read after finished().
 class Job : public QObject {
     Q_OBJECT
 
@@ -43,7 +43,8 @@ public:
     void start();
     void cancel() { m_cancel.store(true); }
     bool cancelling() const { return m_cancel.load(); }
-    // Nobody waits any more: cancelled, says nothing, deletes itself when the thread has ended.
+    // The result is no longer needed: cancels, emits no signals, and deletes itself when the thread
+    // has ended.
     void abandon();
     const JobProgress& progress() const { return m_shown; }
 

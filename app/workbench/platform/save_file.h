@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// How the window writes every file of its own: whole or not at all, with the error to be told.
+// Writes files completely or not at all. All files of the window are written this way.
 #pragma once
 
 #include <QByteArray>
@@ -9,8 +9,8 @@
 
 namespace colibri::ui {
 
-// Replaces the file with `bytes`. After an error (a full disk, no permission) the file is as it was
-// before, and the status names path and reason.
+// Replaces the file with `bytes`. After an error (full disk, no permission) the old file is
+// unchanged, and the status names path and reason. Blocks; any thread.
 Status saveFile(const QString& path, const QByteArray& bytes);
 
 }  // namespace colibri::ui

@@ -11,7 +11,7 @@ QSettings& settings() {
         QStandardPaths::writableLocation(QStandardPaths::AppConfigLocation) + "/workbench.ini",
         QSettings::IniFormat);
     if (store.value("version").toInt() != kVersion) {
-        store.clear();  // written by another version: defaults are safer than guesses
+        store.clear();  // another version wrote it: defaults are safer than guesses
         store.setValue("version", kVersion);
     }
     return store;

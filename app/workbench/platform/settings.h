@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The program's settings: one ini file with a version, in the user's config folder.
+// The program's settings: one ini file with a version, in the user's config folder. GUI thread
+// only.
 #pragma once
 
 #include <QSettings>

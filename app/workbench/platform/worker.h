@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// One thread that does short tasks in order: tokenising a chat, saving it, closing an engine.
+// A thread that runs short tasks in order: tokenising a chat, saving it, closing an engine.
+// Functions are thread-safe.
 #pragma once
 
 #include <QtGlobal>
@@ -15,7 +16,7 @@ namespace colibri::ui {
 class Worker {
 public:
     Worker() : m_thread([this] { run(); }) {}
-    ~Worker() {  // does what is queued, then joins
+    ~Worker() {  // runs the queued tasks, then joins
         {
             const std::lock_guard lock(m_mutex);
             m_stopping = true;
@@ -24,7 +25,7 @@ public:
         m_thread.join();
     }
 
-    void waitForAll() {  // that was posted before
+    void waitForAll() {  // blocks until all tasks posted so far have run
         std::promise<void> done;
         post([&done] { done.set_value(); });
         done.get_future().wait();
@@ -52,7 +53,7 @@ private:
             } catch (const std::bad_alloc&) {
                 qWarning("A task was dropped: out of memory");
             }
-            task = nullptr;  // what it captured goes on this thread
+            task = nullptr;  // destroys its captures on this thread
             lock.lock();
         }
     }
@@ -61,7 +62,7 @@ private:
     std::condition_variable m_wake;
     std::deque<std::function<void()>> m_tasks;
     bool m_stopping = false;
-    std::thread m_thread;  // last: starts when the rest is there
+    std::thread m_thread;  // last: starts when the other members exist
 };
 
 }  // namespace colibri::ui

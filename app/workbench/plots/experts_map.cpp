@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "app/workbench/platform/text.h"
 #include "app/workbench/plots/plot_margins.h"
 #include "engine/base/format.h"
 
@@ -30,7 +31,7 @@ void ExpertsMap::setModel(const ModelFacts* model) {
     m_experts = model ? int(model->experts) : 0;
     m_layerIndex = model ? model->layerIndex : std::vector<int>();
     m_hoverLayer = m_pinLayer = m_hoverExpert = m_pinExpert = -1;
-    m_snapshot.reset();  // of the model before
+    m_snapshot.reset();  // of the former model
     update();
 }
 
@@ -70,7 +71,7 @@ QColor ExpertsMap::cellColor(size_t index) const {
             break;
     }
     const double heat = index < m_snapshot->heat.size() ? m_snapshot->heat[index] : 0;
-    // The part of the ramp that stands clear of the cell's ground in either theme.
+    // The part of the colour scale that differs from the background of a cell in both themes.
     return Theme::get().sequential(Theme::get().dark() ? 0.36 + 0.5 * heat : 0.22 + 0.6 * heat);
 }
 
@@ -89,9 +90,8 @@ void ExpertsMap::paintHeader(QPainter& p) {
     if (m_snapshot)
         resident = size_t(std::count(m_snapshot->residency.begin(), m_snapshot->residency.end(),
                                      Residency::Resident));
-    QString count =
-        QString::fromStdString(formatCount(int64_t(resident)) + " of " +
-                               formatCount(int64_t(m_layers) * m_experts) + " in memory");
+    QString count = str(formatCount(int64_t(resident)) + " of " +
+                        formatCount(int64_t(m_layers) * m_experts) + " in memory");
     double right = width() - kPlotRight;
     const auto put = [&](const QString& text, const QFont& font, Tone ink, double swatch) {
         right -= textWidth(font, text);
@@ -101,7 +101,7 @@ void ExpertsMap::paintHeader(QPainter& p) {
     };
     const int layer = m_hoverLayer >= 0 ? m_hoverLayer : m_pinLayer;
     const int expert = m_hoverLayer >= 0 ? m_hoverExpert : m_pinExpert;
-    if (layer >= 0) {  // the readout takes the legend's place: no tooltip over the cells
+    if (layer >= 0) {  // the readout replaces the legend, so there is no tooltip
         const QString text = cellText(layer, expert);
         drawElided(p, QRectF(x, 6, right - x, 18), Qt::AlignVCenter | Qt::AlignRight, text,
                    type::monoSmall(), tone(Tone::Text1));

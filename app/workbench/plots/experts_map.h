@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Where every expert is: a cell per layer and expert, coloured by recent use while resident.
+// The residency of every expert: a cell for each layer and expert, coloured by recent use while
+// resident. GUI thread only.
 #pragma once
 
 #include <QImage>
@@ -18,9 +19,9 @@ public:
     explicit ExpertsMap(QWidget* parent = nullptr);
     void setModel(const ModelFacts* model);
     void setSnapshot(std::shared_ptr<const Snapshot> snapshot);
-    // What the readout says of a cell, "" outside the map.
+    // The text of the readout for a cell; "": outside the map.
     QString cellText(int layer, int expert) const;
-    QString csv() const;  // a line per expert: layer, expert, where, recent use
+    QString csv() const;  // one line for each expert: layer, expert, residency, recent use
 signals:
     void menuRequested(const QPoint& globalPos);
 
@@ -49,7 +50,7 @@ private:
     std::shared_ptr<const Snapshot> m_snapshot;
     std::vector<int> m_layerIndex;
     int m_layers = 0, m_experts = 0;
-    bool m_loaded = false;  // a model, with experts or without
+    bool m_loaded = false;  // a model is loaded
     int m_hoverLayer = -1, m_hoverExpert = -1;
     int m_pinLayer = -1, m_pinExpert = -1;
 };

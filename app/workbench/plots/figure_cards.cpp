@@ -11,17 +11,18 @@
 namespace colibri::ui {
 namespace {
 
-constexpr double kTogether = 1.2;         // requests per step from which they are several
-constexpr double kComparedSeconds = 120;  // figures stand beside those before a change
+constexpr double kTogether = 1.2;  // requests per step from which several run at once
+constexpr double kComparedSeconds =
+    120;  // for so long a figure is compared with its value before a change
 
-constexpr uint64_t kFewestForP99 = 20;  // gaps; of fewer it is hardly more than their largest
+constexpr uint64_t kFewestForP99 = 20;  // gaps; for fewer the P99 is little more than the largest
 
 QString number(double v, int decimals) {
     return str(formatFixed(v, decimals));
 }
 
-// The newest knob change while figures may still be compared with those before it: not for long,
-// and not after a further change. One that came after the figures says nothing about them.
+// The newest knob change whose effect the cards show: for kComparedSeconds, until the next change,
+// and not if it is newer than the figures.
 const Marker* recentChange(const Snapshot& snapshot) {
     for (size_t i = snapshot.markers.size(); i-- > 0;) {
         const Marker& marker = snapshot.markers[i];
@@ -32,7 +33,7 @@ const Marker* recentChange(const Snapshot& snapshot) {
     return nullptr;
 }
 
-// The series' value just before a change.
+// The value of the series just before a change.
 double valueBefore(const Snapshot& snapshot, SeriesId id, double t) {
     return visibleStats(snapshot.series[size_t(id)], t - 10, t).last;
 }
@@ -114,10 +115,10 @@ FigureCard readCard(const Snapshot& snapshot, const SessionSource& source) {
                                  "Below it is what the disk was measured to deliver.");
     card.unit = rate.section(' ', 1);
     const int64_t limit = snapshot.knob(KnobId::LinkLimit).effective;
-    const double roof = source.calibration().diskBytesPerSecond;
-    card.detail = {limit > 0  ? caption("link limit " + count(limit) + " MB/s", Tone::Warn)
-                   : roof > 0 ? caption("of " + str(formatRate(roof)))
-                              : caption("experts from disk")};
+    const double measured = source.calibration().diskBytesPerSecond;
+    card.detail = {limit > 0      ? caption("link limit " + count(limit) + " MB/s", Tone::Warn)
+                   : measured > 0 ? caption("of " + str(formatRate(measured)))
+                                  : caption("experts from disk")};
     return card;
 }
 
@@ -127,7 +128,7 @@ FigureCard stallCard(const Snapshot& snapshot) {
     return card;
 }
 
-// What a model without experts has in place of hit rate, reads and stall.
+// The cards of a dense model, instead of hit rate, reads and stall.
 FigureCard memoryCard(const SessionSource& source) {
     const MemoryNow memory = source.memory();
     const QString size = str(formatGiB(double(memory.used)));

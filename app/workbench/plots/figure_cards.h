@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The figures over the plots, from one snapshot.
+// The figure cards above the plots. Plain functions of one snapshot. GUI thread only.
 #pragma once
 
 #include "app/workbench/backend/session_source.h"

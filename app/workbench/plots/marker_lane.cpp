@@ -18,7 +18,7 @@ namespace colibri::ui {
 namespace {
 
 constexpr int kTurnTop = 6, kTurnHeight = 14, kFlagTop = 26, kFlagHeight = 18;
-constexpr double kCountWidth = 26;  // of the plate of several flags: "+3"
+constexpr double kCountWidth = 26;  // px, of the plate of several flags: "+3"
 
 }  // namespace
 
@@ -33,7 +33,7 @@ EffectLook effectLook(const Marker& marker) {
     }
     if (marker.effect == Marker::Effect::NotMeasured) {
         look.text = "not measured";
-        look.interval = QString::fromStdString(marker.reason);
+        look.interval = str(marker.reason);
         return look;
     }
     if (marker.effect != Marker::Effect::Known) return look;
@@ -43,7 +43,7 @@ EffectLook effectLook(const Marker& marker) {
         return look;
     }
     const bool better = marker.change > 0;
-    look.text = QString::fromStdString(effectFigure(marker)) + " tok/s";
+    look.text = str(effectFigure(marker)) + " tok/s";
     look.ink = look.border = better ? Tone::Ok : Tone::Error;
     look.ground = better ? Tone::OkBg : Tone::ErrorBg;
     look.figure = true;
@@ -57,7 +57,7 @@ MarkerLane::MarkerLane(ViewState* view, QWidget* parent) : QWidget(parent), m_vi
 }
 
 void MarkerLane::setSnapshot(std::shared_ptr<const Snapshot> snapshot, bool moved) {
-    // The bar of a turn that runs grows; the range that moves is the panel's to tell.
+    // The bar of a running turn grows. If the range moved, the panel calls this with `moved`.
     const bool same = m_snapshot && snapshot && snapshot->running == 0 && !moved &&
                       sameMarkers(m_snapshot->markers, snapshot->markers);
     m_snapshot = std::move(snapshot);
@@ -80,7 +80,7 @@ std::vector<MarkerLane::Turn> MarkerLane::turns() const {
     std::vector<uint64_t> requests;
     for (const Marker& marker : m_snapshot->markers) {
         if (marker.kind == Marker::Kind::TurnStart) {
-            out.push_back({marker.t, m_snapshot->now, QString::fromStdString(marker.label)});
+            out.push_back({marker.t, m_snapshot->now, str(marker.label)});
             requests.push_back(marker.request);
         } else if (marker.kind == Marker::Kind::TurnEnd) {
             for (size_t i = requests.size(); i-- > 0;)
@@ -123,7 +123,7 @@ std::vector<MarkerLane::Flag> MarkerLane::flags() const {
         if (!flag.effect.isEmpty()) flag.detail += "\n" + flag.effect;
         if (!flag.look.interval.isEmpty()) flag.detail += ", " + flag.look.interval;
         if (!marker.validity.empty()) {
-            flag.detail += "\nfrom " + QString::fromStdString(marker.validity);
+            flag.detail += "\nfrom " + str(marker.validity);
             if (marker.refining) flag.detail += "; more tokens will narrow the interval";
         }
         if (m_short) {
@@ -133,20 +133,19 @@ std::vector<MarkerLane::Flag> MarkerLane::flags() const {
         }
         users.push_back(flag);
     }
-    std::vector<Flag> shown = placed(std::move(users));
-    for (Flag& flag : placedAutomatic(std::move(automatic))) shown.push_back(std::move(flag));
+    std::vector<Flag> shown = layOutFlags(std::move(users));
+    for (Flag& flag : layOutAutomatic(std::move(automatic))) shown.push_back(std::move(flag));
     std::sort(shown.begin(), shown.end(),
               [](const Flag& a, const Flag& b) { return a.rect.left() < b.rect.left(); });
     return shown;
 }
 
-// From the newest to the oldest: an older flag that would reach into the next gives up its effect
-// first, then its name. Flags without room for a plate of their own share one at their time, with
-// their number.
-std::vector<MarkerLane::Flag> MarkerLane::placed(std::vector<Flag> users) const {
+// From the newest to the oldest: a flag that would overlap the next one loses its effect first,
+// then its name. Flags without room for a plate share one with their number.
+std::vector<MarkerLane::Flag> MarkerLane::layOutFlags(std::vector<Flag> users) const {
     std::vector<Flag> shown;
     double limit = width();
-    Flag* several = nullptr;  // the plate with a number, while the next may join it
+    Flag* several = nullptr;  // the last plate with a number; further flags may join it
     shown.reserve(users.size());
     for (size_t i = users.size(); i-- > 0;) {
         Flag& flag = users[i];
@@ -156,7 +155,7 @@ std::vector<MarkerLane::Flag> MarkerLane::placed(std::vector<Flag> users) const 
         double effectWidth =
             flag.effect.isEmpty() ? 0 : std::ceil(textWidth(effectFont, flag.effect)) + 10;
         double left = flag.x;
-        if (newest) {  // it stays whole: it moves in from the edge
+        if (newest) {  // the newest one is always complete, so it moves in from the edge
             left = std::max(0.0, std::min(left, limit - nameWidth - effectWidth - 2));
         } else if (left + nameWidth + effectWidth > limit) {
             effectWidth = 0;
@@ -183,9 +182,9 @@ std::vector<MarkerLane::Flag> MarkerLane::placed(std::vector<Flag> users) const 
     return shown;
 }
 
-// In the row of the turns, so that they never compete with the user's changes for room. Several in
-// one place are one tag.
-std::vector<MarkerLane::Flag> MarkerLane::placedAutomatic(std::vector<Flag> automatic) const {
+// In the row of the turns, so that they take no room from changes by the user. Tags that overlap
+// are merged.
+std::vector<MarkerLane::Flag> MarkerLane::layOutAutomatic(std::vector<Flag> automatic) const {
     const double tag = std::ceil(textWidth(type::caption(), "auto")) + 8;
     std::vector<Flag> shown;
     for (Flag& flag : automatic) {
@@ -208,7 +207,7 @@ void MarkerLane::paintTurns(QPainter& p) const {
         const double b = std::min(right, std::round(x(turn.to)));
         if (b < left || a > right || b - a < 1) continue;
         fillBox(p, QRectF(a, kTurnTop, b - a, kTurnHeight), tone(Tone::Bg3), Qt::transparent, 2);
-        // Named only where the whole name stands clear of the turn that begins next.
+        // With its name only if that does not overlap the next turn.
         const double end = i + 1 < all.size() ? std::min(b, std::round(x(all[i + 1].from))) : b;
         const double name = textWidth(type::caption(), turn.name);
         if (end - a >= name + 10)
@@ -230,7 +229,7 @@ void MarkerLane::paint(QPainter& p, bool cursor) const {
         p.fillRect(QRectF(std::round(x(m_view->cursor())), 4, 1, height() - 4), tone(Tone::Accent));
     }
     const std::vector<Flag> all = flags();
-    for (const Flag& flag : all) {  // all lines first: none runs through a plate
+    for (const Flag& flag : all) {  // lines first, so that none crosses a plate
         QPen pen(tone(flag.automatic ? Tone::Line2 : Tone::Text3), 1, Qt::CustomDashLine,
                  Qt::FlatCap);
         pen.setDashPattern(flag.automatic ? QVector<qreal>{1, 3} : QVector<qreal>{2, 2});

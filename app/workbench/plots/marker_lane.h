@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The lane above the plots: turns as bars, knob changes and notes as flags with their measured
-// effect; over the bars, quietly, what the engine changed by itself. Shares the plots' time range
-// and margins.
+// The marker lane above the plots: turns as bars, knob changes and notes as flags with their
+// measured effect, changes by the engine itself as small tags over the bars. It has the time range
+// and the margins of the plots. GUI thread only.
 #pragma once
 
 #include <QWidget>
@@ -15,7 +15,7 @@
 
 namespace colibri::ui {
 
-// The second plate of a knob marker: words, colours, and the interval apart.
+// The effect of a knob change as text and colours; the interval is separate.
 struct EffectLook {
     QString text, interval;  // "+18.2 % tok/s", "95 %: 15.1..21.4"
     Tone ink = Tone::Text2, ground = Tone::Bg3, border = Tone::Line2;
@@ -29,19 +29,19 @@ class MarkerLane : public QWidget {
 public:
     explicit MarkerLane(ViewState* view, QWidget* parent = nullptr);
     void setSnapshot(std::shared_ptr<const Snapshot> snapshot, bool moved = true);
-    void setShort(bool on);  // effects without interval
-    // What is drawn now, for tests and accessibility.
+    void setShort(bool on);  // shows effects without their interval
+    // What is currently drawn, for tests and accessibility. Lengths are px.
     struct Flag {
         double x;
         QString name, effect;
         QRectF rect;
         EffectLook look;
         QString detail;
-        bool automatic = false;  // the engine's own doing: a quiet tag, "auto"
+        bool automatic = false;  // a change by the engine itself, drawn as a small tag
     };
     std::vector<Flag> flags() const;
-    std::optional<std::pair<double, double>> lastTurn() const;  // from, to
-    void paint(QPainter& p, bool cursor) const;                 // also into an export
+    std::optional<std::pair<double, double>> lastTurn() const;  // begin and end, s
+    void paint(QPainter& p, bool cursor) const;                 // also used for exports
 
 signals:
     void turnClicked(double from, double to);
@@ -59,8 +59,8 @@ private:
     };
     std::vector<Turn> turns() const;
     double x(double t) const;
-    std::vector<Flag> placed(std::vector<Flag> users) const;
-    std::vector<Flag> placedAutomatic(std::vector<Flag> automatic) const;
+    std::vector<Flag> layOutFlags(std::vector<Flag> users) const;
+    std::vector<Flag> layOutAutomatic(std::vector<Flag> automatic) const;
     void paintTurns(QPainter& p) const;
 
     ViewState* m_view;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "app/workbench/platform/text.h"
 #include "app/workbench/plots/plot_data.h"
 #include "app/workbench/plots/plot_layers.h"
 #include "app/workbench/plots/plot_margins.h"
@@ -15,16 +16,12 @@
 namespace colibri::ui {
 namespace {
 
-constexpr int kExportColumns = 2000;  // of pixels, as many as a picture has
+constexpr int kExportColumns = 2000;  // pixel columns of a picture
 
 }  // namespace
 
 PlotCanvas::PlotCanvas(const PlotSpec& spec, ViewState* view, QWidget* parent)
-    : QCustomPlot(parent),
-      m_spec(spec),
-      m_view(view),
-      m_hidden(spec.series.size(), false),
-      m_emptyReason("nothing was recorded in this range") {
+    : QCustomPlot(parent), m_spec(spec), m_view(view), m_hidden(spec.series.size(), false) {
     setFocusPolicy(Qt::StrongFocus);
     setMouseTracking(true);
     setAccessibleName(spec.title + ", " + spec.unit() + ", plot");
@@ -78,8 +75,8 @@ void PlotCanvas::setSeriesHidden(int index, bool hidden) {
 bool PlotCanvas::sparseAt(double t) const {
     if (!m_sparse || !m_snapshot) return false;
     if (m_snapshot->itlCount.t.empty()) return false;
-    return valueAt(m_snapshot->itlCount, t) <
-           double(kEnoughForP99);  // no sample near: not known, not grey
+    // NaN, that is no value nearby, is not grey.
+    return valueAt(m_snapshot->itlCount, t) < double(kEnoughForP99);
 }
 
 void PlotCanvas::setExport(bool on) {
@@ -90,12 +87,6 @@ void PlotCanvas::setExport(bool on) {
     m_hovered = -1;
     recolor();
     updateData();
-}
-
-void PlotCanvas::setBound(double value, const QString& label, bool hard) {
-    m_bound = value;
-    m_boundLabel = label;
-    m_boundHard = hard;
 }
 
 void PlotCanvas::recolor() {
@@ -168,12 +159,13 @@ void PlotCanvas::updateData() {
             if (!m_hidden[i]) max = std::max(max, v);
         }
     }
-    // The top grows at once and shrinks only well below: a steady axis is easier to read.
+    // The axis grows at once and shrinks late: a steady axis is easier to read.
     double want = std::isfinite(m_spec.fixedMax) ? m_spec.fixedMax : max * 1.05;
     if (!std::isfinite(m_spec.fixedMax)) {
         if (!(want > 0)) want = m_spec.slo ? m_view->sloMs() * 1.5 : 1;
-        // A bound that is not far above the data is worth seeing.
-        if (bound() > want && bound() < 4 * want) want = bound() * 1.1;
+        // A bound that is not far above the data is kept in view.
+        const double limit = bound().value;
+        if (limit > want && limit < 4 * want) want = limit * 1.1;
         want = std::max(want, m_spec.leastMax);
         const double step = niceStep(want), full = std::ceil(want / step) * step;
         if (full <= want * 1.12) want = full;
@@ -184,8 +176,8 @@ void PlotCanvas::updateData() {
     xAxis->setRange(lower, upper);
 }
 
-// The first series in two graphs: where n is enough, and where it is not. They share the points at
-// which one goes over into the other.
+// Draws the first series as two graphs: where n is enough, and where it is not. Both have the
+// points at which one ends and the other begins.
 void PlotCanvas::setSparse(const QVector<double>& keys, const QVector<double>& values) {
     QVector<double> sure(values.size(), std::nan("")), few(values.size(), std::nan(""));
     bool before = false;
@@ -208,8 +200,12 @@ void PlotCanvas::refreshCursor() {
     layer("overlay")->replot();
 }
 
-// Above the line at the right, below it where there is no room; at the left where the curve that it
-// limits would run through it.
+PlotCanvas::Labels PlotCanvas::labels() const {
+    return {sloLabel(), sloText(), emptyPlate(), emptyLink()};
+}
+
+// Above the line at the right; below it if there is no room; at the left if the curve would cross
+// it at the right.
 QRectF PlotCanvas::sloLabel() const {
     if (!m_spec.slo || m_view->sloMs() >= yAxis->range().upper) return {};
     const double w = textWidth(type::caption(), sloText()) + 8, h = 15;
@@ -221,10 +217,9 @@ QRectF PlotCanvas::sloLabel() const {
 }
 
 QString PlotCanvas::sloText() const {
-    return QString("SLO %1 ms").arg(formatFixed(m_view->sloMs(), 0).c_str());
+    return QString("SLO %1 ms").arg(str(formatFixed(m_view->sloMs(), 0)));
 }
 
-// Whether the first series runs through a part of the plot.
 bool PlotCanvas::crossed(const QRectF& box) const {
     if (!data(0) || m_hidden[0]) return false;
     const VisibleStats seen = visibleStats(*data(0), timeAt(box.left()), timeAt(box.right()));
@@ -233,21 +228,21 @@ bool PlotCanvas::crossed(const QRectF& box) const {
 }
 
 QRectF PlotCanvas::emptyPlate() const {
-    const QString link = m_export ? QString() : m_emptyLink;  // nothing can be clicked in a file
+    const QString link = m_export ? QString() : m_empty.link;  // a file has no links
     const double gap = link.isEmpty() ? 0 : 10;
-    const double w = textWidth(type::caption(), "No data: " + m_emptyReason) + gap +
+    const double w = textWidth(type::caption(), "No data: " + m_empty.reason) + gap +
                      textWidth(type::caption(), link) + 16;
     QRectF plate(area().center().x() - w / 2, area().center().y() - 9, w, 18);
-    // Clear of the limit's label.
+    // Without overlapping the label of the limit.
     if (const QRectF slo = sloLabel(); slo.intersects(plate.adjusted(-4, -4, 4, 4)))
         plate.moveTop(slo.center().y() > area().center().y() ? slo.top() - 22 : slo.bottom() + 4);
     return plate;
 }
 
-QRectF PlotCanvas::emptyLinkRect() const {
-    if (m_hasData || m_export || m_emptyLink.isEmpty()) return {};
+QRectF PlotCanvas::emptyLink() const {
+    if (m_hasData || m_export || m_empty.link.isEmpty()) return {};
     const QRectF plate = emptyPlate();
-    const double w = textWidth(type::caption(), m_emptyLink);
+    const double w = textWidth(type::caption(), m_empty.link);
     return {plate.right() - 8 - w, plate.top(), w, plate.height()};
 }
 
@@ -255,7 +250,7 @@ void PlotCanvas::mousePressEvent(QMouseEvent* event) {
     if (event->button() != Qt::LeftButton) return;
     m_dragFrom = event->position();
     m_dragLower = m_view->lower();
-    if (emptyLinkRect().contains(event->position())) return emit emptyLinkClicked();
+    if (emptyLink().contains(event->position())) return emit emptyLinkClicked();
     if (sloLabel().contains(event->position())) {
         m_drag = Drag::Slo;
     } else if (event->modifiers() & (Qt::ShiftModifier | Qt::ControlModifier)) {
@@ -287,9 +282,9 @@ void PlotCanvas::mouseMoveEvent(QMouseEvent* event) {
             }
             break;
         case Drag::None:
-            setCursor(emptyLinkRect().contains(at) ? Qt::PointingHandCursor
-                      : sloLabel().contains(at)    ? Qt::SizeVerCursor
-                                                   : Qt::ArrowCursor);
+            setCursor(emptyLink().contains(at)  ? Qt::PointingHandCursor
+                      : sloLabel().contains(at) ? Qt::SizeVerCursor
+                                                : Qt::ArrowCursor);
             break;
     }
     updateHover(at);
@@ -393,7 +388,7 @@ void PlotCanvas::keyPressEvent(QKeyEvent* event) {
 }
 
 void PlotCanvas::contextMenuEvent(QContextMenuEvent* event) {
-    leaveEvent(nullptr);  // the pointer goes to the menu
+    leaveEvent(nullptr);  // the menu takes the pointer
     emit menuRequested(event->globalPos());
 }
 
@@ -409,7 +404,7 @@ void PlotCanvas::focusInEvent(QFocusEvent* event) {
 
 void PlotCanvas::focusOutEvent(QFocusEvent* event) {
     QCustomPlot::focusOutEvent(event);
-    // A window that is left or closed keeps its cursor: its panel may be going.
+    // A window that is left or being closed keeps its cursor: the panel may be half destroyed.
     const bool left = event->reason() != Qt::ActiveWindowFocusReason;
     if (left && !underMouse()) m_view->setCursor(std::numeric_limits<double>::quiet_NaN());
     refreshCursor();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The drawing area of one plot: a QCustomPlot without its own axes. Grid, axis figures, limit,
-// markers and cursor are layers of ours, so that they look alike on every plot and in exports.
-// Mouse: wheel zooms in time, drag pans, Shift+drag selects a range, double click resets.
+// The drawing area of one plot: a QCustomPlot without its axes. Own layers (plot_layers.h) draw
+// grid, axis figures, limits, markers and cursor, the same way in every plot and in exports. Times
+// are seconds of the session. GUI thread only.
+// Mouse: the wheel zooms in time, drag pans, Shift+drag selects a range, double click resets.
 #pragma once
 
 #include <qcustomplot.h>
@@ -17,48 +18,50 @@ class PlotCanvas : public QCustomPlot {
     Q_OBJECT
 
 public:
+    // The text in a plot without data.
+    struct EmptyNotice {
+        QString reason = "nothing was recorded in this range";
+        QString link = {};  // a link after the reason; "": none
+    };
+    // Where labels are, in px; an empty rectangle: not shown.
+    struct Labels {
+        QRectF slo;  // of the ITL limit; can be dragged
+        QString sloText;
+        QRectF emptyPlate, emptyLink;  // of the EmptyNotice
+    };
+
     PlotCanvas(const PlotSpec& spec, ViewState* view, QWidget* parent = nullptr);
 
     void setSnapshot(std::shared_ptr<const Snapshot> snapshot);  // redraws
     void setSeriesHidden(int index, bool hidden);
     bool seriesHidden(int index) const { return m_hidden[size_t(index)]; }
-    // A bound drawn across the plot: `hard` in error, else dotted. NaN: none.
-    void setBound(double value, const QString& label, bool hard);
-    void setEmptyReason(const QString& reason) { m_emptyReason = reason; }
-    void recolor();        // the theme changed
-    void refresh();        // range or data changed
-    void refreshCursor();  // the overlay layer alone
+    // In the unit of the table; bound() has the unit that is shown.
+    void setBound(const PlotBound& bound) { m_bound = bound; }
+    PlotBound bound() const { return {m_bound.value * m_factor, m_bound.label, m_bound.hard}; }
+    void setEmptyNotice(const EmptyNotice& notice) { m_empty = notice; }
+    const EmptyNotice& emptyNotice() const { return m_empty; }
+    void setExport(bool on);  // draws as for a file: with a time axis, without cursor
+    void recolor();           // after a change of theme
+    void refresh();           // after a change of range or data
+    void refreshCursor();     // redraws the overlay layer only
 
-    // For the painting layers.
+    // For the layers.
     const PlotSpec& spec() const { return m_spec; }
     ViewState* view() const { return m_view; }
     const Snapshot* snapshot() const { return m_snapshot.get(); }
     const SeriesData* data(int index) const;
-    double x(double t) const { return xAxis->coordToPixel(t); }
-    double y(double v) const { return yAxis->coordToPixel(v); }
+    double x(double t) const { return xAxis->coordToPixel(t); }  // px
+    double y(double v) const { return yAxis->coordToPixel(v); }  // px
     QRectF area() const { return axisRect()->rect(); }
-    int hovered() const { return m_hovered; }
-    // P99 of fewer than kEnoughForP99 gaps is drawn grey and dashed, where and when it is so.
+    int hovered() const { return m_hovered; }  // index of a series, -1: none
+    // Whether the P99 at this time has fewer than kEnoughForP99 values: it is grey and dashed.
     bool sparseAt(double t) const;
-    // What values are multiplied by, and their unit: that of the table, or the smaller one.
+    // Values are multiplied by the factor: 1, or 1000 if the smaller unit is shown.
     double factor() const { return m_factor; }
     QString unit() const { return m_factor == 1 ? m_spec.unit() : m_spec.smallUnit; }
-    double bound() const { return m_bound * m_factor; }
-    const QString& boundLabel() const { return m_boundLabel; }
-    bool boundHard() const { return m_boundHard; }
-    const QString& emptyReason() const { return m_emptyReason; }
     bool hasVisibleData() const { return m_hasData; }
     bool drawingExport() const { return m_export; }
-    void setExport(bool on);  // as it is drawn in a file: with a time axis, no cursor
-    // Of the limit's label, which is dragged; empty: the limit is not in view.
-    QRectF sloLabel() const;
-    QString sloText() const;
-
-    // Where the plate over an empty plot leads to, "" = nowhere.
-    void setEmptyLink(const QString& text) { m_emptyLink = text; }
-    const QString& emptyLink() const { return m_emptyLink; }
-    QRectF emptyPlate() const;
-    QRectF emptyLinkRect() const;
+    Labels labels() const;
 
 signals:
     void emptyLinkClicked();
@@ -80,7 +83,11 @@ protected:
 private:
     enum class Drag { None, Pan, Box, Slo };
     double timeAt(double px) const { return xAxis->pixelToCoord(px); }
-    bool crossed(const QRectF& box) const;
+    QRectF sloLabel() const;
+    QString sloText() const;
+    QRectF emptyPlate() const;
+    QRectF emptyLink() const;
+    bool crossed(const QRectF& box) const;  // whether the first series runs through the box
     void updateHover(const QPointF& at);
     void updateData();
     void setSparse(const QVector<double>& keys, const QVector<double>& values);
@@ -89,13 +96,11 @@ private:
     ViewState* m_view;
     std::shared_ptr<const Snapshot> m_snapshot;
     std::vector<QCPGraph*> m_graphs;
-    QCPGraph* m_sparse = nullptr;  // stretches of the first series with few samples
+    QCPGraph* m_sparse = nullptr;  // parts of the first series with few values
     std::vector<bool> m_hidden;
-    QString m_emptyReason, m_emptyLink;
+    EmptyNotice m_empty;
     double m_top = 0;  // of the y axis
-    double m_bound = std::numeric_limits<double>::quiet_NaN();
-    QString m_boundLabel;
-    bool m_boundHard = false;
+    PlotBound m_bound;
     double m_factor = 1;
     bool m_hasData = false, m_export = false;
     int m_hovered = -1;
@@ -104,7 +109,7 @@ private:
     double m_dragLower = 0;
 
     friend class OverlayLayer;
-    QRectF m_box;  // range being selected
+    QRectF m_box;  // of the range that is being selected
 };
 
 }  // namespace colibri::ui

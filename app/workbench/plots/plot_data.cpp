@@ -69,7 +69,7 @@ void decimate(const SeriesData& data, double lower, double upper, int columns,
     for (size_t i = begin; i < end; ++i) {
         if (!std::isfinite(data.y[i])) {
             flush();
-            if (!gap) put(i);  // one NaN stands for the whole gap
+            if (!gap) put(i);  // one NaN for the whole gap
             gap = true;
             continue;
         }

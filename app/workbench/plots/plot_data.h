@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Arithmetic of the plots on recorded series: what of a series is visible, at most two points per
-// pixel column, the figures of the legend, round ticks. Plain functions, no widgets.
+// Calculations of the plots on recorded series: the visible part, at most two points per pixel
+// column, figures of the legend, round ticks. Plain functions without widgets; any thread. Times
+// are seconds of the session.
 #pragma once
 
 #include <QVector>
@@ -15,21 +16,21 @@ struct VisibleStats {
 };
 VisibleStats visibleStats(const SeriesData& data, double lower, double upper);
 
-// Points in [lower, upper] and one on either side, thinned to the minimum and maximum of each of
-// `columns` pixel columns. Gaps (NaN) stay gaps. Keys rise.
+// Points in [lower, upper] and one on either side, reduced to the minimum and maximum of each of
+// `columns` pixel columns. Gaps (NaN) remain gaps. Keys rise.
 void decimate(const SeriesData& data, double lower, double upper, int columns,
               QVector<double>* keys, QVector<double>* values);
 
-// The sample nearest to t; NaN in a gap or farther than `reach` seconds.
+// The value nearest to t; NaN in a gap or if it is farther than `reach` seconds.
 double valueAt(const SeriesData& data, double t, double reach = 1.0);
 
-// Stretches of time in which the series is over the limit.
+// The times in which the series exceeds the limit.
 struct Stretch {
     double from, to;
 };
 std::vector<Stretch> overLimit(const SeriesData& data, double limit, double lower, double upper);
 
-// Whether a plot of the one looks like a plot of the other: series only grow at their end.
+// Whether both look the same in a plot. Series only grow at their end, so this is quick.
 bool sameSeries(const SeriesData& a, const SeriesData& b);
 bool sameMarkers(const std::vector<Marker>& a, const std::vector<Marker>& b);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// TimePlot: what it gives to files and to the clipboard.
+// TimePlot: exports to files and to the clipboard.
 #include <QBuffer>
 #include <QDateTime>
 #include <QFileInfo>
@@ -102,7 +102,7 @@ QSize TimePlot::exportSize() const {
             header.preferredHeight() + lane + plot + kLine * int(provenance().size()) + 2 * kPad};
 }
 
-// A picture stands by itself: lane, axis of time and legend are its own, nothing is of the pointer.
+// A picture has its own marker lane, time axis and legend, and shows no cursor.
 bool TimePlot::render(QPaintDevice* device) const {
     const QSize size = exportSize();
     QCPPainter painter;

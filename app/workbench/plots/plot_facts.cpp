@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/workbench/plots/plot_facts.h"
-#include "app/workbench/platform/text.h"
 
 #include <cmath>
 
+#include "app/workbench/platform/text.h"
 #include "engine/base/format.h"
 
 namespace colibri::ui {
@@ -20,8 +20,7 @@ QString totals(const StoreStats& stats) {
         const PrefetchCounts& c = stats.bySource[i];
         if (c.issued == 0) continue;
         lines << QString("%1 since loading: %2 issued, %3 useful, %4 late, %5 wasted")
-                     .arg(QString::fromStdString(
-                              knobValueText(knobRow(KnobId::PrefetchSource), int64_t(i))),
+                     .arg(str(knobValueText(knobRow(KnobId::PrefetchSource), int64_t(i))),
                           count(c.issued), count(c.useful), count(c.late), count(c.wasted));
     }
     return lines.join('\n');
@@ -33,31 +32,26 @@ PlotFacts memoryFacts(const SessionSource& source, const Snapshot&) {
     PlotFacts facts;
     const double limit = double(source.memory().limit) / double(1 << 30);
     if (limit <= 0) return facts;
-    facts.bound = limit;
-    facts.boundLabel = "limit " + QString::fromStdString(formatFixed(limit, 2));
-    facts.boundHard = true;
+    facts.bound = {limit, "limit " + str(formatFixed(limit, 2)), true};
     return facts;
 }
 
 PlotFacts readFacts(const SessionSource& source, const Snapshot& snapshot) {
     PlotFacts facts;
     const Calibration machine = source.calibration();
-    const double roof = machine.diskBytesPerSecond;
+    const double measured = machine.diskBytesPerSecond;
     const int64_t limit = snapshot.knob(KnobId::LinkLimit).effective;
-    if (limit > 0 && (roof <= 0 || double(limit) * 1e6 < roof)) {
-        facts.bound = double(limit) / 1000;
-        facts.boundLabel = "link limit " + count(limit) + " MB/s";
-    } else if (roof > 0) {
-        facts.bound = roof / 1e9;
-        facts.boundLabel = "measured limit " + QString::fromStdString(formatRate(roof));
+    if (limit > 0 && (measured <= 0 || double(limit) * 1e6 < measured)) {
+        facts.bound = {double(limit) / 1000, "link limit " + count(limit) + " MB/s"};
+    } else if (measured > 0) {
+        facts.bound = {measured / 1e9, "measured limit " + str(formatRate(measured))};
     }
-    if (roof <= 0) {
-        facts.note = "limit n/a: " + QString::fromStdString(machine.reason);
+    if (measured <= 0) {
+        facts.note = "limit n/a: " + str(machine.reason);
     } else {
-        facts.note = "limit " + QString::fromStdString(formatRate(roof));
+        facts.note = "limit " + str(formatRate(measured));
         facts.detail = "Limit: random reads of whole experts, measured when a model was loaded: " +
-                       QString::fromStdString(machine.reads) +
-                       (machine.direct ? "" : "; includes page-cache reads");
+                       str(machine.reads) + (machine.direct ? "" : "; includes page-cache reads");
     }
     return facts;
 }
@@ -78,9 +72,9 @@ PlotFacts prefetchFacts(const SessionSource&, const Snapshot& snapshot) {
         facts.tags.push_back({"off: " + facts.emptyReason, ""});
         return facts;
     }
-    facts.note = "by " + QString::fromStdString(knobValueText(row, state.requested));
+    facts.note = "by " + str(knobValueText(row, state.requested));
     if (state.effective != state.requested) {
-        const QString reason = QString::fromStdString(state.reason);
+        const QString reason = str(state.reason);
         facts.tags.push_back(warnTag(reason.section(':', 0, 0)));
         if (reason.contains(": ")) facts.note += ", " + reason.section(": ", 1);
         return facts;
@@ -88,9 +82,7 @@ PlotFacts prefetchFacts(const SessionSource&, const Snapshot& snapshot) {
     const double useful = newest(snapshot, SeriesId::PrefetchUseful);
     const double known = useful + newest(snapshot, SeriesId::PrefetchLate) +
                          newest(snapshot, SeriesId::PrefetchWasted);
-    if (known > 0)
-        facts.tags.push_back(
-            {QString::fromStdString(formatPercent(useful / known, 0)) + " useful", ""});
+    if (known > 0) facts.tags.push_back({str(formatPercent(useful / known, 0)) + " useful", ""});
     return facts;
 }
 

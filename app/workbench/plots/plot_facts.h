@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What a session knows beside the series of a plot: a bound the figures are held against, tags of
-// its state, and why there is nothing to see. Plain functions; a row of plotSpecs() names its own.
+// Facts that a plot shows beside its series: a bound, tags for the state of its source, and why the
+// plot is empty. Plain functions; each row of plotSpecs() names the one it needs. GUI thread only.
 #pragma once
 
 #include <QString>
@@ -12,21 +12,27 @@
 
 namespace colibri::ui {
 
-struct PlotFacts {
-    double bound = std::numeric_limits<double>::quiet_NaN();  // in the plot's unit; NaN: none
-    QString boundLabel;
-    bool boundHard = false;  // passing it is an error; else what is possible
-    std::vector<TagLook> tags;
-    QString note;         // joins the definition
-    QString emptyReason;  // why nothing can be recorded now
-    QString detail;       // joins the tooltip, a line or more
+// A horizontal line across a plot.
+struct PlotBound {
+    double value = std::numeric_limits<double>::quiet_NaN();  // in the unit of the plot; NaN: none
+    QString label;
+    bool hard =
+        false;  // a limit: exceeding it is an error. Else an upper bound of what is possible
 };
 
-// The limit of memory for this process.
+struct PlotFacts {
+    PlotBound bound;
+    std::vector<TagLook> tags;
+    QString note;         // appended to the definition
+    QString emptyReason;  // why nothing can be recorded now; "" otherwise
+    QString detail;       // appended to the tooltip, one or more lines
+};
+
+// The memory limit of this process.
 PlotFacts memoryFacts(const SessionSource& source, const Snapshot& snapshot);
-// How fast experts could be read: as measured on this machine, or the link limit where it is lower.
+// The highest possible read rate: the measured one, or the link limit if that is lower.
 PlotFacts readFacts(const SessionSource& source, const Snapshot& snapshot);
-// Source, share of useful reads, back-off; totals by source.
+// Prefetch source, share of useful prefetches, back-off, and totals for each source.
 PlotFacts prefetchFacts(const SessionSource& source, const Snapshot& snapshot);
 
 }  // namespace colibri::ui

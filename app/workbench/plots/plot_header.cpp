@@ -36,7 +36,7 @@ int PlotHeader::preferredHeight() const {
 }
 
 QStringList PlotHeader::columns() const {
-    // The cursor's column keeps its place while there is no cursor: names do not run away.
+    // The column of the cursor is kept while there is no cursor, so that names do not move.
     QStringList out{"cursor"};
     if (m_legend == Legend::Full) {
         out << "last"

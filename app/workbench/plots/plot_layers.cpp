@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "app/workbench/platform/text.h"
 #include "app/workbench/plots/plot_canvas.h"
 #include "app/workbench/plots/plot_data.h"
 #include "app/workbench/plots/time_axis.h"
@@ -30,7 +31,7 @@ void dashed(QPainter* p, const QPointF& from, const QPointF& to, const QColor& c
     p->drawLine(from, to);
 }
 
-// Text on a flat plate, so that lines behind it do not cross it.
+// Text on a plate, so that lines behind it do not cross it.
 void plateText(QPainter* p, const QRectF& area, double right, double baseline, const QString& text,
                const QColor& ink, const QColor& ground) {
     const double w = textWidth(type::caption(), text);
@@ -43,7 +44,7 @@ void plateText(QPainter* p, const QRectF& area, double right, double baseline, c
 QString tickText(double v, double step) {
     int decimals = 0;
     for (double s = step; decimals < 3 && std::abs(s - std::round(s)) > 1e-6; s *= 10) ++decimals;
-    return QString::fromStdString(formatFixed(v, decimals));
+    return str(formatFixed(v, decimals));
 }
 
 }  // namespace
@@ -90,9 +91,9 @@ void BackLayer::draw(QCPPainter* p) {
             }
         }
     }
-    if (m_canvas->bound() < max) {
-        const double y = std::round(m_canvas->y(m_canvas->bound())) + 0.5;
-        if (m_canvas->boundHard())
+    if (const PlotBound bound = m_canvas->bound(); bound.value < max) {
+        const double y = std::round(m_canvas->y(bound.value)) + 0.5;
+        if (bound.hard)
             dashed(p, {area.left(), y}, {area.right() + 1, y}, tone(Tone::Error), 6, 3);
         else
             dashed(p, {area.left(), y}, {area.right() + 1, y}, tone(Tone::Text3), 2, 3);
@@ -115,26 +116,27 @@ FrontLayer::FrontLayer(PlotCanvas* canvas, const QString& layer)
 void FrontLayer::draw(QCPPainter* p) {
     const QRectF area = m_canvas->area();
     const ViewState* view = m_canvas->view();
-    if (const QRectF label = m_canvas->sloLabel(); m_canvas->snapshot() && !label.isEmpty()) {
-        // Nearly opaque: neither its line nor the curve strikes it through.
-        p->fillRect(label, withAlpha(tone(Tone::Plot), 0.85));
-        drawText(*p, label, Qt::AlignCenter, m_canvas->sloText(), type::caption(),
+    const PlotCanvas::Labels labels = m_canvas->labels();
+    if (m_canvas->snapshot() && !labels.slo.isEmpty()) {
+        // Nearly opaque, so that neither its line nor the curve crosses the text.
+        p->fillRect(labels.slo, withAlpha(tone(Tone::Plot), 0.85));
+        drawText(*p, labels.slo, Qt::AlignCenter, labels.sloText, type::caption(),
                  tone(Tone::Error));
     }
-    if (m_canvas->hasVisibleData() && m_canvas->bound() < m_canvas->yAxis->range().upper)
-        plateText(p, area, area.right() - 6, std::round(m_canvas->y(m_canvas->bound())) - 4,
-                  m_canvas->boundLabel(), tone(m_canvas->boundHard() ? Tone::Error : Tone::Text3),
-                  tone(Tone::Plot));
+    const PlotBound bound = m_canvas->bound();
+    if (m_canvas->hasVisibleData() && bound.value < m_canvas->yAxis->range().upper)
+        plateText(p, area, area.right() - 6, std::round(m_canvas->y(bound.value)) - 4, bound.label,
+                  tone(bound.hard ? Tone::Error : Tone::Text3), tone(Tone::Plot));
     if (!m_canvas->hasVisibleData()) {
-        const QRectF plate = m_canvas->emptyPlate(), link = m_canvas->emptyLinkRect();
-        p->fillRect(plate, tone(Tone::Plot));
-        drawText(*p, plate.adjusted(8, 0, 0, 0), Qt::AlignVCenter,
-                 "No data: " + m_canvas->emptyReason(), type::caption(), tone(Tone::Text2));
-        if (!link.isEmpty())
-            drawText(*p, link, Qt::AlignVCenter, m_canvas->emptyLink(), type::caption(),
+        const PlotCanvas::EmptyNotice& notice = m_canvas->emptyNotice();
+        p->fillRect(labels.emptyPlate, tone(Tone::Plot));
+        drawText(*p, labels.emptyPlate.adjusted(8, 0, 0, 0), Qt::AlignVCenter,
+                 "No data: " + notice.reason, type::caption(), tone(Tone::Text2));
+        if (!labels.emptyLink.isEmpty())
+            drawText(*p, labels.emptyLink, Qt::AlignVCenter, notice.link, type::caption(),
                      tone(Tone::Accent));
     }
-    // Where the shown data ends: its newest moment, or the right edge when that is further right.
+    // The end of the data while paused, or the right edge if the end is further right.
     if (view->paused() && !m_canvas->drawingExport() && view->shownEnd() >= view->lower())
         vertical(p, std::min(area.right(), m_canvas->x(view->shownEnd())), 0, area.bottom(),
                  tone(Tone::Warn));
@@ -167,11 +169,10 @@ void OverlayLayer::drawCursor(QCPPainter* p) {
     if (hovered >= 0 && m_canvas->data(hovered)) {
         const PlotSeries& series = m_canvas->spec().series[size_t(hovered)];
         const double v = valueAt(*m_canvas->data(hovered), t) * m_canvas->factor();
-        const QString text = QString("%1 %2 %3, %4")
-                                 .arg(series.name(),
-                                      QString::fromStdString(formatFixed(
-                                          v, series.decimals < 0 ? 1 : series.decimals)),
-                                      m_canvas->unit(), clockText(t, 1));
+        const QString text =
+            QString("%1 %2 %3, %4")
+                .arg(series.name(), str(formatFixed(v, series.decimals < 0 ? 1 : series.decimals)),
+                     m_canvas->unit(), clockText(t, 1));
         const double w = textWidth(type::monoSmall(), text) + 10;
         const double left = x - 10 - w > area.left() ? x - 10 - w : x + 10;
         const QRectF plate(left, std::clamp(m_canvas->y(v) - 25, 1.0, area.bottom() - 18), w, 17);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What a plot draws around its graphs: behind them, in front of them, and the cursor's layer.
+// The layers of a PlotCanvas around its graphs: behind them, in front of them, and the cursor.
+// The canvas owns them.
 #pragma once
 
 #include <qcustomplot.h>

@@ -13,6 +13,7 @@
 #include "app/workbench/platform/ask_file.h"
 #include "app/workbench/platform/save_file.h"
 #include "app/workbench/platform/settings.h"
+#include "app/workbench/platform/text.h"
 #include "app/workbench/plots/figure_cards.h"
 #include "app/workbench/plots/plot_canvas.h"
 #include "app/workbench/plots/plot_data.h"
@@ -33,7 +34,7 @@ protected:
     }
 };
 
-// The one line that a model without experts has in place of their plots and map.
+// A line that replaces the plots of experts and the map for a dense model.
 class DenseNote : public QWidget {
 public:
     DenseNote() {
@@ -54,9 +55,9 @@ protected:
 
 constexpr double kIdleRedraw = 0.25;  // seconds, while nothing runs
 constexpr int kMapHeight = 156, kLargeMapHeight = 388;
-constexpr int kFiveCards = 600, kFullLegend = 560;  // widths from which they fit
+constexpr int kFiveCards = 600, kFullLegend = 560;  // px of width that they need
 
-// By arrangement. The narrow pane has a tab of its own for the map.
+// For each arrangement. The pane of a small window has a tab of its own for the map.
 const char* const kArrangementNames[] = {"pane",       "column",       "columns",
                                          "pane-dense", "column-dense", "columns-dense"};
 const QSet<QString> kDefaultPlots[] = {
@@ -82,12 +83,7 @@ PlotsPanel::PlotsPanel(ViewState* view, QWidget* parent)
       m_experts(new ExpertsMap),
       m_choose(new IconButton("chart", "Choose plots")),
       m_layout(new QVBoxLayout(this)) {
-    for (int i = 0; i < kArrangements; ++i) {
-        const QVariant stored = settings().value(shownKey(i));
-        const QStringList keys = stored.toStringList();
-        m_shown[size_t(i)] =
-            stored.isValid() ? QSet<QString>(keys.begin(), keys.end()) : kDefaultPlots[i];
-    }
+    loadShown();
     m_layout->setContentsMargins(0, 0, 0, 0);
     m_layout->setSpacing(0);
     m_figures->setParent(this);
@@ -103,17 +99,38 @@ PlotsPanel::PlotsPanel(ViewState* view, QWidget* parent)
         fillPlotsMenu(&menu);
         menu.exec(m_choose->mapToGlobal(QPoint(0, m_choose->height())));
     });
+    addLanes();
+    addPlots();
+    connectView();
+    arrange();
+}
+
+// The plots that the user chose before, for each arrangement.
+void PlotsPanel::loadShown() {
+    for (int i = 0; i < kArrangements; ++i) {
+        const QVariant stored = settings().value(shownKey(i));
+        const QStringList keys = stored.toStringList();
+        m_shown[size_t(i)] =
+            stored.isValid() ? QSet<QString>(keys.begin(), keys.end()) : kDefaultPlots[i];
+    }
+}
+
+// A marker lane and a time axis for each column.
+void PlotsPanel::addLanes() {
     for (int i = 0; i < 2; ++i) {
-        auto* lane = new MarkerLane(view, this);
+        auto* lane = new MarkerLane(m_view, this);
         connect(lane, &MarkerLane::turnClicked, this, &PlotsPanel::turnClicked);
         m_lanes.push_back(lane);
-        m_axes.push_back(new TimeAxis(view, this));
+        m_axes.push_back(new TimeAxis(m_view, this));
     }
+}
+
+void PlotsPanel::addPlots() {
     for (const PlotSpec& spec : plotSpecs()) {
-        auto* plot = new TimePlot(spec, view, this);
+        auto* plot = new TimePlot(spec, m_view, this);
         connect(plot, &TimePlot::menuRequested, this, &PlotsPanel::showMenu);
         connect(plot->canvas(), &PlotCanvas::emptyLinkClicked, this, &PlotsPanel::showLastTurn);
-        // A source that came or went changes what is shown; not while the plots are being updated.
+        // A plot whose availability changed is arranged again, after all plots were updated.
         connect(
             plot, &TimePlot::availabilityChanged, this,
             [this] {
@@ -123,24 +140,23 @@ PlotsPanel::PlotsPanel(ViewState* view, QWidget* parent)
             Qt::QueuedConnection);
         m_plots.push_back(plot);
     }
-    connect(view, &ViewState::rangeChanged, this, [this] {
-        if (m_view->following()) return;  // moves with the clock: tick() knows when to redraw
-        m_moved = true;
-        tick(m_snapshot);
+}
+
+void PlotsPanel::connectView() {
+    connect(m_view, &ViewState::rangeChanged, this, [this] {
+        if (!m_view->following()) redraw();  // else tick() knows when to redraw
     });
-    connect(view, &ViewState::modeChanged, this, [this] {
-        m_moved = true;
-        tick(m_snapshot);
-    });
-    connect(view, &ViewState::sloChanged, this, [this] {
-        m_moved = true;
-        tick(m_snapshot);
-    });
-    connect(view, &ViewState::cursorChanged, this, [this] {
+    connect(m_view, &ViewState::modeChanged, this, &PlotsPanel::redraw);
+    connect(m_view, &ViewState::sloChanged, this, &PlotsPanel::redraw);
+    connect(m_view, &ViewState::cursorChanged, this, [this] {
         for (TimePlot* plot : m_plots) plot->refreshCursor();
         for (MarkerLane* lane : m_lanes) lane->update();
     });
-    arrange();
+}
+
+void PlotsPanel::redraw() {
+    m_moved = true;
+    tick(m_snapshot);
 }
 
 void PlotsPanel::setSource(SessionSource* source) {
@@ -238,7 +254,7 @@ void PlotsPanel::arrange() {
     for (QWidget* lane : m_lanes) lane->setParent(this), lane->hide();
     for (QWidget* axis : m_axes) axis->setParent(this), axis->hide();
     for (TimePlot* plot : m_plots) plot->setParent(this), plot->hide();
-    if (!small) {  // in a narrow window the map stands in a tab of its own
+    if (!small) {  // a small window has the map in a tab of its own
         m_experts->setParent(this);
         m_experts->hide();
     } else {
@@ -262,8 +278,8 @@ void PlotsPanel::arrange() {
     tick(m_snapshot);
 }
 
-// Marker lanes, under them the live plots in one or two columns, which scroll where they do not
-// fit, and their axes of time. Returns the height that the plots need.
+// Fills `body` with marker lanes, the live plots in one or two columns, which scroll if they do not
+// fit, and time axes. Returns the height in px that the plots need.
 int PlotsPanel::addColumns(QWidget* body) {
     const bool small = m_windowClass == WindowClass::Small;
     const int columns = m_windowClass == WindowClass::Large ? 2 : 1;
@@ -313,7 +329,7 @@ int PlotsPanel::addColumns(QWidget* body) {
     scroll->viewport()->setAutoFillBackground(false);
     scroll->setFocusPolicy(Qt::NoFocus);
     scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
-    // Lane and axis keep the width of the plots, so that lines of equal time align.
+    // Lane and axis have the width of the plots, so that equal times are aligned.
     QScrollBar* bar = scroll->verticalScrollBar();
     connect(bar, &QScrollBar::rangeChanged, lanes, [lanes, axes, bar](int, int most) {
         for (QHBoxLayout* layout : {lanes, axes})
@@ -322,8 +338,8 @@ int PlotsPanel::addColumns(QWidget* body) {
     return needed;
 }
 
-// What the live plots leave of the height: first the map gives way, which shrinks before it goes,
-// then plots that are n/a, then the line under the figures.
+// Distributes the height that the live plots leave. If there is not enough, the map shrinks and is
+// hidden first, then the unavailable plots, then the details of the cards.
 void PlotsPanel::fit() {
     const bool small = m_windowClass == WindowClass::Small;
     std::vector<TimePlot*> missing;
@@ -355,18 +371,20 @@ void PlotsPanel::showLastTurn() {
     if (const auto turn = m_lanes[0]->lastTurn()) emit turnClicked(turn->first, turn->second);
 }
 
-// Nothing that is drawn is different: no request runs, the range has stayed, and all that it shows
-// was drawn after it was recorded.
+// Whether the plots look different than when they were drawn: a request runs, the range moved, or
+// something in it was recorded since.
 bool PlotsPanel::visiblyChanged(const Snapshot& snapshot) const {
     return m_moved || snapshot.running > 0 || snapshot.lastActivity != m_drawnActivity ||
            m_view->upper() != m_drawnUpper || m_drawnAt < std::min(m_view->upper(), snapshot.now);
 }
 
 void PlotsPanel::tick(const std::shared_ptr<const Snapshot>& newest) {
-    // While paused, what was there then stays; only the note of what is newer goes on.
+    // While paused, the old snapshot stays; only the tag with the time since the pause changes.
     const bool frozen = m_view->paused() && newest && m_snapshot;
     const bool fresh = newest != m_snapshot;
     if (!frozen) m_snapshot = newest;
+    // A small window shows the map in a tab of its own, instead of this panel.
+    if (!isVisible() && m_experts->isVisible()) m_experts->setSnapshot(m_snapshot);
     if (!isVisible() || window()->isMinimized()) return;
     if (!newest) {
         if (!fresh && !m_moved) return;
@@ -385,7 +403,7 @@ void PlotsPanel::tick(const std::shared_ptr<const Snapshot>& newest) {
     const double pace = idle ? kIdleRedraw : std::min(0.1, std::max(0.03, pixel / 2));
     const bool due = m_moved || (fresh && since >= pace);
     if (!due) return;
-    if (frozen && !m_moved) {  // only the note of what is newer goes on
+    if (frozen && !m_moved) {  // only the tag with the time since the pause changes
         if (since < 1) return;
         m_drawnAt = newest->now;
         for (TimePlot* plot : m_plots) plot->refreshLegend();
@@ -400,7 +418,9 @@ void PlotsPanel::tick(const std::shared_ptr<const Snapshot>& newest) {
     const QString link = newest->turns > 0 ? QString("Show the last turn") : QString();
     for (TimePlot* plot : m_plots) {
         plot->setEmptyLink(link);
-        if (plot->isVisible() || plot->spec().key == "sm") plot->setSnapshot(m_snapshot, moved);
+        // A hidden plot may be unavailable: its source can become available.
+        if (plot->isVisible() || !plot->spec().needs.isEmpty())
+            plot->setSnapshot(m_snapshot, moved);
     }
     for (MarkerLane* lane : m_lanes)
         if (lane->isVisible()) lane->setSnapshot(m_snapshot, moved);
@@ -409,7 +429,7 @@ void PlotsPanel::tick(const std::shared_ptr<const Snapshot>& newest) {
 void PlotsPanel::showFigures(const std::shared_ptr<const Snapshot>& snapshot) {
     m_figures->setCards(snapshot && m_source ? figureCards(*snapshot, *m_source, m_view->sloMs())
                                              : emptyFigureCards());
-    // The legends read the same snapshot; while paused, that of its moment.
+    // The legends show the same snapshot; while paused, the one of the pause.
     if (!snapshot || !isVisible() || window()->isMinimized()) return;
     const bool same = snapshot->running == 0 && snapshot->lastActivity == m_readActivity &&
                       snapshot->now > m_view->upper();
@@ -480,7 +500,7 @@ void PlotsPanel::exportPlot(TimePlot* plot, const QString& format, QString path)
     if (status.ok())
         emit exported(path);
     else
-        emit exportFailed(QString::fromStdString(status.text()));
+        emit exportFailed(str(status.text()));
 }
 
 void PlotsPanel::resizeEvent(QResizeEvent* event) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The middle of the chat page: figures, marker lane, plots in one or two columns with linked time
-// axes, experts map. Decides by its size what is shown; hidden plots do no work. Where room is
-// short the map goes first, then plots that are n/a, then the line under the figures; live plots
-// keep kLeastCanvas and scroll, with the axis of time in view.
+// The middle of the chat page: figure cards, marker lane, plots in one or two columns with linked
+// time axes, experts map. Its size decides what is shown; hidden plots do no work. If there is not
+// enough room, the map is hidden first, then unavailable plots, then the details of the cards. Live
+// plots keep a height of kLeastCanvas and scroll below the time axis. GUI thread only.
 #pragma once
 
 #include <QSet>
@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 
+#include "app/workbench/backend/snapshot_view.h"
 #include "app/workbench/plots/experts_map.h"
 #include "app/workbench/plots/marker_lane.h"
 #include "app/workbench/plots/time_axis.h"
@@ -24,40 +25,38 @@ class QVBoxLayout;
 
 namespace colibri::ui {
 
-class PlotsPanel : public QWidget {
+class PlotsPanel : public QWidget, public SnapshotView {
     Q_OBJECT
 
 public:
     PlotsPanel(ViewState* view, QWidget* parent = nullptr);
     void setSource(SessionSource* source);
     void setWindowClass(WindowClass windowClass);
-    static constexpr int kLeastCanvas = 96;  // height of a live plot below its header
+    static constexpr int kLeastCanvas = 96;  // px, height of a live plot without its header
     void setDiagnose(std::function<void()> diagnose);
-    // Called by the window's timer; redraws at most as often as something moves by a pixel.
-    void tick(const std::shared_ptr<const Snapshot>& newest);
-    // The newest, or that of the moment of the pause.
-    const std::shared_ptr<const Snapshot>& shownSnapshot() const { return m_snapshot; }
-    // The figures, as often as they can be read; the window gives the status bar the same.
-    // Cards and legends: figures that are read, a few times a second, and both of one snapshot.
+    // Redraws at most as often as the plots move by half a pixel.
+    void tick(const std::shared_ptr<const Snapshot>& newest) override;
+    // Updates cards and legends, a few times a second so that they can be read. The status bar
+    // shows the same snapshot.
     void showFigures(const std::shared_ptr<const Snapshot>& snapshot);
 
-    // Which plots are shown, by key, and "experts": chosen and remembered for each arrangement
-    // (a narrow pane, one column, two columns).
-    // A model without experts has choices of its own, without what tells of experts.
+    // Which plots are shown, by key, and "experts" for the map. The choice is saved for each
+    // arrangement (small window, one column, two columns), separately for dense models.
     bool plotShown(const QString& key) const { return chosen().contains(key); }
     bool plotApplies(const PlotSpec& spec) const { return !m_dense || !spec.ofExperts; }
     void setPlotShown(const QString& key, bool on);
     void resetShown();                // of all arrangements
-    void fillPlotsMenu(QMenu* menu);  // a checkable entry for each
+    void fillPlotsMenu(QMenu* menu);  // adds a checkable entry for each
     TimePlot* plot(const QString& key) const;
-    TimePlot* focusedPlot() const;  // else the first shown
+    TimePlot* focusedPlot() const;  // or the first visible one
     ExpertsMap* experts() const { return m_experts; }
     FiguresRow* figures() const { return m_figures; }
     MarkerLane* lane() const { return m_lanes[0]; }
     TimeAxis* timeAxis() const { return m_axes[0]; }
-    void showLastTurn();  // does nothing before the first
+    void showLastTurn();  // does nothing if there is none
 
-    // Exports; an empty path asks for one. Errors are shown as messages by the window.
+    // Exports a plot as "csv", "png" or "svg"; an empty path opens a file dialog. The result is
+    // reported by exported() or exportFailed().
     void exportPlot(TimePlot* plot, const QString& format, QString path = {});
 
 signals:
@@ -76,6 +75,11 @@ private:
     void remember();
     void arrange();
     int addColumns(QWidget* body);
+    void loadShown();
+    void addLanes();
+    void addPlots();
+    void connectView();
+    void redraw();  // after a change of range, mode or limit
     void fit();
     PlotHeader::Legend legend() const;
     bool visiblyChanged(const Snapshot& snapshot) const;

@@ -11,7 +11,7 @@
 namespace colibri::ui {
 namespace {
 
-constexpr double kClearOfCursor = 44;  // px on either side
+constexpr double kClearOfCursor = 44;  // px without times on either side of the cursor
 
 }  // namespace
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The axis of time under a column of plots. It stays in view while they scroll; exports draw the
-// same axis into the picture.
+// The time axis below a column of plots. It stays in view while they scroll; exports draw it into
+// the picture.
 #pragma once
 
 #include <QWidget>
@@ -13,8 +13,8 @@ namespace colibri::ui {
 
 constexpr int kTimeAxisHeight = 20;
 
-// Ticks and times from `top` down, for an axis rectangle from `left` to `right`. Times that would
-// touch the plate of `cursor` are left out; NaN: no cursor.
+// Draws ticks and times from `top` down, for an axis rectangle from `left` to `right`, all in px.
+// Times that would touch the plate of `cursor` are left out; NaN: no cursor.
 void drawTimeAxis(QPainter& p, const ViewState& view, double left, double right, double top,
                   double cursor);
 

@@ -6,8 +6,8 @@
 #include <QVBoxLayout>
 #include <cmath>
 
+#include "app/workbench/platform/text.h"
 #include "app/workbench/plots/plot_canvas.h"
-#include "app/workbench/plots/plot_data.h"
 #include "app/workbench/plots/plot_margins.h"
 #include "app/workbench/widgets/controls.h"
 #include "app/workbench/widgets/tooltip.h"
@@ -16,10 +16,14 @@
 namespace colibri::ui {
 namespace {
 
-// In a column of figures an unknown value is short, and a large one keeps to its column; the
-// tooltip of the tag says why it is unknown.
+// A value in the legend. Large ones have no decimals, so that they fit their column.
 QString figure(double v, int decimals) {
-    return QString::fromStdString(formatFixed(v, std::abs(v) < 1000 ? decimals : 0));
+    return str(formatFixed(v, std::abs(v) < 1000 ? decimals : 0));
+}
+
+// The limit on ITL applies to high percentiles only.
+bool hasLimit(const PlotSpec& spec, size_t series) {
+    return spec.slo && spec.series[series].quantile > 0.9;
 }
 
 }  // namespace
@@ -37,7 +41,7 @@ TimePlot::TimePlot(const PlotSpec& spec, ViewState* view, QWidget* parent)
     column->setSpacing(0);
     column->addWidget(m_header);
     column->addWidget(m_canvas, 1);
-    column->addStretch(0);  // keeps the header on top while the canvas is hidden
+    column->addStretch(0);  // keeps the header at the top while the canvas is hidden
     m_diagnose->setParent(m_header);
     m_diagnose->hide();
     setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Expanding);
@@ -52,9 +56,9 @@ TimePlot::TimePlot(const PlotSpec& spec, ViewState* view, QWidget* parent)
 void TimePlot::setSource(SessionSource* source) {
     m_source = source;
     m_read.reset();
-    m_snapshot.reset();  // nothing of the session before
+    m_snapshot.reset();
     m_drawn.reset();
-    m_samples = 0;
+    m_visibleCount = 0;
     std::fill(m_pooled.begin(), m_pooled.end(), std::nan(""));
     updateLegend();
 }
@@ -64,8 +68,19 @@ void TimePlot::setLegend(PlotHeader::Legend legend) {
 }
 
 void TimePlot::setEmptyLink(const QString& text) {
-    const bool free = m_facts.emptyReason.isEmpty();  // else no range has anything to show
-    m_canvas->setEmptyLink(free ? text : QString());
+    m_emptyLink = text;
+    updateEmptyNotice();
+}
+
+void TimePlot::updateEmptyNotice() {
+    PlotCanvas::EmptyNotice notice;
+    if (!m_snapshot)
+        notice.reason = "no model is loaded";
+    else if (!m_facts.emptyReason.isEmpty())
+        notice.reason = m_facts.emptyReason;
+    // With such a reason no other range has data either.
+    if (m_facts.emptyReason.isEmpty()) notice.link = m_emptyLink;
+    m_canvas->setEmptyNotice(notice);
 }
 
 void TimePlot::refreshLegend() {
@@ -82,36 +97,17 @@ void TimePlot::setDiagnose(std::function<void()> diagnose) {
 
 void TimePlot::setSnapshot(const std::shared_ptr<const Snapshot>& snapshot, bool moved) {
     m_snapshot = snapshot;
-    QString reason;
-    if (snapshot) {
-        bool any = false;
-        for (const PlotSeries& series : m_spec.series) {
-            const SeriesData& data = snapshot->series[size_t(series.id)];
-            if (data.unavailable.empty())
-                any = true;
-            else
-                reason = QString::fromStdString(data.unavailable);
-        }
-        if (any) reason.clear();
-    } else {
-        m_samples = 0;
+    if (!snapshot) {
+        m_visibleCount = 0;
         std::fill(m_pooled.begin(), m_pooled.end(), std::nan(""));
-        if (!m_spec.needs.isEmpty()) reason = "no model is loaded";
     }
-    if (reason != m_unavailable) {
-        m_unavailable = reason;
-        m_canvas->setVisible(reason.isEmpty());
-        m_diagnose->setVisible(!reason.isEmpty() && m_canDiagnose);
-        setFixedHeight(reason.isEmpty() ? QWIDGETSIZE_MAX : kUnavailableHeight);
-        if (reason.isEmpty()) setMinimumHeight(0);
-        update();
-        emit availabilityChanged();
-    }
+    setUnavailable(unavailableReason(snapshot.get()));
     if (!isVisible()) return;
-    const double bound = m_facts.bound;
+    const double bound = m_facts.bound.value;
     updateFacts();
-    const bool bounded = bound == m_facts.bound || (std::isnan(bound) && std::isnan(m_facts.bound));
-    const bool same = !moved && bounded && m_drawn && snapshot && drawnAlike(*snapshot);
+    const double now = m_facts.bound.value;
+    const bool sameBound = bound == now || (std::isnan(bound) && std::isnan(now));
+    const bool same = !moved && sameBound && m_drawn && snapshot && looksLikeDrawn(*snapshot);
     if (!unavailable() && !same) {
         m_drawn = snapshot;
         m_canvas->setSnapshot(snapshot);
@@ -122,7 +118,30 @@ void TimePlot::setSnapshot(const std::shared_ptr<const Snapshot>& snapshot, bool
         readFigures(m_read);
 }
 
-bool TimePlot::drawnAlike(const Snapshot& snapshot) const {
+// "" if one of the series is available.
+QString TimePlot::unavailableReason(const Snapshot* snapshot) const {
+    if (!snapshot) return m_spec.needs.isEmpty() ? QString() : QString("no model is loaded");
+    QString reason;
+    for (const PlotSeries& series : m_spec.series) {
+        const SeriesData& data = snapshot->series[size_t(series.id)];
+        if (data.unavailable.empty()) return {};
+        reason = str(data.unavailable);
+    }
+    return reason;
+}
+
+void TimePlot::setUnavailable(const QString& reason) {
+    if (reason == m_unavailable) return;
+    m_unavailable = reason;
+    m_canvas->setVisible(reason.isEmpty());
+    m_diagnose->setVisible(!reason.isEmpty() && m_canDiagnose);
+    setFixedHeight(reason.isEmpty() ? QWIDGETSIZE_MAX : kUnavailableHeight);
+    if (reason.isEmpty()) setMinimumHeight(0);
+    update();
+    emit availabilityChanged();
+}
+
+bool TimePlot::looksLikeDrawn(const Snapshot& snapshot) const {
     if (!sameMarkers(m_drawn->markers, snapshot.markers)) return false;
     if (!sameSeries(m_drawn->itlCount, snapshot.itlCount)) return false;
     return std::all_of(m_spec.series.begin(), m_spec.series.end(), [&](const PlotSeries& series) {
@@ -132,7 +151,7 @@ bool TimePlot::drawnAlike(const Snapshot& snapshot) const {
 
 void TimePlot::readFigures(const std::shared_ptr<const Snapshot>& snapshot) {
     m_read = snapshot;
-    m_samples = snapshot ? samplesSeen() : 0;
+    m_visibleCount = snapshot ? visibleCount() : 0;
     if (snapshot) updatePooled();
     updateLegend();
 }
@@ -153,8 +172,8 @@ void TimePlot::refreshCursor() {
     updateLegend();
 }
 
-// n behind the newest P99 that is seen.
-double TimePlot::samplesSeen() const {
+// The number of values of the newest visible P99.
+double TimePlot::visibleCount() const {
     if (m_spec.pool != PlotSpec::Pool::Itl) return 0;
     const SeriesData& counts = m_read->itlCount;
     if (counts.t.empty()) return double(m_read->figures.itlCount);
@@ -165,11 +184,8 @@ double TimePlot::samplesSeen() const {
 void TimePlot::updateFacts() {
     const bool known = m_spec.facts && m_source && m_source->model() && m_snapshot;
     m_facts = known ? m_spec.facts(*m_source, *m_snapshot) : PlotFacts();
-    m_canvas->setBound(m_facts.bound, m_facts.boundLabel, m_facts.boundHard);
-    m_canvas->setEmptyReason(!m_snapshot ? "no model is loaded"
-                             : !m_facts.emptyReason.isEmpty()
-                                 ? m_facts.emptyReason
-                                 : "nothing was recorded in this range");
+    m_canvas->setBound(m_facts.bound);
+    updateEmptyNotice();
     QString what = m_spec.seriesDefinitions();
     if (!m_facts.detail.isEmpty()) what += "\n" + m_facts.detail;
     const QString help =
@@ -180,9 +196,9 @@ void TimePlot::updateFacts() {
 void TimePlot::updatePooled() {
     if (m_spec.pool == PlotSpec::Pool::None || !m_source) return;
     const double end = std::min(m_view->upper(), m_view->shownEnd());
-    const Histogram histogram = m_spec.pool == PlotSpec::Pool::Itl
-                                    ? m_source->itlBetween(m_view->lower(), end)
-                                    : m_source->expertLoadBetween(m_view->lower(), end);
+    const auto what = m_spec.pool == PlotSpec::Pool::Itl ? SessionSource::Pooled::Itl
+                                                         : SessionSource::Pooled::ExpertLoads;
+    const Histogram histogram = m_source->pooled(what, m_view->lower(), end);
     m_pooledCount = histogram.count();
     for (size_t i = 0; i < m_spec.series.size(); ++i)
         m_pooled[i] = histogram.quantile(m_spec.series[i].quantile) / 1e6;
@@ -203,58 +219,67 @@ PlotHeader::Content TimePlot::legend(bool withCursor) const {
         return content;
     }
     const bool itl = m_spec.pool == PlotSpec::Pool::Itl;
+    const bool enough = m_visibleCount >= double(kEnoughForP99);
     content.thirdName = m_spec.pool == PlotSpec::Pool::None ? "mean" : "pooled";
     if (withCursor) content.cursorTime = clockText(m_view->cursor(), 1);
-    const double slo = m_spec.slo ? m_view->sloMs() : std::nan("");
-    if (itl && m_samples > 0)
-        content.definition += ", n = " + QString::fromStdString(formatCount(int64_t(m_samples)));
+    if (itl && m_visibleCount > 0) content.definition += ", n = " + count(int64_t(m_visibleCount));
     for (size_t i = 0; i < m_spec.series.size(); ++i) {
-        const PlotSeries& series = m_spec.series[i];
-        PlotHeader::Entry entry{series.name(), series.color};
-        entry.hidden = m_canvas->seriesHidden(int(i));
-        const bool limited = m_spec.slo && series.quantile > 0.9;
-        if (m_read) {
-            const SeriesData& data = m_read->series[size_t(series.id)];
-            const double factor = m_canvas->factor();
-            VisibleStats stats = visibleStats(data, m_view->lower(), m_view->upper());
-            for (double* v : {&stats.last, &stats.min, &stats.mean, &stats.max}) *v *= factor;
-            const double third = m_spec.pool == PlotSpec::Pool::None ? stats.mean : m_pooled[i];
-            // The pooled figure counts every value, the line its windows: the largest of either.
-            if (third > stats.max) stats.max = third;
-            const double cursor =
-                withCursor ? valueAt(data, m_view->cursor()) * factor : std::nan("");
-            const int decimals = series.decimals >= 0 ? series.decimals : factor > 1 ? 1 : 2;
-            entry.last = figure(stats.last, decimals);
-            entry.min = figure(stats.min, decimals);
-            entry.third = figure(third, decimals);
-            entry.max = figure(stats.max, decimals);
-            if (withCursor) entry.cursor = figure(cursor, decimals);
-            // A P99 of few values is grey, and no verdict.
-            const bool enough = m_pooledCount >= kEnoughForP99;
-            entry.thirdGrey = limited && !enough;
-            entry.grey = limited && (!enough || m_samples < double(kEnoughForP99));
-            entry.over = limited && !entry.grey && stats.last > slo;
-            entry.minOver = limited && !entry.grey && stats.min > slo;
-            entry.thirdOver = limited && !entry.grey && third > slo;
-            entry.maxOver = limited && !entry.grey && stats.max > slo;
-            entry.cursorOver = limited && !m_canvas->sparseAt(m_view->cursor()) && cursor > slo;
-            if (limited && m_samples >= double(kEnoughForP99) && std::isfinite(stats.last))
-                content.tags.push_back(entry.over ? errorTag("P99 over SLO")
-                                                  : okTag("P99 within SLO"));
-        }
-        content.entries.push_back(entry);
+        const PlotHeader::Entry& added = content.entries.emplace_back(entry(i, withCursor));
+        if (hasLimit(m_spec, i) && enough && added.known)
+            content.tags.push_back(added.over ? errorTag("P99 over SLO") : okTag("P99 within SLO"));
     }
     if (!m_facts.note.isEmpty()) content.definition += ", " + m_facts.note;
     content.tags.insert(content.tags.end(), m_facts.tags.begin(), m_facts.tags.end());
-    if (itl && m_samples > 0 && m_samples < double(kEnoughForP99))
+    if (itl && m_visibleCount > 0 && !enough)
         content.tags.push_back(
-            {QString("P99 greyed: n = %1 < %2").arg(int(m_samples)).arg(kEnoughForP99), ""});
+            {QString("P99 greyed: n = %1 < %2").arg(int(m_visibleCount)).arg(kEnoughForP99), ""});
     if (m_view->paused()) {
         const double newer = m_view->now() - std::min(m_view->upper(), m_view->shownEnd());
         content.tags.push_back(
             warnTag(newer > 0.5 ? "paused, " + clockText(newer, 0) + " newer recorded" : "paused"));
     }
     return content;
+}
+
+// The row of a series in the legend.
+PlotHeader::Entry TimePlot::entry(size_t index, bool withCursor) const {
+    const PlotSeries& series = m_spec.series[index];
+    PlotHeader::Entry entry{series.name(), series.color};
+    entry.hidden = m_canvas->seriesHidden(int(index));
+    if (!m_read) return entry;
+    const SeriesData& data = m_read->series[size_t(series.id)];
+    const double factor = m_canvas->factor();
+    VisibleStats stats = visibleStats(data, m_view->lower(), m_view->upper());
+    for (double* v : {&stats.last, &stats.min, &stats.mean, &stats.max}) *v *= factor;
+    const double third = m_spec.pool == PlotSpec::Pool::None ? stats.mean : m_pooled[index];
+    // The pooled figure counts every value, the series only windows: show the larger maximum.
+    if (third > stats.max) stats.max = third;
+    const int decimals = series.decimals >= 0 ? series.decimals : factor > 1 ? 1 : 2;
+    entry.known = std::isfinite(stats.last);
+    entry.last = figure(stats.last, decimals);
+    entry.min = figure(stats.min, decimals);
+    entry.third = figure(third, decimals);
+    entry.max = figure(stats.max, decimals);
+    const double cursor = withCursor ? valueAt(data, m_view->cursor()) * factor : std::nan("");
+    if (withCursor) entry.cursor = figure(cursor, decimals);
+    if (hasLimit(m_spec, index)) {
+        markOverLimit(&entry, stats, third);
+        entry.cursorOver = !m_canvas->sparseAt(m_view->cursor()) && cursor > m_view->sloMs();
+    }
+    return entry;
+}
+
+// A P99 of too few values is grey, and not compared with the limit.
+void TimePlot::markOverLimit(PlotHeader::Entry* entry, const VisibleStats& stats,
+                             double third) const {
+    entry->thirdGrey = m_pooledCount < kEnoughForP99;
+    entry->grey = entry->thirdGrey || m_visibleCount < double(kEnoughForP99);
+    if (entry->grey) return;
+    const double slo = m_view->sloMs();
+    entry->over = stats.last > slo;
+    entry->minOver = stats.min > slo;
+    entry->thirdOver = third > slo;
+    entry->maxOver = stats.max > slo;
 }
 
 void TimePlot::toggle(int index) {

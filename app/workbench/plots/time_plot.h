@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// One live plot: header with title, state and legend table, and the canvas below. While its source
-// is not available it shrinks to a hatched strip that says why.
+// One live plot: a header with title, tags and legend table, and the canvas below. While its source
+// is unavailable, it is a hatched strip with the reason. Times are seconds of the session. GUI
+// thread only.
 #pragma once
 
 #include <QWidget>
@@ -8,6 +9,7 @@
 #include <memory>
 
 #include "app/workbench/backend/session_source.h"
+#include "app/workbench/plots/plot_data.h"
 #include "app/workbench/plots/plot_spec.h"
 #include "app/workbench/plots/view_state.h"
 #include "app/workbench/widgets/paint.h"
@@ -21,12 +23,13 @@ class PlotHeader : public QWidget {
     Q_OBJECT
 
 public:
-    enum class Legend { Full, Short, Line };  // Short: without min and mean; Line: one row
+    enum class Legend { Full, Short, Line };  // Short: without min and mean; Line: a single row
 
     struct Entry {
         QString name;
         int color;
-        bool hidden = false, over = false;  // over: last is beyond the limit
+        bool hidden = false, over = false;  // over: the last value exceeds the limit
+        bool known = false;                 // the range has a value
         QString cursor, last, min, third, max;
         bool grey = false, thirdGrey = false;  // a percentile of too few values
         bool cursorOver = false, minOver = false, thirdOver = false, maxOver = false;
@@ -79,24 +82,24 @@ public:
     bool unavailable() const { return !m_unavailable.isEmpty(); }
     void setSource(SessionSource* source);
     void setLegend(PlotHeader::Legend legend);
-    void setDiagnose(std::function<void()> diagnose);  // where "Diagnose" leads
-    // New data; does nothing while hidden. `pooled`: also the costly pooled column.
+    void setDiagnose(std::function<void()> diagnose);  // runs on a click on "Diagnose"
+    // New data for the graphs; while hidden only the availability is updated. `moved`: range or
+    // settings changed too, so the plot must be drawn even if the data is the same.
     void setSnapshot(const std::shared_ptr<const Snapshot>& snapshot, bool moved);
-    // The legend takes its figures from this one, so that they can be read and agree with the
-    // cards.
+    // New figures for the legend. A few times a second, from the same snapshot as the cards.
     void readFigures(const std::shared_ptr<const Snapshot>& snapshot);
     void refreshRange();  // the shared range moved
     void refreshCursor();
 
     void refreshLegend();
-    void setEmptyLink(const QString& text);  // offered while nothing is to be seen
+    void setEmptyLink(const QString& text);  // a link in the plot while it has no data; "": none
 
-    // Exports, of the visible range: with the model, the session, the knobs that are not at their
-    // defaults, and what changed meanwhile. A picture is kExportWidth wide or as wide as the plot.
+    // Exports of the visible range: with model, session, knobs that are not at their defaults, and
+    // knob changes in the range. A picture is kExportWidth px wide, or as wide as the plot.
     static constexpr int kExportWidth = 1000, kExportRect = 320;
     bool hasData() const;  // a value in the visible range
     QString csv() const;
-    QImage image() const;                         // 2 pixels a px
+    QImage image() const;                         // with 2 device pixels for each px
     Status saveImage(const QString& path) const;  // .png or .svg
     QString fileName() const;                     // "expert-load"
 
@@ -114,13 +117,18 @@ protected:
 private:
     void updateLegend();
     PlotHeader::Content legend(bool withCursor) const;
-    QStringList provenance() const;  // lines of an export that say where it comes from
+    PlotHeader::Entry entry(size_t index, bool withCursor) const;
+    void markOverLimit(PlotHeader::Entry* entry, const VisibleStats& stats, double third) const;
+    QString unavailableReason(const Snapshot* snapshot) const;
+    void setUnavailable(const QString& reason);
+    QStringList provenance() const;  // lines of an export: model, session, time, knobs
     QSize exportSize() const;
     bool render(QPaintDevice* device) const;
-    double samplesSeen() const;
+    double visibleCount() const;
     void updatePooled();
-    bool drawnAlike(const Snapshot& snapshot) const;  // as the one that was drawn last
+    bool looksLikeDrawn(const Snapshot& snapshot) const;
     void updateFacts();
+    void updateEmptyNotice();
     void toggle(int index);
     void isolate(int index);
 
@@ -131,14 +139,14 @@ private:
     PlotCanvas* m_canvas;
     LinkButton* m_diagnose;
     std::shared_ptr<const Snapshot> m_snapshot;
-    std::shared_ptr<const Snapshot> m_drawn;  // by the canvas
-    std::shared_ptr<const Snapshot> m_read;   // behind the figures of the legend
-    std::vector<double> m_pooled;             // per series, NaN unknown
+    std::shared_ptr<const Snapshot> m_drawn;  // last one drawn by the canvas
+    std::shared_ptr<const Snapshot> m_read;   // of the figures in the legend
+    std::vector<double> m_pooled;             // for each series, ms; NaN: not known
     PlotFacts m_facts;
-    QString m_unavailable;
+    QString m_unavailable, m_emptyLink;
     bool m_canDiagnose = false;
-    uint64_t m_pooledCount = 0;  // values behind m_pooled
-    double m_samples = 0;        // n behind the newest P99 that is seen
+    uint64_t m_pooledCount = 0;  // number of values in m_pooled
+    double m_visibleCount = 0;   // number of values of the newest visible P99
 };
 
 }  // namespace colibri::ui

@@ -8,7 +8,7 @@ namespace colibri::ui {
 namespace {
 
 constexpr double kMinSpan = 0.5, kMaxSpan = 24 * 3600, kLeastWhole = 10;
-constexpr double kIdleTail = 2;  // seconds shown after the newest moment of interest
+constexpr double kIdleTail = 2;  // seconds shown after the newest event
 
 }  // namespace
 
@@ -22,7 +22,7 @@ double ViewState::followedLower() const {
     return std::max(0.0, end - m_span);
 }
 
-void ViewState::place() {
+void ViewState::moveToFollowed() {
     const double span = m_whole ? std::clamp(m_now, kLeastWhole, kMaxSpan) : m_span;
     const bool resized = std::exchange(m_span, span) != span;
     const double lower = followedLower();
@@ -33,7 +33,7 @@ void ViewState::place() {
 void ViewState::advance(double now, double activity) {
     m_now = now;
     m_activity = activity;
-    if (m_following && !m_paused) place();
+    if (m_following && !m_paused) moveToFollowed();
 }
 
 void ViewState::setSpan(double seconds) {
@@ -73,7 +73,7 @@ void ViewState::follow() {
     const bool was = m_following && !m_paused;
     m_following = true;
     m_paused = false;
-    place();
+    moveToFollowed();
     if (!was) emit modeChanged();
 }
 
@@ -87,7 +87,7 @@ void ViewState::setPaused(bool on) {
     if (on == m_paused) return;
     m_paused = on;
     m_pausedAt = m_now;
-    if (!on && m_following) place();
+    if (!on && m_following) moveToFollowed();
     emit modeChanged();
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What all plots, lanes and figures share: the visible time range, following, pause, the cursor,
-// and the limit on ITL P99. GUI thread only.
+// The state that plots, marker lanes and figures share: visible time range, following, pause,
+// cursor, and the limit on ITL P99. Times are seconds of the session. GUI thread only.
 #pragma once
 
 #include <QObject>
@@ -21,29 +21,29 @@ public:
     double now() const { return m_now; }
     bool following() const { return m_following; }
     bool paused() const { return m_paused; }
-    bool whole() const { return m_whole; }  // all of the session, growing with it
-    // The end of what is shown: now, or the moment of the pause.
+    bool whole() const { return m_whole; }  // the whole session is visible, and grows
+    // The end of the shown data: now, or the moment of the pause.
     double shownEnd() const { return m_paused ? m_pausedAt : m_now; }
     double cursor() const { return m_cursor; }  // NaN: none
     bool hasCursor() const { return std::isfinite(m_cursor); }
     double sloMs() const { return m_sloMs; }
 
-    // The session's clock: moves the range while following. It stays where it is while nothing
-    // happens, so that the last result can be read: `activity` is the newest moment of interest.
+    // Advances the clock of the session, and the range while following. The range stops some
+    // seconds after `activity`, the time of the newest event, so that the last result can be read.
     void advance(double now, double activity);
     void advance(double now) { advance(now, now); }
-    void setSpan(double seconds);  // length of the range; keeps following
-    void showWhole();              // follows
-    // Stops following. Kept inside the session: no time before zero, none to come.
+    void setSpan(double seconds);  // of the range; keeps following
+    void showWhole();              // the whole session; follows
+    // Stops following. The range stays within the session.
     void setRange(double lower, double upper);
     void zoom(double factor, double around);
     void pan(double seconds);
-    void follow();  // newest data at the right edge again
+    void follow();  // keeps the newest data at the right edge
     void stopFollowing();
     void setPaused(bool on);
     void setCursor(double t);
     void setSlo(double ms);
-    void reset();  // default span, following
+    void reset();  // default span, and follows
 
     static constexpr double kDefaultSpan = 90;
     static constexpr double kLeastSlo = 1, kMostSlo = 10000;  // ms
@@ -55,9 +55,9 @@ signals:
     void sloChanged();
 
 private:
-    void place();
-    double latestLower() const;    // as far as the range can be moved
-    double followedLower() const;  // where it is while following
+    void moveToFollowed();
+    double latestLower() const;    // the largest possible lower end
+    double followedLower() const;  // the lower end while following
 
     double m_pausedAt = 0;
     bool m_whole = false;

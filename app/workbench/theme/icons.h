@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Icons: SVG on a 16 grid with `currentColor`, drawn in a tint of the theme. 12 px in text, 16 in
-// bars, 20 in tiles; stroke widths follow the size.
+// Icons: SVG on a grid of 16 with `currentColor`, painted in a colour of the theme: 12 px in text,
+// 16 in bars, 20 in tiles. The stroke width follows the size. GUI thread only.
 #pragma once
 
 #include <QColor>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Fusion with the icons of this program where Qt draws its own: in file dialogs and questions.
+// The Fusion style with the icons of this program, which appear in file dialogs and questions.
 #pragma once
 
 #include <QProxyStyle>

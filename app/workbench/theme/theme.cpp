@@ -14,7 +14,8 @@
 #include <dlfcn.h>
 #endif
 
-// Resources of a static library are registered by hand; the macro works outside namespaces only.
+// Resources of a static library must be registered explicitly; the macro works only outside of
+// namespaces.
 static void registerResources() {
     Q_INIT_RESOURCE(help);
     Q_INIT_RESOURCE(icons);
@@ -24,9 +25,9 @@ static void registerResources() {
 namespace colibri::ui {
 namespace {
 
-// Qt has FreeType thicken the stems of CFF fonts such as Inter. That assumes gamma-correct
-// blending; the raster painter blends linearly, and light text on a dark ground would look bold.
-// Both functions belong to libraries that QtGui has loaded; where one is missing nothing changes.
+// Qt lets FreeType thicken the stems of CFF fonts such as Inter. That assumes gamma-correct
+// blending; the raster painter blends linearly, so light text on a dark background would look bold.
+// Both functions are in libraries that QtGui has loaded; if one is missing, nothing changes.
 void plainStems() {
 #ifdef Q_OS_LINUX
     using Library = void* (*)();
@@ -103,7 +104,7 @@ QFont makeFont(const QStringList& families, int px, int weight) {
     font.setPixelSize(px);
     font.setWeight(QFont::Weight(weight));
     font.setHintingPreference(QFont::PreferNoHinting);
-    // Text is shown as it is written: contextual forms would draw 0x10 as 0×10 and -> as an arrow.
+    // Contextual forms would draw 0x10 as 0×10 and -> as an arrow.
     font.setStyleStrategy(QFont::PreferNoShaping);
     return font;
 }
@@ -170,7 +171,7 @@ QColor Theme::sequential(double v) const {
 }
 
 bool Theme::eventFilter(QObject* object, QEvent* event) {
-    // Qt before 6.5 names no colour scheme: the system's palette is the sign.
+    // Qt before 6.5 does not report the colour scheme, so the palette of the system decides.
     if (event->type() == QEvent::ApplicationPaletteChange && m_mode == Mode::System &&
         object == qApp && systemIsDark() != m_dark) {
         refresh();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Colours and type of the window. One table with a column per theme; every widget, plot and heat
-// map asks here while painting, so a change of theme is one repaint.
+// Colours and fonts of the window: one table with a column for each theme. Widgets, plots and the
+// heat map read it while painting, so a change of theme is one repaint. GUI thread only.
 #pragma once
 
 #include <QColor>
@@ -89,8 +89,8 @@ inline QColor tone(Tone t) {
 }
 QColor withAlpha(QColor color, double alpha);
 
-// Text roles. Figures that change or stand in a column are mono. None of them has ligatures or
-// contextual forms: what is written is what is seen.
+// Fonts by role. Changing figures and columns of figures are monospaced. No font uses ligatures or
+// contextual forms, so text is shown as written.
 QFont uiFont(int px, int weight = QFont::Normal);
 QFont monoFont(int px, int weight = QFont::Normal);
 namespace type {

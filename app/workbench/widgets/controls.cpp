@@ -93,7 +93,7 @@ void Button::paintEvent(QPaintEvent*) {
     const double radius = m_round ? height() / 2.0 : 4;
     fillBox(p, rect(), ground, border, radius);
     if (hasFocus()) {
-        if (m_kind == Kind::Primary) {  // accent on accent: a ring of the text colour inside
+        if (m_kind == Kind::Primary) {  // an accent ring would not be visible
             fillBox(p, QRectF(rect()).adjusted(2, 2, -2, -2), Qt::transparent, ink, 3, 1);
         } else {
             focusRing(p, rect(), radius);
@@ -362,7 +362,7 @@ void Select::setPrefix(const QString& icon, const QString& label, bool monoValue
     m_icon = icon;
     m_label = label;
     m_mono = monoValue;
-    m_fitCurrent = true;  // the bar would else keep room for the longest choice
+    m_fitCurrent = true;  // otherwise the width is that of the longest choice
     updateGeometry();
     update();
 }

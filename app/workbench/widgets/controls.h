@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Buttons and choices of the window. They paint themselves with the theme's colours; each shows
-// exactly one focus ring, for keyboard and mouse alike.
+// Buttons and choices of the window. They paint themselves with the theme's colours, and show one
+// focus ring for keyboard and mouse. GUI thread only.
 #pragma once
 
 #include <QAbstractButton>
@@ -55,7 +55,7 @@ public:
     void setIconSize(int px);  // 16 in bars, 12 in text
     void setRestTone(Tone tone);
     void setHitWidth(int px) { setFixedWidth(px); }
-    void setDot(bool on);  // warn dot: something new
+    void setDot(bool on);  // a dot in the warning colour: something is new
     void describe(const QString& name, const QString& shortcut = {});
     QSize sizeHint() const override { return {m_size, m_size}; }
 
@@ -71,7 +71,7 @@ private:
     bool m_dot = false;
 };
 
-// Text in accent that acts: "Diagnose", "Try again".
+// A link: text in the accent colour, such as "Diagnose" or "Try again".
 class LinkButton : public QAbstractButton {
     Q_OBJECT
 
@@ -85,7 +85,8 @@ protected:
     void leaveEvent(QEvent*) override { update(); }
 };
 
-// Tab of the top bar and of panes: icon, text, a 2 px accent foot when current.
+// A tab of the top bar or of a pane: icon, text, and a 2 px line in the accent colour below the
+// current one.
 class TabButton : public QAbstractButton {
     Q_OBJECT
 
@@ -104,7 +105,8 @@ private:
     bool m_dense, m_showIcon = true;
 };
 
-// A few choices side by side. Arrow keys move; one that cannot be chosen says why in its tooltip.
+// A few choices side by side. Arrow keys move the choice; a disabled choice has the reason in its
+// tooltip.
 class Segment : public QWidget {
     Q_OBJECT
 
@@ -139,7 +141,8 @@ private:
     int m_current = 0, m_hover = -1;
 };
 
-// A drop-down 24 high. Shows an optional icon and label before the value and a muted word after.
+// A drop-down, 24 px high. Shows an optional icon and label before the value, and a muted word
+// after it.
 class Select : public QComboBox {
     Q_OBJECT
 
@@ -147,7 +150,7 @@ public:
     explicit Select(QWidget* parent = nullptr);
     void setPrefix(const QString& icon, const QString& label, bool monoValue);
     void setSuffix(const QString& text);
-    // What is read on it: the choice, or the placeholder while it is none of them.
+    // The visible text: the choice, or the placeholder if no choice is current.
     QString shownText() const { return currentIndex() < 0 ? placeholderText() : currentText(); }
     QString label() const { return m_label; }
     QSize sizeHint() const override;
@@ -155,14 +158,15 @@ public:
 
 protected:
     void paintEvent(QPaintEvent*) override;
-    void wheelEvent(QWheelEvent*) override;  // only with the focus: no change by scrolling past
+    void wheelEvent(QWheelEvent*)
+        override;  // ignored without the focus, so that scrolling past changes nothing
 
 private:
     QString m_icon, m_label, m_suffix, m_drawn;
     bool m_mono = false, m_fitCurrent = false;
 };
 
-// Group head with a chevron that folds what is under it.
+// The head of a group, with a chevron that folds the group.
 class FoldButton : public QAbstractButton {
     Q_OBJECT
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A small table of figures that is read, not edited: heads in captions, rows of 24, hairlines.
+// A small read-only table of figures: column heads in the caption font, rows of 24 px, hairlines.
 #pragma once
 
 #include <QVector>
@@ -11,7 +11,7 @@ namespace colibri::ui {
 
 struct TableColumn {
     QString title;
-    int width = 0;       // 0: takes the rest
+    int width = 0;       // px; 0: takes the rest
     bool right = false;  // aligned right
     bool mono = false;
     Tone tone = Tone::Text1;
@@ -19,8 +19,8 @@ struct TableColumn {
 struct TableCell {
     QString text;
     Tone swatch = Tone::Count;  // a square of this colour before the text
-    Tone tone = Tone::Count;    // Count: the column's
-    bool mono = true;           // false: a word in a column of figures
+    Tone tone = Tone::Count;    // Count: that of the column
+    bool mono = true;           // false: a word among figures
 };
 
 class DataTable : public QWidget {
@@ -33,7 +33,7 @@ public:
     const QVector<QVector<TableCell>>& rows() const { return m_rows; }
     void setPadding(int left, int right);           // of the first and the last column
     void setInnerPadding(int px) { m_inner = px; }  // between columns, on either side
-    // Whether every cell is seen whole at the present width.
+    // Whether all texts fit their cells at the current width.
     bool fits() const;
     QSize sizeHint() const override;
 

@@ -26,7 +26,7 @@ void FiguresRow::setCards(const QVector<FigureCard>& cards) {
         words << card.label + (card.past ? ", last turn, " : " ") + card.value + " " + card.unit +
                      ", " + spansText(card.detail);
     const QString text = words.join("; ");
-    if (text == accessibleDescription()) return;  // nothing else is seen of them but the colours
+    if (text == accessibleDescription()) return;  // only colours can differ otherwise
     setAccessibleDescription(text);
     update();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The row of large figures: caption, value with unit, one line below.
+// The row of figure cards: caption, value with unit, a line with details.
 #pragma once
 
 #include <QWidget>
@@ -11,8 +11,8 @@ namespace colibri::ui {
 struct FigureCard {
     QString label, value, unit;
     QVector<Span> detail;
-    QString help;       // tooltip: what it counts, source and window
-    bool past = false;  // of the last turn: nothing runs now
+    QString help;       // tooltip: definition, source and window
+    bool past = false;  // of the last turn, since no request is running
 };
 
 class FiguresRow : public QWidget {
@@ -22,9 +22,9 @@ public:
     explicit FiguresRow(QWidget* parent = nullptr);
     void setCards(const QVector<FigureCard>& cards);
     const QVector<FigureCard>& cards() const { return m_cards; }
-    void setLimits(int most, bool details);  // cards shown; the line below or not
+    void setLimits(int most, bool details);  // at most so many cards, with or without details
     int mostShown() const { return m_most; }
-    static constexpr int kTall = 69, kShort = 55;  // height with and without the line below
+    static constexpr int kTall = 69, kShort = 55;  // px of height with and without details
     QSize sizeHint() const override { return {400, m_details ? kTall : kShort}; }
 
 protected:

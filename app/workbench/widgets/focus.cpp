@@ -27,7 +27,7 @@ QVector<QWidget*> childrenAsRead(const QWidget* parent) {
     });
     QVector<QWidget*> out;
     while (!rest.isEmpty()) {
-        // A row is what has its middle beside the first one left.
+        // A row has the widgets whose middle is beside the first one.
         const int bottom = rest.first()->geometry().bottom();
         const auto end = std::stable_partition(
             rest.begin(), rest.end(),
@@ -60,7 +60,7 @@ QVector<QWidget*> readingOrder(QWidget* root) {
 bool stepFocus(QWidget* root, bool next) {
     const QVector<QWidget*> order = readingOrder(root);
     if (order.isEmpty()) return false;
-    // The focus may be on something inside a stop, or on nothing that is one.
+    // The focused widget may be inside a stop, or not belong to any.
     qsizetype at = -1;
     for (QWidget* w = QApplication::focusWidget(); w && w != root && at < 0; w = w->parentWidget())
         at = order.indexOf(w);
@@ -87,27 +87,27 @@ FocusKeeper::FocusKeeper(QWidget* window) : QObject(window), m_window(window) {
     connect(qApp, &QApplication::focusChanged, this, &FocusKeeper::changed);
 }
 
-// A widget that is deleted loses the focus to none while it is still visible; so does every widget
-// when the window is left, which settle() tells apart.
+// A deleted widget loses the focus to none while it is still visible. So does every widget when the
+// window becomes inactive; settle() distinguishes the two.
 void FocusKeeper::changed(QWidget* old, QWidget* now) {
     const bool lost = old && old->window() == m_window && (!now || !usable(old));
     if (!lost) {
-        if (now != m_given) m_settle.stop();  // someone gave it a place on purpose
+        if (now != m_given) m_settle.stop();  // the focus was set on purpose
         return;
     }
     m_given = now;
-    if (m_settle.isActive()) return;  // what Qt chose went away as well
-    m_places = {old};
+    if (m_settle.isActive()) return;  // the widget that Qt chose was hidden as well
+    m_candidates = {old};
     for (QWidget* up = old->parentWidget(); up; up = up->parentWidget())
-        if (const auto home = up->property(kHome).value<QPointer<QWidget>>()) m_places << home;
+        if (const auto home = up->property(kHome).value<QPointer<QWidget>>()) m_candidates << home;
     m_settle.start();
 }
 
 void FocusKeeper::settle() {
     QWidget* now = QApplication::focusWidget();
     if (now != m_given || (!now && !m_window->isActiveWindow())) return;
-    for (const QPointer<QWidget>& place : m_places)
-        if (place && usable(place)) return place->setFocus(Qt::OtherFocusReason);
+    for (const QPointer<QWidget>& candidate : m_candidates)
+        if (candidate && usable(candidate)) return candidate->setFocus(Qt::OtherFocusReason);
 }
 
 }  // namespace colibri::ui

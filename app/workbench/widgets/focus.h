@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Where the keyboard is. Tab goes through a window as one reads it, whatever order its parts were
-// made in; and when the widget with the focus is hidden, disabled or deleted, the focus goes to a
-// place that was meant for that, not to whatever comes next in Qt's chain.
+// The keyboard focus. Tab moves through a window in reading order, in whatever order the widgets
+// were created. When the focused widget is hidden, disabled or deleted, the focus moves to the home
+// of its area, not to the next widget of Qt's chain. GUI thread only.
 #pragma once
 
 #include <QObject>
@@ -13,24 +13,24 @@ class QWidget;
 
 namespace colibri::ui {
 
-// Can have the focus now: shown, enabled, and Tab stops at it.
+// Whether the widget is visible, enabled, and a stop of Tab.
 bool isTabStop(const QWidget* widget);
 
-// The tab stops inside `root` as one reads them: containers by rows, left to right.
+// The tab stops inside `root` in reading order: containers by rows, left to right.
 QVector<QWidget*> readingOrder(QWidget* root);
 
-// The focus one stop on (or back) inside `root`, from its end to its beginning; false: there is
-// none.
+// Moves the focus to the next (or previous) stop inside `root`, wrapping around. False: there is no
+// stop.
 bool stepFocus(QWidget* root, bool next);
 
-// The focus on `widget`, scrolled into view.
+// Gives `widget` the focus and scrolls it into view.
 void focusShown(QWidget* widget, Qt::FocusReason reason);
 
-// Where the focus goes when a widget inside `area` loses it by going away. The innermost area that
-// has a usable home counts.
+// Sets the widget that gets the focus when a widget inside `area` loses it by being hidden. The
+// innermost area with a usable home counts.
 void setFocusHome(QWidget* area, QWidget* home);
 
-// Watches one window. GUI thread.
+// Watches one window, and moves its focus to the homes.
 class FocusKeeper : public QObject {
     Q_OBJECT
 
@@ -42,9 +42,10 @@ private:
     void settle();
 
     QWidget* m_window;
-    QTimer m_settle;                      // when what is going on (a rebuild, a resize) is over
-    QVector<QPointer<QWidget>> m_places;  // the widget itself, should it come back; then its homes
-    QPointer<QWidget> m_given;            // by Qt, in its place
+    QTimer m_settle;  // runs out after a rebuild or resize has finished
+    // The widget itself, in case it is shown again; then the homes.
+    QVector<QPointer<QWidget>> m_candidates;
+    QPointer<QWidget> m_given;  // the widget that Qt chose instead
 };
 
 }  // namespace colibri::ui

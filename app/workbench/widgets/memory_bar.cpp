@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "app/workbench/platform/text.h"
 #include "engine/base/format.h"
 
 namespace colibri::ui {
@@ -14,7 +15,7 @@ constexpr double kBarY = 22, kBarHeight = 28, kAllY = 58, kAllHeight = 18;
 constexpr double kAxisY = 77, kTickEnd = 84;
 constexpr int64_t kGiB = 1ll << 30, kMiB = 1ll << 20;
 
-// #0e1519 or white, whichever stands out more from the fill.
+// #0e1519 or white, whichever has more contrast with the fill.
 QColor labelOn(const QColor& fill) {
     const auto luminance = [](const QColor& c) {
         const auto linear = [](double v) {
@@ -59,7 +60,7 @@ MemoryUnit memoryUnitFor(int64_t largest) {
 }
 
 QString MemoryUnit::text(double amount) const {
-    return QString::fromStdString(formatFixed(amount / bytes, decimals));
+    return str(formatFixed(amount / bytes, decimals));
 }
 
 MemoryBar::MemoryBar(QWidget* parent) : QWidget(parent) {
@@ -75,15 +76,14 @@ void MemoryBar::setMemory(const MemoryEstimate& model, const MemoryEstimate& all
     m_free = free;
     m_allName = allName;
     const double need = double(std::max(model.total(), allResident.total()));
-    // What is free is drawn when it does not squeeze the model; else it lies beyond the axis.
+    // Free memory is drawn unless that would squeeze the model; otherwise it is beyond the axis.
     const double largest = double(free) <= 3 * need ? std::max(need, double(free)) : need * 1.3;
     m_unit = memoryUnitFor(int64_t(largest));
     m_step = roundStep(largest * 1.06 / m_unit.bytes, 10) * m_unit.bytes;
     m_axisEnd = std::max(m_step, std::ceil(largest * 1.06 / m_step) * m_step);
     setAccessibleName(QString("Memory: this model %1, free now %2, all experts resident %3")
-                          .arg(QString::fromStdString(formatGiB(double(model.total()))),
-                               QString::fromStdString(formatGiB(double(free))),
-                               QString::fromStdString(formatGiB(double(allResident.total())))));
+                          .arg(str(formatGiB(double(model.total()))), str(formatGiB(double(free))),
+                               str(formatGiB(double(allResident.total())))));
     update();
 }
 
@@ -130,7 +130,7 @@ void MemoryBar::paintBar(QPainter& p, const QRectF& box, const MemoryEstimate& p
     p.drawRect(box.adjusted(0.5, -0.5, -0.5, 0.5));
     drawText(p, QRectF(1, box.top(), kNameWidth - 6, box.height()), Qt::AlignVCenter,
              model ? "This model" : "All resident", type::caption(), tone(Tone::Text1));
-    // The total, where it is over what is free.
+    // The total, if it exceeds the free memory.
     if (m_free > 0 && double(parts.total()) > double(m_free) && m_axisEnd > double(m_free)) {
         const QString total = m_unit.text(double(parts.total()));
         const double x = xOf(double(parts.total())) + 8;
@@ -182,7 +182,7 @@ void MemoryBar::paintAxis(QPainter& p) {
     for (int i = 0; i <= steps; ++i) {
         const double x = std::min(std::round(xOf(i * m_step)), width() - 2.0);
         p.fillRect(QRectF(x, kAxisY, 1, kTickEnd - kAxisY), tone(Tone::Line2));
-        QString text = QString::fromStdString(formatFixed(i * m_step / m_unit.bytes, decimals));
+        QString text = str(formatFixed(i * m_step / m_unit.bytes, decimals));
         if (i == steps) text += QString(" ") + m_unit.name;
         const double w = textWidth(type::monoSmall(), text);
         const double left = i == 0 ? x : i == steps ? x - w : x - w / 2;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Memory of a model by part, against the limit and what is free now: one bar for the model as it
-// would be loaded, one with every expert resident.
+// Memory of a model by part, compared with the limit and the free memory. One bar shows the model
+// as it would be loaded, another with all experts resident. Amounts are bytes.
 #pragma once
 
 #include <QWidget>
@@ -18,11 +18,11 @@ struct MemoryPart {
 // In the order of the bar: dense weights, expert cache, KV cache, buffers, recording.
 const QVector<MemoryPart>& memoryParts();
 
-// The unit of a scale: GiB, or MiB for models under one.
+// The unit of a scale: GiB, or MiB for models below 1 GiB.
 struct MemoryUnit {
     double bytes;
     const char* name;
-    int decimals;                       // that amounts are shown with
+    int decimals;                       // of the amounts
     QString text(double amount) const;  // without the unit
 };
 MemoryUnit memoryUnitFor(int64_t largest);
@@ -32,11 +32,11 @@ class MemoryBar : public QWidget {
 
 public:
     explicit MemoryBar(QWidget* parent = nullptr);
-    // free and limit: bytes; 0 = unknown. `allName`: "all 64 per layer".
+    // free and limit: 0 = unknown. `allName`: "all 64 per layer".
     void setMemory(const MemoryEstimate& model, const MemoryEstimate& allResident, int64_t limit,
                    int64_t free, const QString& allName);
     QSize sizeHint() const override { return {400, 112}; }
-    // Bytes at the right end of the axis; the limit may lie beyond it.
+    // Bytes at the right end of the axis; the limit can be larger.
 
 protected:
     void paintEvent(QPaintEvent*) override;

@@ -106,7 +106,7 @@ IconButton* MessageStrip::addClose() {
 }
 
 void MessageStrip::put(QAbstractButton* action) {
-    // Close stands at the end, whatever is added after it.
+    // Close is always the last button.
     m_actions.insert(m_actions.size() - (m_close ? 1 : 0), action);
     action->show();
     placeActions();
@@ -115,7 +115,7 @@ void MessageStrip::put(QAbstractButton* action) {
 void MessageStrip::clearActions() {
     for (QAbstractButton* action : m_actions) {
         action->hide();
-        action->deleteLater();  // may be the one whose click is being handled
+        action->deleteLater();  // may be the button whose click is being handled
     }
     m_actions.clear();
     m_close = nullptr;

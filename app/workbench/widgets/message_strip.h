@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A message above the page: ground by kind, icon, a sentence, its detail, actions at the right.
-// Never modal; it stays until an action or its close button takes it away.
+// A message above the page: background by kind, icon, a sentence, its detail, actions at the right.
+// Never modal; it stays until an action or its close button removes it.
 #pragma once
 
 #include <QWidget>
@@ -13,8 +13,8 @@ namespace colibri::ui {
 
 enum class MessageKind { Info, Ok, Warning, Error };
 
-// How every message is painted, in a strip or in a list. The ground says the kind, and so does the
-// icon, whose corner is at `icon`; `framed`: a box of its own, else a band with a line below.
+// Paints a message, in a strip or in a list. Background and icon show the kind; `icon` is the
+// corner of the icon. `framed`: with a box around it, else a band with a line below.
 void paintMessageGround(QPainter& p, const QRectF& rect, MessageKind kind, const QPointF& icon,
                         bool framed);
 struct MessageLine {
@@ -23,8 +23,8 @@ struct MessageLine {
     double height;
     Tone tone;
 };
-// The lines below each other, each wrapped; one without text takes no room. Returns their height.
-// `p` null: only measures.
+// Paints the lines below each other, each wrapped; a line without text takes no height. Returns the
+// height. With a null painter it only measures.
 double drawMessageLines(QPainter* p, const QPointF& at, double room,
                         const QVector<MessageLine>& lines);
 
@@ -36,7 +36,7 @@ public:
 
     explicit MessageStrip(QWidget* parent = nullptr);
     void showMessage(Kind kind, const QString& text, const QString& detail);
-    // An error of the engine: message and hint, with Copy and close.
+    // An error of the engine: message and hint, with the buttons Copy and Close.
     void showError(const QString& what, const Status& status);
     Button* addAction(const QString& text, bool quiet = false);
     void clearActions();

@@ -23,7 +23,7 @@ protected:
     void mousePressEvent(QMouseEvent* event) override { event->accept(); }
 };
 
-// Back to where it was; a place that has gone meanwhile is the window's FocusKeeper's to replace.
+// Returns the focus. If that widget is gone, the window's FocusKeeper chooses another one.
 void giveBack(QWidget* before) {
     if (before && before->isVisible() && before->isEnabled()) before->setFocus();
 }
@@ -32,7 +32,7 @@ void giveBack(QWidget* before) {
 
 Overlay::Overlay(QWidget* window) : QWidget(window), m_panel(new PanelBox(this)) {
     hide();
-    setFocusHome(this, this);  // while it is open nothing under it gets the keys
+    setFocusHome(this, this);  // while it is open, nothing below it gets keys
     window->installEventFilter(this);
 }
 
@@ -86,7 +86,7 @@ void Overlay::keyPressEvent(QKeyEvent* event) {
 
 bool Overlay::eventFilter(QObject* object, QEvent* event) {
     if (object == parentWidget() && event->type() == QEvent::Resize && isVisible()) relayout();
-    // A page that took the focus meanwhile is covered: its keys are the overlay's.
+    // A page that took the focus meanwhile is covered, so the overlay takes it back.
     if (event->type() == QEvent::KeyPress && isVisible() && object->isWidgetType()) {
         auto* widget = static_cast<QWidget*>(object);
         if (widget != this && widget->window() == window() && !isAncestorOf(widget)) {
@@ -118,14 +118,14 @@ void Popover::openAt(QWidget* anchor, bool above, bool alignRight) {
     m_alignRight = alignRight;
     m_focusBefore = QApplication::focusWidget();
     adjustSize();
-    place();
+    reposition();
     raise();
     show();
     setFocus(Qt::PopupFocusReason);
     qApp->installEventFilter(this);
 }
 
-void Popover::place() {
+void Popover::reposition() {
     if (!m_anchor) return;
     const QWidget* window = parentWidget();
     const QPoint corner = m_anchor->mapTo(window, QPoint(0, 0));
@@ -162,12 +162,12 @@ void Popover::keyPressEvent(QKeyEvent* event) {
 bool Popover::eventFilter(QObject* object, QEvent* event) {
     if (event->type() == QEvent::MouseButtonPress && object->isWidgetType()) {
         auto* widget = static_cast<QWidget*>(object);
-        // A drop-down list of ours is a window of its own: it does not count as outside.
+        // A drop-down list inside the popover is a window of its own and does not count as outside.
         const bool sameWindow = widget->window() == window();
         if (sameWindow && widget != this && !isAncestorOf(widget) && widget != m_anchor)
             closePopover();
     } else if (event->type() == QEvent::Resize && object == parentWidget()) {
-        place();
+        reposition();
     }
     return QWidget::eventFilter(object, event);
 }

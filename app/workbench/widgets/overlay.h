@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Panels over the window: a child widget on a painted scrim (no window of its own, so focus and
-// screenshots work everywhere), and popovers anchored to a widget. Esc or a click outside closes.
+// Panels over the window: a child widget on a dimmed background (not a window of its own, so that
+// focus and screenshots work everywhere), and popovers anchored to a widget. Esc or a click outside
+// closes them. GUI thread only.
 #pragma once
 
 #include <QPointer>
@@ -16,7 +17,7 @@ public:
     void openPanel();
     void closePanel();
     bool isOpen() const { return isVisible(); }
-    // Area that stays uncovered at the top and bottom of the window.
+    // Heights in px at the top and bottom of the window that stay uncovered.
     void setInsets(int top, int bottom);
 
 signals:
@@ -38,7 +39,7 @@ protected:
     QPointer<QWidget> m_focusBefore;
 };
 
-// A box under (or above) its anchor, on the same window.
+// A box below or above its anchor, in the same window.
 class Popover : public QWidget {
     Q_OBJECT
 
@@ -56,7 +57,7 @@ protected:
     void keyPressEvent(QKeyEvent*) override;
     bool eventFilter(QObject*, QEvent*) override;
     bool focusNextPrevChild(bool next) override;
-    void place();
+    void reposition();
 
     QPointer<QWidget> m_anchor;
     bool m_above = false, m_alignRight = false;

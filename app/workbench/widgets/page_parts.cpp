@@ -337,7 +337,7 @@ QString shortPath(const QString& path) {
 }
 
 QString sizeText(double bytes) {
-    return QString::fromStdString(formatGiB(bytes));
+    return str(formatGiB(bytes));
 }
 
 void revealInFolder(const QString& path) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Pieces that the welcome, load and diagnose pages are made of. They paint with the theme, so a
-// change of theme is one repaint.
+// Parts of the pages and panels. They paint with the theme, so a change of theme is one repaint.
+// GUI thread only.
 #pragma once
 
 #include <QVector>
@@ -16,7 +16,7 @@ namespace colibri::ui {
 
 class IconButton;
 
-// One line of text made of spans; cut where it does not fit.
+// One line of text, made of spans; cut at the right if it does not fit.
 class TextLine : public QWidget {
     Q_OBJECT
 
@@ -25,7 +25,7 @@ public:
     TextLine(const QString& text, const QFont& font, Tone tone, int height,
              QWidget* parent = nullptr);
     void setSpans(const QVector<Span>& spans, double gap = 0);
-    void setText(const QString& text);  // keeps the look of the first span
+    void setText(const QString& text);  // with the font and colour of the first span
     QString text() const;
     QSize sizeHint() const override;
     QSize minimumSizeHint() const override { return {16, height()}; }
@@ -38,8 +38,8 @@ private:
     double m_gap = 0;
 };
 
-// Head of a panel or a section, 32 high: icon, title, caption, hairline below (and above), widgets
-// at the right.
+// The head of a panel or a section, 32 px high: icon, title, caption, widgets at the right, a
+// hairline below (and above).
 class PanelHead : public QWidget {
     Q_OBJECT
 
@@ -49,7 +49,7 @@ public:
     void setTitle(const QString& title);
     void setCaption(const QString& caption);
     void setIcon(const QString& icon);  // before the title
-    void setLineBelow(bool on);         // a popover's head has none
+    void setLineBelow(bool on);         // false for a popover
     void addWidget(QWidget* widget);
 
 protected:
@@ -61,7 +61,7 @@ private:
     QHBoxLayout* m_row;
 };
 
-// Head of a page, 56 high: the way back, title and subtitle, widgets at the right. The page draws
+// The head of a page, 56 px high: Back, title and subtitle, widgets at the right. The page paints
 // the hairline below.
 class PageHead : public QWidget {
     Q_OBJECT
@@ -83,7 +83,7 @@ private:
     QHBoxLayout* m_row;
 };
 
-// Names and values in two columns; an advice wraps under its value.
+// Names and values in two columns; advice is wrapped below its value.
 struct Fact {
     QString name, value;
     Tone tone = Tone::Text1;
@@ -106,12 +106,12 @@ protected:
     bool event(QEvent*) override;
 
 private:
-    QVector<int> heights(int width) const;  // the top of each fact, and the end
+    QVector<int> heights(int width) const;  // y of each fact, and of the end
 
     QVector<Fact> m_facts;
 };
 
-// A row of tags that drops what does not fit from the left.
+// A row of tags. Tags that do not fit are dropped from the left.
 class TagRow : public QWidget {
     Q_OBJECT
 
@@ -133,7 +133,7 @@ private:
     QStringList m_tips;
 };
 
-// A command line that does the same as the page, with a button that copies it.
+// A command line with the same effect as the page, and a button that copies it.
 class CommandLine : public QWidget {
     Q_OBJECT
 
@@ -149,11 +149,11 @@ private:
     QString m_command;
 };
 
-QString shellQuoted(const QString& word);  // as a POSIX shell reads it
-QString shortPath(const QString& path);    // the home folder as ~
+QString shellQuoted(const QString& word);  // quoted for a POSIX shell
+QString shortPath(const QString& path);    // with ~ for the home folder
 QString sizeText(double bytes);            // "7.65 GiB"
 void revealInFolder(const QString& path);
 void copyText(const QString& text);
-void showCopied(IconButton* button);  // a tick in place of its icon, for a moment
+void showCopied(IconButton* button);  // shows a tick instead of the icon for a moment
 
 }  // namespace colibri::ui

@@ -43,7 +43,7 @@ void drawElided(QPainter& p, const QRectF& rect, int flags, const QString& text,
                 const QColor& color) {
     if (rect.width() < 4) return;
     const QFontMetricsF metrics(font);
-    // Half a pixel of slack: a label exactly as wide as its text must not lose its end.
+    // Half a pixel of tolerance, so that a label as wide as its text is not cut.
     drawText(p, rect, flags, metrics.elidedText(text, Qt::ElideRight, rect.width() + 0.5), font,
              color);
 }
@@ -125,7 +125,7 @@ void focusRing(QPainter& p, const QRectF& rect, double radius) {
 }
 
 QBrush hatchBrush() {
-    // A tile whose diagonals meet at its edges: pitch 6 px measured across the lines.
+    // A tile whose diagonals meet at its edges. The pitch is 6 px, measured across the lines.
     constexpr int kTile = 17;  // two periods of 6 * sqrt(2)
     static QHash<QRgb, QPixmap> tiles;
     const QColor color = tone(Tone::Line1);

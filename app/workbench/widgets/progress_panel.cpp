@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "app/workbench/platform/text.h"
 #include "app/workbench/widgets/memory_bar.h"
 #include "app/workbench/widgets/paint.h"
 #include "engine/base/format.h"
@@ -19,15 +20,14 @@ QString amountText(const JobProgress& progress) {
                unit.name;
     }
     if (progress.total == 0) return {};
-    return QString::fromStdString(formatCount(int64_t(progress.done)) + " / " +
-                                  formatCount(int64_t(progress.total)) + " ") +
+    return str(formatCount(int64_t(progress.done)) + " / " + formatCount(int64_t(progress.total)) +
+               " ") +
            progress.unit;
 }
 
 QString paceText(const JobProgress& progress) {
     QStringList parts;
-    if (progress.unit == "bytes" && progress.rate > 0)
-        parts << QString::fromStdString(formatRate(progress.rate));
+    if (progress.unit == "bytes" && progress.rate > 0) parts << str(formatRate(progress.rate));
     if (std::isfinite(progress.secondsLeft)) {
         const double left = progress.secondsLeft;
         parts << (left < 60 ? QString("about %1 s left").arg(int(std::ceil(left)))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A job that runs: stage, amount of total, a 4 px bar, rate and time left, Cancel.
+// The progress of a running job: stage, amount of total, a 4 px bar, rate and time left, Cancel.
 #pragma once
 
 #include <QWidget>

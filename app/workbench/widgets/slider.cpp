@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "app/workbench/platform/text.h"
 #include "app/workbench/widgets/slider_row.h"
 #include "engine/base/format.h"
 
@@ -55,7 +56,7 @@ double Slider::share(int64_t value) const {
     if (span <= 0) return 0;
     const double v = double(value - m_range.min);
     if (!m_range.logarithmic) return v / span;
-    // log(1 + v / c): c keeps the first steps apart also where the range begins at 0.
+    // log(1 + v / c): c keeps the first steps distinguishable if the range begins at 0.
     const double c =
         m_range.min > 0 ? double(m_range.min) : double(std::max<int64_t>(1, m_range.step));
     return std::log1p(v / c) / std::log1p(span / c);
@@ -138,7 +139,8 @@ void Slider::keyPressEvent(QKeyEvent* event) {
 }
 
 bool Slider::event(QEvent* event) {
-    if (event->type() == QEvent::ShortcutOverride) {  // keys of ours that are shortcuts elsewhere
+    if (event->type() ==
+        QEvent::ShortcutOverride) {  // keys of the slider that are shortcuts of the window
         const int key = static_cast<QKeyEvent*>(event)->key();
         if (key == Qt::Key_Home || key == Qt::Key_End || key == Qt::Key_PageUp ||
             key == Qt::Key_PageDown || key == Qt::Key_0) {
@@ -199,7 +201,7 @@ void Slider::paintEvent(QPaintEvent*) {
 
 void Slider::paintScale(QPainter& p) {
     const auto text = [](const QString& own, int64_t value) {
-        return own.isEmpty() ? QString::fromStdString(formatCount(value)) : own;
+        return own.isEmpty() ? count(value) : own;
     };
     const QString low = text(m_range.minText, m_range.min),
                   high = text(m_range.maxText, m_range.max);
@@ -212,7 +214,8 @@ void Slider::paintScale(QPainter& p) {
     const double w = textWidth(type::caption(), label), at = xOf(*m_range.defaultValue);
     const double left = textWidth(mono, low) + 10, right = width() - textWidth(mono, high) - 10;
     double x = at - w / 2;
-    if (x < left && at - 4 >= left) x = at - 4;  // beside its tick, clear of the low end
+    if (x < left && at - 4 >= left)
+        x = at - 4;  // left of its tick, without overlapping the low end
     if (x < left || x + w > right) return;
     drawText(p, QRectF(x, 19, w, 13), Qt::AlignVCenter, label, type::caption(), tone(Tone::Text3));
 }

@@ -8,6 +8,7 @@
 #include <QStyle>
 #include <cmath>
 
+#include "app/workbench/platform/text.h"
 #include "app/workbench/widgets/controls.h"
 #include "app/workbench/widgets/typed_number.h"
 #include "engine/base/format.h"
@@ -95,7 +96,7 @@ void NumberField::wheelEvent(QWheelEvent* event) {
 
 void NumberField::focusOutEvent(QFocusEvent* event) {
     QLineEdit::focusOutEvent(event);
-    if (text() != m_shown) {  // not applied: the value in force stays visible
+    if (text() != m_shown) {  // not applied: shows the current value again
         setText(m_shown);
         setError(false);
         emit restored();
@@ -223,8 +224,8 @@ void SliderRow::setZeroText(const QString& text) {
 
 QString SliderRow::valueText(int64_t value) const {
     if (value == 0 && !m_zeroText.isEmpty()) return m_zeroText;
-    if (m_scale == 1) return QString::fromStdString(formatCount(value));
-    return QString::fromStdString(formatFixed(double(value) / m_scale, m_decimals));
+    if (m_scale == 1) return count(value);
+    return str(formatFixed(double(value) / m_scale, m_decimals));
 }
 
 void SliderRow::setValue(int64_t value) {
@@ -263,7 +264,7 @@ void SliderRow::applyText(const QString& text) {
     } else {
         const SliderRange& range = m_slider->range();
         const auto number = typedNumber(text);
-        // A fraction of what is counted in whole numbers is a slip, not a wish to round.
+        // A fraction of a whole number is a typing error, so it is not rounded.
         const bool countable = m_scale > 1 || typedWhole(text);
         const double scaled = number ? std::round(*number * m_scale) : 0;
         if (!m_zeroText.isEmpty() && text.trimmed() == m_zeroText) {
@@ -301,7 +302,7 @@ void SliderRow::commit(int64_t value) {
 void SliderRow::refresh() {
     const int64_t shown = m_slider->value();
     m_field->setShown(valueText(shown));
-    // "none" has no unit; one thread is no threads.
+    // "none" has no unit, and 1 needs the singular.
     const bool none = shown == 0 && !m_zeroText.isEmpty();
     m_field->setUnit(none ? QString() : m_scale == 1 ? unitFor(m_unit, shown) : m_unit);
     const auto& def = m_slider->range().defaultValue;

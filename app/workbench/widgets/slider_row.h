@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A number as label, exact field and slider in two rows, with range, default and note. Values are
-// int64 in steps; a scale turns them into the decimals shown (scale 100: 70 reads "0.70").
+// A number as label, field and slider in two rows, with range, default and note. Values are int64
+// in steps; a scale converts them to the decimals shown (scale 100: 70 is shown as "0.70"). GUI
+// thread only.
 #pragma once
 
 #include <QLineEdit>
@@ -22,12 +23,12 @@ struct SliderRange {
     int64_t min = 0, max = 100, step = 1;
     std::optional<int64_t> defaultValue;
     bool logarithmic = false;
-    std::optional<int64_t> harmfulBelow;    // error-coloured track up to here
-    QString minText, maxText, defaultText;  // "" = the number
+    std::optional<int64_t> harmfulBelow;    // the track below has the error colour
+    QString minText, maxText, defaultText;  // "": the number
 };
 
-// The track and handle. Mouse: drag or click; wheel with the focus; keys: arrows, Shift x10,
-// PageUp/Down, Home, End, Ctrl+0 default.
+// The track and handle. Mouse: drag, click, or wheel with the focus. Keys: arrows, Shift for ten
+// steps, PageUp, PageDown, Home, End, Ctrl+0 for the default.
 class Slider : public QWidget {
     Q_OBJECT
 
@@ -36,15 +37,15 @@ public:
     void setRange(const SliderRange& range);
     const SliderRange& range() const { return m_range; }
     int64_t value() const { return m_value; }
-    void setValue(int64_t value);  // no signal
+    void setValue(int64_t value);  // emits no signal
     void setEffective(std::optional<int64_t> value);
     void setHistory(const QVector<int64_t>& values, const QStringList& texts);
     bool dragging() const { return m_dragging; }
     QSize sizeHint() const override { return {200, 32}; }
-    double xOf(int64_t value) const;  // centre of the handle
+    double xOf(int64_t value) const;  // px, centre of the handle
 
 signals:
-    void edited(int64_t value, bool final);  // final: released, key or wheel
+    void edited(int64_t value, bool final);  // final: after release, key or wheel
 
 protected:
     void paintEvent(QPaintEvent*) override;
@@ -69,21 +70,22 @@ private:
     bool m_dragging = false;
 };
 
-// The exact field: mono value, unit after it, as wide as its text. Enter applies, Esc restores.
+// The field for the exact value, as wide as its text, with the unit after it. Enter applies, Esc
+// restores.
 class NumberField : public QLineEdit {
     Q_OBJECT
 
 public:
     explicit NumberField(QWidget* parent = nullptr);
     void setUnit(const QString& unit);
-    void setShown(const QString& text);  // what Esc restores
+    void setShown(const QString& text);  // the value that Esc restores
     void setError(bool on);
     QSize sizeHint() const override;
     QSize minimumSizeHint() const override { return sizeHint(); }
 
 signals:
     void applied(const QString& text);
-    void restored();  // what was typed is gone, with its error
+    void restored();  // the typed text and its error were discarded
     void stepped(int steps);
 
 protected:
@@ -97,7 +99,7 @@ private:
     bool m_error = false;
 };
 
-// 11 px text under a control, with an optional icon; wraps.
+// A note of 11 px below a control, with an optional icon; it wraps.
 class Note : public QWidget {
     Q_OBJECT
 
@@ -106,8 +108,8 @@ public:
     void setNote(const QString& text, const QString& icon = {}, Tone iconTone = Tone::Text3,
                  Tone textTone = Tone::Text3);
     QString text() const { return m_text; }
-    // Room that is kept also while the text needs less: of so many lines, and from then on of the
-    // tallest text so far. What stands below does not move when the text changes.
+    // Keeps a height of so many lines, and later that of the tallest text so far, so that the
+    // widgets below do not move when the text changes.
     void reserve(int lines);
     bool hasHeightForWidth() const override { return true; }
     int heightForWidth(int width) const override;
@@ -119,12 +121,12 @@ protected:
 
 private:
     QString m_text, m_icon;
-    int m_reserved = 0;  // lines; 0: as tall as the text
-    int m_tallest = 0;   // px, so far, at this width
+    int m_reserved = 0;  // lines; 0: none
+    int m_tallest = 0;   // px, of all texts at this width
     Tone m_iconTone = Tone::Text3, m_textTone = Tone::Text3;
 };
 
-// The unit as it is said of a value: "1 thread", "2 threads", "1 expert / layer".
+// The unit in the number of the value: "1 thread", "2 threads", "1 expert / layer".
 QString unitFor(const QString& unit, int64_t value);
 
 class SliderRow : public QWidget {
@@ -141,8 +143,8 @@ public:
                  Tone textTone = Tone::Text3);
     const QString& noteText() const { return m_noteText; }
     void reserveNote(int lines);            // see Note::reserve()
-    void setZeroText(const QString& text);  // "none" instead of 0
-    // Reads typed text; default: a number in the range.
+    void setZeroText(const QString& text);  // shown instead of 0, such as "none"
+    // Parses typed text; by default a number in the range.
     using Parser = std::function<std::optional<int64_t>(const QString&, QString* error)>;
     void setParser(Parser parser) { m_parser = std::move(parser); }
     void setAvailable(bool on);

@@ -7,7 +7,8 @@
 namespace colibri::ui {
 namespace {
 
-// ASCII digits, '.', ',', sign and exponent of what was typed; spaces go, also narrow ones.
+// ASCII digits, '.', ',', sign and exponent of the typed text; spaces are removed, also narrow
+// ones.
 QString plainForm(const QString& text) {
     QString plain;
     for (const QChar c : text) {
@@ -26,7 +27,7 @@ QString plainForm(const QString& text) {
     return plain;
 }
 
-// True where every mark stands between groups of three digits: "1,024", "12,345,678".
+// Whether every separator is between groups of three digits: "1,024", "12,345,678".
 bool isGrouped(const QString& whole, QChar mark) {
     static const QRegularExpression commas("^[+-]?[1-9]\\d{0,2}(,\\d{3})+$");
     static const QRegularExpression points("^[+-]?[1-9]\\d{0,2}(\\.\\d{3})+$");
@@ -39,7 +40,7 @@ std::optional<double> typedNumber(const QString& text) {
     QString plain = plainForm(text);
     const qsizetype point = plain.lastIndexOf('.'), comma = plain.lastIndexOf(',');
     if (point >= 0 && comma >= 0) {
-        // The last mark is the decimal one; the other must stand between thousands.
+        // The last separator is the decimal one; the other one must separate thousands.
         const QChar decimal = point > comma ? '.' : ',', thousands = point > comma ? ',' : '.';
         const QString whole = plain.section(decimal, 0, -2);
         if (!isGrouped(whole, thousands)) return std::nullopt;

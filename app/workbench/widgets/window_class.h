@@ -3,7 +3,7 @@
 
 namespace colibri::ui {
 
-// How wide the window is: what every part of it arranges itself by.
+// The width of the window; all its parts are arranged by it.
 enum class WindowClass { Small, Compact, Normal, Large };  // from 0, 1000, 1280, 1920 px on
 
 constexpr WindowClass windowClassOf(int width) {

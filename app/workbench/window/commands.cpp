@@ -64,7 +64,7 @@ void Commands::fillMenu(QMenu* menu, const QString& group) {
                 m_actions[i]->setEnabled(!command.enabled || command.enabled());
         }
     });
-    // A disabled action would swallow its shortcut; it is asked again when it is used.
+    // A disabled action would block its shortcut. run() checks again whether it is enabled.
     connect(menu, &QMenu::aboutToHide, this, [this] {
         for (QAction* action : m_actions) action->setEnabled(true);
     });

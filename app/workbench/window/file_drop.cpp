@@ -6,6 +6,7 @@
 #include <QStringDecoder>
 
 #include "app/workbench/backend/session_folder.h"
+#include "app/workbench/platform/text.h"
 #include "app/workbench/widgets/paint.h"
 #include "engine/base/format.h"
 
@@ -14,7 +15,7 @@ namespace {
 
 constexpr qint64 kLookedAt = 64 << 10, kLongestText = 1 << 20;
 
-// The end may lie within a character.
+// The end may be within a UTF-8 character.
 bool isText(const QByteArray& bytes) {
     if (bytes.contains('\0')) return false;
     QStringDecoder decoder(QStringDecoder::Utf8);
@@ -50,7 +51,7 @@ QString droppedText(const QString& path, QString* error) {
     }
     const QByteArray bytes = file.read(kLongestText + 1);
     if (bytes.size() > kLongestText) {
-        *error = path + ": more than " + QString::fromStdString(formatGiB(double(kLongestText))) +
+        *error = path + ": more than " + str(formatGiB(double(kLongestText))) +
                  " of text is too long for a message. Copy the relevant part.";
     } else if (!isText(bytes)) {
         *error = path + ": the file is not UTF-8 text.";

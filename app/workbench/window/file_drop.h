@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What a file that is dragged over the window would do there, and the sign that says so.
+// Files that are dropped on the window: what dropping would do, and the hint that shows it.
 #pragma once
 
 #include <QString>
@@ -15,13 +15,13 @@ enum class DropKind {
     Unknown,
 };
 
-// From the name and the first 64 KiB.
+// Decided by the name and the first 64 KiB.
 DropKind dropKindOf(const QString& path);
 
-// The whole text of a file for the message field; "" and the reason in `error` where there is none.
+// The text of a file for the message field; "" with the reason in `error` if it cannot be used.
 QString droppedText(const QString& path, QString* error);
 
-// Over the window while something is dragged: a frame, and what letting go will do.
+// A frame over the window during a drag, and what dropping will do.
 class DropHint : public QWidget {
     Q_OBJECT
 

@@ -14,17 +14,19 @@
 #include <limits>
 #include <utility>
 
+#include "app/workbench/chat/prompt_sheet.h"
 #include "app/workbench/platform/ask_file.h"
 #include "app/workbench/platform/settings.h"
+#include "app/workbench/platform/text.h"
 #include "app/workbench/widgets/page_parts.h"
 
 namespace colibri::ui {
 namespace {
 
 constexpr int kTickMs = 33;
-// With nothing going on only clocks move; out of sight only what is saved and watched matters.
-constexpr int kIdleTickMs = 250, kHiddenTickMs = 1000;
-constexpr int kTouchedMs = 1500;  // what a key or a click set going is shown smoothly
+constexpr int kIdleTickMs = 250;     // nothing but clocks changes
+constexpr int kHiddenTickMs = 1000;  // the window is not visible
+constexpr int kTouchedMs = 1500;     // after a key press or click, changes are shown smoothly
 constexpr QSize kFirstSize(1440, 900);
 
 }  // namespace
@@ -44,13 +46,20 @@ MainWindow::MainWindow(SessionSource* source, const QString& chatFolder)
     build();
     m_chatPage = new ChatPage(m_chats, m_view, this);
     addDocks();
-    addPage({"chat", "chat", "Chat", m_chatPage, true,
-             [this](const std::shared_ptr<const Snapshot>& s) { m_chatPage->tick(s); },
+    addPage({"chat",
+             "chat",
+             "Chat",
+             m_chatPage,
+             true,
+             {m_chatPage->chat(), m_chatPage->plots(), m_chatPage->knobs()},
              [this] { return m_chatPage->chat()->composer()->editor(); }});
     connectChat();
+    connectStore();
+    connectPlots();
+    connectKnobs();
+    m_palette->setCommandLine([this] { return commandLine(); });
     addCommands();
     rebuildMenus();
-    m_chatPage->plots()->setDiagnose([this] { openDiagnostics(); });
     connect(m_source, &SessionSource::stateChanged, this, &MainWindow::sourceChanged);
     connect(&m_timer, &QTimer::timeout, this, &MainWindow::tick);
     m_timer.start(kTickMs);
@@ -85,7 +94,8 @@ void MainWindow::build() {
     m_messageList = new MessageList(m_messages, this);
     m_dropHint = new DropHint(this);
     m_commands->blocked = [this] {
-        return m_sheet->isOpen() || m_palette->isOpen() || m_chatPage->chat()->promptShown();
+        return m_sheet->isOpen() || m_palette->isOpen() ||
+               m_chatPage->chat()->promptSheet()->isOpen();
     };
 
     connect(m_top, &TopBar::tabChosen, this, &MainWindow::showPage);
@@ -127,25 +137,33 @@ void MainWindow::connectChat() {
         m_palette->ask("Rename chat", title,
                        [this, chat, id](const QString& text) { chat->rename(id, text); });
     });
-    const auto undoDelete = [this](const QString& title) {
+    connect(chat, &ChatPanel::deleted, this, [this](const QString& title) {
         m_messages->post({Message::Kind::Info, "Chat deleted.", title, "Undo", [this] {
                               if (m_chats->restore()) m_messages->ok("Chat restored");
                           }});
-    };
-    connect(m_chatPage->list(), &ChatList::deleteWanted, chat, &ChatPanel::deleteChat);
-    connect(chat, &ChatPanel::deleted, this, undoDelete);
+    });
     connect(chat, &ChatPanel::generatingChanged, this, &MainWindow::wake);
     connect(chat, &ChatPanel::failed, m_messages, &MessageCenter::error);
+}
+
+void MainWindow::connectStore() {
     connect(m_chats, &ChatStore::failed, this, [this](const QString& reason) {
-        // A reply saves every second: one message for one trouble.
+        // A running reply is saved every second: show the same reason only once.
         if (m_saveTrouble != reason) m_messages->error("The chat could not be saved.", reason);
         m_saveTrouble = reason;
     });
+}
+
+void MainWindow::connectPlots() {
     PlotsPanel* plots = m_chatPage->plots();
+    plots->setDiagnose([this] { openDiagnostics(); });
     connect(plots, &PlotsPanel::exported, this,
-            [this](const QString& path) { toldExport("Plot exported.", path); });
+            [this](const QString& path) { postExported("Plot exported.", path); });
     connect(plots, &PlotsPanel::exportFailed, this,
             [this](const QString& why) { m_messages->error("The plot was not exported.", why); });
+}
+
+void MainWindow::connectKnobs() {
     KnobsPanel* knobs = m_chatPage->knobs();
     connect(knobs, &KnobsPanel::failed, m_messages, &MessageCenter::error);
     connect(knobs, &KnobsPanel::done, m_messages, &MessageCenter::ok);
@@ -160,18 +178,17 @@ void MainWindow::connectChat() {
                        [knobs, name](const QString& to) { knobs->renameProfile(name, to); });
     });
     connect(knobs, &KnobsPanel::applied, this, [this](const QString& what, const QString& detail) {
-        toldApplied(what, detail, detail.contains("reload"));
+        postPartlyApplied(what, detail, detail.contains("reload"));
     });
     connect(knobs, &KnobsPanel::loadPageWanted, this, [this] { m_commands->run("model.reload"); });
-    m_palette->setCommandLine([this] { return commandLine(); });
 }
 
-void MainWindow::toldExport(const QString& what, const QString& path) {
+void MainWindow::postExported(const QString& what, const QString& path) {
     m_messages->post({Message::Kind::Ok, what, path, "Show", [path] { revealInFolder(path); }});
 }
 
-// Knobs of which not all could be applied at once.
-void MainWindow::toldApplied(const QString& what, const QString& detail, bool reload) {
+// After a config or profile of which only some knobs could be applied.
+void MainWindow::postPartlyApplied(const QString& what, const QString& detail, bool reload) {
     Message message{Message::Kind::Warning, what, detail};
     if (reload) {
         message.actionText = "Reload";
@@ -189,11 +206,10 @@ void MainWindow::addDocks() {
     m_chatPage->addDock("load", "Load test", m_loadTestPanel);
     connect(m_server, &ModelServer::changed, this, [this] {
         updateServing();
-        // Seen also where the dock is not.
+        // The dock shows its errors itself.
         if (m_server->state() == ModelServer::State::Off && !m_server->error().ok() &&
             !m_servePanel->isVisible())
-            m_messages->error("The model is not served.",
-                              QString::fromStdString(m_server->error().text()));
+            m_messages->error("The model is not served.", str(m_server->error().text()));
     });
     connect(m_loadTest, &LoadTest::leaving, this, [this] {
         m_messages->post({Message::Kind::Info,
@@ -204,14 +220,14 @@ void MainWindow::addDocks() {
                                               "JSON (*.json);;CSV, one line per request (*.csv)");
                               if (path.isEmpty()) return;
                               if (const Status status = save(path); status.ok())
-                                  toldExport("Load test exported.", path);
+                                  postExported("Load test exported.", path);
                               else
                                   m_messages->error("The load test was not exported.",
-                                                    QString::fromStdString(status.text()));
+                                                    str(status.text()));
                           }});
     });
     connect(m_loadTestPanel, &LoadTestPanel::exported, this,
-            [this](const QString& path) { toldExport("Load test exported.", path); });
+            [this](const QString& path) { postExported("Load test exported.", path); });
     connect(m_loadTestPanel, &LoadTestPanel::failed, m_messages, &MessageCenter::error);
 }
 
@@ -229,7 +245,7 @@ void MainWindow::showPage(const QString& key) {
         m_top->setCurrentTab(page.tab ? key : QString());
         QWidget* home = page.home ? page.home() : page.widget;
         setFocusHome(this, home);
-        // Under a sheet or the palette it waits: what closes it gives the focus back.
+        // A sheet or the palette keeps the focus, and gives it back when it closes.
         if (other && !m_commands->blocked()) home->setFocus();
         tick();
     }
@@ -238,16 +254,19 @@ void MainWindow::showPage(const QString& key) {
 void MainWindow::tick() {
     const std::shared_ptr<const Snapshot> snapshot = m_source->snapshot();
     if (snapshot) m_view->advance(snapshot->now, snapshot->lastActivity);
-    for (const PageEntry& page : m_pages)
-        if (page.key == m_current && page.tick) page.tick(snapshot);
-    // A reply goes on while another page is shown.
-    if (m_current != "chat" && m_chatPage->chat()->busy()) m_chatPage->chat()->tick(snapshot);
-    if (isMinimized()) {  // nothing of the rest is seen
+    for (const PageEntry& page : m_pages) {
+        if (page.key != m_current) continue;
+        for (SnapshotView* view : page.views) view->tick(snapshot);
+    }
+    // A reply continues while another page is shown.
+    ChatPanel* chat = m_chatPage->chat();
+    if (m_current != "chat" && !chat->replying().isEmpty()) chat->tick(snapshot);
+    if (isMinimized()) {
         m_server->watch();
         if (snapshot) watchSession(*snapshot);
         return pace();
     }
-    // 4 times a second: figures that can be read.
+    // 4 times a second, so that figures can be read.
     if (m_statusTicks++ % 8 == 0 || m_timer.interval() > kTickMs) {
         updateTopBar(snapshot.get());
         updateStatus(snapshot.get());
@@ -261,12 +280,10 @@ void MainWindow::tick() {
     pace();
 }
 
-// Something moves on the screen by itself.
+// Whether something on the screen changes without user input.
 bool MainWindow::atWork() const {
-    const bool quiet = m_source->state() != SessionSource::State::Loading &&
-                       m_source->activeRequests() == 0 && !m_chatPage->chat()->busy() &&
-                       !m_loadTest->running();
-    return !quiet;
+    return m_source->state() == SessionSource::State::Loading || m_source->activeRequests() > 0 ||
+           !m_chatPage->chat()->replying().isEmpty() || m_loadTest->running();
 }
 
 void MainWindow::pace() {
@@ -343,13 +360,14 @@ void MainWindow::popupMenu(QWidget* anchor, const QStringList& groups) {
     menu.exec(anchor->mapToGlobal(QPoint(0, anchor->height() + 2)));
 }
 
-void MainWindow::placeOverlays() {
+void MainWindow::updateOverlayInsets() {
     const int top = 40 + (menuBar()->isVisible() ? menuBar()->height() : 0);
     m_palette->setInsets(top, 24);
     m_sheet->setInsets(top, 24);
 }
 
-// Top bar, the panes of the page, status bar; each as it was left, else at its first stop.
+// Moves the focus to the next of top bar, messages, panes of the page, status bar: to the widget of
+// that pane that had it last, else to its first tab stop.
 void MainWindow::nextPane(int step) {
     QVector<QWidget*> panes{m_top};
     if (m_messageBar->isVisible()) panes << m_messageBar;
@@ -376,7 +394,7 @@ void MainWindow::resizeEvent(QResizeEvent* event) {
     QMainWindow::resizeEvent(event);
     m_top->setWindowClass(windowClassOf(width()));
     m_status->setWindowClass(windowClassOf(width()));
-    placeOverlays();
+    updateOverlayInsets();
 }
 
 void MainWindow::keyPressEvent(QKeyEvent* event) {
@@ -389,7 +407,7 @@ void MainWindow::keyPressEvent(QKeyEvent* event) {
 void MainWindow::keyReleaseEvent(QKeyEvent* event) {
     if (event->key() == Qt::Key_Alt && std::exchange(m_altAlone, false)) {
         menuBar()->setVisible(!menuBar()->isVisible());
-        placeOverlays();
+        updateOverlayInsets();
         return;
     }
     QMainWindow::keyReleaseEvent(event);
@@ -425,7 +443,7 @@ void MainWindow::dropEvent(QDropEvent* event) {
     }
 }
 
-// After what is written already, as a paste would put it.
+// Inserts at the cursor, as pasting does.
 void MainWindow::dropText(const QString& path) {
     QString error;
     const QString text = droppedText(path, &error);
@@ -443,15 +461,15 @@ void MainWindow::setMachine(const QString& device, const QString& gpu) {
 }
 
 void MainWindow::closeNow() {
-    m_sure = true;
+    m_closeWithoutAsking = true;
     close();
-    m_sure = false;
+    m_closeWithoutAsking = false;
 }
 
 void MainWindow::closeEvent(QCloseEvent* event) {
-    if (!m_sure && m_chatPage->chat()->busy()) {
+    if (!m_closeWithoutAsking && !m_chatPage->chat()->replying().isEmpty()) {
         event->ignore();
-        // Not from within this event: nothing may be open when the window goes.
+        // Queued, since the window must not close within the event of the message's button.
         return whenUnused("Close the window?", "Close it", [this] {
             QMetaObject::invokeMethod(this, &MainWindow::closeNow, Qt::QueuedConnection);
         });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The window: top bar, messages, pages, status bar, commands. One 33 ms timer pulls the snapshot
-// and hands it to what is visible. Pages are a list: a page with a tab stands in the top bar.
+// The main window: top bar, messages, pages, status bar, commands. A timer (33 ms while something
+// moves, slower otherwise) takes the newest snapshot and passes it to the visible parts. Pages are
+// a list; those with a tab are shown in the top bar. GUI thread only.
 #pragma once
 
 #include <QElapsedTimer>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "app/workbench/backend/session_source.h"
+#include "app/workbench/backend/snapshot_view.h"
 #include "app/workbench/chat/chat_store.h"
 #include "app/workbench/docks/load_test_panel.h"
 #include "app/workbench/docks/serve_panel.h"
@@ -28,9 +30,9 @@ namespace colibri::ui {
 struct PageEntry {
     QString key, icon, title;  // key: "chat"
     QWidget* widget = nullptr;
-    bool tab = true;                                                   // in the top bar
-    std::function<void(const std::shared_ptr<const Snapshot>&)> tick;  // while it is shown
-    // Where the focus goes when the page comes up, or has lost it; the page itself where empty.
+    bool tab = true;                        // in the top bar
+    std::vector<SnapshotView*> views = {};  // receive the snapshots while the page is shown
+    // The widget that gets the focus when the page is shown; empty: the page itself.
     std::function<QWidget*()> home = {};
 };
 
@@ -53,33 +55,29 @@ public:
     StatusBar* status() { return m_status; }
     CommandPalette* palette() { return m_palette; }
     Sheet* sheet() { return m_sheet; }
-    ChatStore* chats() { return m_chats; }
-    SessionSource* source() { return m_source; }
     ModelServer* server() { return m_server; }
     LoadTest* loadTest() { return m_loadTest; }
     ServePanel* servePanel() { return m_servePanel; }
     LoadTestPanel* loadTestPanel() { return m_loadTestPanel; }
 
-    void tick();                                             // as the timer does
-    int tickInterval() const { return m_timer.interval(); }  // ms to the next, as things stand
-    void setTheme(Theme::Mode mode);                         // kept in the settings
-    // Does it at once, or asks first where a server or a load test would end with it.
+    void tick();                                             // what the timer does
+    int tickInterval() const { return m_timer.interval(); }  // ms
+    void setTheme(Theme::Mode mode);                         // saved in the settings
+    // Runs `action` at once. If that would end a server, a load test or a reply, a message asks
+    // `question` first, with `answer` as the label of its button.
     void whenUnused(const QString& question, const QString& answer, std::function<void()> action);
-    void closeNow();  // without asking about what it ends
-    void openKeyboardSheet();
-    void openSessionSheet();  // needs a model
-    void openAbout();
+    void closeNow();  // does not ask
     void openDiagnostics();
-    // Another page for the diagnosis than the built-in sheet.
+    // Replaces the built-in sheet of openDiagnostics().
     void setDiagnose(std::function<void()> diagnose) { m_diagnose = std::move(diagnose); }
-    void rebuildMenus();
-    // What the status bar shows of the machine while no model runs.
+    void rebuildMenus();  // after commands were added
+    // Texts of the status bar while no model is loaded.
     void setMachine(const QString& device, const QString& gpu);
-    // More entries of the model chip's menu, such as recent models.
+    // Adds entries to the model menu, such as recent models.
     void setModelMenu(std::function<void(QMenu*)> fill) { m_modelMenu = std::move(fill); }
 
 signals:
-    void openWanted(const QString& path);  // a model or a session that was dropped
+    void openWanted(const QString& path);  // a model or a session was dropped on the window
     void restartWanted();
 
 protected:
@@ -98,17 +96,35 @@ private:
     void build();
     void connectChat();
     void addDocks();
-    void toldExport(const QString& what, const QString& path);
-    void toldApplied(const QString& what, const QString& detail, bool reload);
+    void connectStore();
+    void connectPlots();
+    void connectKnobs();
+    void postExported(const QString& what, const QString& path);
+    void postPartlyApplied(const QString& what, const QString& detail, bool reload);
     void addCommands();
+    void addThemeCommands();
+    void addScaleCommands();
+    void addLayoutCommands();
+    void addSessionCommands();
+    void addHelpCommands();
     void addChatCommands();
     void addPlotCommands();
+    void addPlotChoiceCommands(const CommandGroup::Options& needModel);
+    void addPlotExportCommands(const CommandGroup::Options& needModel);
     void addKnobCommands();
-    void addEngineCommands();
+    void addUndoCommands();
+    void addServeCommands();
+    void addLoadTestCommands();
     std::vector<Command> knobCommands();
+    void askSlo();
     void popupMenu(QWidget* anchor, const QStringList& groups);
     void sourceChanged();
     void updateStatus(const Snapshot* snapshot);
+    void showMachine(const MemoryNow& memory);
+    void showEngine(const ModelFacts& model, const Snapshot& snapshot, const MemoryNow& memory);
+    void showReads(const Snapshot& snapshot);
+    void showGpu(const Snapshot& snapshot);
+    void showRecording(const Snapshot& snapshot);
     void updateServing();
     void updateTopBar(const Snapshot* snapshot);
     void watchSession(const Snapshot& snapshot);
@@ -118,11 +134,14 @@ private:
     void statusClicked(StatusBar::Cell cell);
     void showKnob(KnobId id);
     void exportConfig();
-    void importConfig(const QString& path);  // "": asks for one
+    void importConfig(const QString& path);  // "": opens a file dialog
     void exportChat();
-    void importChat(const QString& path);  // "": asks for one
+    void importChat(const QString& path);  // "": opens a file dialog
     void dropText(const QString& path);
-    void placeOverlays();
+    void openKeyboardSheet();
+    void openSessionSheet();  // needs a model
+    void openAbout();
+    void updateOverlayInsets();
     void nextPane(int step);
     QString commandLine() const;
 
@@ -147,8 +166,8 @@ private:
     std::vector<PageEntry> m_pages;
     QString m_current;
     QTimer m_timer;
-    bool m_sure = false;      // what closing ends was asked about
-    QElapsedTimer m_touched;  // since the user did something
+    bool m_closeWithoutAsking = false;
+    QElapsedTimer m_touched;  // since the last key press or mouse event
     uint64_t m_droppedSeen = 0;
     QString m_sessionErrorSeen, m_saveTrouble;
     std::function<void()> m_diagnose;

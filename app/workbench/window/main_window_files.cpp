@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// MainWindow: what its commands export and import.
+// MainWindow: exports and imports.
 #include <QApplication>
 #include <QClipboard>
 
+#include "app/workbench/chat/chat_files.h"
 #include "app/workbench/platform/ask_file.h"
 #include "app/workbench/platform/settings.h"
 #include "app/workbench/platform/text.h"
@@ -40,28 +41,29 @@ void MainWindow::importConfig(const QString& from) {
     if (outcome->applied == outcome->total && whose.isEmpty())
         m_messages->ok("Config applied.", path);
     else
-        toldApplied("Config: " + outcome->text() + ".", whose + path,
-                    !outcome->needReload.isEmpty());
+        postPartlyApplied("Config: " + outcome->text() + ".", whose + path,
+                          !outcome->needReload.isEmpty());
 }
 
 void MainWindow::exportChat() {
+    const Conversation& chat = m_chatPage->chat()->conversation();
     const QString path =
-        askSaveFile(this, "Export chat", m_chatPage->chat()->conversation().fileName() + ".md",
-                    "Markdown (*.md);;JSON (*.json)");
+        askSaveFile(this, "Export chat", chat.fileName() + ".md", "Markdown (*.md);;JSON (*.json)");
     if (path.isEmpty()) return;
-    QString error;
-    if (m_chatPage->chat()->exportTo(path, &error))
+    if (const Status status = exportConversation(chat, path); status.ok())
         m_messages->ok("Chat exported.", path);
     else
-        m_messages->error("The chat was not exported.", error);
+        m_messages->error("The chat was not exported.", str(status.text()));
 }
 
 void MainWindow::importChat(const QString& from) {
     const QString path = from.isEmpty() ? askOpenFile(this, "Import chat", "JSON (*.json)") : from;
     if (path.isEmpty()) return;
-    QString error;
-    if (!m_chatPage->chat()->importFrom(path, &error))
-        m_messages->error("The chat was not imported.", path + ": " + error);
+    auto conversation = importConversation(path);
+    if (!conversation)
+        return m_messages->error("The chat was not imported.", str(conversation.status().text()));
+    m_chatPage->chat()->openConversation(std::move(*conversation));
+    m_chats->save(m_chatPage->chat()->conversation());
 }
 
 }  // namespace colibri::ui

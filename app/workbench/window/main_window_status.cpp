@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// MainWindow: status bar, top bar figures, sheets.
+// MainWindow: status bar, figures of the top bar, sheets.
 #include <QMenuBar>
 #include <cmath>
 
@@ -11,11 +11,17 @@
 namespace colibri::ui {
 namespace {
 
+constexpr int kGpuWidth = 1000;  // px of the window from which the GPU is shown
+
 QString gibNumber(int64_t bytes) {
-    return QString::fromStdString(formatFixed(double(bytes) / double(1 << 30), 2));
+    return str(formatFixed(double(bytes) / double(1 << 30), 2));
 }
 
-// "mem used of limit" in one unit.
+QString threadsText(int64_t threads) {
+    return QString("%1 thread%2").arg(threads).arg(threads == 1 ? "" : "s");
+}
+
+// "1.25 of 8.00 GiB"
 QString usedOf(int64_t used, int64_t limit) {
     return limit > 0 ? gibNumber(used) + " of " + gibNumber(limit) + " GiB"
                      : gibNumber(used) + " GiB";
@@ -26,99 +32,113 @@ QString usedOf(int64_t used, int64_t limit) {
 void MainWindow::updateTopBar(const Snapshot* snapshot) {
     if (!snapshot) return;
     m_top->recording()->setState(!snapshot->sessionFile.empty() && snapshot->sessionError.empty(),
-                                 snapshot->now, QString::fromStdString(snapshot->sessionError));
+                                 snapshot->now, str(snapshot->sessionError));
 }
 
 void MainWindow::updateStatus(const Snapshot* snapshot) {
-    using Cell = StatusBar::Cell;
-    const auto set = [this](Cell cell, const StatusCell::Content& content) {
-        m_status->cell(cell)->setContent(content);
-    };
-    const MemoryNow memory = m_source->memory();
-    StatusCell::Content gpu{.label = "GPU", .value = "n/a"};
-    if (snapshot) {
-        const SeriesData& sm = snapshot->series[size_t(SeriesId::SmUtilisation)];
-        if (sm.unavailable.empty() && !sm.y.empty())
-            gpu = {.label = "GPU",
-                   .value = QString::fromStdString(formatFixed(sm.y.back(), 0)) + " %"};
-        else
-            gpu = {.label = "GPU",
-                   .value = "n/a: " + QString::fromStdString(sm.unavailable),
-                   .brief = "n/a"};
-    }
     const ModelFacts* model = m_source->model();
+    const MemoryNow memory = m_source->memory();
     if (!model || !snapshot) {
-        const bool loading = m_source->state() == SessionSource::State::Loading;
-        set(Cell::State, {.label = loading ? "Loading" : "No model",
-                          .dot = loading ? Tone::Accent : Tone::Text3});
-        const int64_t total = memoryTotal();
-        set(Cell::Memory,
-            {.icon = "mem",
-             .label = "Free",
-             .value = (memory.free > 0 ? gibNumber(memory.free) + " of " + gibNumber(total) + " GiB"
-                                       : QString("n/a"))});
-        set(Cell::Device,
-            {.label = "CPU",
-             .value =
-                 m_device.isEmpty()
-                     ? QString("%1 thread%2").arg(logicalCpus()).arg(logicalCpus() == 1 ? "" : "s")
-                     : m_device});
-        set(Cell::Gpu, {.label = "GPU",
-                        .value = m_gpu.isEmpty() ? QString("n/a") : m_gpu,
-                        .muted = m_gpu.startsWith("n/a")});
-        m_status->setWanted(Cell::Gpu, !m_gpu.isEmpty() && width() >= 1000);
-        m_status->setWanted(Cell::LinkBadge, false);
-        return m_status->fit();
+        showMachine(memory);
+    } else {
+        showEngine(*model, *snapshot, memory);
+        showReads(*snapshot);
+        showGpu(*snapshot);
+        showRecording(*snapshot);
+        m_status->cell(StatusBar::Bell)
+            ->setContent({.icon = "bell", .label = QString::number(m_messages->all().size())});
     }
-    const int active = m_source->activeRequests();
-    set(Cell::State, {.label = active > 0 ? "Generating" : "Idle", .dot = Tone::Ok});
+    m_status->fit();
+}
+
+// The cells while no model is loaded.
+void MainWindow::showMachine(const MemoryNow& memory) {
+    using Cell = StatusBar::Cell;
+    const bool loading = m_source->state() == SessionSource::State::Loading;
+    m_status->cell(Cell::State)
+        ->setContent({.label = loading ? "Loading" : "No model",
+                      .dot = loading ? Tone::Accent : Tone::Text3});
+    const QString free = memory.free > 0 ? usedOf(memory.free, memoryTotal()) : QString("n/a");
+    m_status->cell(Cell::Memory)->setContent({.icon = "mem", .label = "Free", .value = free});
+    m_status->cell(Cell::Device)
+        ->setContent(
+            {.label = "CPU", .value = m_device.isEmpty() ? threadsText(logicalCpus()) : m_device});
+    m_status->cell(Cell::Gpu)->setContent({.label = "GPU",
+                                           .value = m_gpu.isEmpty() ? QString("n/a") : m_gpu,
+                                           .muted = m_gpu.startsWith("n/a")});
+    m_status->setWanted(Cell::Gpu, !m_gpu.isEmpty() && width() >= kGpuWidth);
+    m_status->setWanted(Cell::LinkBadge, false);
+}
+
+void MainWindow::showEngine(const ModelFacts& model, const Snapshot& snapshot,
+                            const MemoryNow& memory) {
+    using Cell = StatusBar::Cell;
+    const bool generating = m_source->activeRequests() > 0;
+    m_status->cell(Cell::State)
+        ->setContent({.label = generating ? "Generating" : "Idle", .dot = Tone::Ok});
     const bool small = windowClassOf(width()) == WindowClass::Small;
     const double share = memory.limit > 0 ? double(memory.used) / double(memory.limit) : -1;
-    set(Cell::Memory, {.icon = "mem",
-                       .value = usedOf(memory.used, memory.limit),
-                       .bar = small ? -1 : share,
-                       .valueTone = share >= 1 ? Tone::Error : Tone::Text1});
-    const int64_t threads = snapshot->knob(KnobId::ComputeThreads).effective;
-    set(Cell::Device, {.label = "CPU",
-                       .value = QString("%1, %2 thread%3")
-                                    .arg(model->device)
-                                    .arg(threads)
-                                    .arg(threads == 1 ? "" : "s")});
-    set(Cell::Disk,
-        {.label = "Read", .value = QString::fromStdString(formatRate(snapshot->readNowBytesPerS))});
-    set(Cell::Gpu, gpu);
-    const int64_t limit = snapshot->knob(KnobId::LinkLimit).effective;
-    set(Cell::LinkBadge,
-        {.icon = "warn",
-         .label = "Link limit",
-         .value = QString("%1 MB/s").arg(QString::fromStdString(formatCount(limit))),
-         .badge = true,
-         .briefLabel = false});
-    m_status->cell(Cell::LinkBadge)
-        ->setToolTip("Reads of experts are paced to emulate a slower disk. Leads to the knob.");
+    m_status->cell(Cell::Memory)
+        ->setContent({.icon = "mem",
+                      .value = usedOf(memory.used, memory.limit),
+                      .bar = small ? -1 : share,
+                      .valueTone = share >= 1 ? Tone::Error : Tone::Text1});
+    const int64_t threads = snapshot.knob(KnobId::ComputeThreads).effective;
+    m_status->cell(Cell::Device)
+        ->setContent({.label = "CPU", .value = model.device + ", " + threadsText(threads)});
+}
+
+void MainWindow::showReads(const Snapshot& snapshot) {
+    using Cell = StatusBar::Cell;
+    m_status->cell(Cell::Disk)
+        ->setContent({.label = "Read", .value = str(formatRate(snapshot.readNowBytesPerS))});
+    const int64_t limit = snapshot.knob(KnobId::LinkLimit).effective;
+    StatusCell* badge = m_status->cell(Cell::LinkBadge);
+    badge->setContent({.icon = "warn",
+                       .label = "Link limit",
+                       .value = count(limit) + " MB/s",
+                       .badge = true,
+                       .briefLabel = false});
+    badge->setToolTip(
+        "Expert reads are slowed down to emulate a slower disk. Click to go to the knob.");
     m_status->setWanted(Cell::LinkBadge, limit > 0);
-    m_status->setWanted(Cell::Gpu, width() >= 1000);
-    const double cost = snapshot->figures.recordingCost;
-    set(Cell::Cost,
-        {.label = "Recording cost", .value = QString::fromStdString(formatPercent(cost, 1))});
-    const bool dropped = snapshot->eventsDropped > 0;
-    set(Cell::Dropped,
-        {.icon = dropped ? "warn" : "",
-         .label = "Dropped",
-         .value = QString::fromStdString(formatCount(int64_t(snapshot->eventsDropped))),
-         .badge = dropped});
-    const QString file = QString::fromStdString(snapshot->sessionFile).section('/', -1);
-    QString size = QString::fromStdString(formatGiB(double(snapshot->sessionBytes)));
-    QString name = file.section('.', 0, 0);
-    set(Cell::Session,
-        {.icon = "clock",
-         .value = file.isEmpty()                                   ? QString("no session file")
-                  : windowClassOf(width()) == WindowClass::Compact ? size
-                                                                   : name + ", " + size,
-         .muted = file.isEmpty(),
-         .brief = file.isEmpty() ? "none" : size});
-    set(Cell::Bell, {.icon = "bell", .label = QString::number(m_messages->all().size())});
-    m_status->fit();
+}
+
+void MainWindow::showGpu(const Snapshot& snapshot) {
+    const SeriesData& sm = snapshot.series[size_t(SeriesId::SmUtilisation)];
+    StatusCell::Content content{.label = "GPU"};
+    if (sm.unavailable.empty() && !sm.y.empty()) {
+        content.value = str(formatFixed(sm.y.back(), 0)) + " %";
+    } else {
+        content.value = "n/a: " + str(sm.unavailable);
+        content.brief = "n/a";
+    }
+    m_status->cell(StatusBar::Gpu)->setContent(content);
+    m_status->setWanted(StatusBar::Gpu, width() >= kGpuWidth);
+}
+
+void MainWindow::showRecording(const Snapshot& snapshot) {
+    using Cell = StatusBar::Cell;
+    m_status->cell(Cell::Cost)
+        ->setContent({.label = "Recording cost",
+                      .value = str(formatPercent(snapshot.figures.recordingCost, 1))});
+    const bool dropped = snapshot.eventsDropped > 0;
+    m_status->cell(Cell::Dropped)
+        ->setContent({.icon = dropped ? "warn" : "",
+                      .label = "Dropped",
+                      .value = count(int64_t(snapshot.eventsDropped)),
+                      .badge = dropped});
+    const QString file = str(snapshot.sessionFile).section('/', -1);
+    const QString size = str(formatGiB(double(snapshot.sessionBytes)));
+    const bool compact = windowClassOf(width()) == WindowClass::Compact;
+    const QString text = file.isEmpty() ? QString("no session file")
+                         : compact      ? size
+                                        : file.section('.', 0, 0) + ", " + size;
+    m_status->cell(Cell::Session)
+        ->setContent({.icon = "clock",
+                      .value = text,
+                      .muted = file.isEmpty(),
+                      .brief = file.isEmpty() ? "none" : size});
 }
 
 void MainWindow::updateServing() {
@@ -126,17 +146,16 @@ void MainWindow::updateServing() {
     const bool on = m_server->state() == ModelServer::State::On;
     m_status->setWanted(StatusBar::Serving, on);
     if (!on) return;
-    const QString flying =
-        QString::fromStdString(formatCount(int64_t(m_server->figures().inFlight)));
-    // One that other machines reach should not be forgotten.
+    const QString inFlight = count(int64_t(m_server->figures().inFlight)) + " in flight";
+    // A server that other machines can reach is shown as a badge.
     const QString port = ":" + QString::number(m_server->port());
     cell->setContent({.icon = "send",
                       .label = "Serving",
-                      .value = width() >= 1600 ? port + ", " + flying + " in flight" : port,
+                      .value = width() >= 1600 ? port + ", " + inFlight : port,
                       .badge = !m_server->local(),
                       .brief = port,
                       .briefLabel = false});
-    cell->setToolTip(m_server->address() + ", " + flying + " in flight");
+    cell->setToolTip(m_server->address() + ", " + inFlight);
     m_status->fit();
 }
 
@@ -145,7 +164,7 @@ void MainWindow::whenUnused(const QString& question, const QString& answer,
     QStringList ends;
     if (m_server->state() == ModelServer::State::On) ends << "serving at " + m_server->address();
     if (m_loadTest->running()) ends << "the load test";
-    if (m_chatPage->chat()->busy()) ends << "the reply that is being written";
+    if (!m_chatPage->chat()->replying().isEmpty()) ends << "the reply that is being written";
     if (ends.isEmpty()) return action();
     const QString last = ends.takeLast();
     m_messages->post(
@@ -157,25 +176,24 @@ void MainWindow::whenUnused(const QString& question, const QString& answer,
          .stays = true});
 }
 
-// What the window says by itself: lost events, a session file that cannot be written.
+// Messages about the recording: dropped events, a session file that cannot be written.
 void MainWindow::watchSession(const Snapshot& snapshot) {
     if (snapshot.eventsDropped > m_droppedSeen) {
         const uint64_t lost = snapshot.eventsDropped - m_droppedSeen;
         if (m_droppedSeen == 0)
             m_messages->post({Message::Kind::Warning,
-                              QString("Recording dropped %1 events.")
-                                  .arg(QString::fromStdString(formatCount(int64_t(lost)))),
+                              QString("Recording dropped %1 events.").arg(count(int64_t(lost))),
                               "A ring was full; figures of this moment are low."});
         m_droppedSeen = snapshot.eventsDropped;
     }
-    const QString error = QString::fromStdString(snapshot.sessionError);
+    const QString error = str(snapshot.sessionError);
     if (error != m_sessionErrorSeen) {
         m_sessionErrorSeen = error;
         if (!error.isEmpty()) m_messages->error("Recording to the session file stopped.", error);
     }
 }
 
-// Each cell leads to what it is a figure of; none of them changes anything.
+// A click on a cell shows more about its figure; it changes nothing.
 void MainWindow::statusClicked(StatusBar::Cell cell) {
     switch (cell) {
         case StatusBar::Serving:
@@ -237,7 +255,7 @@ void MainWindow::openKeyboardSheet() {
     row("While a reply streams", "Stop", "Esc");
     row("In the message field", "Send, new line", "Enter, Shift+Enter");
     row("In the message field", "Scroll the conversation", "PageUp, PageDown");
-    for (const PlotSpec& spec : plotSpecs())  // the "more" of the tooltips
+    for (const PlotSpec& spec : plotSpecs())  // the details of the tooltips
         rows.push_back(
             {"What the plots count", "", spec.title + ", " + spec.unit(), spec.definition, ""});
     m_sheet->openSheet("Keyboard", std::move(rows));
@@ -263,7 +281,7 @@ void MainWindow::openAbout() {
     m_sheet->openSheet("About", std::move(rows));
 }
 
-// What the status bar is made of, in full.
+// All figures of the status bar in full.
 void MainWindow::openSessionSheet() {
     const auto snapshot = m_source->snapshot();
     const ModelFacts* model = m_source->model();
@@ -312,11 +330,11 @@ void MainWindow::openDiagnostics() {
     const auto row = [&](const QString& group, const QString& title, const QString& value) {
         rows.push_back({group, "", title, value, ""});
     };
-    row("This machine", "Processor", QString::fromStdString(processorName()));
+    row("This machine", "Processor", str(processorName()));
     row("This machine", "Cores, threads this process may use",
         QString("%1, %2").arg(physicalCores()).arg(logicalCpus()));
     row("This machine", "NUMA nodes", QString::number(numaNodes()));
-    row("This machine", "Memory", QString::fromStdString(formatGiB(double(memoryTotal()))));
+    row("This machine", "Memory", str(formatGiB(double(memoryTotal()))));
     row("Program", "Qt", qVersion());
     row("Program", "Platform", QGuiApplication::platformName());
     m_sheet->openSheet("Diagnose this machine", std::move(rows));

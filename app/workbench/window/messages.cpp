@@ -16,7 +16,7 @@ namespace {
 constexpr size_t kMostMessages = 200;
 constexpr int kBarMs = 8000, kListWidth = 360;
 
-// One message of the list: ground by kind, icon, sentence, detail, actions at the right.
+// One message of the list: background by kind, icon, sentence, detail, actions at the right.
 class Card : public QWidget {
 public:
     Card(const Message& message, MessageCenter* center) : m_message(message) {
@@ -83,7 +83,7 @@ int MessageCenter::post(Message message) {
     if (!message.time.isValid()) message.time = QDateTime::currentDateTime();
     const int id = message.id;
     if (message.inBar) {
-        // What stood there stays in the list; it does not come back when this one goes.
+        // The former message stays in the list; it does not return to the bar.
         m_barId = id;
         if (message.kind != Message::Kind::Error && !message.stays) {
             QTimer::singleShot(kBarMs, this, [this, id] {
@@ -183,7 +183,7 @@ MessageList::MessageList(MessageCenter* center, QWidget* window)
     connect(center, &MessageCenter::changed, this, [this] {
         if (isVisible()) {
             refresh();
-            place();
+            reposition();
         }
     });
     refresh();
@@ -204,7 +204,7 @@ void MessageList::refresh() {
     for (size_t i = all.size(); i-- > 0;) {
         auto* card = new Card(all[i], m_center);
         m_rows->addWidget(card);
-        card->show();  // a hidden one has no size in the layout
+        card->show();  // a hidden widget has no size in the layout
     }
     if (all.empty()) {
         auto* empty = new QLabel("No messages");

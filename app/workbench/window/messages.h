@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Messages of the program: the newest that concerns the session in a bar under the top bar, and all
-// of them in the list of the bell. Never modal. In the bar an error stays until it is closed or a
-// newer message takes its place, others leave after 8 s.
+// Messages of the program. The newest one about the session is in a bar below the top bar, all are
+// in the list of the bell. Never modal. In the bar an error stays until it is closed or replaced;
+// others disappear after 8 s. GUI thread only.
 #pragma once
 
 #include <QDateTime>
@@ -26,8 +26,8 @@ struct Message {
     QString text, detail;
     QString actionText;
     std::function<void()> action;
-    bool inBar = true;   // concerns the session: also under the top bar
-    bool stays = false;  // in the bar until it is answered, as an error does
+    bool inBar = true;   // about the session: also shown in the bar
+    bool stays = false;  // stays in the bar until it is answered, as an error does
     QDateTime time;
     int id = 0;
 
@@ -46,7 +46,7 @@ public:
     void closeAll();
     void markRead();
     const std::vector<Message>& all() const { return m_messages; }
-    const Message* inBar() const;  // what the bar shows; nullptr: nothing
+    const Message* inBar() const;  // the message in the bar; nullptr: none
     int unread() const { return m_unread; }
 
 signals:
@@ -54,11 +54,11 @@ signals:
 
 private:
     std::vector<Message> m_messages;  // bounded; oldest first
-    int m_barId = 0;                  // 0: nothing is in the bar
+    int m_barId = 0;                  // 0: the bar is empty
     int m_next = 1, m_unread = 0;
 };
 
-// Under the top bar, above the page: the page moves down to make room for it.
+// The bar below the top bar. The page moves down to make room.
 class MessageBar : public MessageStrip {
     Q_OBJECT
 
@@ -69,7 +69,7 @@ private:
     void refresh();
 
     MessageCenter* m_center;
-    int m_id = 0;  // of what is shown; 0: nothing
+    int m_id = 0;  // of the message shown; 0: none
 };
 
 class MessageList : public Popover {

@@ -93,7 +93,7 @@ void PaletteList::mousePressEvent(QMouseEvent* event) {
     if (m_selectable && row >= 0) emit activated(row);
 }
 
-// The letters that were found stand out by weight.
+// Matching letters are bold.
 void PaletteList::paintTitle(QPainter& p, const QRectF& rect, const Row& row) const {
     QVector<bool> hit(row.title.size(), false);
     for (const QString& word : m_words) {
@@ -288,7 +288,7 @@ void CommandPalette::accept() {
     if (at < 0 || at >= int(m_list->rows().size())) return;
     const Command command = m_pool[size_t(m_list->rows()[size_t(at)].source)];
     if (command.enabled && !command.enabled()) {
-        m_frame->count = "Not now: " + command.needs;  // where one looks: at the end of the input
+        m_frame->count = "Not now: " + command.needs;  // shown at the end of the input field
         opened();
         m_frame->update();
         return;

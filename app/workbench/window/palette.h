@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The command palette (Ctrl+Shift+P): every action by a few letters. The same panel asks for one
-// line of text, and shows sheets (keyboard, diagnostics).
+// The command palette (Ctrl+Shift+P) finds every command by a few letters. The same panel asks for
+// one line of text, and shows sheets (keyboard, diagnostics). GUI thread only.
 #pragma once
 
 #include <QAbstractScrollArea>
@@ -12,7 +12,7 @@
 
 namespace colibri::ui {
 
-// Rows under group headings; painted, one widget.
+// Rows with group headings, painted by one widget.
 class PaletteList : public QAbstractScrollArea {
     Q_OBJECT
 
@@ -20,7 +20,7 @@ public:
     struct Row {
         QString group, icon, title, detail, key;
         bool enabled = true;
-        int source = -1;  // index in what the rows were made from
+        int source = -1;  // index of the row in its source
     };
 
     explicit PaletteList(QWidget* parent = nullptr);
@@ -43,7 +43,7 @@ protected:
 private:
     int rowTop(int row) const;
     int rowAt(int y) const;
-    bool headed(int row) const;  // a heading stands above it
+    bool headed(int row) const;  // there is a heading above the row
     void updateScroll();
     void paintTitle(QPainter& p, const QRectF& rect, const Row& row) const;
 
@@ -80,11 +80,12 @@ private:
     PaletteList* m_list;
     Frame* m_frame;
     std::function<QString()> m_commandLine;
-    std::function<void(QString)> m_answer;  // set while asking for text
+    std::function<void(QString)> m_answer;  // set while the panel asks for text
     QString m_title;
 };
 
-// A sheet of rows with a title: left text, right text in mono. Copy gives it as plain text.
+// A sheet of rows with a title: text at the left, monospaced text at the right. Copy copies it as
+// plain text.
 class Sheet : public Overlay {
     Q_OBJECT
 

@@ -11,7 +11,7 @@
 namespace colibri::ui {
 namespace {
 
-// Before a window is shown nobody knows its frame; this is more than common ones take.
+// The frame is not known before the window is shown; this is larger than common ones.
 constexpr QMargins kAssumedFrame(8, 40, 8, 8);
 constexpr int kSettleMs = 250;
 
@@ -44,7 +44,7 @@ Placement::Placement(QWidget* window) : QObject(window), m_window(window) {
 
 void Placement::restore(const QByteArray& saved, QSize drawn) {
     const QRect room = available(m_window);
-    // A small screen at a large scale has less room than the layouts are drawn for.
+    // A small screen at a large scale can have less room than the smallest layout.
     if (room.isValid())
         m_window->setMinimumSize(
             m_window->minimumSize().boundedTo(room.marginsRemoved(frame()).size()));
@@ -52,9 +52,9 @@ void Placement::restore(const QByteArray& saved, QSize drawn) {
     m_window->resize(drawn);
     if (!room.isValid()) return;
     const QRect inner = room.marginsRemoved(frame());
-    QRect place(QPoint(), drawn);
-    place.moveCenter(inner.center());
-    m_window->setGeometry(fittedInto(place, room, frame()));
+    QRect rect(QPoint(), drawn);
+    rect.moveCenter(inner.center());
+    m_window->setGeometry(fittedInto(rect, room, frame()));
     if (m_window->size() != drawn) m_window->setWindowState(Qt::WindowMaximized);
 }
 
@@ -75,12 +75,12 @@ void Placement::fit() {
     if (m_exact || (m_window->windowState() & whole)) return;
     const QRect room = available(m_window);
     if (!room.isValid()) return;
-    const QRect place = fittedInto(m_window->geometry(), room, frame());
-    if (place != m_window->geometry()) m_window->setGeometry(place);
+    const QRect rect = fittedInto(m_window->geometry(), room, frame());
+    if (rect != m_window->geometry()) m_window->setGeometry(rect);
 }
 
 bool Placement::eventFilter(QObject* watched, QEvent* event) {
-    // Also when it comes back from being maximised: the size of then may be one of another screen.
+    // Also after it was maximised: the former size may be of another screen.
     if (event->type() == QEvent::Show || event->type() == QEvent::WindowStateChange)
         m_settle.start();
     return QObject::eventFilter(watched, event);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Where a window stands: never larger than the screen it is on, never on one that is gone.
+// Position and size of a window: not larger than its screen, and always on an existing screen.
 #pragma once
 
 #include <QByteArray>
@@ -12,18 +12,18 @@ class QWidget;
 
 namespace colibri::ui {
 
-// `window` (without its frame) moved and, where it has to be, made smaller, so that window and
-// frame lie in `available`.
+// `window` (without its frame), moved and if necessary made smaller, so that window and frame are
+// within `available`.
 QRect fittedInto(QRect window, const QRect& available, const QMargins& frame);
 
-// Keeps one top-level window on the screens that are there. GUI thread.
+// Keeps one top-level window on the existing screens. GUI thread only.
 class Placement : public QObject {
     Q_OBJECT
 
 public:
     explicit Placement(QWidget* window);
-    // As it was left (QWidget::saveGeometry), else `drawn` in the middle of the screen, or
-    // maximised where that does not fit. REQUIRES: not shown yet.
+    // Restores the saved geometry (QWidget::saveGeometry); else size `drawn` in the middle of the
+    // screen, or maximised if that does not fit. REQUIRES: not shown yet.
     void restore(const QByteArray& saved, QSize drawn);
     // Exactly this size, not maximised. REQUIRES: not shown yet.
     void setSize(QSize size);
@@ -33,10 +33,10 @@ protected:
 
 private:
     void fit();
-    QMargins frame() const;  // measured once it is shown, else assumed
+    QMargins frame() const;  // measured after the window was shown, else assumed
 
     QWidget* m_window;
-    QTimer m_settle;  // the window manager has framed it by then
+    QTimer m_settle;  // gives the window manager time to add the frame
     bool m_exact = false;
 };
 

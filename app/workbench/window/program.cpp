@@ -25,11 +25,10 @@ namespace colibri::ui {
 namespace {
 
 constexpr int kWatchMs = 100;
-// Before the picture: time for the last snapshot and figures to be drawn.
-constexpr int kQuietTicks = 8;
+constexpr int kQuietTicks = 8;  // before the picture, so that the last figures are drawn
 constexpr int kLongestRunMs = 15 * 60 * 1000;
 
-// The pointer of a headless run stands somewhere over the window; nothing is hovered in a picture.
+// In a headless run the pointer may be over the window; pictures show no hovered widget.
 void clearHover(QWidget* root) {
     for (QWidget* widget : root->findChildren<QWidget*>())
         widget->setAttribute(Qt::WA_UnderMouse, false);
@@ -38,7 +37,7 @@ void clearHover(QWidget* root) {
 constexpr QSize kDrawnSize(1440, 900), kSmallest(800, 500), kLargest(7680, 4320);
 constexpr int kScales[] = {100, 125, 150, 200};
 
-// "1440x900"; nullopt: no size, or none that a window can have.
+// "1440x900"; nullopt: not a size, or too small or large for a window.
 std::optional<QSize> parseSize(const QString& text) {
     static const QRegularExpression form("^(\\d{1,5})x(\\d{1,5})$");
     const auto match = form.match(text);
@@ -47,6 +46,31 @@ std::optional<QSize> parseSize(const QString& text) {
     const bool fits = size.width() >= kSmallest.width() && size.height() >= kSmallest.height() &&
                       size.width() <= kLargest.width() && size.height() <= kLargest.height();
     return fits ? std::optional(size) : std::nullopt;
+}
+
+// Adds all options but the knobs. Returns --help.
+QCommandLineOption addOptions(QCommandLineParser& parser) {
+    parser.setApplicationDescription(
+        "Chat with a Mixture-of-Experts model and see where the time goes.");
+    parser.addPositionalArgument("model", "A model folder, a checkpoint or a session file.",
+                                 "[MODEL]");
+    parser.addOptions({
+        {"demo", "Open the bundled model with a slow link."},
+        {"ask", "Send TEXT as soon as the model is ready.", "TEXT"},
+        {"page", "Page to start with: welcome, load, shape, diagnose, chat.", "PAGE"},
+        {"session", "Record the session to FILE.", "FILE"},
+        {"screenshot", "Write a PNG of the window to FILE and exit; with --ask after the reply.",
+         "FILE"},
+        {"size", "Size of the window, such as 1440x900.", "WxH"},
+        {"theme", "dark, light or system.", "THEME"},
+        {"scale", "Scale in percent: 100, 125, 150, 200.", "PERCENT"},
+    });
+    return parser.addHelpOption();
+}
+
+void addKnobOptions(QCommandLineParser& parser) {
+    for (const KnobOption& knob : knobOptions())
+        parser.addOption({str(knob.name), str(knob.help), str(knob.type)});
 }
 
 }  // namespace
@@ -74,96 +98,74 @@ Status ProgramOptions::checkKnobs() const {
 std::optional<ProgramOptions> ProgramOptions::parse(const QStringList& arguments, QString* text,
                                                     QString* error) {
     QCommandLineParser parser;
-    parser.setApplicationDescription(
-        "Chat with a Mixture-of-Experts model and see where the time goes.");
-    parser.addPositionalArgument("model", "A model folder, a checkpoint or a session file.",
-                                 "[MODEL]");
-    parser.addOption({"demo", "Open the bundled model with a slow link."});
-    parser.addOption({"ask", "Send TEXT as soon as the model is ready.", "TEXT"});
-    parser.addOption({"page", "Page to start with: welcome, load, shape, diagnose, chat.", "PAGE"});
-    parser.addOption({"session", "Record the session to FILE.", "FILE"});
-    parser.addOption({"screenshot",
-                      "Write a PNG of the window to FILE and exit; with --ask after "
-                      "the reply.",
-                      "FILE"});
-    parser.addOption({"size", "Size of the window, such as 1440x900.", "WxH"});
-    parser.addOption({"theme", "dark, light or system.", "THEME"});
-    parser.addOption({"scale", "Scale in percent: 100, 125, 150, 200.", "PERCENT"});
-    const QCommandLineOption help = parser.addHelpOption();
+    const QCommandLineOption help = addOptions(parser);
     const QCommandLineOption version = parser.addVersionOption();
-    for (const KnobOption& knob : knobOptions())
-        parser.addOption({str(knob.name), str(knob.help), str(knob.type)});
-    if (!parser.parse(arguments)) {
-        *error = parser.errorText();
-        return std::nullopt;
-    }
-    // No application object yet: the parser does not know the name.
-    if (parser.isSet(help))
-        *text = parser.helpText().replace("<executable_name>", QCoreApplication::applicationName());
-    if (parser.isSet(version))
-        *text = QCoreApplication::applicationName() + " " + QCoreApplication::applicationVersion() +
-                "\n";
+    addKnobOptions(parser);
     ProgramOptions options;
+    *error = parser.parse(arguments) ? options.read(parser) : parser.errorText();
+    if (!error->isEmpty()) return std::nullopt;
+    // There is no application object yet, so the parser does not know the name.
+    const QString name = QCoreApplication::applicationName();
+    if (parser.isSet(help)) *text = parser.helpText().replace("<executable_name>", name);
+    if (parser.isSet(version)) *text = name + " " + QCoreApplication::applicationVersion() + "\n";
+    return options;
+}
+
+// Returns the first error, or "".
+QString ProgramOptions::read(const QCommandLineParser& parser) {
     const QStringList positional = parser.positionalArguments();
-    if (positional.size() > 1) {
-        *error = "One model at a time; \"" + positional[1] + "\" is one too many.";
-        return std::nullopt;
-    }
-    if (!positional.isEmpty()) options.model = positional[0];
-    options.demo = parser.isSet("demo");
-    options.ask = parser.value("ask");
-    options.page = parser.value("page");
-    options.sessionFile = parser.value("session");
-    options.screenshot = parser.value("screenshot");
+    if (positional.size() > 1)
+        return "One model at a time; \"" + positional[1] + "\" is one too many.";
+    model = positional.value(0);
+    demo = parser.isSet("demo");
+    ask = parser.value("ask");
+    page = parser.value("page");
+    sessionFile = parser.value("session");
+    screenshot = parser.value("screenshot");
+    if (const QString error = readLook(parser); !error.isEmpty()) return error;
+    if (const QString error = readKnobs(parser); !error.isEmpty()) return error;
+    if (parser.isSet("ask") && model.isEmpty() && !demo)
+        return "--ask: no model given. Give one, or use --demo.";
+    if (demo && !model.isEmpty())
+        return "--demo: a model is also given (\"" + model + "\"). Use one of them.";
+    return {};
+}
+
+// Size, theme, page and scale.
+QString ProgramOptions::readLook(const QCommandLineParser& parser) {
+    const auto wrong = [&](const QString& option, const QString& what) {
+        return "--" + option + ": \"" + parser.value(option) + "\" is not " + what;
+    };
     if (parser.isSet("size")) {
-        options.size = parseSize(parser.value("size"));
-        if (!options.size) {
-            *error = "--size: \"" + parser.value("size") +
-                     "\" is not a window size. Use 800x500..7680x4320, such as 1440x900.";
-            return std::nullopt;
-        }
+        size = parseSize(parser.value("size"));
+        if (!size) return wrong("size", "a window size. Use 800x500..7680x4320, such as 1440x900.");
     }
     if (parser.isSet("theme")) {
-        const int index =
-            int(QStringList{"system", "light", "dark"}.indexOf(parser.value("theme")));
-        if (index < 0) {
-            *error = "--theme: \"" + parser.value("theme") + "\" is not dark, light or system.";
-            return std::nullopt;
-        }
-        options.theme = Theme::Mode(index);
+        const qsizetype index =
+            QStringList{"system", "light", "dark"}.indexOf(parser.value("theme"));
+        if (index < 0) return wrong("theme", "dark, light or system.");
+        theme = Theme::Mode(index);
     }
-    if (!options.page.isEmpty() &&
-        !QStringList{"welcome", "load", "shape", "diagnose", "chat"}.contains(options.page)) {
-        *error = "--page: \"" + options.page + "\" is not welcome, load, shape, diagnose or chat.";
-        return std::nullopt;
-    }
+    if (!page.isEmpty() &&
+        !QStringList{"welcome", "load", "shape", "diagnose", "chat"}.contains(page))
+        return wrong("page", "welcome, load, shape, diagnose or chat.");
     if (parser.isSet("scale")) {
-        options.scale = parser.value("scale").toInt();
-        if (!isScale(options.scale)) {
-            *error = "--scale: \"" + parser.value("scale") + "\" is not 100, 125, 150 or 200.";
-            return std::nullopt;
-        }
+        scale = parser.value("scale").toInt();
+        if (!isScale(scale)) return wrong("scale", "100, 125, 150 or 200.");
     }
+    return {};
+}
+
+QString ProgramOptions::readKnobs(const QCommandLineParser& parser) {
     KnobTexts texts;
     for (const KnobOption& knob : knobOptions()) {
         if (parser.isSet(str(knob.name)))
             texts[size_t(knob.id)] = parser.value(str(knob.name)).toStdString();
     }
-    const auto knobs = knobsFromOptions(texts);
-    if (!knobs.ok()) {
-        *error = QString::fromStdString(knobs.status().text());
-        return std::nullopt;
-    }
-    options.knobs = *knobs;
-    if (parser.isSet("ask") && options.model.isEmpty() && !options.demo) {
-        *error = "--ask: no model given. Give one, or use --demo.";
-        return std::nullopt;
-    }
-    if (options.demo && !options.model.isEmpty()) {
-        *error = "--demo: a model is also given (\"" + options.model + "\"). Use one of them.";
-        return std::nullopt;
-    }
-    return options;
+    const auto values = knobsFromOptions(texts);
+    if (!values.ok()) return str(values.status().text());
+    knobs = *values;
+    return {};
 }
 
 Program::Program(const ProgramOptions& options)
@@ -172,44 +174,28 @@ Program::Program(const ProgramOptions& options)
       m_window(std::make_unique<MainWindow>(m_host.get())),
       m_start(new StartPages(*m_host)) {
     m_host->setSessionFile(options.sessionFile);
-    m_window->addPage({"start", "", "", m_start, false,
-                       [this](const std::shared_ptr<const Snapshot>&) { m_start->tick(); },
-                       [this] { return m_start->current(); }});
+    m_window->addPage(
+        {"start", "", "", m_start, false, {m_start}, [this] { return m_start->current(); }});
     m_window->setDiagnose([this] { m_start->showDiagnose(); });
+    connectStartPages();
+    addGuide();
+    addModelMenu();
+    connectFailures();
+    connect(m_window.get(), &MainWindow::restartWanted, this, &Program::restart);
+    connect(m_host.get(), &SessionSource::stateChanged, this, &Program::onState);
+    addModelCommands();
+    connect(&m_watch, &QTimer::timeout, this, &Program::watchScreenshot);
+}
+
+void Program::connectStartPages() {
     MainWindow* window = m_window.get();
     connect(m_start, &StartPages::wanted, window, [window] { window->showPage("start"); });
     connect(m_start, &StartPages::modelReady, window, [window] { window->showPage("chat"); });
-    // The offer of the welcome page is not seen where a model is opened at once.
-    const auto offerRecovery = [this, window] {
-        const QString text = m_start->interruptedText();
-        if (text.isEmpty() || window->currentPage() != "chat" ||
-            std::exchange(m_recoveryOffered, true))
-            return;
-        window->messages()->post({.kind = Message::Kind::Warning,
-                                  .text = "The last session ended unexpectedly.",
-                                  .detail = text,
-                                  .actionText = "Recover session",
-                                  .action = [this] { m_start->recoverInterrupted(); },
-                                  .stays = true});
-    };
-    connect(m_start, &StartPages::interruptedFound, window, offerRecovery);
-    connect(m_start, &StartPages::modelReady, window, offerRecovery);
-    m_start->load()->setAsk(
-        [window](const QString& question, const QString& answer, std::function<void()> action) {
-            window->whenUnused(question, answer, std::move(action));
-        });
     connect(m_start, &StartPages::leave, window, [window] { window->showPage("chat"); });
-    connect(m_start, &StartPages::keyboardSheetWanted, window, &MainWindow::openKeyboardSheet);
-    auto* guide = new GuidePage;
-    m_window->addPage({"guide", "", "", guide, false, {}});
-    m_showGuide = [this, window, guide] {
-        if (window->currentPage() != "guide") m_beforeGuide = window->currentPage();
-        guide->showPage("user-guide.md");
-        window->showPage("guide");
-    };
-    connect(m_start, &StartPages::guideWanted, this, m_showGuide);
-    connect(guide, &GuidePage::back, window, [this, window] { window->showPage(m_beforeGuide); });
-    connect(window, &MainWindow::restartWanted, this, &Program::restart);
+    connect(m_start, &StartPages::keyboardSheetWanted, window,
+            [window] { window->commands()->run("help.keyboard"); });
+    connect(m_start, &StartPages::interruptedFound, this, &Program::offerRecovery);
+    connect(m_start, &StartPages::modelReady, this, &Program::offerRecovery);
     connect(m_start, &StartPages::machineKnown, window, [this, window] {
         const MachineFacts& facts = m_start->facts();
         window->setMachine(facts.isa,
@@ -217,10 +203,45 @@ Program::Program(const ProgramOptions& options)
     });
     connect(window, &MainWindow::openWanted, m_start,
             [this](const QString& path) { m_start->openPath(path); });
-    m_start->setModelAnchor(window->topBar()->chip());
-    window->setModelMenu([this](QMenu* menu) {
+    m_start->load()->setAsk(
+        [window](const QString& question, const QString& answer, std::function<void()> action) {
+            window->whenUnused(question, answer, std::move(action));
+        });
+}
+
+// The welcome page offers it too, but it is not visible if a model is opened at once.
+void Program::offerRecovery() {
+    const QString text = m_start->interruptedText();
+    if (text.isEmpty() || m_window->currentPage() != "chat" ||
+        std::exchange(m_recoveryOffered, true))
+        return;
+    m_window->messages()->post({.kind = Message::Kind::Warning,
+                                .text = "The last session ended unexpectedly.",
+                                .detail = text,
+                                .actionText = "Recover session",
+                                .action = [this] { m_start->recoverInterrupted(); },
+                                .stays = true});
+}
+
+void Program::addGuide() {
+    MainWindow* window = m_window.get();
+    auto* guide = new GuidePage;
+    window->addPage({"guide", "", "", guide, false});
+    m_showGuide = [this, window, guide] {
+        if (window->currentPage() != "guide") m_beforeGuide = window->currentPage();
+        guide->showPage("user-guide.md");
+        window->showPage("guide");
+    };
+    connect(m_start, &StartPages::guideWanted, this, m_showGuide);
+    connect(guide, &GuidePage::back, window, [this, window] { window->showPage(m_beforeGuide); });
+}
+
+// Recent models, in the menu of the model's name.
+void Program::addModelMenu() {
+    m_start->setModelAnchor(m_window->topBar()->chip());
+    m_window->setModelMenu([this](QMenu* menu) {
         bool first = true;
-        for (const RecentEntry& entry : m_host->recent().entries()) {
+        for (const RecentEntry& entry : m_host->kept().recent.entries()) {
             if (entry.kind != RecentEntry::Kind::Model || entry.path.isEmpty()) continue;
             if (std::exchange(first, false)) menu->addSection("Recent");
             QAction* action =
@@ -229,119 +250,72 @@ Program::Program(const ProgramOptions& options)
             action->setEnabled(!entry.missing);
         }
     });
-    connect(m_host.get(), &EngineHost::notSaved, window, [window](const Status& status) {
-        window->messages()->error("The lists of this window could not be saved.",
-                                  QString::fromStdString(status.text()));
+}
+
+// Failures become messages in the window; in a headless run they also end it with an exit code.
+void Program::connectFailures() {
+    MessageCenter* messages = m_window->messages();
+    connect(m_host.get(), &EngineHost::notSaved, messages, [messages](const Status& status) {
+        messages->error("The lists of this window could not be saved.", str(status.text()));
     });
-    connect(m_host.get(), &EngineHost::notRead, window, [window](const Status& status) {
-        window->messages()->post({Message::Kind::Warning,
-                                  "A damaged file was ignored.",
-                                  QString::fromStdString(status.text()),
-                                  {},
-                                  {},
-                                  false});
+    connect(m_host.get(), &EngineHost::notRead, messages, [messages](const Status& status) {
+        messages->post({.kind = Message::Kind::Warning,
+                        .text = "A damaged file was ignored.",
+                        .detail = str(status.text()),
+                        .inBar = false});
     });
-    connect(m_host.get(), &EngineHost::loadFailed, this, [this, window](const Status& status) {
-        failRun(exitCodeOf(status.code()),
-                "The model could not be loaded: " + QString::fromStdString(status.text()));
-        window->messages()->post({Message::Kind::Error,
-                                  "The model could not be loaded.",
-                                  QString::fromStdString(status.text()),
-                                  {},
-                                  {},
-                                  false});
+    connect(m_host.get(), &EngineHost::loadFailed, this, [this, messages](const Status& status) {
+        const QString text = str(status.text());
+        failRun(exitCodeOf(status.code()), "The model could not be loaded: " + text);
+        messages->post({.kind = Message::Kind::Error,
+                        .text = "The model could not be loaded.",
+                        .detail = text,
+                        .inBar = false});
     });
-    connect(m_start, &StartPages::openFailed, this,
-            [this, window](const QString& what, const Status& status, bool elsewhere) {
-                failRun(exitCodeOf(status.code()), QString::fromStdString(status.text()));
-                if (elsewhere)
-                    window->messages()->error(what, QString::fromStdString(status.text()));
+    connect(m_host.get(), &EngineHost::recordingFailed, this,
+            [this, messages](const Status& status) {
+                const QString text = str(status.text());
+                if (!m_options.sessionFile.isEmpty())
+                    failRun(exitCodeOf(status.code()), "The session was not recorded: " + text);
+                messages->error("The model is running, but is not recorded.", text);
             });
-    connect(window->chatPage()->chat(), &ChatPanel::replyFailed, this,
+    connect(m_start, &StartPages::openFailed, this,
+            [this, messages](const QString& what, const Status& status, bool elsewhere) {
+                failRun(exitCodeOf(status.code()), str(status.text()));
+                if (elsewhere) messages->error(what, str(status.text()));
+            });
+    connect(m_window->chatPage()->chat(), &ChatPanel::replyFailed, this,
             [this](const QString& why) { failRun(1, "The reply failed: " + why); });
-    connect(m_host.get(), &EngineHost::recordingFailed, this, [this, window](const Status& status) {
-        if (!m_options.sessionFile.isEmpty())
-            failRun(exitCodeOf(status.code()),
-                    "The session was not recorded: " + QString::fromStdString(status.text()));
-        window->messages()->error("The model is running, but is not recorded.",
-                                  QString::fromStdString(status.text()));
-    });
-    connect(m_host.get(), &SessionSource::stateChanged, this, &Program::onState);
-    addModelCommands();
-    connect(&m_watch, &QTimer::timeout, this, &Program::watchScreenshot);
 }
 
 Program::~Program() = default;
 
 void Program::addModelCommands() {
-    Commands* commands = m_window->commands();
+    const CommandGroup model(m_window->commands(), "Model");
+    const CommandGroup session(m_window->commands(), "Session");
+    const CommandGroup help(m_window->commands(), "Help");
     const auto ready = [this] { return m_host->model() != nullptr; };
-    commands->add({"model.open",
-                   "Model",
-                   "Open a model",
-                   "folder",
-                   QKeySequence("Ctrl+O"),
-                   [this] { m_start->openModel(); },
-                   {},
-                   {}});
-    commands->add({"model.demo",
-                   "Model",
-                   "Try the demo",
-                   "play",
-                   QKeySequence("Ctrl+D"),
-                   [this] { m_start->openDemo(); },
-                   {},
-                   {}});
-    commands->add({"model.shape",
-                   "Model",
-                   "Try a shape: a model of random weights",
-                   "grid",
-                   QKeySequence("Ctrl+Shift+N"),
-                   [this] { m_start->showShape(); },
-                   {},
-                   {}});
-    commands->add({"model.reload", "Model", "Reload with other settings", "reset",
-                   QKeySequence("Ctrl+Shift+R"), [this] { m_start->showLoaded(); },
-                   [this] { return m_host->model() ? m_host->model()->name : QString(); }, ready});
-    commands->add({"model.close",
-                   "Model",
-                   "Close the model",
-                   "close",
-                   QKeySequence("Ctrl+W"),
-                   [this] {
-                       m_window->whenUnused("Close the model?", "Close it",
-                                            [this] { m_host->close(); });
-                   },
-                   {},
-                   ready});
-    commands->add({"session.open",
-                   "Session",
-                   "Open a session",
-                   "clock",
-                   QKeySequence("Ctrl+Shift+O"),
-                   [this] { m_start->openSession(); },
-                   {},
-                   {}});
-    commands->add({"help.guide",
-                   "Help",
-                   "User guide",
-                   "help",
-                   QKeySequence("Shift+F1"),
-                   m_showGuide,
-                   {},
-                   {}});
-    commands->add({"help.welcome",
-                   "Help",
-                   "Welcome page",
-                   "star",
-                   {},
-                   [this] { m_start->showWelcome(); },
-                   {},
-                   {}});
+    model.add("model.open", "Open a model", "folder", "Ctrl+O", [this] { m_start->openModel(); });
+    model.add("model.demo", "Try the demo", "play", "Ctrl+D", [this] { m_start->openDemo(); });
+    model.add("model.shape", "Try a shape: a model of random weights", "grid", "Ctrl+Shift+N",
+              [this] { m_start->showShape(); });
+    model.add("model.reload", "Reload with other settings", "reset", "Ctrl+Shift+R",
+              [this] { m_start->showLoaded(); },
+              {.enabled = ready,
+               .detail = [this, ready] { return ready() ? m_host->model()->name : QString(); }});
+    model.add("model.close", "Close the model", "close", "Ctrl+W",
+              [this] {
+                  m_window->whenUnused("Close the model?", "Close it", [this] { m_host->close(); });
+              },
+              {.enabled = ready});
+    session.add("session.open", "Open a session", "clock", "Ctrl+Shift+O",
+                [this] { m_start->openSession(); });
+    help.add("help.guide", "User guide", "help", "Shift+F1", m_showGuide);
+    help.add("help.welcome", "Welcome page", "star", "", [this] { m_start->showWelcome(); });
     m_window->rebuildMenus();
 }
 
-// The same again, with what is set now: the model that runs, its knobs, not the options of this
+// Starts the program again with the current model and its knobs, not with the options of this
 // start.
 void Program::restart() {
     m_window->whenUnused("Restart the program?", "Restart", [this] {
@@ -354,11 +328,10 @@ void Program::restart() {
             const KnobValues knobs = m_host->requestedKnobs();
             for (const KnobRow& row : knobTable()) {
                 if (const auto& value = knobs[size_t(row.id)])
-                    arguments << "--" + str(knobOptionName(row))
-                              << QString::fromStdString(knobValueText(row, *value));
+                    arguments << "--" + str(knobOptionName(row)) << str(knobValueText(row, *value));
             }
         }
-        // The settings are read by the next program, so they are written before it starts.
+        // The next program reads the settings, so they are written before it starts.
         m_window->closeNow();
         settings().sync();
         if (!QProcess::startDetached(QCoreApplication::applicationFilePath(), arguments))
@@ -369,13 +342,13 @@ void Program::restart() {
 
 void Program::onState() {
     const SessionSource::State state = m_host->state();
-    if (state == SessionSource::State::Ready && !m_options.ask.isEmpty() && !m_asked) {
-        m_asked = true;
+    if (state == SessionSource::State::Ready && !m_options.ask.isEmpty() && !m_askSent) {
+        m_askSent = true;
         m_window->showPage("chat");
         m_window->chatPage()->chat()->newChat();
         m_window->chatPage()->chat()->send(m_options.ask);
     }
-    // The welcome page is where one goes on after the model was closed.
+    // After a model was closed, the welcome page is shown.
     if (state == SessionSource::State::NoModel && m_window->currentPage() == "chat")
         m_start->showWelcome();
 }
@@ -415,8 +388,7 @@ void Program::start() {
     }
 }
 
-// The picture is due when what was asked for has happened and the window has been quiet for a
-// while.
+// Takes the picture when model and reply are complete and nothing has changed for a while.
 void Program::watchScreenshot() {
     const ChatPanel* chat = m_window->chatPage()->chat();
     const bool wantsModel = (m_options.demo || !m_options.model.isEmpty()) &&
@@ -425,7 +397,7 @@ void Program::watchScreenshot() {
     const bool loading = m_host->state() == SessionSource::State::Loading || m_start->opening();
     const bool failed = wantsModel && !loading && m_host->state() == SessionSource::State::NoModel;
     const bool waiting =
-        loading || chat->generating() || (!m_options.ask.isEmpty() && !m_asked && !failed);
+        loading || chat->generating() || (!m_options.ask.isEmpty() && !m_askSent && !failed);
     m_quietTicks = waiting ? 0 : m_quietTicks + 1;
     if (m_quietTicks < (failed ? 30 : kQuietTicks)) return;
     if (failed && m_exitCode == 0) failRun(1, "The model was not loaded; the picture shows why.");
@@ -433,7 +405,7 @@ void Program::watchScreenshot() {
 }
 
 void Program::failRun(int code, const QString& why) {
-    if (m_options.screenshot.isEmpty()) return;  // the window says it
+    if (m_options.screenshot.isEmpty()) return;  // the window shows a message
     std::fprintf(stderr, "%s\n", qPrintable(shown(why)));
     if (m_exitCode == 0) m_exitCode = code;
 }
@@ -441,7 +413,7 @@ void Program::failRun(int code, const QString& why) {
 void Program::takeScreenshot() {
     m_watch.stop();
     if (const auto snapshot = m_host->snapshot(); snapshot && !snapshot->sessionError.empty())
-        failRun(1, "Recording stopped: " + QString::fromStdString(snapshot->sessionError));
+        failRun(1, "Recording stopped: " + str(snapshot->sessionError));
     const QFileInfo file(m_options.screenshot);
     QDir().mkpath(file.absolutePath());
     m_window->tick();

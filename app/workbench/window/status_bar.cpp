@@ -153,7 +153,7 @@ void StatusBar::fit() {
         }
         return sum;
     };
-    // What is read most goes last; a state that should not be forgotten stays.
+    // The most important cells are dropped last; badges are never dropped.
     struct Step {
         Cell cell;
         bool drop;

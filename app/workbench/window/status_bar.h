@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The status bar: cells that show what they are given; each is a button to its details.
+// The status bar. Its cells display what the window sets; each is a button that shows details. GUI
+// thread only.
 #pragma once
 
 #include <QAbstractButton>
@@ -18,12 +19,12 @@ public:
     struct Content {
         QString icon, label, value;
         Tone dot = Tone::Count;  // Count: none
-        double bar = -1;         // share; < 0: none
-        bool muted = false;      // value in text3
+        double bar = -1;         // 0..1; < 0: none
+        bool muted = false;      // draws the value in Tone::Text3
         Tone valueTone = Tone::Text1;
-        bool badge = false;      // warn ground: a state that should not be forgotten
-        QString brief;           // in place of value where there is little room
-        bool briefLabel = true;  // the label stays then; the bar never does
+        bool badge = false;      // warning background, for states that should be noticed
+        QString brief;           // replaces the value if there is little room
+        bool briefLabel = true;  // the brief form keeps the label; it never has the bar
         bool operator==(const Content&) const = default;
     };
 
@@ -32,7 +33,7 @@ public:
     void setLeftLine(bool on) { m_leftLine = on; }
     void setBrief(bool on);
     bool brief() const { return m_brief; }
-    QString shownText() const;  // label and value as they are drawn
+    QString shownText() const;  // label and value as drawn
     const Content& content() const { return m_content; }
     QSize sizeHint() const override;
     QSize minimumSizeHint() const override { return sizeHint(); }
@@ -76,9 +77,9 @@ public:
     explicit StatusBar(QWidget* parent = nullptr);
     StatusCell* cell(Cell which) const { return m_cells[which]; }
     void setWindowClass(WindowClass windowClass);  // which cells may be shown
-    // A cell that comes and goes by itself, such as a badge.
+    // Shows or hides a cell such as a badge.
     void setWanted(Cell cell, bool on);
-    // Shortens and drops cells by their weight until the rest fits: nothing is ever cut.
+    // Shortens and drops cells by priority until the others fit without being cut.
     void fit();
     void setModelLoaded(bool on);
 

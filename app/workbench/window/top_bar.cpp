@@ -165,13 +165,22 @@ protected:
 
 TopBar::TopBar(ViewState* view, QWidget* parent) : QWidget(parent), m_view(view) {
     setFixedHeight(40);
-    auto* line = new QHBoxLayout(this);
-    line->setContentsMargins(8, 0, 8, 1);
-    line->setSpacing(4);
-    m_menu = new IconButton("menu", "Menu", 28);
-    m_menu->describe("Menu", "F10");
-    m_logo = new Logo;
-    m_chip = new ModelChip;
+    makeRangeControls();
+    makeButtons();
+    layOut();
+    connectRangeControls();
+    connect(m_commands, &QAbstractButton::clicked, this, &TopBar::commandsWanted);
+    connect(m_search, &QAbstractButton::clicked, this, &TopBar::commandsWanted);
+    connect(m_docks, &QAbstractButton::clicked, this, &TopBar::docksWanted);
+    connect(m_theme, &QAbstractButton::clicked, this, &TopBar::themeWanted);
+    connect(m_help, &QAbstractButton::clicked, this, &TopBar::helpWanted);
+    setWindowClass(WindowClass::Normal);
+    refreshMode();
+    refreshTheme();
+}
+
+// Pause, follow and time range.
+void TopBar::makeRangeControls() {
     m_pause = new IconButton("pause", "Pause the plots; recording continues", 28);
     m_pause->describe("Pause the plots; recording continues", "Ctrl+P");
     m_pause->setCheckable(true);
@@ -185,6 +194,13 @@ TopBar::TopBar(ViewState* view, QWidget* parent) : QWidget(parent), m_view(view)
     for (const RangeChoice& choice : kRanges) m_range->addItem(choice.text, choice.seconds);
     m_range->setCurrentIndex(2);
     m_range->setAccessibleName("Visible time range");
+}
+
+void TopBar::makeButtons() {
+    m_menu = new IconButton("menu", "Menu", 28);
+    m_menu->describe("Menu", "F10");
+    m_logo = new Logo;
+    m_chip = new ModelChip;
     m_recording = new RecordingMark;
     m_commands = new CommandField;
     m_search = new IconButton("search", "Commands", 28);
@@ -197,12 +213,18 @@ TopBar::TopBar(ViewState* view, QWidget* parent) : QWidget(parent), m_view(view)
     m_help->describe("Keyboard sheet", "F1");
     m_lineA = new Line;
     m_lineB = new Line;
+}
+
+void TopBar::layOut() {
+    auto* line = new QHBoxLayout(this);
+    line->setContentsMargins(8, 0, 8, 1);
+    line->setSpacing(4);
     m_tabsLayout = new QHBoxLayout;
     m_tabsLayout->setSpacing(0);
     m_tabsLayout->setContentsMargins(8, 0, 0, 0);
     line->addWidget(m_menu);
     line->addWidget(m_logo);
-    line->addWidget(m_chip);
+    line->addWidget(m_chip, 0, Qt::AlignVCenter);
     line->addLayout(m_tabsLayout);
     line->addStretch(1);
     for (QWidget* w : std::initializer_list<QWidget*>{m_pause, m_follow, m_followIcon, m_range,
@@ -212,8 +234,9 @@ TopBar::TopBar(ViewState* view, QWidget* parent) : QWidget(parent), m_view(view)
         line->addWidget(w);
         if (w == m_follow) line->addSpacing(2);
     }
-    line->setAlignment(m_chip, Qt::AlignVCenter);
+}
 
+void TopBar::connectRangeControls() {
     connect(m_pause, &QAbstractButton::clicked, m_view, &ViewState::setPaused);
     const auto follow = [this] {
         if (m_view->following() && !m_view->paused())
@@ -234,14 +257,6 @@ TopBar::TopBar(ViewState* view, QWidget* parent) : QWidget(parent), m_view(view)
     });
     connect(m_view, &ViewState::modeChanged, this, &TopBar::refreshMode);
     connect(m_view, &ViewState::rangeChanged, this, &TopBar::refreshRange);
-    connect(m_commands, &QAbstractButton::clicked, this, &TopBar::commandsWanted);
-    connect(m_search, &QAbstractButton::clicked, this, &TopBar::commandsWanted);
-    connect(m_docks, &QAbstractButton::clicked, this, &TopBar::docksWanted);
-    connect(m_theme, &QAbstractButton::clicked, this, &TopBar::themeWanted);
-    connect(m_help, &QAbstractButton::clicked, this, &TopBar::helpWanted);
-    setWindowClass(WindowClass::Normal);
-    refreshMode();
-    refreshTheme();
 }
 
 void TopBar::addTab(const QString& key, const QString& icon, const QString& title) {
@@ -283,8 +298,8 @@ void TopBar::setWindowClass(WindowClass windowClass) {
     m_commands->setVisible(!narrow);
     m_commands->setFixedWidth(windowClass == WindowClass::Large ? 320 : 212);
     m_search->setVisible(narrow);
-    m_docks->setVisible(m_session &&
-                        windowClass == WindowClass::Compact);  // else they are there, or a tab
+    // In other windows the docks are visible or in a tab.
+    m_docks->setVisible(m_session && windowClass == WindowClass::Compact);
     m_theme->setVisible(!small);
     m_help->setVisible(!small);
 }
@@ -293,8 +308,7 @@ void TopBar::setDot(bool on) {
     m_bell->setDot(on);
 }
 
-// "Last 1:30" while it follows; "Range 0:42" where it stands still. A length that is none of the
-// choices is written all the same.
+// "Last 1:30" while following, else "Range 0:42". The length need not be one of the choices.
 void TopBar::refreshRange() {
     const bool whole = m_view->whole(), small = m_windowClass == WindowClass::Small;
     m_range->setCurrentIndex(m_range->findData(whole ? kWholeSession : m_view->span()));

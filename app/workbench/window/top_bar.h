@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The top bar. It shows what it is given and emits what was clicked.
+// The top bar: menu, model, tabs, time range, recording, commands, messages. It displays the values
+// that the window sets and emits signals for clicks. GUI thread only.
 #pragma once
 
 #include <QAbstractButton>
@@ -14,7 +15,7 @@ class QHBoxLayout;
 
 namespace colibri::ui {
 
-// The model's name with its weight type; opens the model menu.
+// The name and weight type of the model. A click opens the model menu.
 class ModelChip : public QAbstractButton {
     Q_OBJECT
 
@@ -35,7 +36,7 @@ private:
     bool m_compact = false;
 };
 
-// The field that opens the command palette.
+// The button that opens the command palette.
 class CommandField : public QAbstractButton {
     Q_OBJECT
 
@@ -48,7 +49,7 @@ protected:
     void leaveEvent(QEvent*) override { update(); }
 };
 
-// Dot, word and time of the recording; leads to the session file.
+// Dot, label and duration of the recording. A click copies the path of the session file.
 class RecordingMark : public QAbstractButton {
     Q_OBJECT
 
@@ -73,7 +74,7 @@ public:
     void addTab(const QString& key, const QString& icon, const QString& title);
     void setCurrentTab(const QString& key);  // "" = none
     void setWindowClass(WindowClass windowClass);
-    void setSessionVisible(bool on);  // pause, follow, range, recording
+    void setSessionVisible(bool on);  // shows pause, follow, range and recording
     void setDot(bool on);
 
     ModelChip* chip() const { return m_chip; }
@@ -89,7 +90,7 @@ signals:
     void tabChosen(const QString& key);
     void commandsWanted();
     void themeWanted();
-    void docksWanted();  // of the drawer of a narrow window
+    void docksWanted();  // opens the drawer of a compact window
     void helpWanted();
 
 protected:
@@ -97,6 +98,10 @@ protected:
 
 private:
     class Line;
+    void makeRangeControls();
+    void makeButtons();
+    void layOut();
+    void connectRangeControls();
     void refreshRange();
     void refreshMode();
 

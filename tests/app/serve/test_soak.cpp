@@ -45,7 +45,7 @@ struct Count {
     std::atomic<uint64_t> finished{0}, cancelled{0}, http{0}, hungUp{0}, turns{0};
     std::atomic<uint64_t> talked{0}, reused{0};  // turns of conversations, their cached tokens
     // Truncations and restorations of files; requests affected.
-    std::atomic<uint64_t> cuts{0}, mends{0}, hurt{0};
+    std::atomic<uint64_t> cuts{0}, restores{0}, hurt{0};
 };
 
 // One turn of a conversation, and its reply in a run alone.
@@ -79,8 +79,8 @@ class TestSoak : public QObject {
     }
 
     // A request failed. This is correct if a file was truncated meanwhile and the error names it.
-    void judgeError(const std::string& text, uint64_t mendsBefore) {
-        if (m_count.cuts <= mendsBefore || text.find("experts/layer_") == text.npos ||
+    void judgeError(const std::string& text, uint64_t restoresBefore) {
+        if (m_count.cuts <= restoresBefore || text.find("experts/layer_") == text.npos ||
             text.find("byte") == text.npos) {
             wrong("failed: " + QString::fromStdString(text));
         }
@@ -98,7 +98,7 @@ class TestSoak : public QObject {
                 request.sampling = {1.0f, 20, 0.9f, 0, 1.1f, random()};
                 request.maxTokens = 1 + int(random() % 300);
             }
-            const uint64_t mends = m_count.mends;
+            const uint64_t restores = m_count.restores;
             Pending pending(*m_served->engine, std::move(request));
             if (!pending.submitted().ok()) {
                 wrong("refused: " + QString::fromStdString(pending.submitted().text()));
@@ -111,7 +111,7 @@ class TestSoak : public QObject {
             }
             const RequestResult& result = pending.wait();
             if (!result.status.ok()) {
-                judgeError(result.status.text(), mends);
+                judgeError(result.status.text(), restores);
             } else if (greedy && result.tokens != m_alone[i]) {
                 wrong(QString("prompt %1 got another text").arg(i));
             }
@@ -125,13 +125,13 @@ class TestSoak : public QObject {
         for (size_t t = 0; !m_stop; t = (t + 1) % turns.size()) {
             const Turn& turn = turns[t];
             for (bool whole = false; !whole && !m_stop;) {
-                const uint64_t mends = m_count.mends;
+                const uint64_t restores = m_count.restores;
                 Pending pending(*m_served->engine,
                                 greedyRequest(turn.prompt, int(turn.reply.size())));
                 const RequestResult& result = pending.wait();
                 whole = result.status.ok();
                 if (!whole) {
-                    judgeError(result.status.text(), mends);
+                    judgeError(result.status.text(), restores);
                 } else if (result.tokens != turn.reply) {
                     wrong(QString("turn %1 of a conversation got another text").arg(t));
                 }
@@ -155,13 +155,13 @@ class TestSoak : public QObject {
                 ++m_count.hungUp;
                 continue;
             }
-            const uint64_t mends = m_count.mends;
+            const uint64_t restores = m_count.restores;
             httplib::Client client = m_served->client();
             const auto reply = client.Post("/v1/chat/completions", body.dump(), "application/json");
             if (!reply) {
                 wrong("HTTP: no answer");
             } else if (reply->status != 200 || reply->body.find("\"error\"") != std::string::npos) {
-                judgeError(reply->body, mends);
+                judgeError(reply->body, restores);
             }
             ++m_count.http;
         }
@@ -187,7 +187,7 @@ class TestSoak : public QObject {
             if (!file.seek(left) || file.write(content.mid(left)) != content.size() - left ||
                 !file.flush())
                 return wrong("cannot restore " + file.fileName());
-            ++m_count.mends;
+            ++m_count.restores;
         }
     }
 

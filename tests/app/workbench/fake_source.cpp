@@ -296,22 +296,13 @@ void FakeSource::limitEffective(KnobId id, int64_t value, const std::string& rea
     m_knobs[size_t(id)].reason = reason;
 }
 
-Histogram FakeSource::itlBetween(double t0, double t1) const {
+Histogram FakeSource::pooled(Pooled what, double t0, double t1) const {
     Histogram h;
-    const SeriesData& p50 = m_snapshot->series[size_t(SeriesId::ItlP50)];
-    const SeriesData& p99 = m_snapshot->series[size_t(SeriesId::ItlP99)];
-    for (size_t i = 0; i < p50.t.size(); ++i) {
-        if (p50.t[i] < t0 || p50.t[i] > t1 || !std::isfinite(p50.y[i])) continue;
-        h.add(uint64_t(p50.y[i] * 1e6), 98);
-        h.add(uint64_t(p99.y[i] * 1e6), 2);
-    }
-    return h;
-}
-
-Histogram FakeSource::expertLoadBetween(double t0, double t1) const {
-    Histogram h;
-    const SeriesData& p50 = m_snapshot->series[size_t(SeriesId::ExpertLoadP50)];
-    const SeriesData& p99 = m_snapshot->series[size_t(SeriesId::ExpertLoadP99)];
+    const bool itl = what == Pooled::Itl;
+    const SeriesData& p50 =
+        m_snapshot->series[size_t(itl ? SeriesId::ItlP50 : SeriesId::ExpertLoadP50)];
+    const SeriesData& p99 =
+        m_snapshot->series[size_t(itl ? SeriesId::ItlP99 : SeriesId::ExpertLoadP99)];
     for (size_t i = 0; i < p50.t.size(); ++i) {
         if (p50.t[i] < t0 || p50.t[i] > t1 || !std::isfinite(p50.y[i])) continue;
         h.add(uint64_t(p50.y[i] * 1e6), 98);

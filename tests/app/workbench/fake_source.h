@@ -52,8 +52,7 @@ public:
     void setKnob(KnobId id, int64_t value, bool final = true) override;
     std::string knobProblem(KnobId id, int64_t value) const override;
     Calibration calibration() const override { return machine; }
-    Histogram itlBetween(double t0, double t1) const override;
-    Histogram expertLoadBetween(double t0, double t1) const override;
+    Histogram pooled(Pooled what, double t0, double t1) const override;
     void note(const QString& text) override { notes << text; }
     std::shared_ptr<ChatRun> startChat(ChatRequest request) override;
     void cancelChat(const std::shared_ptr<ChatRun>& run) override;

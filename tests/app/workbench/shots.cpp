@@ -22,6 +22,7 @@
 #include "app/workbench/pages/start_pages.h"
 #include "app/workbench/window/main_window.h"
 #include "fake_source.h"
+#include "session_path.h"
 
 using namespace colibri;
 using namespace colibri::ui;
@@ -118,7 +119,7 @@ void serveSome(MainWindow& window) {
         auto target = serve::HttpTarget::connect(address, {{}, 40, true});
         const CancelFlag never{false};
         for (const LoadPrompt& prompt : shippedLoadPrompts())
-            if (target.ok() && prompt.messages.size()) (*target)->ask(prompt, never);
+            if (target.ok() && prompt.messages.size()) (*target)->send(prompt, never);
         ended = true;
     });
     runUntil(window, [&] { return ended.load(); });
@@ -144,7 +145,7 @@ void endSession(MainWindow& window, EngineHost& host, StartPages* start) {
     });
     window.chatPage()->knobs()->request(KnobId::ExpertCacheSize, 16);
     runUntil(window, [&] { return !chat->generating(); });
-    const QString path = host.sessionPath();
+    const QString path = sessionPath(host);
     host.close();
     runUntil(window, [&] { return host.state() == SessionSource::State::NoModel; });
     window.showPage("start");
@@ -285,10 +286,10 @@ void shoot(const QString& folder, const QString& name, Theme::Mode mode) {
         if (name == "palette") window.palette()->openCommands("cache");
         if (name.startsWith("knobs")) window.chatPage()->showKnobs();
         if (name.startsWith("experts")) window.chatPage()->showPane("experts");
-        if (name == "keyboard") window.openKeyboardSheet();
+        if (name == "keyboard") window.commands()->run("help.keyboard");
         if (name == "diagnose") window.openDiagnostics();
         if (name.startsWith("sampling")) chat->openSampling();
-        if (name.startsWith("template")) chat->editTemplate();
+        if (name.startsWith("template")) chat->findChild<ChatTemplates*>()->edit();
         if (name.startsWith("export"))
             return void(window.chatPage()->plots()->plot("itl")->saveImage(
                 folder + "/" + name + (Theme::get().dark() ? "-dark" : "-light") + ".png"));

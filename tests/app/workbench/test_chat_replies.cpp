@@ -87,7 +87,7 @@ private slots:
         const QString second = m_chat->conversation().id;
         m_source->feed(*m_source->lastRun, {"Two"});
         m_chat->endReplies();
-        QVERIFY(!m_chat->busy());
+        QVERIFY(m_chat->replying().isEmpty());
         QCOMPARE(stored(id)->turns[1].figures.stop, QString(kInterrupted));
         QCOMPARE(stored(id)->turns[1].text, QString("Once upon"));
         QCOMPARE(stored(second)->turns[1].text, QString("Two"));
@@ -101,7 +101,7 @@ private slots:
         chat->send("Go");
         QVERIFY(chat->generating());
         chat->newChat();  // also one that is not seen
-        QVERIFY(chat->busy());
+        QVERIFY(!chat->replying().isEmpty());
         window.close();
         QVERIFY(window.isVisible());
         QCOMPARE(m_source->cancels, 0);
@@ -129,7 +129,7 @@ private slots:
     }
 
     // The data of the plots is still there: so are the session time and the way to them.
-    void aChatOfThisSessionKeepsItsPlaceInThePlots() {
+    void aChatOfThisSessionKeepsItsTimesInThePlots() {
         ask("First");
         answer({"One."});
         const QString id = m_chat->conversation().id;
@@ -146,7 +146,7 @@ private slots:
 
     // ---- cut off, and going on
 
-    void aReplyThatWasCutOffGoesOn() {
+    void aReplyThatWasCutOffContinues() {
         ask("Tell me");
         answer({"Once", " upon"}, StopReason::MaxTokens);
         QCOMPARE(lastTurn().figures.limit, ChatSettings().maxTokens);
@@ -209,7 +209,7 @@ private slots:
         QCOMPARE(m_chat->composer()->text(), QString(60, 'y'));  // the draft comes along
     }
 
-    void theChosenOverflowIsAskedForAndTold() {
+    void theChosenOverflowIsRequestedAndReported() {
         ChatSettings settings;
         settings.overflow = Overflow::DropOldest;
         settings.store({});
@@ -284,7 +284,7 @@ private slots:
         QTest::keyClick(edit, Qt::Key_Return);
         QCOMPARE(m_chat->conversation().turns[0].text, u"日本"_qs);
         answer({"ok"});
-        m_chat->editLast();
+        m_chat->view()->editLast();
         auto* editor = m_chat->view()->userTurn(0)->findChild<MessageEdit*>();
         QApplication::sendEvent(editor, &typing);
         QTest::keyClick(editor, Qt::Key_Return);
@@ -293,7 +293,7 @@ private slots:
 
     void escapeClosesWhatIsOpenBeforeItStops() {
         ask("Go");
-        m_chat->openFind();
+        m_chat->findBar()->open();
         m_chat->composer()->focusEditor();
         QTest::keyClick(m_chat->composer()->editor(), Qt::Key_Escape);
         QCOMPARE(m_source->cancels, 0);
@@ -365,7 +365,7 @@ private slots:
         QVERIFY(marked());
     }
 
-    void switchingABranchKeepsThePlace() {
+    void switchingABranchKeepsThePosition() {
         ask("Pick");
         QStringList lines;
         for (int i = 0; i < 100; ++i) lines << QString("line %1\n\n").arg(i);

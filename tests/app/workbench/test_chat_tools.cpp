@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What stands round the chat's text: the list of chats, sampling, user turns, exports, the readout.
+// The parts around the chat's text: the list of chats, sampling, user turns, exports, the readout.
 #include <QCheckBox>
 #include <QClipboard>
 #include <QFile>
@@ -32,6 +32,13 @@ class TestChatTools : public QObject, ChatRig {
         if (enter) QTest::keyClick(row->field(), Qt::Key_Return);
     }
     Note* noteOf(SliderRow* row) { return row->findChild<Note*>(); }
+    ChatTemplates* templates() { return m_chat->findChild<ChatTemplates*>(); }
+    QString renderedPrompt() {
+        m_chat->showPrompt();
+        const QString text = m_chat->promptSheet()->text();
+        m_chat->promptSheet()->closePanel();
+        return text;
+    }
 
 private slots:
     void init() {
@@ -63,7 +70,7 @@ private slots:
         QCOMPARE(list.rows()->rows()[1].model, m_source->model()->name);
     }
 
-    void aRestoredChatComesBackToItsPlace() {
+    void aRestoredChatReturnsToItsPosition() {
         makeChats();
         const QString second = m_store->summaries()[1].id;
         m_store->remove(second);
@@ -77,7 +84,9 @@ private slots:
         ask("About apples");
         answer({"ok"});
         const QString id = m_chat->conversation().id;
-        m_chat->duplicate(id);
+        ChatList list(m_store.get());
+        m_chat->setList(&list);
+        emit list.duplicateWanted(id);
         QVERIFY(m_chat->conversation().id != id);
         QCOMPARE(m_chat->conversation().title, QString("About apples (copy)"));
         QCOMPARE(lastTurn().text, QString("ok"));
@@ -170,7 +179,7 @@ private slots:
         QCOMPARE(noteOf(most)->text(), QString("Use 1..1,024."));
     }
 
-    void aRandomSeedIsAnotherEachTimeAndIsTold() {
+    void aRandomSeedDiffersEachTimeAndIsShown() {
         m_chat->openSampling();
         m_chat->samplingPanel()->randomSeed()->setChecked(true);
         QVERIFY(m_chat->composer()->samplingButton()->text().contains("random seed"));
@@ -243,10 +252,10 @@ private slots:
         ask("x");
         QVERIFY(!m_source->lastRequest.chat.chatTemplate);
         answer({"y"});
-        m_chat->chooseTemplate(1);
+        templates()->choose(1);
         m_chat->composer()->setText("z");
-        QCOMPARE(m_chat->renderedPrompt(), QString("x!"));
-        m_chat->chooseTemplate(choice->findText("ChatML"));
+        QCOMPARE(renderedPrompt(), QString("x!"));
+        templates()->choose(choice->findText("ChatML"));
         ask("!");
         QVERIFY(m_source->lastRequest.chat.chatTemplate != nullptr);
         answer({"y"});
@@ -256,8 +265,8 @@ private slots:
         m_source->setModelName("Wren-14B-A1.3B");
         m_chat->setSource(m_source.get());
         QCOMPARE(choice->currentText(), QString("ChatML"));
-        m_chat->chooseTemplate(0);
-        QCOMPARE(m_chat->templateChoice().kind, TemplateChoice::Kind::Own);
+        templates()->choose(0);
+        QCOMPARE(templates()->choice().kind, TemplateChoice::Kind::Own);
     }
 
     void aTemplateGivesABaseModelChats() {
@@ -267,18 +276,18 @@ private slots:
         QVERIFY(m_chat->composer()->editor()->hint().contains("continues"));
         Select* choice = m_chat->samplingPanel()->chatTemplate();
         QCOMPARE(choice->itemText(0), QString("None: continue a text"));
-        m_chat->chooseTemplate(choice->findText("User and Assistant"));
+        templates()->choose(choice->findText("User and Assistant"));
         QCOMPARE(m_chat->composer()->editor()->hint(), "Message " + m_source->model()->name);
         m_chat->composer()->setText("Hello");
-        QCOMPARE(m_chat->renderedPrompt(), QString("User: Hello\n\nAssistant:"));
-        m_chat->chooseTemplate(0);
+        QCOMPARE(renderedPrompt(), QString("User: Hello\n\nAssistant:"));
+        templates()->choose(0);
     }
 
     void aTemplateIsWrittenWithItsErrorsAndPreviewInView() {
         Select* choice = m_chat->samplingPanel()->chatTemplate();
         m_chat->openSampling();
         emit choice->activated(choice->count() - 1);
-        TemplateSheet* sheet = m_chat->templateSheet();
+        TemplateSheet* sheet = templates()->sheet();
         QVERIFY(sheet->isOpen());
         QVERIFY(!m_chat->samplingPanel()->isOpen());
         sheet->editor()->setPlainText("{% for m in messages %}\n{{ m.content }}\n{% endfo %}");
@@ -296,10 +305,10 @@ private slots:
         sheet->useButton()->click();
         QVERIFY(!sheet->isOpen());
         QCOMPARE(choice->currentText(), QString("Edited"));
-        QCOMPARE(m_chat->renderedPrompt(), QString("- Hello\nBot:"));
+        QCOMPARE(renderedPrompt(), QString("- Hello\nBot:"));
         m_chat->setSource(m_source.get());  // kept
         QCOMPARE(choice->currentText(), QString("Edited"));
-        m_chat->chooseTemplate(0);
+        templates()->choose(0);
     }
 
     // ---- user turns
@@ -331,7 +340,7 @@ private slots:
 
     // ---- out of the window
 
-    void markdownTellsDateSamplingAndFigures() {
+    void markdownHasDateSamplingAndFigures() {
         ask("Keep: this / that?");
         answer({"Kept."});
         const QString text = m_chat->conversation().markdown();
@@ -345,7 +354,7 @@ private slots:
     }
 
     void thePromptCanBeReadBeforeItIsSent() {
-        m_chat->editSystemPrompt();
+        m_chat->view()->openSystemPrompt();
         QTest::keyClicks(m_chat->view()->systemFold()->editor(), "Be brief.");
         m_chat->composer()->setText("Hello");
         m_chat->showPrompt();

@@ -11,6 +11,7 @@
 #include "engine/base/machine.h"
 #include "engine/store/folder_calibration.h"
 #include "profiler/session/sqlite.h"
+#include "session_path.h"
 #include "test_model.h"
 
 using namespace colibri;
@@ -108,11 +109,11 @@ void TestEngineHost::loadsAndForgetsNothing() {
         QCOMPARE(host.model()->moeLayers, int64_t(2));
         QCOMPARE(host.model()->weights, QString("f32"));
         QCOMPARE(host.model()->chatProblem, QString());
-        QVERIFY(host.engineMemory()->parts.dense > 0);
+        QVERIFY(host.engine()->memory().parts.dense > 0);
         QVERIFY(host.memory().used > 0);
-        QCOMPARE(host.recent().entries().size(), 1);
-        QCOMPARE(host.recent().entries()[0].path, m_model);
-        session = host.sessionPath();
+        QCOMPARE(host.kept().recent.entries().size(), 1);
+        QCOMPARE(host.kept().recent.entries()[0].path, m_model);
+        session = sessionPath(host);
         QVERIFY(QFile::exists(session));
     }
     // The host is gone: the session ended cleanly and is listed.
@@ -146,7 +147,7 @@ void TestEngineHost::streamsAReply() {
     QVERIFY(finish(host, again, second));
     QCOMPARE(second.result->tokens, reply.result->tokens);
     // What the session file counts is what was asked.
-    const QString session = host.sessionPath();
+    const QString session = sessionPath(host);
     const size_t tokens = reply.tokens.size() + second.tokens.size();
     host.close();
     QVERIFY(waitUntil([&] {
@@ -188,7 +189,7 @@ void TestEngineHost::closingEndsARunningReply() {
     const auto run = host.startChat(ask("Tell me a long story", 150));
     Reply reply;
     QVERIFY(waitUntil([&] { return reply.collect(*run) || !reply.tokens.empty(); }));
-    const std::string session = host.sessionPath().toStdString();
+    const std::string session = sessionPath(host).toStdString();
     host.close();
     QCOMPARE(host.state(), State::NoModel);
     QVERIFY(finish(host, run, reply));  // exactly one end, although the engine is going
@@ -240,7 +241,7 @@ void TestEngineHost::missingModelSaysWhatAndWhere() {
     QVERIFY(failure.has_value());
     QVERIFY2(QString::fromStdString(failure->message()).contains("nothing-here"),
              failure->message().c_str());
-    QVERIFY(host.recent().entries().isEmpty());
+    QVERIFY(host.kept().recent.entries().isEmpty());
 }
 
 void TestEngineHost::cancelledLoadEndsWithoutModel() {
@@ -248,7 +249,7 @@ void TestEngineHost::cancelledLoadEndsWithoutModel() {
     QSignalSpy failures(&host, &EngineHost::loadFailed);
     host.load(m_model.toStdString(), {});
     host.cancelLoad();
-    QVERIFY(host.loadCancelling());
+    QVERIFY(host.loadJob()->cancelling());
     QVERIFY(waitUntil([&] { return host.state() != State::Loading; }));
     QCOMPARE(host.state(), State::NoModel);
     QCOMPARE(failures.count(), 0);  // asked for, so nothing to complain about
@@ -275,8 +276,7 @@ void TestEngineHost::modelFolderDeletedWhileLoaded() {
     host.load(copy.toStdString(), small);
     QVERIFY(waitUntil([&] { return host.state() == State::Ready; }));
     std::filesystem::remove_all(copy.toStdString());
-    // The open files still serve the experts, or the request ends with an error; either way the
-    // program goes on and says so.
+    // The open files still serve the experts, or the request ends with an error.
     const auto run = host.startChat(ask("Hello", 8));
     Reply reply;
     QVERIFY(finish(host, run, reply));
@@ -286,9 +286,9 @@ void TestEngineHost::modelFolderDeletedWhileLoaded() {
     host.load(copy.toStdString(), {});
     QVERIFY(waitUntil([&] { return host.state() == State::NoModel; }));
     QVERIFY(failure && QString::fromStdString(failure->text()).contains(copy));
-    host.recent().checkFiles();
+    host.kept().recent.checkFiles();
     QVERIFY(waitUntil([&] {
-        for (const RecentEntry& entry : host.recent().entries())
+        for (const RecentEntry& entry : host.kept().recent.entries())
             if (entry.path == copy && entry.missing) return true;
         return false;
     }));
@@ -297,8 +297,8 @@ void TestEngineHost::modelFolderDeletedWhileLoaded() {
 void TestEngineHost::runningSessionIsNotOfferedForRecovery() {
     EngineHost host(data("running"));
     QVERIFY(load(host));
-    QVERIFY(QFile::exists(host.sessionPath()));
-    QVERIFY(!host.sessions().interrupted());
+    QVERIFY(QFile::exists(sessionPath(host)));
+    QVERIFY(!host.kept().sessions.interrupted());
 }
 
 void TestEngineHost::killedSessionIsFoundRecoveredAndDiscarded() {
@@ -313,7 +313,7 @@ void TestEngineHost::killedSessionIsFoundRecoveredAndDiscarded() {
     QVERIFY(waitUntil([&] {
         for (const char* suffix : {"", "-wal"}) {
             QFile::remove(left + suffix);
-            QFile::copy(host.sessionPath() + suffix, left + suffix);
+            QFile::copy(sessionPath(host) + suffix, left + suffix);
         }
         const auto summary = readSessionSummary(left.toStdString());
         return summary && summary->tokens == tokens;
@@ -360,7 +360,7 @@ void TestEngineHost::modelRunsWhenNothingCanBeRecorded() {
     host.setSessionFile(taken);
     QVERIFY(load(host));
     QVERIFY(why && QString::fromStdString(why->text()).contains(taken));
-    QCOMPARE(host.sessionPath(), QString());
+    QCOMPARE(sessionPath(host), QString());
     Reply reply;
     QVERIFY(finish(host, host.startChat(ask("Hello", 3)), reply));
     QVERIFY(reply.result->status.ok());
@@ -382,9 +382,9 @@ void TestEngineHost::aClosedSessionHasTheSizeOfItsFile() {
     QVERIFY(finish(host, host.startChat(ask("Hello", 40)), reply));
     host.close();
     const QString path = data("sized") + "/mine.colibri-session";
-    QCOMPARE(host.recent().entries()[0].path, path);
+    QCOMPARE(host.kept().recent.entries()[0].path, path);
     QVERIFY(waitUntil([&] {
-        return host.recent().entries()[0].bytes == QFileInfo(path).size() &&
+        return host.kept().recent.entries()[0].bytes == QFileInfo(path).size() &&
                !QFileInfo::exists(path + "-wal");
     }));
     QCOMPARE(RecentList(data("sized") + "/recent.json").entries()[0].bytes, QFileInfo(path).size());
@@ -411,9 +411,9 @@ void TestEngineHost::aReplyBesideOthersDoesNotMeasureTheModel() {
         gaps += reply.result->gapsMs.size();
     }
     QVERIFY(gaps >= 16);  // enough to measure with, were they alone
-    const std::string fingerprint = host.container()->fingerprint;
+    const std::string fingerprint = host.engine()->info().fingerprint;
     host.close();
-    QVERIFY(!host.measurements().run(fingerprint));
+    QVERIFY(!host.kept().measurements.run(fingerprint));
 }
 
 void TestEngineHost::recentListIsKept() {
@@ -492,10 +492,10 @@ void TestEngineHost::fieldsOfAWrongTypeDoNotEndTheProgram() {
     for (const std::string& text : bad) {
         QVERIFY(write("measurements.json", text));
         EngineHost host(data("damaged"));
-        QVERIFY2(!host.measurements().damage().ok(), text.c_str());
-        QVERIFY2(!host.measurements().run("f"), text.c_str());
-        QSignalSpy told(&host, &EngineHost::notRead);  // one for each of the two files
-        QVERIFY(waitUntil([&] { return told.count() == 2; }));
+        QVERIFY2(!host.kept().measurements.damage().ok(), text.c_str());
+        QVERIFY2(!host.kept().measurements.run("f"), text.c_str());
+        QSignalSpy reports(&host, &EngineHost::notRead);  // one for each of the two files
+        QVERIFY(waitUntil([&] { return reports.count() == 2; }));
     }
     QVERIFY(
         write("measurements.json", R"({"schema": 1, "machine": )" + machine +
@@ -511,9 +511,9 @@ void TestEngineHost::runIsMeasured() {
     {
         EngineHost host(data("measured"));
         QVERIFY(load(host));
-        fingerprint = host.container()->fingerprint;
+        fingerprint = host.engine()->info().fingerprint;
         QVERIFY(!fingerprint.empty());
-        QVERIFY(!host.measurements().run(fingerprint));
+        QVERIFY(!host.kept().measurements.run(fingerprint));
         // The random model may end a reply at any token.
         std::vector<double> gaps;
         for (uint64_t seed = 3; gaps.size() < 16 && seed < 100; ++seed) {
@@ -526,7 +526,7 @@ void TestEngineHost::runIsMeasured() {
         }
         QVERIFY(gaps.size() >= 16);
         host.close();
-        const auto run = host.measurements().run(fingerprint);
+        const auto run = host.kept().measurements.run(fingerprint);
         QVERIFY(run.has_value());
         QCOMPARE(run->gaps, uint64_t(gaps.size()));
         double total = 0;
@@ -566,12 +566,12 @@ void TestEngineHost::abandonedJobSaysNothing() {
         while (!cancel->load()) QThread::msleep(1);
         return Status();
     });
-    bool told = false;
-    connect(job, &Job::finished, this, [&] { told = true; });
+    bool finished = false;
+    connect(job, &Job::finished, this, [&] { finished = true; });
     job->start();
     job->abandon();
     QVERIFY(waitUntil([&] { return job.isNull(); }));
-    QVERIFY(!told);
+    QVERIFY(!finished);
 }
 
 void TestEngineHost::diskIsMeasuredAndLeavesNothing() {

@@ -14,6 +14,7 @@
 #include "engine/text/chat_template.h"
 #include "engine_window.h"
 #include "profiler/loadtest/load_run.h"
+#include "session_path.h"
 
 using namespace colibri;
 using namespace colibri::ui;
@@ -148,7 +149,7 @@ private slots:
     }
 
     // One reply, seen in the figures of the turn, in /metrics, in the session file.
-    void aReplyIsToldAlikeEverywhere() {
+    void aReplyHasTheSameFiguresEverywhere() {
         QVERIFY(load());
         m_window->servePanel()->port()->setText("0");
         m_window->servePanel()->apiKey()->setText("key");
@@ -176,7 +177,7 @@ private slots:
             QVERIFY2(!line.section(' ', -1).contains(','), qPrintable(line));
         }
         QVERIFY(metrics->body.find("le=\"0.025\"") != std::string::npos);
-        const QString session = m_host->sessionPath();
+        const QString session = sessionPath(*m_host);
         QVERIFY(!session.isEmpty());
         m_host->close();
         QVERIFY(waitUntil([&] { return m_host->state() == SessionSource::State::NoModel; }));

@@ -17,8 +17,7 @@ private slots:
         Theme::get().setMode(Theme::Mode::Dark);
     }
 
-    // What the engine does by itself is told apart, and never stands in the way of the user's
-    // changes.
+    // Changes by the engine itself look different, and never hide changes of the user.
     void automaticChangesAreQuietAndGiveWay() {
         show();
         MarkerLane* lane = nullptr;
@@ -94,9 +93,9 @@ private slots:
             QVERIFY(flags[i - 1].rect.right() <= flags[i].rect.left() + 1);
     }
 
-    // A plate with a number stands at the time of its changes, and the engine's own doing takes no
-    // room from them.
-    void severalChangesStandAtTheirTime() {
+    // A plate with a number is at the time of its changes, and changes by the engine take no room
+    // from them.
+    void severalChangesAreDrawnAtTheirTime() {
         show();
         auto snapshot = m_source->editable();
         std::erase_if(snapshot->markers,

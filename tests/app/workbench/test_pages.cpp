@@ -22,6 +22,7 @@
 #include "engine/convert/pipeline/target.h"
 #include "engine/store/calibration.h"
 #include "pages_fixture.h"
+#include "session_path.h"
 
 using namespace colibri;
 using namespace colibri::ui;
@@ -74,7 +75,7 @@ void TestPages::welcomeOpensByKeyboardAndMouse() {
     WelcomePage* page = m_pages->welcome();
     QCOMPARE(m_pages->current(), static_cast<QWidget*>(page));
     // Its own signals only: nothing opens a dialog here.
-    WelcomePage alone(m_host->recent());
+    WelcomePage alone(m_host->kept().recent);
     alone.resize(1440, 836);
     alone.show();
     QSignalSpy model(&alone, &WelcomePage::openModelRequested);
@@ -108,12 +109,12 @@ void TestPages::recentListFiltersAndMissingRowsAreRemoved() {
     session.path = m_dir.filePath("gone.colibri-session");
     session.name = "Gone";
     session.used = model.used;
-    m_host->recent().add(model);
-    m_host->recent().add(session);
+    m_host->kept().recent.add(model);
+    m_host->kept().recent.add(session);
     RecentTable* table = m_pages->welcome()->recent();
     QCOMPARE(table->rows().size(), 2);
-    m_host->recent().checkFiles();
-    QVERIFY(waitUntil([&] { return m_host->recent().entries()[0].missing; }));
+    m_host->kept().recent.checkFiles();
+    QVERIFY(waitUntil([&] { return m_host->kept().recent.entries()[0].missing; }));
     QVERIFY(table->rows()[0]->accessibleName().startsWith("Remove"));
     QTest::keyClick(table->filter(), Qt::Key_Right);
     QCOMPARE(table->rows().size(), 1);
@@ -121,13 +122,13 @@ void TestPages::recentListFiltersAndMissingRowsAreRemoved() {
     QTest::keyClick(table->filter(), Qt::Key_Right);
     QCOMPARE(table->rows()[0]->entry().name, QString("Gone"));
     QTest::mouseClick(table->rows()[0], Qt::LeftButton);
-    QCOMPARE(m_host->recent().entries().size(), 1);
+    QCOMPARE(m_host->kept().recent.entries().size(), 1);
     QVERIFY(m_pages->strip()->isVisible());
     QTest::qWait(10);  // a layout shows its new buttons in the event loop
     // Undo brings it back.
     for (Button* button : m_pages->strip()->findChildren<Button*>())
         if (button->text() == "Undo" && button->isVisible()) button->click();
-    QCOMPARE(m_host->recent().entries().size(), 2);
+    QCOMPARE(m_host->kept().recent.entries().size(), 2);
     table->filter()->setCurrent(1);
     emit table->filter()->chosen(1);
     QTest::keyClick(table->rows()[0], Qt::Key_Return);
@@ -315,7 +316,7 @@ void TestPages::commandLineIsTheOneToCopy() {
 void TestPages::sessionShowsItsFigures() {
     m_host->load(m_model.toStdString(), {});
     QVERIFY(waitUntil([&] { return m_host->state() == State::Ready; }));
-    const QString path = m_host->sessionPath();
+    const QString path = sessionPath(*m_host);
     m_host->close();
     QVERIFY(waitUntil([&] {
         const auto summary = readSessionSummary(path.toStdString());
@@ -335,7 +336,7 @@ void TestPages::sessionShowsItsFigures() {
     QVERIFY2(names.contains("Expert size") && names.contains("Cache size"),
              qPrintable(names.join(", ")));
     QVERIFY(text.contains(path));
-    QCOMPARE(m_host->recent().entries()[0].path, path);
+    QCOMPARE(m_host->kept().recent.entries()[0].path, path);
     // In a wide window all of it stands in two columns, in a narrow one under one another.
     const auto lefts = [&] {
         QSet<int> found;
@@ -416,7 +417,7 @@ void TestPages::cancelledLoadSaysWhatWasClosed() {
     QVERIFY(again);
     QTest::mouseClick(again, Qt::LeftButton);
     QVERIFY(waitUntil([&] { return m_host->state() == SessionSource::State::Ready; }));
-    QCOMPARE(m_host->container()->dir.string(), m_model.toStdString());
+    QCOMPARE(m_host->engine()->info().dir.string(), m_model.toStdString());
 }
 
 void TestPages::nothingIsClippedInASmallWindow() {

@@ -9,6 +9,7 @@
 #include "app/workbench/platform/settings.h"
 #include "app/workbench/widgets/message_strip.h"
 #include "app/workbench/window/program.h"
+#include "session_path.h"
 #include "test_model.h"
 #include "window_test.h"
 
@@ -22,6 +23,7 @@ class TestProgram : public QObject {
     std::unique_ptr<Program> m_program;
     QString m_model, m_base;
 
+    EngineHost* host() { return m_program->host(); }
     MainWindow* window() { return m_program->window(); }
     ChatPanel* chat() { return window()->chatPage()->chat(); }
     void start(ProgramOptions options = {}) {
@@ -37,7 +39,7 @@ class TestProgram : public QObject {
         start(options);
         QVERIFY(waitUntil([&] { return ready() && window()->currentPage() == "chat"; }));
     }
-    bool ready() { return window()->source()->state() == SessionSource::State::Ready; }
+    bool ready() { return host()->state() == SessionSource::State::Ready; }
     Message lastMessage() {
         const auto& all = window()->messages()->all();
         return all.empty() ? Message() : all.back();
@@ -81,7 +83,7 @@ private slots:
             QVERIFY(waitUntil([&] {
                 for (const char* suffix : {"", "-wal"}) {
                     QFile::remove(left + suffix);
-                    QFile::copy(host.sessionPath() + suffix, left + suffix);
+                    QFile::copy(sessionPath(host) + suffix, left + suffix);
                 }
                 const auto summary = readSessionSummary(left.toStdString());
                 return summary && !summary->endedCleanly;
@@ -129,10 +131,9 @@ private slots:
         QVERIFY2(question.detail.contains(window()->server()->address()),
                  qPrintable(question.detail));
         QCOMPARE(window()->server()->state(), ModelServer::State::On);
-        QCOMPARE(window()->source()->model()->folder, m_model);
+        QCOMPARE(host()->model()->folder, m_model);
         question.action();
-        QVERIFY(
-            waitUntil([&] { return ready() && window()->source()->model()->folder == m_base; }));
+        QVERIFY(waitUntil([&] { return ready() && host()->model()->folder == m_base; }));
         QVERIFY(waitUntil([&] { return window()->server()->state() == ModelServer::State::Off; }));
         QCOMPARE(window()->server()->figures().answered, uint64_t(0));
     }
@@ -141,16 +142,15 @@ private slots:
     void aBaseModelContinuesAText() {
         startWithDemo();
         m_program->startPages()->loadPath(m_base, {});
-        QVERIFY(
-            waitUntil([&] { return ready() && window()->source()->model()->folder == m_base; }));
-        QVERIFY(window()->source()->model()->continues);
+        QVERIFY(waitUntil([&] { return ready() && host()->model()->folder == m_base; }));
+        QVERIFY(host()->model()->continues);
         QVERIFY(reply("Once upon a time"));
         const Conversation& conversation = chat()->conversation();
         QCOMPARE(conversation.turns.size(), 2);
         QVERIFY(conversation.turns[1].figures.stop != "error");
         QVERIFY(conversation.turns[1].figures.tokens > 0);
         // No template is in the prompt: it has the tokens of the text, and one that begins it.
-        const int plain = window()->source()->countTokens("Once upon a time");
+        const int plain = host()->countTokens("Once upon a time");
         QVERIFY(conversation.turns[1].figures.promptTokens <= plain + 1);
     }
 
@@ -164,13 +164,13 @@ private slots:
         QVERIFY(waitUntil([&] { return !window()->loadTest()->running(); }));
         QVERIFY(window()->loadTest()->report());
         m_program->startPages()->loadPath(m_base, {});
-        QVERIFY(
-            waitUntil([&] { return ready() && window()->source()->model()->folder == m_base; }));
+        QVERIFY(waitUntil([&] { return ready() && host()->model()->folder == m_base; }));
         QVERIFY(!window()->loadTest()->report());
-        bool told = false;
+        bool posted = false;
         for (const Message& message : window()->messages()->all())
-            told = told || (message.text.contains("load test") && message.actionText == "Export");
-        QVERIFY(told);  // and nothing is lost
+            posted =
+                posted || (message.text.contains("load test") && message.actionText == "Export");
+        QVERIFY(posted);  // and nothing is lost
     }
 
     void theUserGuideIsThere() {
@@ -195,7 +195,7 @@ private slots:
         }
     }
 
-    void aSizeThatWasAskedForGoesBeforeTheKeptOne() {
+    void aRequestedSizeReplacesTheSavedOne() {
         QWidget kept;
         kept.setWindowState(Qt::WindowMaximized);
         settings().setValue("layout/window", kept.saveGeometry());

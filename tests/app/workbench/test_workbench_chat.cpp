@@ -6,6 +6,7 @@
 #include <QScrollBar>
 #include <csignal>
 
+#include "app/workbench/chat/chat_files.h"
 #include "app/workbench/chat/chat_list.h"
 #include "app/workbench/chat/chat_parts.h"
 #include "chat_rig.h"
@@ -57,7 +58,7 @@ private slots:
         QCOMPARE(stored->title, QString("Why is it slow?"));
     }
 
-    void typingGoesOnWhileAReplyStreams() {
+    void typingContinuesWhileAReplyStreams() {
         ask("One");
         QTest::keyClicks(m_chat->composer()->editor(), "Two");
         QTest::keyClick(m_chat->composer()->editor(), Qt::Key_Return);  // not sent yet
@@ -184,7 +185,7 @@ private slots:
     void editingAMessageBranchesTheConversation() {
         ask("Teh question");
         answer({"what?"});
-        m_chat->editLast();
+        m_chat->view()->editLast();
         auto* user = qobject_cast<UserTurn*>(m_chat->view()->turns()[0]);
         QVERIFY(user->editing());
         auto* editor = user->findChild<QPlainTextEdit*>();
@@ -212,7 +213,7 @@ private slots:
     }
 
     void systemPromptAndReasoningInMessages() {
-        m_chat->editSystemPrompt();
+        m_chat->view()->openSystemPrompt();
         QTest::keyClicks(m_chat->view()->systemFold()->editor(), "Be brief.");
         ask("Q1");
         answer({"<think>", "hm", "</think>", "A1"});
@@ -238,7 +239,7 @@ private slots:
         QVERIFY(rect.width() > 10);
         hover(flow, rect.center());
         QCOMPARE(flow->hoveredToken(), 3);
-        const Readout::Content& content = m_chat->readout()->content();
+        const Readout::Content& content = m_chat->findChild<Readout*>()->content();
         QCOMPARE(content.token, QString("␣slow"));
         QCOMPARE(content.gap, QString("44.6 ms"));
         QVERIFY(content.slow);
@@ -323,7 +324,7 @@ private slots:
     void findMarksMatches() {
         ask("apple pie");
         answer({"An apple", " and an Apple."});
-        m_chat->openFind();
+        m_chat->findBar()->open();
         QTest::keyClicks(m_chat->findBar()->input(), "apple");
         QCOMPARE(m_chat->view()->find("apple"), 3);
         QTest::keyClick(m_chat->findBar()->input(), Qt::Key_Escape);
@@ -361,7 +362,7 @@ private slots:
         m_chat->openById(apples);
         QTRY_COMPARE(m_chat->conversation().id, apples);
         QTRY_COMPARE(m_chat->conversation().title, QString("Fruit"));
-        m_chat->deleteCurrent();
+        m_chat->deleteChat(m_chat->conversation().id);
         m_store->flush();
         QVERIFY(list.rows()->rows().isEmpty());
         QCOMPARE(QDir(folder()).entryList({"*.json"}).size(), 1);
@@ -396,23 +397,24 @@ private slots:
     void exportAndImport() {
         ask("Keep this");
         answer({"Kept."});
-        QString error;
         const QString json = m_sandbox->path("chat.json"), md = m_sandbox->path("chat.md");
-        QVERIFY(m_chat->exportTo(json, &error));
-        QVERIFY(m_chat->exportTo(md, &error));
+        QVERIFY(exportConversation(m_chat->conversation(), json).ok());
+        QVERIFY(exportConversation(m_chat->conversation(), md).ok());
         QFile file(md);
         QVERIFY(file.open(QIODevice::ReadOnly));
         QVERIFY(file.readAll().contains("## You\n\nKeep this"));
         const QString id = m_chat->conversation().id;
-        QVERIFY(m_chat->importFrom(json, &error));
-        QVERIFY(m_chat->conversation().id != id);
-        QCOMPARE(lastTurn().text, QString("Kept."));
-        QVERIFY(!m_chat->importFrom(md, &error));
-        QVERIFY(!error.isEmpty());
+        const auto imported = importConversation(json);
+        QVERIFY(imported.ok());
+        QVERIFY(imported->id != id);
+        QCOMPARE(imported->turns[imported->path().last()].text, QString("Kept."));
+        const Status notJson = importConversation(md).status();
+        QVERIFY2(notJson.text().find("chat.md: byte ") != std::string::npos,
+                 notJson.text().c_str());
     }
 
     // A disk that is full, as a file may not grow any more: what was saved stays whole.
-    void fullDiskKeepsWhatWasSavedAndIsTold() {
+    void fullDiskKeepsWhatWasSavedAndIsReported() {
         ask("First");
         answer({"One."});
         m_store->flush();
@@ -428,13 +430,12 @@ private slots:
         getrlimit(RLIMIT_FSIZE, &whole);
         const rlimit tiny{64, whole.rlim_max};
         setrlimit(RLIMIT_FSIZE, &tiny);
-        m_chat->rename("Second");
+        m_chat->rename(m_chat->conversation().id, "Second");
         m_store->flush();
-        QString error;
-        const bool exported = m_chat->exportTo(m_sandbox->path("full.json"), &error);
+        const Status exported =
+            exportConversation(m_chat->conversation(), m_sandbox->path("full.json"));
         setrlimit(RLIMIT_FSIZE, &whole);
-        QVERIFY(!exported);
-        QVERIFY(error.contains("full.json"));
+        QVERIFY(exported.text().find("full.json") != std::string::npos);
         QVERIFY(!QFile::exists(m_sandbox->path("full.json")));
         QTRY_VERIFY(!failed.isEmpty());
         QVERIFY(failed[0][0].toString().contains(folder()));

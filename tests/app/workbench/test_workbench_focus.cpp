@@ -74,7 +74,7 @@ private slots:
 
     void sendingAnEditedMessageLeavesTheCaretInTheComposer() {
         makeBranches();
-        chat()->editLast();
+        chat()->view()->editLast();
         QWidget* edit = QApplication::focusWidget();
         QVERIFY(qobject_cast<QPlainTextEdit*>(edit) && edit != editor());
         QTest::keyClicks(edit, "Again: ");
@@ -83,7 +83,7 @@ private slots:
         QCOMPARE(QApplication::focusWidget(), editor());
         m_source->finish(*m_source->lastRun);
         tick();
-        chat()->editLast();
+        chat()->view()->editLast();
         QTest::keyClick(QApplication::focusWidget(), Qt::Key_Escape);
         tick();
         QCOMPARE(QApplication::focusWidget(), editor());

@@ -126,8 +126,8 @@ private slots:
         QVERIFY(source->select()->model()->index(table, 0).flags() & Qt::ItemIsEnabled);
     }
 
-    // Asked for all the same, by a config file: the reason is told once.
-    void aRefusedChoiceThatIsAskedForSaysWhyOnce() {
+    // A config file requests it nevertheless: the reason is shown once.
+    void aRefusedChoiceThatIsRequestedSaysWhyOnce() {
         m_source->setKnob(KnobId::RouterMode, 1);
         m_source->limitEffective(KnobId::RouterMode, 0, "no router table in this model");
         tick();

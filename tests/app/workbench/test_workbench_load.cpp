@@ -158,7 +158,7 @@ private slots:
         start();
         QVERIFY(waitUntil([&] { return test()->now().tokens >= 2; }));
         QCOMPARE(test()->now().completed, int64_t(0));
-        QVERIFY(waitUntil([&] { return test()->allAsked(); }));
+        QVERIFY(waitUntil([&] { return test()->allSent(); }));
         QCOMPARE(test()->progress().stage, QString("waiting for 2 replies"));
         test()->stop();
         QVERIFY(waitEnd());

@@ -141,7 +141,7 @@ private slots:
 
     // ---- plots of prefetch, queue, reads, stall
 
-    void prefetchTellsWhatBecameOfItsReads() {
+    void prefetchShowsTheOutcomesOfItsReads() {
         show();
         m_panel->setPlotShown("prefetch", true);
         tick();
@@ -161,30 +161,30 @@ private slots:
         m_source->editable();
         tick();
         QCOMPARE(content().tags[0].text, QString("off"));
-        QCOMPARE(canvas("prefetch")->emptyReason(), QString("prefetch is off"));
+        QCOMPARE(canvas("prefetch")->emptyNotice().reason, QString("prefetch is off"));
     }
 
-    void readsStandAgainstTheMeasuredRoof() {
+    void readsAreComparedWithTheMeasuredLimit() {
         show();
         m_panel->setPlotShown("disk", true);
         tick();
         const auto definition = [&] {
             return m_panel->plot("disk")->header()->content().definition;
         };
-        QCOMPARE(canvas("disk")->bound(), 6.8);
-        QVERIFY(!canvas("disk")->boundHard());
-        QCOMPARE(canvas("disk")->boundLabel(), QString("measured limit 6.80 GB/s"));
+        QCOMPARE(canvas("disk")->bound().value, 6.8);
+        QVERIFY(!canvas("disk")->bound().hard);
+        QCOMPARE(canvas("disk")->bound().label, QString("measured limit 6.80 GB/s"));
         QCOMPARE(spansText(m_panel->figures()->cards()[3].detail), QString("of 6.80 GB/s"));
         m_source->setKnob(KnobId::LinkLimit, 2500);
         m_source->editable();
         tick();
-        QCOMPARE(canvas("disk")->bound(), 2.5);
+        QCOMPARE(canvas("disk")->bound().value, 2.5);
         QVERIFY(definition().endsWith(", limit 6.80 GB/s"));
         m_source->machine = {.reason = "not measured"};
         m_source->setKnob(KnobId::LinkLimit, 0);
         m_source->editable();
         tick();
-        QVERIFY(std::isnan(canvas("disk")->bound()));
+        QVERIFY(std::isnan(canvas("disk")->bound().value));
         QVERIFY(definition().endsWith("limit n/a: not measured"));
     }
 

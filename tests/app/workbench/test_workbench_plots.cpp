@@ -164,7 +164,7 @@ private slots:
 
     void pooledColumnIsThePercentileOfRawValues() {
         show();
-        const double p99 = m_source->itlBetween(0, 90).quantile(0.99) / 1e6;
+        const double p99 = m_source->pooled(SessionSource::Pooled::Itl, 0, 90).quantile(0.99) / 1e6;
         QCOMPARE(m_panel->plot("itl")->header()->content().entries[0].third,
                  QString::number(p99, 'f', 1));
     }
@@ -221,7 +221,7 @@ private slots:
         for (const double slo : {20.0, 36.0, 40.0, 50.0, 60.0}) {
             m_view->setSlo(slo);
             tick();
-            const QRectF label = c->sloLabel();
+            const QRectF label = c->labels().slo;
             if (label.isEmpty()) continue;
             const double line = c->y(slo);
             QVERIFY2(line <= label.top() || line >= label.bottom(),

@@ -114,14 +114,14 @@ private slots:
         m_view->setRange(25, 30);  // between two turns
         tick();
         PlotCanvas* c = canvas("hit");
-        QCOMPARE(c->emptyLink(), QString("Show the last turn"));
+        QCOMPARE(c->emptyNotice().link, QString("Show the last turn"));
         QSignalSpy wanted(m_panel.get(), &PlotsPanel::turnClicked);
-        QTest::mouseClick(c, Qt::LeftButton, {}, c->emptyLinkRect().center().toPoint());
+        QTest::mouseClick(c, Qt::LeftButton, {}, c->labels().emptyLink.center().toPoint());
         QCOMPARE(wanted.size(), 1);
         QCOMPARE(wanted[0][0].toDouble(), 68.0);
         m_view->setRange(20, 30);  // there is something to see
         tick();
-        QVERIFY(c->emptyLinkRect().isEmpty());
+        QVERIFY(c->labels().emptyLink.isEmpty());
     }
 
     void anEmptyRangeIsNotExported() {

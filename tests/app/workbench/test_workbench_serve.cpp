@@ -10,6 +10,7 @@
 #include "app/workbench/platform/settings.h"
 #include "app/workbench/widgets/data_table.h"
 #include "engine_window.h"
+#include "session_path.h"
 
 using namespace colibri;
 using namespace colibri::ui;
@@ -187,7 +188,7 @@ private slots:
     }
 
     // What others use is not ended without a question.
-    void closingWhatIsServedIsAskedFirst() {
+    void closingAServedModelAsksFirst() {
         int closed = 0;
         const auto close = [&] {
             m_window->whenUnused("Close the model?", "Close it", [&] { ++closed; });
@@ -235,7 +236,7 @@ private slots:
         slow[size_t(KnobId::ExpertCacheSize)] = 1;
         QVERIFY(load(slow));
         QVERIFY(serve());
-        const std::string session = m_host->sessionPath().toStdString();
+        const std::string session = sessionPath(*m_host).toStdString();
         std::string streamed;
         std::thread program([&, c = std::make_shared<httplib::Client>(client())] {
             const auto reply =

@@ -63,7 +63,7 @@ private slots:
         QCOMPARE(groups.indexOf("View"), groups.size() - 2);
     }
 
-    void aboutTellsVersionAndLicence() {
+    void aboutShowsVersionAndLicence() {
         QVERIFY(m_window->commands()->run("help.about"));
         const QString text = m_window->sheet()->plainText();
         QVERIFY(text.contains("GNU General Public License 3"));
@@ -224,7 +224,7 @@ private slots:
         const auto messages = m_window->messages()->all().size();
         tick();
         QCOMPARE(dropped(), QString("0"));
-        QCOMPARE(m_window->messages()->all().size(), messages + 1);  // what must be told is told
+        QCOMPARE(m_window->messages()->all().size(), messages + 1);  // one message
         m_window->showNormal();
         tick();
         QCOMPARE(dropped(), QString("7"));

@@ -110,7 +110,7 @@ private slots:
                                    {}});
         QTest::keyClick(m_window.get(), Qt::Key_W, Qt::ControlModifier);
         QCOMPARE(closed, 1);
-        m_window->openKeyboardSheet();
+        m_window->commands()->run("help.keyboard");
         QTest::keyClick(m_window->sheet(), Qt::Key_W, Qt::ControlModifier);
         QTest::keyClick(m_window.get(), Qt::Key_P, Qt::ControlModifier);
         QCOMPARE(closed, 1);

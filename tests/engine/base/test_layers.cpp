@@ -10,7 +10,7 @@
 class TestLayers : public QObject {
     Q_OBJECT
 
-    // All folders with sources, each above the folders it may include from. Add new folders here.
+    // All folders with sources, each after the folders it may include from. Add new folders here.
     static QStringList order() {
         return {"kernels",
                 "kernels/scalar",
@@ -39,6 +39,7 @@ class TestLayers : public QObject {
                 "profiler/metrics",
                 "profiler/session",
                 "profiler/export",
+                "profiler/simulate",
                 "profiler/record",
                 "profiler/loadtest",
                 "profiler/quality",

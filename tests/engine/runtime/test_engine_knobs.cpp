@@ -34,9 +34,9 @@ private slots:
             const int64_t other = now == limits.max ? limits.min : limits.max;
             const KnobState state = engine->applyKnob(row.id, other);
             QCOMPARE(state.requested, other);
-            const bool inForce = state.effective == other;
-            QVERIFY2(inForce || !state.reason.empty(), row.name);
-            if (!row.live && other != now) QVERIFY2(!inForce, row.name);
+            const bool isEffective = state.effective == other;
+            QVERIFY2(isEffective || !state.reason.empty(), row.name);
+            if (!row.live && other != now) QVERIFY2(!isEffective, row.name);
         }
     }
     void valuesOutOfRangeSayTheRange() {

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <future>
 #include <map>
+#include <set>
 #include <thread>
 
 #include "tests/engine/runtime/run_fixture.h"
@@ -251,6 +252,53 @@ private slots:
         // The prompt is one step, so the tokens include every wait of the store.
         QCOMPARE(memoryStallNs, end.freshStallNs - start.freshStallNs);
         QVERIFY(stallNs >= end.stallNs - start.stallNs);
+    }
+
+    void everyStepSaysWhereItsTimeWent() {
+        const auto engine = load(m_model, {{KnobId::ExpertCacheSize, 6}});
+        std::vector<Event> events;
+        engine->telemetry().drain(events);
+        const StoreStats start = engine->store().stats();
+        Pending p(*engine, greedyRequest(somePrompt(20, 300), 6));
+        p.wait();
+        QTRY_COMPARE(engine->batchStats().active, 0);
+        std::vector<Event> late;
+        engine->telemetry().drain(events);
+        QTest::qWait(50);  // the last step reports after the request has ended
+        engine->telemetry().drain(late);
+        events.insert(events.end(), late.begin(), late.end());
+        std::map<uint32_t, StepEvent> steps;
+        std::map<uint32_t, int> members;
+        std::set<uint32_t> ofReads;
+        double stalls = 0;
+        for (const Event& e : events) {
+            if (e.type == EventType::StepMember && e.stepMember.request == p.id())
+                members[e.stepMember.step] += e.stepMember.rows;
+            if (e.type == EventType::ExpertRead && e.expertRead.needNs > 0)
+                ofReads.insert(e.expertRead.step);
+            if (e.type != EventType::Step) continue;
+            const StepEvent& s = e.step;
+            steps[s.step] = s;
+            const double waits = double(s.stallSlotNs) + s.stallDiskNs + s.stallLinkNs +
+                                 s.stallMemoryNs + s.stallPrefetchNs;
+            const double parts = double(s.attentionNs) + s.routerNs + s.expertsNs + s.denseNs +
+                                 s.headNs + s.sampleNs + waits;
+            QVERIFY(s.attentionNs > 0 && s.expertsNs > 0 && s.headNs > 0 && s.routerNs > 0);
+            QVERIFY2(parts <= double(s.totalNs) * 1.0001, qPrintable(QString::number(parts)));
+            stalls += waits;
+        }
+        QCOMPARE(steps.size(), size_t(6));  // the prompt, which gives a token, and 5 tokens
+        QCOMPARE(int(steps.begin()->second.prefillRows), 20);
+        for (const auto& [number, step] : steps) QCOMPARE(members[number], int(step.rows));
+        for (const Event& e : events)
+            if (e.type == EventType::Token) QVERIFY(steps.contains(e.token.step));
+        // Every read that a token waited for names the step.
+        QVERIFY(!ofReads.empty());
+        for (const uint32_t step : ofReads) QVERIFY(steps.contains(step));
+        // The causes add up to the store's total.
+        const double total = double(engine->store().stats().stallNs - start.stallNs);
+        QVERIFY2(std::abs(stalls - total) <= 1e-4 * total + 10,
+                 qPrintable(QString("%1 %2").arg(stalls).arg(total)));
     }
 
     void knobsAreAppliedAndReported() {

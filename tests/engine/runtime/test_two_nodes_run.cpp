@@ -37,7 +37,7 @@ class TestTwoNodesRun : public QObject {
 
     std::vector<int32_t> reply(Engine& engine) const { return generate(engine, m_prompt, kTokens); }
     // Effective values with reasons: "bind, node 1" if there are no reasons.
-    static QString inForce(const Engine& engine) {
+    static QString effectiveState(const Engine& engine) {
         const KnobState mode = engine.knobState(KnobId::NumaMode);
         const KnobState node = engine.knobState(KnobId::NumaNode);
         const auto text = [](KnobId id, const KnobState& state) {
@@ -75,7 +75,8 @@ private slots:
                                                   {KnobId::NumaMode, int64_t(mode)},
                                                   {KnobId::NumaNode, node}});
                 QCOMPARE(reply(*engine), m_expected);
-                QTRY_COMPARE_WITH_TIMEOUT(inForce(*engine), placeText(mode, node), kPatienceMs);
+                QTRY_COMPARE_WITH_TIMEOUT(effectiveState(*engine), placeText(mode, node),
+                                          kPatienceMs);
                 const auto wanted = mode == NumaMode::Bind
                                         ? std::multiset<std::string>{coreList(node)}
                                         : m_anywhere;
@@ -91,27 +92,31 @@ private slots:
         engine->setKnob(KnobId::NumaMode, int64_t(NumaMode::Bind));
         engine->setKnob(KnobId::NumaNode, 1);
         QCOMPARE(reply(*engine), m_expected);
-        QTRY_COMPARE_WITH_TIMEOUT(inForce(*engine), placeText(NumaMode::Bind, 1), kPatienceMs);
+        QTRY_COMPARE_WITH_TIMEOUT(effectiveState(*engine), placeText(NumaMode::Bind, 1),
+                                  kPatienceMs);
         QTRY_COMPARE_WITH_TIMEOUT(coresOfThreads("compute-"),
                                   std::multiset<std::string>{coreList(1)}, kPatienceMs);
         engine->applyKnob(KnobId::NumaMode, int64_t(NumaMode::Off));
         engine->applyKnob(KnobId::NumaMode, int64_t(NumaMode::Bind));
-        QTRY_COMPARE_WITH_TIMEOUT(inForce(*engine), placeText(NumaMode::Bind, 1), kPatienceMs);
+        QTRY_COMPARE_WITH_TIMEOUT(effectiveState(*engine), placeText(NumaMode::Bind, 1),
+                                  kPatienceMs);
         // Only the node changes. The mode stays, even while slots are being moved.
         engine->applyKnob(KnobId::NumaNode, 0);
         engine->applyKnob(KnobId::NumaNode, 1);
         engine->applyKnob(KnobId::NumaNode, 0);
-        QTRY_COMPARE_WITH_TIMEOUT(inForce(*engine), placeText(NumaMode::Bind, 0), kPatienceMs);
+        QTRY_COMPARE_WITH_TIMEOUT(effectiveState(*engine), placeText(NumaMode::Bind, 0),
+                                  kPatienceMs);
         QTRY_COMPARE_WITH_TIMEOUT(coresOfThreads("compute-"),
                                   std::multiset<std::string>{coreList(0)}, kPatienceMs);
         QCOMPARE(reply(*engine), m_expected);
         engine->applyKnob(KnobId::NumaMode, int64_t(NumaMode::Interleave));
-        QTRY_COMPARE_WITH_TIMEOUT(inForce(*engine), placeText(NumaMode::Interleave, 0),
+        QTRY_COMPARE_WITH_TIMEOUT(effectiveState(*engine), placeText(NumaMode::Interleave, 0),
                                   kPatienceMs);
         QTRY_COMPARE_WITH_TIMEOUT(coresOfThreads("compute-"), m_anywhere, kPatienceMs);
         QCOMPARE(reply(*engine), m_expected);
         engine->applyKnob(KnobId::NumaMode, int64_t(NumaMode::Off));
-        QTRY_COMPARE_WITH_TIMEOUT(inForce(*engine), placeText(NumaMode::Off, 0), kPatienceMs);
+        QTRY_COMPARE_WITH_TIMEOUT(effectiveState(*engine), placeText(NumaMode::Off, 0),
+                                  kPatienceMs);
         QCOMPARE(reply(*engine), m_expected);
     }
 
@@ -144,7 +149,8 @@ private slots:
                                           {KnobId::NumaMode, int64_t(NumaMode::Bind)},
                                           {KnobId::NumaNode, 1}});
         QCOMPARE(reply(*engine), m_expected);
-        QTRY_COMPARE_WITH_TIMEOUT(inForce(*engine), placeText(NumaMode::Bind, 1), kPatienceMs);
+        QTRY_COMPARE_WITH_TIMEOUT(effectiveState(*engine), placeText(NumaMode::Bind, 1),
+                                  kPatienceMs);
         for (const std::string& list : coresOfThreads("compute-"))
             QCOMPARE(QString::fromStdString(list), QString::fromStdString(*m_anywhere.begin()));
         // Fewer threads move to the node.
