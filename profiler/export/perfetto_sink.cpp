@@ -111,16 +111,11 @@ Status PerfettoSink::end(TrackId track, int64_t ns) {
     return write(ns);
 }
 
-// Names of instants differ, so they are not interned, except those at the end of arrows.
 Status PerfettoSink::instant(TrackId track, int64_t ns, std::string_view name, TraceArgs args,
                              uint64_t flow) {
     open(track, pf::event::kInstant);
-    if (flow == 0) {
-        m_event.text(pf::event::kName, name);
-    } else {
-        m_event.integer(pf::event::kNameIid, intern(m_eventNames, pf::interned::kEventNames, name));
-        m_event.fixed64(pf::event::kTerminatingFlowIds, flow);
-    }
+    m_event.integer(pf::event::kNameIid, intern(m_eventNames, pf::interned::kEventNames, name));
+    if (flow != 0) m_event.fixed64(pf::event::kTerminatingFlowIds, flow);
     add(args);
     return write(ns);
 }

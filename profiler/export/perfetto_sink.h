@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes Perfetto's protobuf trace format, for ui.perfetto.dev and trace_processor. Names of slices
-// and facts are interned: each is written once. Memory grows only with their number.
+// Writes Perfetto's protobuf trace format, for ui.perfetto.dev and trace_processor. Names of events
+// and facts are interned: each is written once. Memory grows only with the number of different
+// names.
 #pragma once
 
 #include <array>

@@ -37,20 +37,23 @@ void ReadMatcher::add(int64_t layer, const Match& read) {
     m_reads[keyOf(layer, read.expert)] = read;
 }
 
-std::vector<ReadMatcher::Match> ReadMatcher::match(int64_t layer, int64_t beginNs, int64_t endNs,
+std::vector<ReadMatcher::Match> ReadMatcher::match(const Step& step,
                                                    std::span<const uint8_t> routing) {
     std::vector<Match> matches;
     eachMiss(routing, [&](int64_t expert) {
-        const auto it = m_reads.find(keyOf(layer, expert));
+        const auto it = m_reads.find(keyOf(step.layer, expert));
         if (it == m_reads.end()) return;
-        if (it->second.endNs >= beginNs && it->second.endNs <= endNs) {
-            matches.push_back(it->second);
-            m_reads.erase(it);
-        }
+        Match read = it->second;
+        const bool during = read.endNs >= step.beginNs && read.endNs <= step.endNs;
+        if (read.step > 0 && step.number > 0 ? read.step != step.number : !during) return;
+        read.endNs = std::clamp(read.endNs, step.beginNs, step.endNs);
+        matches.push_back(read);
+        m_reads.erase(it);
     });
     if (m_reads.size() > kReadsToKeep) {
-        std::erase_if(m_reads,
-                      [&](const auto& read) { return read.second.endNs < beginNs - kDisorderNs; });
+        std::erase_if(m_reads, [&](const auto& read) {
+            return read.second.endNs < step.beginNs - kDisorderNs;
+        });
     }
     std::sort(matches.begin(), matches.end(),
               [](const Match& a, const Match& b) { return a.endNs < b.endNs; });

@@ -38,7 +38,9 @@ Status TraceWriter::write() {
     COLIBRI_TRY(writeMarks());
     COLIBRI_TRY(writeRequests());
     COLIBRI_TRY(writeTokens());
+    COLIBRI_TRY(writeSteps());
     COLIBRI_TRY(writeStepsAndReads());
+    COLIBRI_TRY(writeEvictions());
     COLIBRI_TRY(writeCounters());
     return m_sink.finish();
 }
@@ -201,22 +203,106 @@ Result<TrackId> TraceWriter::freeLane(std::string_view name, int64_t beginNs, in
     return best->track;
 }
 
+// The parts of a step are sums and have no place in time: they are facts of its slice.
+Status TraceWriter::writeSteps() {
+    if (!m_db.has("steps", "id")) return {};
+    COLIBRI_TRY(m_run.stage("Steps"));
+    const auto track = addTrack("Steps", 0, 0);
+    if (!track) return track.status();
+    SessionRows rows;
+    COLIBRI_TRY(rows.prepare(
+        m_db,
+        "SELECT id, t, total_ns, rows, prefill_rows, requests, attention_ns, router_ns, "
+        "experts_ns, dense_ns, head_ns, sample_ns, stall_slot_ns, stall_disk_ns, stall_link_ns, "
+        "stall_memory_ns, stall_prefetch_ns, off_cpu_ns, major_faults FROM steps ORDER BY id"));
+    int64_t lastNs = 0;
+    while (rows.next()) {
+        COLIBRI_TRY(m_run.row());
+        const int64_t end = std::max(toNs(rows.real(1)), lastNs);
+        const int64_t begin = std::max(end - rows.integer(2), lastNs);
+        if (!inRange(begin, end)) continue;
+        lastNs = end;
+        ++m_counts.slices;
+        COLIBRI_TRY(m_sink.begin(*track, begin, rows.integer(4) > 0 ? "prefill step" : "step",
+                                 {{"step", rows.integer(0)},
+                                  {"rows", rows.integer(3)},
+                                  {"prefill_rows", rows.integer(4)},
+                                  {"requests", rows.integer(5)},
+                                  {"attention_ns", rows.integer(6)},
+                                  {"router_ns", rows.integer(7)},
+                                  {"experts_ns", rows.integer(8)},
+                                  {"dense_ns", rows.integer(9)},
+                                  {"head_ns", rows.integer(10)},
+                                  {"sample_ns", rows.integer(11)},
+                                  {"stall_slot_ns", rows.integer(12)},
+                                  {"stall_disk_ns", rows.integer(13)},
+                                  {"stall_link_ns", rows.integer(14)},
+                                  {"stall_memory_ns", rows.integer(15)},
+                                  {"stall_prefetch_ns", rows.integer(16)},
+                                  {"off_cpu_ns", rows.integer(17)},
+                                  {"major_faults", rows.integer(18)}}));
+        COLIBRI_TRY(m_sink.end(*track, end));
+    }
+    return rows.status();
+}
+
+Status TraceWriter::writeEvictions() {
+    if (!m_db.has("evictions", "t")) return {};
+    COLIBRI_TRY(m_run.stage("Evictions"));
+    const auto track = addTrack("Evictions", 0, 0);
+    if (!track) return track.status();
+    SessionRows rows;
+    COLIBRI_TRY(rows.prepare(m_db,
+                             "SELECT t, layer, expert, resident_ns, uses FROM evictions "
+                             "WHERE t >= ? AND t <= ? ORDER BY rowid"));
+    rows.bind(m_range);
+    while (rows.next()) {
+        COLIBRI_TRY(m_run.row());
+        m_name = "layer ";
+        appendInteger(m_name, rows.integer(1));
+        m_name += " expert ";
+        appendInteger(m_name, rows.integer(2));
+        ++m_counts.instants;
+        COLIBRI_TRY(m_sink.instant(*track, toNs(rows.real(0)), m_name,
+                                   {{"resident_ns", rows.integer(3)}, {"uses", rows.integer(4)}}));
+    }
+    return rows.status();
+}
+
+Status TraceWriter::readThreads() {
+    if (!m_db.has("threads", "id")) return {};
+    SessionRows rows;
+    COLIBRI_TRY(rows.prepare(m_db, "SELECT id, name FROM threads"));
+    while (rows.next()) m_threads[rows.integer(0)] = rows.text(1);
+    return rows.status();
+}
+
+Status TraceWriter::prepareReads() {
+    const auto column = [&](const char* name) { return m_db.columnOrNull("loads", name); };
+    return m_readRows.prepare(
+        m_db,
+        "SELECT rowid, t, layer, expert, reason, bytes, queue_ns, read_ns, need_ns, failed, " +
+            column("late") + ", " + column("link_ns") + ", " + column("step") + ", " +
+            column("thread") + " FROM loads ORDER BY rowid");
+}
+
 // Both tables are read side by side, since their rows are almost in the order of time. The reads
 // that ended during a step come before it: an arrow then begins before it ends.
 Status TraceWriter::writeStepsAndReads() {
     COLIBRI_TRY(m_run.stage("Layer steps and expert reads"));
+    const auto track = addTrack("Layer steps", 0, 0);
+    if (!track) return track.status();
     const auto group = addTrack("Expert reads", 0, 0);
     if (!group) return group.status();
     m_readGroup = *group;
-    const auto track = addTrack("Layer steps", 0, 0);
-    if (!track) return track.status();
-    COLIBRI_TRY(m_readRows.prepare(m_db,
-                                   "SELECT rowid, t, layer, expert, reason, bytes, queue_ns, "
-                                   "read_ns, need_ns, failed FROM loads ORDER BY rowid"));
+    COLIBRI_TRY(readThreads());
+    COLIBRI_TRY(prepareReads());
     SessionRows rows;
     COLIBRI_TRY(rows.prepare(m_db,
                              "SELECT t, layer, rows, prefill, router_ns, wait_ns, compute_ns, "
-                             "lookups, hits, prefetched, routing FROM layer_steps ORDER BY rowid"));
+                             "lookups, hits, prefetched, routing, " +
+                                 m_db.columnOrNull("layer_steps", "step") +
+                                 " FROM layer_steps ORDER BY rowid"));
     while (rows.next()) {
         COLIBRI_TRY(m_run.row());
         COLIBRI_TRY(writeLayerStep(rows, *track));
@@ -241,23 +327,32 @@ Status TraceWriter::writeRead(const SessionRows& row) {
     const int64_t begin = std::max<int64_t>(submitted - row.integer(6), 0);
     m_lastReadNs = std::max(m_lastReadNs, end);
     if (!inRange(begin, end)) return {};
-    const auto lane = freeLane(row.text(4), begin, end);
+    m_name = row.text(4);
+    if (const auto thread = m_threads.find(row.integer(13));
+        thread != m_threads.end() && !row.isNull(13)) {
+        m_name += ", " + thread->second;
+    }
+    const auto lane = freeLane(m_name, begin, end);
     if (!lane) return lane.status();
     const int64_t layer = row.integer(2), expert = row.integer(3), needNs = row.integer(8);
     const uint64_t id = uint64_t(row.integer(0));
     const bool waited = needNs > 0 && row.integer(9) == 0;
-    if (waited) m_matcher.add(layer, {id, expert, end});
+    if (waited) m_matcher.add(layer, {id, expert, end, row.integer(12)});
     m_name = "layer ";
     appendInteger(m_name, layer);
     m_name += " expert ";
     appendInteger(m_name, expert);
     ++m_counts.slices;
-    COLIBRI_TRY(
-        m_sink.begin(*lane, begin, m_name,
-                     {{"bytes", row.integer(5)}, {"need_ns", needNs}, {"failed", row.integer(9)}},
-                     waited ? id : 0));
+    COLIBRI_TRY(m_sink.begin(*lane, begin, m_name,
+                             {{"bytes", row.integer(5)},
+                              {"need_ns", needNs},
+                              {"failed", row.integer(9)},
+                              {"late", row.integer(10)}},
+                             waited ? id : 0));
     if (submitted > begin) COLIBRI_TRY(slice(*lane, begin, submitted, "queue"));
-    COLIBRI_TRY(slice(*lane, submitted, end, "read"));
+    const int64_t onDisk = std::clamp(end - row.integer(11), submitted, end);
+    COLIBRI_TRY(slice(*lane, submitted, onDisk, "read"));
+    if (end > onDisk) COLIBRI_TRY(slice(*lane, onDisk, end, "link"));
     return m_sink.end(*lane, end);
 }
 
@@ -280,7 +375,9 @@ Status TraceWriter::writeLayerStep(const SessionRows& row, TrackId track) {
                               {"hits", row.integer(8)},
                               {"prefetched", row.integer(9)}}));
     std::vector<ReadMatcher::Match> waited;
-    if (waitNs > 0) waited = m_matcher.match(layer, begin, end, row.blob(10));
+    if (waitNs > 0) {
+        waited = m_matcher.match({layer, begin, end, row.integer(11)}, row.blob(10));
+    }
     auto read = waited.begin();
     // The reads that ended before `untilNs`: the ends of the arrows from them.
     const auto arrivals = [&](int64_t untilNs) -> Status {

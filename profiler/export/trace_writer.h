@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns the rows of a session into the tracks of a trace: requests and their tokens, layer steps,
-// expert reads, changes of knobs, marks, and every series as a counter.
+// Turns the rows of a session into the tracks of a trace: requests and their tokens, steps, layer
+// steps, expert reads, evictions, changes of knobs, marks, and every series as a counter.
 #pragma once
 
 #include <cstdint>
@@ -53,6 +53,10 @@ private:
     Status writeRequests();
     Status writeRequest(const SessionRows& row, TrackId parent);
     Status writeTokens();
+    Status writeSteps();
+    Status writeEvictions();
+    Status readThreads();
+    Status prepareReads();
     Status writeStepsAndReads();
     // Writes the reads that ended until `untilNs`.
     Status advanceReads(int64_t untilNs);
@@ -77,6 +81,7 @@ private:
     bool m_moreReads = true;
     int64_t m_lastReadNs = 0;
     TrackId m_readGroup = 0;
+    std::map<int64_t, std::string> m_threads;  // names
     ReadMatcher m_matcher;
     std::string m_name;  // of a slice, reused
 };
