@@ -28,9 +28,9 @@ struct TableSize {
     double perfetto, chrome, csv, json;
 };
 constexpr TableSize kTableSizes[] = {
-    {"requests", 550, 1100, 0, 0}, {"tokens", 110, 240, 0, 0}, {"layer_steps", 260, 560, 0, 0},
-    {"loads", 160, 480, 0, 0},     {"knobs", 110, 200, 0, 0},  {"marks", 110, 200, 0, 0},
-    {"samples", 33, 100, 9, 12},
+    {"requests", 550, 1100, 0, 0}, {"tokens", 110, 240, 0, 0},   {"layer_steps", 260, 560, 0, 0},
+    {"loads", 160, 480, 0, 0},     {"knobs", 110, 200, 0, 0},    {"marks", 110, 200, 0, 0},
+    {"steps", 150, 500, 0, 0},     {"evictions", 40, 140, 0, 0}, {"samples", 33, 100, 9, 12},
 };
 constexpr int64_t kHeadBytes = 2'000;
 constexpr int64_t kReportBytes = 150'000, kMarkdownBytes = 8'000;
@@ -155,9 +155,9 @@ Status exportSeries(const Parts& parts, ExportSummary& summary) {
 
 Status exportReport(const Parts& parts) {
     TimeRange range = parts.range;
-    range.to = std::min(range.to, parts.db.summary().lastTime);
-    // A session of one moment still gets an axis.
-    if (range.to <= range.from) range.to = range.from + 1e-3;
+    // The session has its duration in whole milliseconds. An axis needs some length in any case.
+    range.to = std::min(range.to, parts.db.summary().lastTime + 1e-3);
+    range.to = std::max(range.to, range.from + 1e-3);
     const auto report = collectReport(parts.db, parts.run, range);
     if (!report) return report.status();
     return parts.file.append(parts.options.format == ExportFormat::Html ? reportHtml(*report)

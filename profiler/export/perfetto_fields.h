@@ -47,7 +47,6 @@ constexpr uint32_t kDebugAnnotations = 4;
 constexpr uint32_t kType = 9;
 constexpr uint32_t kNameIid = 10;
 constexpr uint32_t kTrackUuid = 11;
-constexpr uint32_t kName = 23;
 constexpr uint32_t kDoubleCounterValue = 44;
 constexpr uint32_t kFlowIds = 47;             // fixed64
 constexpr uint32_t kTerminatingFlowIds = 48;  // fixed64

@@ -69,11 +69,19 @@ void PerfettoSink::open(TrackId track, uint64_t type) {
     m_event.integer(pf::event::kTrackUuid, track);
 }
 
+uint64_t PerfettoSink::argName(const char* name) {
+    auto& [recent, iid] = m_recentArgs[reinterpret_cast<uintptr_t>(name) / 4 % m_recentArgs.size()];
+    if (recent != name) {
+        iid = intern(m_argNames, pf::interned::kDebugAnnotationNames, name);
+        recent = name;
+    }
+    return iid;
+}
+
 void PerfettoSink::add(TraceArgs args) {
     for (const TraceArg& arg : args) {
         m_part.clear();
-        m_part.integer(pf::annotation::kNameIid,
-                       intern(m_argNames, pf::interned::kDebugAnnotationNames, arg.name));
+        m_part.integer(pf::annotation::kNameIid, argName(arg.name));
         switch (arg.kind) {
             case TraceArg::Kind::Integer:
                 m_part.integer(pf::annotation::kInt, uint64_t(arg.integer));
@@ -103,16 +111,11 @@ Status PerfettoSink::end(TrackId track, int64_t ns) {
     return write(ns);
 }
 
-// Names of instants differ, so they are not interned, except those at the end of arrows.
 Status PerfettoSink::instant(TrackId track, int64_t ns, std::string_view name, TraceArgs args,
                              uint64_t flow) {
     open(track, pf::event::kInstant);
-    if (flow == 0) {
-        m_event.text(pf::event::kName, name);
-    } else {
-        m_event.integer(pf::event::kNameIid, intern(m_eventNames, pf::interned::kEventNames, name));
-        m_event.fixed64(pf::event::kTerminatingFlowIds, flow);
-    }
+    m_event.integer(pf::event::kNameIid, intern(m_eventNames, pf::interned::kEventNames, name));
+    if (flow != 0) m_event.fixed64(pf::event::kTerminatingFlowIds, flow);
     add(args);
     return write(ns);
 }
@@ -140,8 +143,9 @@ Status PerfettoSink::writePacket() {
                                                          : pf::packet::kNeedsIncrementalState);
     m_first = false;
     m_frame.clear();
-    m_frame.message(pf::trace::kPacket, m_packet);
-    return m_file.append(m_frame.bytes());
+    m_frame.head(pf::trace::kPacket, m_packet.bytes().size());
+    COLIBRI_TRY(m_file.append(m_frame.bytes()));
+    return m_file.append(m_packet.bytes());
 }
 
 }  // namespace colibri

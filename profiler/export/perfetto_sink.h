@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes Perfetto's protobuf trace format, for ui.perfetto.dev and trace_processor. Names of slices
-// and facts are interned: each is written once. Memory grows only with their number.
+// Writes Perfetto's protobuf trace format, for ui.perfetto.dev and trace_processor. Names of events
+// and facts are interned: each is written once. Memory grows only with the number of different
+// names.
 #pragma once
 
+#include <array>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
 #include "profiler/export/protobuf.h"
 #include "profiler/export/trace_sink.h"
@@ -36,6 +39,7 @@ private:
     using Names = std::unordered_map<std::string, uint64_t, Hash, std::equal_to<>>;
 
     uint64_t intern(Names& names, uint32_t field, std::string_view name);
+    uint64_t argName(const char* name);
     void open(TrackId track, uint64_t type);  // begins an event
     void add(TraceArgs args);
     Status write(int64_t ns);  // the event that was begun
@@ -43,6 +47,8 @@ private:
 
     ExportFile& m_file;
     Names m_eventNames, m_argNames;
+    // The ids of names that were used last, by the address of the literal.
+    std::array<std::pair<const char*, uint64_t>, 64> m_recentArgs{};
     ProtoMessage m_packet, m_event, m_part, m_interned, m_frame;
     bool m_first = true;
 };

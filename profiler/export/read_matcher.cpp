@@ -2,7 +2,6 @@
 #include "profiler/export/read_matcher.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace colibri {
 namespace {
@@ -34,44 +33,27 @@ void eachMiss(std::span<const uint8_t> routing, Take take) {
 
 }  // namespace
 
-Status ReadMatcher::prepare(const SessionDb& db, const TimeRange& range) {
-    COLIBRI_TRY(
-        m_rows.prepare(db,
-                       "SELECT rowid, t, layer, expert FROM loads WHERE need_ns > 0 AND failed = 0 "
-                       "AND t >= ? AND t - (queue_ns + read_ns) * 1e-9 <= ? ORDER BY rowid"));
-    m_rows.bind(range);
-    return {};
+void ReadMatcher::add(int64_t layer, const Match& read) {
+    m_reads[keyOf(layer, read.expert)] = read;
 }
 
-Status ReadMatcher::advance(int64_t untilNs) {
-    while (m_more && m_newestNs < untilNs) {
-        m_more = m_rows.next();
-        if (!m_more) return m_rows.status();
-        const int64_t endNs = std::llround(m_rows.real(1) * 1e9);
-        m_newestNs = std::max(m_newestNs, endNs);
-        const int64_t expert = m_rows.integer(3);
-        m_reads[keyOf(m_rows.integer(2), expert)] = {uint64_t(m_rows.integer(0)), expert, endNs};
-    }
-    return {};
-}
-
-Result<std::vector<ReadMatcher::Match>> ReadMatcher::match(int64_t layer, int64_t beginNs,
-                                                           int64_t endNs,
-                                                           std::span<const uint8_t> routing) {
-    // An expert can be read again within the time of disorder only if it was evicted in between.
-    COLIBRI_TRY(advance(endNs));
+std::vector<ReadMatcher::Match> ReadMatcher::match(const Step& step,
+                                                   std::span<const uint8_t> routing) {
     std::vector<Match> matches;
     eachMiss(routing, [&](int64_t expert) {
-        const auto it = m_reads.find(keyOf(layer, expert));
+        const auto it = m_reads.find(keyOf(step.layer, expert));
         if (it == m_reads.end()) return;
-        if (it->second.endNs >= beginNs && it->second.endNs <= endNs) {
-            matches.push_back(it->second);
-            m_reads.erase(it);
-        }
+        Match read = it->second;
+        const bool during = read.endNs >= step.beginNs && read.endNs <= step.endNs;
+        if (read.step > 0 && step.number > 0 ? read.step != step.number : !during) return;
+        read.endNs = std::clamp(read.endNs, step.beginNs, step.endNs);
+        matches.push_back(read);
+        m_reads.erase(it);
     });
     if (m_reads.size() > kReadsToKeep) {
-        std::erase_if(m_reads,
-                      [&](const auto& read) { return read.second.endNs < beginNs - kDisorderNs; });
+        std::erase_if(m_reads, [&](const auto& read) {
+            return read.second.endNs < step.beginNs - kDisorderNs;
+        });
     }
     std::sort(matches.begin(), matches.end(),
               [](const Match& a, const Match& b) { return a.endNs < b.endNs; });

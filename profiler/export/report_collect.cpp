@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cctype>
+#include <charconv>
 #include <cmath>
 #include <map>
 
@@ -28,8 +30,19 @@ std::string countNote(uint64_t count) {
 }
 std::string knobLabel(std::string_view name) {
     const KnobRow* row = findKnob(name);
-    if (!row) return std::string(name);
-    return *row->unit ? knobTitle(*row) + ", " + row->unit : knobTitle(*row);
+    return row ? knobTitle(*row) : std::string(name);
+}
+// The value of a knob with its unit.
+std::string knobText(std::string_view name, const std::string& value) {
+    const KnobRow* row = findKnob(name);
+    const bool number = !value.empty() && std::isdigit(uint8_t(value[0]));
+    return row && *row->unit && number ? value + " " + row->unit : value;
+}
+
+double secondsOf(const std::string& text) {  // 0 if it is not a number
+    double value = 0;
+    std::from_chars(text.data(), text.data() + text.size(), value);
+    return value;
 }
 
 // Collects one part of a report after the other.
@@ -39,6 +52,7 @@ public:
         : m_db(db), m_run(run), m_report(report) {}
 
     Status facts();
+    Status removed();
     Status requests();
     Status tokens();
     Status knobs();
@@ -69,9 +83,19 @@ private:
     // P50 and P99 of all values together.
     void percentiles(const std::string& label, const Histogram& values);
 
+    // A sum over the rows that were removed to keep the session file small; 0 if there is none.
+    double total(const std::string& name) const {
+        const auto it = m_totals.find(name);
+        return it == m_totals.end() ? 0 : it->second;
+    }
+    // Adds the values of the removed rows.
+    Status addRemoved(Histogram& values, std::string_view name);
+
     const SessionDb& m_db;
     ExportRun& m_run;
     Report& m_report;
+    std::map<std::string, double> m_totals;
+    bool m_removedToo = false;  // the figures include the removed rows
 };
 
 void ReportCollector::percentiles(const std::string& label, const Histogram& values) {
@@ -100,6 +124,34 @@ Status ReportCollector::facts() {
     fact("Range", timeText(m_report.range.from) + " to " + timeText(m_report.range.to) + " s of " +
                       timeText(summary.lastTime) + " s");
     return {};
+}
+
+// The sums of removed rows belong to the range only if it contains all of these rows.
+Status ReportCollector::removed() {
+    const std::string before = m_db.meta("thinned_detail_before");
+    const std::string tokens = m_db.meta("thinned_tokens_before");
+    if (before.empty() && tokens.empty()) return {};
+    const double last = std::max(secondsOf(before), secondsOf(tokens));
+    if (m_report.range.from >= last) return {};
+    m_removedToo = m_report.range.from <= 0 && m_report.range.to >= last;
+    fact("Removed", std::string("reads and layer steps before ") + before + " s" +
+                        (tokens.empty() ? "" : ", tokens and series before " + tokens + " s") +
+                        (m_removedToo ? "; the figures include them, the tables do not"
+                                      : "; the report is without them"));
+    if (!m_removedToo || !m_db.has("totals", "name")) return {};
+    SessionRows rows;
+    COLIBRI_TRY(rows.prepare(m_db, "SELECT name, value FROM totals"));
+    while (rows.next()) m_totals[std::string(rows.text(0))] = rows.real(1);
+    return rows.status();
+}
+
+Status ReportCollector::addRemoved(Histogram& values, std::string_view name) {
+    if (!m_removedToo || !m_db.has("histograms", "name")) return {};
+    SessionRows rows;
+    COLIBRI_TRY(rows.prepare(m_db, "SELECT value_ns, count FROM histograms WHERE name = ?"));
+    rows.bind(name);
+    while (rows.next()) values.add(uint64_t(rows.integer(0)), uint64_t(rows.integer(1)));
+    return rows.status();
 }
 
 Status ReportCollector::requests() {
@@ -132,8 +184,10 @@ Status ReportCollector::requests() {
 Status ReportCollector::tokens() {
     COLIBRI_TRY(m_run.stage("Tokens"));
     Histogram gaps;
-    double gapNs = 0, stepNs = 0, stallNs = 0;
-    int64_t tokens = 0;
+    double gapNs = total("tokens.gap_ns"), stepNs = total("tokens.step_ns"),
+           stallNs = total("tokens.stall_ns");
+    int64_t tokens = int64_t(total("tokens.count"));
+    COLIBRI_TRY(addRemoved(gaps, "tokens.gap_ns"));
     COLIBRI_TRY(each("SELECT gap_ns, step_ns, stall_ns FROM tokens WHERE t >= ? AND t <= ?",
                      [&](const SessionRows& row) {
                          ++tokens;
@@ -172,8 +226,9 @@ Status ReportCollector::knobs() {
         m_db, "SELECT t, name, requested, effective, reason FROM knobs ORDER BY rowid"));
     while (rows.next()) {
         COLIBRI_TRY(m_run.row());
-        const std::string name(rows.text(1)), requested(rows.text(2)), now(rows.text(3)),
-            reason(rows.text(4)), label = knobLabel(name);
+        const std::string name(rows.text(1)), reason(rows.text(4)), label = knobLabel(name);
+        const std::string requested = knobText(name, std::string(rows.text(2)));
+        const std::string now = knobText(name, std::string(rows.text(3)));
         const double t = rows.real(0);
         const bool first = !effective.contains(name);
         const std::string before = std::exchange(effective[name], now);
@@ -216,7 +271,7 @@ Status ReportCollector::reads() {
     };
     std::map<std::string, Sums> reasons;
     Histogram load;
-    double bytes = 0;
+    double bytes = 0, removedBytes = 0;
     COLIBRI_TRY(
         each("SELECT reason, bytes, read_ns, need_ns, failed FROM loads WHERE t >= ? AND t <= ?",
              [&](const SessionRows& row) {
@@ -231,8 +286,13 @@ Status ReportCollector::reads() {
                  sums.readNs.add(uint64_t(row.integer(2)));
                  if (row.integer(3) > 0) load.add(uint64_t(row.integer(3)));
              }));
+    COLIBRI_TRY(addRemoved(load, "loads.need_ns"));
     percentiles("Expert load", load);
-    figure("Experts read", reasons.empty() ? "n/a" : formatGiB(bytes), "completed reads");
+    for (const char* reason : {"demand", "prefetch", "warm_start"}) {
+        removedBytes += total(std::string("loads.") + reason + ".bytes");
+    }
+    const bool any = !reasons.empty() || removedBytes > 0;
+    figure("Experts read", any ? formatGiB(bytes + removedBytes) : "n/a", "completed reads");
     ReportTable table{"Expert reads by reason",
                       "",
                       {{"reason"},
@@ -261,7 +321,7 @@ Status ReportCollector::layers() {
         double lookups = 0, hits = 0, prefetched = 0, router = 0, wait = 0, compute = 0;
     };
     std::map<int64_t, Sums> layers;
-    double lookups = 0, hits = 0, waits = 0;
+    double lookups = total("layer_steps.lookups"), hits = total("layer_steps.hits"), waits = 0;
     COLIBRI_TRY(
         each("SELECT layer, prefill, lookups, hits, prefetched, router_ns, wait_ns, compute_ns "
              "FROM layer_steps WHERE t >= ? AND t <= ?",
@@ -345,6 +405,7 @@ Result<Report> collectReport(const SessionDb& db, ExportRun& run, const TimeRang
     report.range = range;
     ReportCollector collector(db, run, report);
     COLIBRI_TRY(collector.facts());
+    COLIBRI_TRY(collector.removed());
     COLIBRI_TRY(collector.tokens());
     COLIBRI_TRY(collector.requests());
     COLIBRI_TRY(collector.knobs());

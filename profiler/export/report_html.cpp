@@ -46,7 +46,7 @@ dd { margin: 0; overflow-wrap: anywhere; }
 .plot h3 span { color: var(--text3); font-weight: 400; }
 .legend { display: flex; flex-wrap: wrap; gap: 0 16px; margin: 2px 0 4px; color: var(--text2); }
 .legend i { display: inline-block; width: 10px; height: 2px; margin-right: 6px;
-  vertical-align: middle; }
+  vertical-align: middle; print-color-adjust: exact; -webkit-print-color-adjust: exact; }
 .missing { padding: 24px 0; text-align: center; color: var(--text3); }
 svg { display: block; width: 100%; height: auto; }
 svg text { fill: var(--text3); font: 11px "JetBrains Mono", "Noto Sans Mono", "DejaVu Sans Mono",
@@ -69,14 +69,19 @@ th.n { font-family: inherit; }
 tr { break-inside: avoid; }
 thead { display: table-header-group; }
 h2 { break-after: avoid; }
-@media (max-width: 760px) {
+@media screen and (max-width: 760px) {
   .plots { grid-template-columns: minmax(0, 1fr); }
   dl { grid-template-columns: max-content 1fr; }
 }
 @media print {
   @page { margin: 14mm; }
   body { background: none; padding: 0; max-width: none; font-size: 11px; line-height: 15px; }
+  .figures { grid-template-columns: repeat(5, 1fr); }
+  .figure { padding: 6px 8px; }
+  .figure .value { font-size: 15px; line-height: 20px; }
   .plots { gap: 8px; }
+  table { font-size: 10px; line-height: 13px; }
+  th, td { padding: 3px 8px; }
   .scroll { overflow: visible; }
 }
 )css";

@@ -26,7 +26,7 @@ struct TraceArg {
     TraceArg(const char* argName, std::string_view value)
         : name(argName), kind(Kind::Text), text(value) {}
 
-    const char* name;
+    const char* name;  // a literal
     Kind kind = Kind::Integer;
     int64_t integer = 0;
     double real = 0;

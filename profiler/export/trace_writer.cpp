@@ -3,13 +3,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
-#include "profiler/export/read_matcher.h"
+#include "profiler/export/json_text.h"
 #include "profiler/metrics/metric_table.h"
 
 namespace colibri {
 namespace {
+
+constexpr size_t kLanesPerName = 1000;  // for the order of tracks
 
 int64_t toNs(double seconds) {
     return std::isfinite(seconds) ? std::max<int64_t>(std::llround(seconds * 1e9), 0) : 0;
@@ -35,9 +38,9 @@ Status TraceWriter::write() {
     COLIBRI_TRY(writeMarks());
     COLIBRI_TRY(writeRequests());
     COLIBRI_TRY(writeTokens());
-    // Reads come before layer steps: an arrow that begins at the time of its end is then in order.
-    COLIBRI_TRY(writeReads());
-    COLIBRI_TRY(writeLayerSteps());
+    COLIBRI_TRY(writeSteps());
+    COLIBRI_TRY(writeStepsAndReads());
+    COLIBRI_TRY(writeEvictions());
     COLIBRI_TRY(writeCounters());
     return m_sink.finish();
 }
@@ -153,19 +156,18 @@ Status TraceWriter::writeTokens() {
     SessionRows rows;
     COLIBRI_TRY(rows.prepare(m_db,
                              "SELECT t, request, idx, token, step_ns, gap_ns, stall_ns, lookups, "
-                             "hits, memory_stall_ns FROM tokens "
-                             "WHERE t >= ? AND t - step_ns * 1e-9 <= ? ORDER BY rowid"));
-    rows.bind(m_range);
+                             "hits, memory_stall_ns FROM tokens ORDER BY rowid"));
     while (rows.next()) {
         COLIBRI_TRY(m_run.row());
-        const int64_t id = rows.integer(1);
+        const int64_t id = rows.integer(1), endNs = toNs(rows.real(0));
+        if (!inRange(endNs - rows.integer(4), endNs)) continue;
         RequestTracks& request = m_requests[id];
         if (request.tokens == 0) {  // a damaged session may lack the request
             const auto track = addTrack("Tokens of request " + std::to_string(id), 0, 0);
             if (!track) return track.status();
             request.tokens = *track;
         }
-        const int64_t end = std::max(toNs(rows.real(0)), request.lastNs);
+        const int64_t end = std::max(endNs, request.lastNs);
         const int64_t begin = std::max(end - rows.integer(4), request.lastNs);
         request.lastNs = end;
         ++m_counts.slices;
@@ -182,17 +184,18 @@ Status TraceWriter::writeTokens() {
     return rows.status();
 }
 
-Result<TrackId> TraceWriter::freeLane(const std::string& name, TrackId parent, int64_t beginNs,
-                                      int64_t endNs) {
-    std::vector<Lane>& lanes = m_lanes[name];
+Result<TrackId> TraceWriter::freeLane(std::string_view name, int64_t beginNs, int64_t endNs) {
+    auto it = m_lanes.find(name);
+    if (it == m_lanes.end()) it = m_lanes.emplace(name, std::vector<Lane>()).first;
+    std::vector<Lane>& lanes = it->second;
     Lane* best = nullptr;  // the one that became free last, so that few lanes are needed
     for (Lane& lane : lanes) {
         if (lane.lastNs <= beginNs && (!best || lane.lastNs > best->lastNs)) best = &lane;
     }
     if (!best) {
         const std::string number = lanes.empty() ? "" : " " + std::to_string(lanes.size() + 1);
-        const auto track =
-            addTrack(name + number, parent, int(m_lanes.size() * 1000 + lanes.size()));
+        const auto track = addTrack(std::string(name) + number, m_readGroup,
+                                    int(m_lanes.size() * kLanesPerName + lanes.size()));
         if (!track) return track.status();
         best = &lanes.emplace_back(Lane{*track, 0});
     }
@@ -200,68 +203,172 @@ Result<TrackId> TraceWriter::freeLane(const std::string& name, TrackId parent, i
     return best->track;
 }
 
-Status TraceWriter::writeReads() {
-    COLIBRI_TRY(m_run.stage("Expert reads"));
-    const auto group = addTrack("Expert reads", 0, 0);
-    if (!group) return group.status();
+// The parts of a step are sums and have no place in time: they are facts of its slice.
+Status TraceWriter::writeSteps() {
+    if (!m_db.has("steps", "id")) return {};
+    COLIBRI_TRY(m_run.stage("Steps"));
+    const auto track = addTrack("Steps", 0, 0);
+    if (!track) return track.status();
     SessionRows rows;
     COLIBRI_TRY(rows.prepare(
         m_db,
-        "SELECT rowid, t, layer, expert, reason, bytes, queue_ns, read_ns, need_ns, failed "
-        "FROM loads WHERE t >= ? AND t - (queue_ns + read_ns) * 1e-9 <= ? ORDER BY rowid"));
-    rows.bind(m_range);
-    std::string name;
+        "SELECT id, t, total_ns, rows, prefill_rows, requests, attention_ns, router_ns, "
+        "experts_ns, dense_ns, head_ns, sample_ns, stall_slot_ns, stall_disk_ns, stall_link_ns, "
+        "stall_memory_ns, stall_prefetch_ns, off_cpu_ns, major_faults FROM steps ORDER BY id"));
+    int64_t lastNs = 0;
     while (rows.next()) {
         COLIBRI_TRY(m_run.row());
-        const int64_t end = toNs(rows.real(1));
-        const int64_t submitted = std::max<int64_t>(end - rows.integer(7), 0);
-        const int64_t begin = std::max<int64_t>(submitted - rows.integer(6), 0);
-        const auto lane = freeLane(std::string(rows.text(4)), *group, begin, end);
-        if (!lane) return lane.status();
-        const bool waited = rows.integer(8) > 0 && rows.integer(9) == 0;
-        name = "layer " + std::to_string(rows.integer(2)) + " expert " +
-               std::to_string(rows.integer(3));
+        const int64_t end = std::max(toNs(rows.real(1)), lastNs);
+        const int64_t begin = std::max(end - rows.integer(2), lastNs);
+        if (!inRange(begin, end)) continue;
+        lastNs = end;
         ++m_counts.slices;
-        COLIBRI_TRY(m_sink.begin(
-            *lane, begin, name,
-            {{"bytes", rows.integer(5)}, {"need_ns", rows.integer(8)}, {"failed", rows.integer(9)}},
-            waited ? uint64_t(rows.integer(0)) : 0));
-        if (submitted > begin) COLIBRI_TRY(slice(*lane, begin, submitted, "queue"));
-        COLIBRI_TRY(slice(*lane, submitted, end, "read"));
-        COLIBRI_TRY(m_sink.end(*lane, end));
+        COLIBRI_TRY(m_sink.begin(*track, begin, rows.integer(4) > 0 ? "prefill step" : "step",
+                                 {{"step", rows.integer(0)},
+                                  {"rows", rows.integer(3)},
+                                  {"prefill_rows", rows.integer(4)},
+                                  {"requests", rows.integer(5)},
+                                  {"attention_ns", rows.integer(6)},
+                                  {"router_ns", rows.integer(7)},
+                                  {"experts_ns", rows.integer(8)},
+                                  {"dense_ns", rows.integer(9)},
+                                  {"head_ns", rows.integer(10)},
+                                  {"sample_ns", rows.integer(11)},
+                                  {"stall_slot_ns", rows.integer(12)},
+                                  {"stall_disk_ns", rows.integer(13)},
+                                  {"stall_link_ns", rows.integer(14)},
+                                  {"stall_memory_ns", rows.integer(15)},
+                                  {"stall_prefetch_ns", rows.integer(16)},
+                                  {"off_cpu_ns", rows.integer(17)},
+                                  {"major_faults", rows.integer(18)}}));
+        COLIBRI_TRY(m_sink.end(*track, end));
     }
     return rows.status();
 }
 
-Status TraceWriter::writeLayerSteps() {
-    COLIBRI_TRY(m_run.stage("Layer steps"));
-    const auto track = addTrack("Layer steps", 0, 0);
+Status TraceWriter::writeEvictions() {
+    if (!m_db.has("evictions", "t")) return {};
+    COLIBRI_TRY(m_run.stage("Evictions"));
+    const auto track = addTrack("Evictions", 0, 0);
     if (!track) return track.status();
-    ReadMatcher reads;
-    COLIBRI_TRY(reads.prepare(m_db, m_range));
     SessionRows rows;
-    COLIBRI_TRY(rows.prepare(
-        m_db,
-        "SELECT t, layer, rows, prefill, router_ns, wait_ns, compute_ns, lookups, hits, "
-        "prefetched, routing FROM layer_steps "
-        "WHERE t >= ? AND t - (router_ns + wait_ns + compute_ns) * 1e-9 <= ? ORDER BY rowid"));
+    COLIBRI_TRY(rows.prepare(m_db,
+                             "SELECT t, layer, expert, resident_ns, uses FROM evictions "
+                             "WHERE t >= ? AND t <= ? ORDER BY rowid"));
     rows.bind(m_range);
     while (rows.next()) {
         COLIBRI_TRY(m_run.row());
-        COLIBRI_TRY(writeLayerStep(rows, *track, reads));
+        m_name = "layer ";
+        appendInteger(m_name, rows.integer(1));
+        m_name += " expert ";
+        appendInteger(m_name, rows.integer(2));
+        ++m_counts.instants;
+        COLIBRI_TRY(m_sink.instant(*track, toNs(rows.real(0)), m_name,
+                                   {{"resident_ns", rows.integer(3)}, {"uses", rows.integer(4)}}));
     }
     return rows.status();
+}
+
+Status TraceWriter::readThreads() {
+    if (!m_db.has("threads", "id")) return {};
+    SessionRows rows;
+    COLIBRI_TRY(rows.prepare(m_db, "SELECT id, name FROM threads"));
+    while (rows.next()) m_threads[rows.integer(0)] = rows.text(1);
+    return rows.status();
+}
+
+Status TraceWriter::prepareReads() {
+    const auto column = [&](const char* name) { return m_db.columnOrNull("loads", name); };
+    return m_readRows.prepare(
+        m_db,
+        "SELECT rowid, t, layer, expert, reason, bytes, queue_ns, read_ns, need_ns, failed, " +
+            column("late") + ", " + column("link_ns") + ", " + column("step") + ", " +
+            column("thread") + " FROM loads ORDER BY rowid");
+}
+
+// Both tables are read side by side, since their rows are almost in the order of time. The reads
+// that ended during a step come before it: an arrow then begins before it ends.
+Status TraceWriter::writeStepsAndReads() {
+    COLIBRI_TRY(m_run.stage("Layer steps and expert reads"));
+    const auto track = addTrack("Layer steps", 0, 0);
+    if (!track) return track.status();
+    const auto group = addTrack("Expert reads", 0, 0);
+    if (!group) return group.status();
+    m_readGroup = *group;
+    COLIBRI_TRY(readThreads());
+    COLIBRI_TRY(prepareReads());
+    SessionRows rows;
+    COLIBRI_TRY(rows.prepare(m_db,
+                             "SELECT t, layer, rows, prefill, router_ns, wait_ns, compute_ns, "
+                             "lookups, hits, prefetched, routing, " +
+                                 m_db.columnOrNull("layer_steps", "step") +
+                                 " FROM layer_steps ORDER BY rowid"));
+    while (rows.next()) {
+        COLIBRI_TRY(m_run.row());
+        COLIBRI_TRY(writeLayerStep(rows, *track));
+    }
+    COLIBRI_TRY(rows.status());
+    return advanceReads(std::numeric_limits<int64_t>::max());
+}
+
+Status TraceWriter::advanceReads(int64_t untilNs) {
+    while (m_moreReads && m_lastReadNs < untilNs) {
+        m_moreReads = m_readRows.next();
+        if (!m_moreReads) return m_readRows.status();
+        COLIBRI_TRY(m_run.row());
+        COLIBRI_TRY(writeRead(m_readRows));
+    }
+    return {};
+}
+
+Status TraceWriter::writeRead(const SessionRows& row) {
+    const int64_t end = toNs(row.real(1));
+    const int64_t submitted = std::max<int64_t>(end - row.integer(7), 0);
+    const int64_t begin = std::max<int64_t>(submitted - row.integer(6), 0);
+    m_lastReadNs = std::max(m_lastReadNs, end);
+    if (!inRange(begin, end)) return {};
+    m_name = row.text(4);
+    if (const auto thread = m_threads.find(row.integer(13));
+        thread != m_threads.end() && !row.isNull(13)) {
+        m_name += ", " + thread->second;
+    }
+    const auto lane = freeLane(m_name, begin, end);
+    if (!lane) return lane.status();
+    const int64_t layer = row.integer(2), expert = row.integer(3), needNs = row.integer(8);
+    const uint64_t id = uint64_t(row.integer(0));
+    const bool waited = needNs > 0 && row.integer(9) == 0;
+    if (waited) m_matcher.add(layer, {id, expert, end, row.integer(12)});
+    m_name = "layer ";
+    appendInteger(m_name, layer);
+    m_name += " expert ";
+    appendInteger(m_name, expert);
+    ++m_counts.slices;
+    COLIBRI_TRY(m_sink.begin(*lane, begin, m_name,
+                             {{"bytes", row.integer(5)},
+                              {"need_ns", needNs},
+                              {"failed", row.integer(9)},
+                              {"late", row.integer(10)}},
+                             waited ? id : 0));
+    if (submitted > begin) COLIBRI_TRY(slice(*lane, begin, submitted, "queue"));
+    const int64_t onDisk = std::clamp(end - row.integer(11), submitted, end);
+    COLIBRI_TRY(slice(*lane, submitted, onDisk, "read"));
+    if (end > onDisk) COLIBRI_TRY(slice(*lane, onDisk, end, "link"));
+    return m_sink.end(*lane, end);
 }
 
 // The session has sums: all waits of a step are drawn as one, before all of its computing.
-Status TraceWriter::writeLayerStep(const SessionRows& row, TrackId track, ReadMatcher& reads) {
+Status TraceWriter::writeLayerStep(const SessionRows& row, TrackId track) {
     const int64_t end = std::max(toNs(row.real(0)), m_lastStepNs);
     const int64_t routerNs = row.integer(4), waitNs = row.integer(5), computeNs = row.integer(6);
     const int64_t begin = std::max(end - (routerNs + waitNs + computeNs), m_lastStepNs);
     m_lastStepNs = end;
+    COLIBRI_TRY(advanceReads(end));
+    if (!inRange(begin, end)) return {};
     const int64_t layer = row.integer(1);
+    m_name = "layer ";
+    appendInteger(m_name, layer);
     ++m_counts.slices;
-    COLIBRI_TRY(m_sink.begin(track, begin, "layer " + std::to_string(layer),
+    COLIBRI_TRY(m_sink.begin(track, begin, m_name,
                              {{"rows", row.integer(2)},
                               {"prefill", row.integer(3)},
                               {"lookups", row.integer(7)},
@@ -269,18 +376,17 @@ Status TraceWriter::writeLayerStep(const SessionRows& row, TrackId track, ReadMa
                               {"prefetched", row.integer(9)}}));
     std::vector<ReadMatcher::Match> waited;
     if (waitNs > 0) {
-        auto found = reads.match(layer, begin, end, row.blob(10));
-        if (!found) return found.status();
-        waited = std::move(*found);
+        waited = m_matcher.match({layer, begin, end, row.integer(11)}, row.blob(10));
     }
     auto read = waited.begin();
     // The reads that ended before `untilNs`: the ends of the arrows from them.
     const auto arrivals = [&](int64_t untilNs) -> Status {
         for (; read != waited.end() && read->endNs < untilNs; ++read) {
             ++m_counts.flows;
-            COLIBRI_TRY(m_sink.instant(track, read->endNs,
-                                       "expert " + std::to_string(read->expert) + " resident", {},
-                                       read->read));
+            m_name = "expert ";
+            appendInteger(m_name, read->expert);
+            m_name += " resident";
+            COLIBRI_TRY(m_sink.instant(track, read->endNs, m_name, {}, read->read));
         }
         return {};
     };

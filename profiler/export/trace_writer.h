@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns the rows of a session into the tracks of a trace: requests and their tokens, layer steps,
-// expert reads, changes of knobs, marks, and every series as a counter.
+// Turns the rows of a session into the tracks of a trace: requests and their tokens, steps, layer
+// steps, expert reads, evictions, changes of knobs, marks, and every series as a counter.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "profiler/export/export_run.h"
+#include "profiler/export/read_matcher.h"
 #include "profiler/export/trace_sink.h"
 #include "profiler/session/session_db.h"
 
@@ -38,20 +39,29 @@ private:
         int64_t lastNs;  // end of its last slice
     };
 
+    bool inRange(int64_t beginNs, int64_t endNs) const {
+        return double(endNs) * 1e-9 >= m_range.from && double(beginNs) * 1e-9 <= m_range.to;
+    }
     // `rank`: position among the tracks of the parent.
     Result<TrackId> addTrack(const std::string& name, TrackId parent, int rank);
     Result<TrackId> addCounter(std::string_view label, TrackId parent);
     Status slice(TrackId track, int64_t beginNs, int64_t endNs, std::string_view name);
-    // A lane of this name that is free from `beginNs` on, so that slices do not overlap.
-    Result<TrackId> freeLane(const std::string& name, TrackId parent, int64_t beginNs,
-                             int64_t endNs);
+    // A track of reads of this name that is free from `beginNs` on: slices of a track must not
+    // overlap.
+    Result<TrackId> freeLane(std::string_view name, int64_t beginNs, int64_t endNs);
 
     Status writeRequests();
     Status writeRequest(const SessionRows& row, TrackId parent);
     Status writeTokens();
-    Status writeReads();
-    Status writeLayerSteps();
-    Status writeLayerStep(const SessionRows& row, TrackId track, class ReadMatcher& reads);
+    Status writeSteps();
+    Status writeEvictions();
+    Status readThreads();
+    Status prepareReads();
+    Status writeStepsAndReads();
+    // Writes the reads that ended until `untilNs`.
+    Status advanceReads(int64_t untilNs);
+    Status writeRead(const SessionRows& row);
+    Status writeLayerStep(const SessionRows& row, TrackId track);
     Status writeKnobs();
     Status writeMarks();
     Status writeCounters();
@@ -65,8 +75,15 @@ private:
     TrackId m_lastTrack = 0;
     int m_groups = 0;  // tracks without a parent
     std::map<int64_t, RequestTracks> m_requests;
-    std::map<std::string, std::vector<Lane>> m_lanes;
+    std::map<std::string, std::vector<Lane>, std::less<>> m_lanes;  // by reason
     int64_t m_lastStepNs = 0;
+    SessionRows m_readRows;  // a cursor that follows the layer steps
+    bool m_moreReads = true;
+    int64_t m_lastReadNs = 0;
+    TrackId m_readGroup = 0;
+    std::map<int64_t, std::string> m_threads;  // names
+    ReadMatcher m_matcher;
+    std::string m_name;  // of a slice, reused
 };
 
 }  // namespace colibri

@@ -29,7 +29,9 @@ std::string SessionDb::meta(const char* key) const {
 
 int64_t SessionDb::rows(const char* table) const {
     SessionRows query;
-    if (!query.prepare(*this, std::string("SELECT max(rowid) FROM ") + table).ok()) return 0;
+    const std::string from = std::string("(rowid) FROM ") + table + ")";
+    if (!query.prepare(*this, "SELECT (SELECT max" + from + " - (SELECT min" + from + " + 1").ok())
+        return 0;
     return query.next() ? query.integer(0) : 0;
 }
 

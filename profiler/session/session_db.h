@@ -32,7 +32,7 @@ public:
     const std::string& name() const { return m_name; }  // for messages
     const SessionSummary& summary() const { return m_summary; }
     std::string meta(const char* key) const;  // "" if absent
-    // The number of rows, from the largest row id; 0 for a table that does not exist.
+    // The number of rows, from the smallest and largest row id; 0 for a table that does not exist.
     int64_t rows(const char* table) const;
     bool has(const char* table, const char* column) const;
     // The name of a column, or NULL if the file is older than the column.

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 
 #include "profiler/export/export.h"
@@ -272,10 +273,26 @@ private slots:
         for (int layer = 0; layer < m_made.layers; ++layer) {
             QCOMPARE(trace.count("layer " + std::to_string(layer)), size_t(m_made.allTokens()));
         }
-        QCOMPARE(trace.instants,
-                 (std::vector<std::string>{"expert_cache_size = 8", "expert_cache_size = 4",
-                                           "half the \"cache\""}));
-        QCOMPARE(summary.instants, 3);
+        QCOMPARE(trace.count("step"), size_t(m_made.allTokens()));
+        QCOMPARE(trace.instants.size(), size_t(3 + m_made.evictions()));
+        QCOMPARE(summary.instants, 3 + m_made.evictions());
+        QCOMPARE(trace.instants[0], std::string("expert_cache_size = 8"));
+        QCOMPARE(trace.instants[1], std::string("expert_cache_size = 4"));
+        QCOMPARE(trace.instants[2], std::string("half the \"cache\""));
+        QCOMPARE(trace.instants[3], std::string("layer 0 expert 4"));
+    }
+    // Tracks for each reason and thread, as many as there are reads in flight.
+    void readsHaveTracksByReasonAndThread() {
+        ExportSummary summary;
+        const Trace trace = exported(options(ExportFormat::Perfetto, "h.pftrace"), summary);
+        std::set<std::string> tracks;
+        for (const auto& [id, track] : trace.tracks) {
+            const auto parent = trace.tracks.find(track.parent);
+            if (parent != trace.tracks.end() && parent->second.name == "Expert reads") {
+                tracks.insert(track.name);
+            }
+        }
+        QCOMPARE(tracks, (std::set<std::string>{"demand, expert-io", "prefetch, expert-io"}));
     }
     void slicesLieWithinTheirParentsAndHaveTheirDurations() {
         ExportSummary summary;
@@ -298,9 +315,19 @@ private slots:
         QCOMPARE(gapNs, gaps);
     }
     // Each wait has one read; the read is of the layer that waited.
+    void arrowsLeadFromTheReadToTheLayerThatWaited_data() {
+        QTest::addColumn<bool>("numbered");
+        QTest::newRow("by the number of the step") << true;
+        QTest::newRow("by the time") << false;
+    }
     void arrowsLeadFromTheReadToTheLayerThatWaited() {
+        QFETCH(bool, numbered);
+        const std::string name = numbered ? "numbered" : "unnumbered";
+        MadeSession{.numbered = numbered}.write(file(name.c_str()));
+        ExportOptions arrows = options(ExportFormat::Perfetto, (name + ".pftrace").c_str());
+        arrows.session = file(name.c_str());
         ExportSummary summary;
-        const Trace trace = exported(options(ExportFormat::Perfetto, "c.pftrace"), summary);
+        const Trace trace = exported(arrows, summary);
         QCOMPARE(trace.flowEnds.size(), size_t(m_made.misses()));
         QCOMPARE(summary.flows, m_made.misses());
         for (const auto& [flow, end] : trace.flowEnds) {
@@ -345,7 +372,7 @@ private slots:
         QCOMPARE(trace.count("request 1"), size_t(0));
         QCOMPARE(trace.count("token"), size_t(m_made.tokens));
         QCOMPARE(trace.flowEnds.size(), size_t(m_made.misses() / m_made.requests));
-        QVERIFY(trace.instants.empty());
+        QCOMPARE(trace.instants.size(), size_t(m_made.evictions() / m_made.requests));
     }
     void chromeTracesHaveTheSameContent() {
         const auto done = exportSession(options(ExportFormat::Chrome, "a.json"), {}, nullptr);
@@ -364,7 +391,7 @@ private slots:
         }
         QCOMPARE(phases["B"], m_made.slices());
         QCOMPARE(phases["E"], m_made.slices());
-        QCOMPARE(phases["i"], 3 + m_made.misses());
+        QCOMPARE(phases["i"], 3 + m_made.evictions() + m_made.misses());
         QCOMPARE(phases["C"], 2 * m_made.samples());
         QCOMPARE(phases["f"], m_made.misses());
         for (const auto& [track, open] : depth) QCOMPARE(open, 0);
