@@ -45,9 +45,9 @@ private slots:
         const Run help = colibri({"--help"});
         QCOMPARE(help.code, 0);
         for (const char* verb :
-             {"convert", "info", "chat", "generate", "logits", "tokenize", "detokenize", "template",
-              "bench", "perplexity", "compare", "config", "diagnose", "synth", "serve", "load",
-              "export", "explain", "simulate"}) {
+             {"convert",  "info",  "chat",       "generate", "logits", "tokenize", "detokenize",
+              "template", "bench", "perplexity", "compare",  "config", "diagnose", "synth",
+              "serve",    "load",  "export",     "explain",  "diff",   "simulate"}) {
             QVERIFY2(help.out.contains(verb), verb);
         }
         QCOMPARE(colibri({"--version"}).code, 0);
