@@ -40,18 +40,18 @@ constexpr bool inOrder() {
 static_assert(inOrder(), "kCauses has one row for each Cause, in its order");
 
 // The columns of a step that become causes, in this order.
-constexpr std::array kParts{Cause::Attention,  Cause::Router,      Cause::Experts,
-                            Cause::Dense,      Cause::Logits,      Cause::Sampling,
-                            Cause::QueueWait,  Cause::DiskWait,    Cause::LinkWait,
-                            Cause::MemoryWait, Cause::PrefetchWait};
+constexpr std::array kStepParts{Cause::Attention,  Cause::Router,      Cause::Experts,
+                                Cause::Dense,      Cause::Logits,      Cause::Sampling,
+                                Cause::QueueWait,  Cause::DiskWait,    Cause::LinkWait,
+                                Cause::MemoryWait, Cause::PrefetchWait};
 constexpr size_t kComputeParts = 6;  // the first ones
 constexpr const char* kColumns =
     "steps.attention_ns, router_ns, experts_ns, dense_ns, head_ns, sample_ns, stall_slot_ns, "
     "stall_disk_ns, stall_link_ns, stall_memory_ns, stall_prefetch_ns";
 
-using Parts = std::array<double, kCauseCount>;
+using CauseTimes = std::array<double, kCauseCount>;
 
-double& of(Parts& parts, Cause cause) {
+double& of(CauseTimes& parts, Cause cause) {
     return parts[size_t(cause)];
 }
 
@@ -60,24 +60,24 @@ struct TokenStep {
     uint64_t request, step;
     double gapNs, preemptedNs, totalNs, sinceLastNs, offCpuNs;
     double promptShare;  // of the rows of the step: prompts of other requests
-    std::array<double, kParts.size()> parts;
+    std::array<double, kStepParts.size()> parts;
 };
 
 // What the gap of a token in the step directly after that of the previous token consists of.
-Parts partsOf(const TokenStep& token) {
-    Parts out{};
+CauseTimes partsOf(const TokenStep& token) {
+    CauseTimes out{};
     double compute = 0;
     for (size_t i = 0; i < kComputeParts; ++i) compute += token.parts[i];
     const double off = std::min(token.offCpuNs, compute);
     const double onCpu = compute > 0 ? 1 - off / compute : 1;
-    for (size_t i = 0; i < kParts.size(); ++i)
-        of(out, kParts[i]) += token.parts[i] * (i < kComputeParts ? onCpu : 1);
+    for (size_t i = 0; i < kStepParts.size(); ++i)
+        of(out, kStepParts[i]) += token.parts[i] * (i < kComputeParts ? onCpu : 1);
     of(out, Cause::Descheduled) = off;
     of(out, Cause::Scheduling) = token.sinceLastNs;
     if (token.promptShare > 0) {
-        for (size_t i = 0; i < kParts.size(); ++i) {
-            const double prompts = of(out, kParts[i]) * token.promptShare;
-            of(out, kParts[i]) -= prompts;
+        for (size_t i = 0; i < kStepParts.size(); ++i) {
+            const double prompts = of(out, kStepParts[i]) * token.promptShare;
+            of(out, kStepParts[i]) -= prompts;
             of(out, Cause::Prefill) += prompts;
         }
     }
@@ -121,17 +121,17 @@ TokenStep tokenOf(const SessionRows& row) {
     token.offCpuNs = row.real(6);
     const double all = row.real(7), prompts = row.real(8);
     token.promptShare = all > 0 ? std::clamp(prompts / all, 0.0, 1.0) : 0;
-    for (size_t i = 0; i < kParts.size(); ++i) token.parts[i] = row.real(int(9 + i));
+    for (size_t i = 0; i < kStepParts.size(); ++i) token.parts[i] = row.real(int(9 + i));
     return token;
 }
 
 void add(Causes& out, const TokenStep& token, double elsewhereNs) {
-    Parts parts = partsOf(token);
+    CauseTimes parts = partsOf(token);
     of(parts, Cause::Preempted) = token.preemptedNs;
     // The request had no row in the steps between its last token and this one, unless it was
     // preempted, which is counted already.
     of(parts, Cause::BatchWait) = std::max(0.0, elsewhereNs - token.preemptedNs);
-    // Parts are measured on their own, so their sum may be larger by rounding.
+    // CauseTimes are measured on their own, so their sum may be larger by rounding.
     const double sum = std::accumulate(parts.begin(), parts.end(), 0.0);
     const double scale = sum > token.gapNs ? token.gapNs / sum : 1;
     for (size_t i = 0; i < parts.size(); ++i) out.ns[i] += parts[i] * scale;
@@ -159,13 +159,13 @@ double Causes::explained() const {
 
 double Causes::ofCompute() const {
     double sum = 0;
-    for (size_t i = 0; i < kComputeParts; ++i) sum += share(kParts[i]);
+    for (size_t i = 0; i < kComputeParts; ++i) sum += share(kStepParts[i]);
     return sum;
 }
 
 double Causes::ofWaits() const {
     double sum = 0;
-    for (size_t i = kComputeParts; i < kParts.size(); ++i) sum += share(kParts[i]);
+    for (size_t i = kComputeParts; i < kStepParts.size(); ++i) sum += share(kStepParts[i]);
     return sum;
 }
 
