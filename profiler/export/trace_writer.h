@@ -63,6 +63,8 @@ private:
     Status writeRead(const SessionRows& row);
     Status writeLayerStep(const SessionRows& row, TrackId track);
     Status writeKnobs();
+    Status writeFirstKnobs(TrackId track,
+                           const std::map<std::string, std::string, std::less<>>& effective);
     Status writeMarks();
     Status writeCounters();
 
