@@ -31,8 +31,8 @@ constexpr uint32_t kChildOrdering = 11;
 constexpr uint32_t kSiblingOrderRank = 12;
 constexpr uint32_t kDescription = 14;
 constexpr uint32_t kSiblingMergeBehavior = 15;
-constexpr uint64_t kExplicit = 3;   // ChildTracksOrdering
-constexpr uint64_t kMergeNone = 2;  // SiblingMergeBehavior
+constexpr uint64_t kLexicographic = 1, kExplicit = 3;  // ChildTracksOrdering
+constexpr uint64_t kMergeNone = 2;                     // SiblingMergeBehavior
 }  // namespace descriptor
 namespace counter {  // track_event/counter_descriptor.proto
 constexpr uint32_t kUnitName = 6;

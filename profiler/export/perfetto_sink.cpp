@@ -34,7 +34,9 @@ Status PerfettoSink::track(const TraceTrack& track) {
     if (!track.description.empty()) {
         m_event.text(pf::descriptor::kDescription, track.description);
     }
-    m_event.integer(pf::descriptor::kChildOrdering, pf::descriptor::kExplicit);
+    m_event.integer(pf::descriptor::kChildOrdering, track.childrenByName
+                                                        ? pf::descriptor::kLexicographic
+                                                        : pf::descriptor::kExplicit);
     m_event.integer(pf::descriptor::kSiblingOrderRank, uint64_t(track.rank));
     if (track.counter) {
         m_part.clear();

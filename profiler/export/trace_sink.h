@@ -51,7 +51,8 @@ private:
 struct TraceTrack {
     TrackId id = 0, parent = 0;
     std::string name;
-    int rank = 0;  // its position among the tracks of its parent
+    int rank = 0;                 // its position among the tracks of its parent
+    bool childrenByName = false;  // sorts its tracks by name instead of rank
     bool counter = false;
     std::string unit;  // of a counter
     std::string description;

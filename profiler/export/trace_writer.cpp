@@ -13,8 +13,6 @@
 namespace colibri {
 namespace {
 
-constexpr size_t kLanesPerName = 1000;  // for the order of tracks
-
 int64_t toNs(double seconds) {
     return std::isfinite(seconds) ? std::max<int64_t>(std::llround(seconds * 1e9), 0) : 0;
 }
@@ -46,12 +44,14 @@ Status TraceWriter::write() {
     return m_sink.finish();
 }
 
-Result<TrackId> TraceWriter::addTrack(const std::string& name, TrackId parent, int rank) {
+Result<TrackId> TraceWriter::addTrack(const std::string& name, TrackId parent, int rank,
+                                      bool childrenByName) {
     TraceTrack track;
     track.id = ++m_lastTrack;
     track.parent = parent;
     track.name = name;
     track.rank = parent ? rank : ++m_groups;
+    track.childrenByName = childrenByName;
     COLIBRI_TRY(m_sink.track(track));
     return track.id;
 }
@@ -214,9 +214,9 @@ Result<TrackId> TraceWriter::freeLane(std::string_view name, int64_t beginNs, in
         if (lane.lastNs <= beginNs && (!best || lane.lastNs > best->lastNs)) best = &lane;
     }
     if (!best) {
-        const std::string number = lanes.empty() ? "" : " " + std::to_string(lanes.size() + 1);
-        const auto track = addTrack(std::string(name) + number, m_readGroup,
-                                    int(m_lanes.size() * kLanesPerName + lanes.size()));
+        const std::string number =
+            lanes.empty() ? "" : " (" + std::to_string(lanes.size() + 1) + ")";
+        const auto track = addTrack(std::string(name) + number, m_readGroup, 0);
         if (!track) return track.status();
         best = &lanes.emplace_back(Lane{*track, 0});
     }
@@ -313,7 +313,7 @@ Status TraceWriter::writeStepsAndReads() {
     COLIBRI_TRY(m_run.stage("Layer steps and expert reads"));
     const auto track = addTrack("Layer steps", 0, 0);
     if (!track) return track.status();
-    const auto group = addTrack("Expert reads", 0, 0);
+    const auto group = addTrack("Expert reads", 0, 0, true);
     if (!group) return group.status();
     m_readGroup = *group;
     COLIBRI_TRY(readThreads());
