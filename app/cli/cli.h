@@ -99,6 +99,8 @@ void addPerplexity(Verbs& verbs);
 void addCompare(Verbs& verbs);
 void addConfig(Verbs& verbs);
 void addDiagnose(Verbs& verbs);
+void addDiff(Verbs& verbs);
+void addExplain(Verbs& verbs);
 void addExport(Verbs& verbs);
 void addSimulate(Verbs& verbs);
 void addServe(Verbs& verbs);

@@ -75,6 +75,8 @@ int run(int argc, char** argv) {
     addSimulate(verbs);
     addServe(verbs);
     addLoad(verbs);
+    addDiff(verbs);
+    addExplain(verbs);
     addExport(verbs);
     addConfig(verbs);
     addDiagnose(verbs);

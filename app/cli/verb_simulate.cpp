@@ -30,6 +30,26 @@ Json curveJson(const std::vector<CurvePoint>& points) {
     return out;
 }
 
+// The recorded source is null if its predictions are not modelled or prefetching was off.
+Json prefetchJson(const Simulation& s) {
+    Json previous = Json::array();
+    std::vector<CurvePoint> points;
+    for (const PrefetchPoint& p : s.prefetch.previousToken) points.push_back(p.point);
+    previous = curveJson(points);
+    for (size_t i = 0; i < points.size(); ++i) {
+        previous[i]["prefetched_share"] = jsonNumber(s.prefetch.previousToken[i].prefetchedShare);
+        previous[i]["reads_per_token"] = jsonNumber(s.prefetch.previousToken[i].readsPerToken);
+    }
+    Json recorded = nullptr;
+    if (!s.prefetch.recordedSource.empty())
+        recorded = {{"source", s.recorded.prefetchSource},
+                    {"avoided_misses_share", s.prefetch.avoidedShare},
+                    {"curve", curveJson(s.prefetch.recordedSource)}};
+    return {{"policy", s.prefetch.policy},
+            {"previous_token", std::move(previous)},
+            {"recorded_source", std::move(recorded)}};
+}
+
 Json simulationJson(const Simulation& s) {
     const RecordedSetting& r = s.recorded;
     return {{"model", s.model},
@@ -51,6 +71,7 @@ Json simulationJson(const Simulation& s) {
               {"slru", curveJson(s.slru)},
               {"lfru", curveJson(s.lfru)},
               {"belady", curveJson(s.belady)}}},
+            {"prefetch", prefetchJson(s)},
             {"sampling_rate", s.samplingRate},
             {"sampling_error", s.samplingError},
             {"no_decode_tok_s", s.noDecodeRate},
@@ -126,13 +147,33 @@ std::string tableText(const Simulation& s) {
     return text;
 }
 
+// What prefetching would add at the recorded size.
+std::string prefetchText(const Simulation& s) {
+    std::string text;
+    for (const PrefetchPoint& p : s.prefetch.previousToken) {
+        if (p.point.cacheSize != s.recorded.cacheSize) continue;
+        text += "With prefetching by previous_token, cache size " + formatCount(p.point.cacheSize) +
+                ": hit rate " + formatPercent(p.point.hitRate) + " (" +
+                formatPercent(p.prefetchedShare) + " by prefetch).\n";
+    }
+    if (s.prefetch.recordedSource.empty()) return text;
+    const CurvePoint* const p = pointOf(s.prefetch.recordedSource, s.recorded.cacheSize);
+    text += "The predictions of " + s.recorded.prefetchSource +
+            " are not recorded; its prefetches avoided " + formatPercent(s.prefetch.avoidedShare) +
+            " of the misses of the session";
+    if (p != nullptr) text += ", which gives a hit rate of " + formatPercent(p->hitRate);
+    return text + ".\n";
+}
+
 std::string footText(const Simulation& s) {
     std::string text =
         "\n* the recorded cache size. optimum: Belady's MIN, which knows the "
         "future: no policy without prefetching hits more often.\n";
     if (s.samplingRate < 1)
-        text += "Sampled " + formatPercent(s.samplingRate) + " of the experts: hit rates are " +
-                "within " + formatFixed(100 * s.samplingError, 1) + " percentage points.\n";
+        text += "slru, lfru and optimum come from a sample of " + formatPercent(s.samplingRate) +
+                " of the experts: within " + formatFixed(100 * s.samplingError, 1) +
+                " percentage points at the worst size. --max-lookups raises the limit.\n";
+    text += prefetchText(s);
     if (!s.noDecodeRate.empty()) text += "No tok/s: " + s.noDecodeRate + ".\n";
     for (const std::string& note : s.notes) text += note + ".\n";
     return text;

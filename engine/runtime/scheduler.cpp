@@ -244,6 +244,7 @@ void Scheduler::takeArrivals() {
     }
     for (const std::unique_ptr<Job>& job : arrived) {
         writeRequestEvent(EventType::RequestArrived, *job, job->arrivedNs);
+        writePrompt(*job);
     }
     m_waiting.splice(m_waiting.end(), arrived);
 }

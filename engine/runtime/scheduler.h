@@ -131,6 +131,7 @@ private:
     void removeFinished();
     void finishAll();
     void publishKv() REQUIRES(m_mutex);  // for stats()
+    void writePrompt(const Job& job);
     void writeRequestEvent(EventType type, const Job& job, uint64_t timeNs);
 
     const Setup m_setup;

@@ -25,6 +25,21 @@ void Scheduler::writeRequestEvent(EventType type, const Job& job, uint64_t timeN
     m_setup.ring->write(event);
 }
 
+// So that a session can be run again.
+void Scheduler::writePrompt(const Job& job) {
+    const std::vector<int32_t>& prompt = job.request.prompt;
+    for (size_t from = 0; from < prompt.size(); from += kEventTokens) {
+        Event event{};
+        event.timeNs = job.arrivedNs;
+        event.type = EventType::Prompt;
+        event.prompt.request = job.id;
+        event.prompt.first = uint32_t(from);
+        event.prompt.count = uint16_t(std::min(prompt.size() - from, size_t(kEventTokens)));
+        std::copy_n(prompt.begin() + std::ptrdiff_t(from), event.prompt.count, event.prompt.tokens);
+        m_setup.ring->write(event);
+    }
+}
+
 void Scheduler::giveLogits(Job& job) {
     const auto vocab = size_t(m_setup.info->config.vocabSize);
     for (size_t i = job.firstRow; i < job.firstRow + job.rowCount; ++i) {

@@ -12,6 +12,7 @@
 
 #include "engine/base/machine.h"
 #include "engine/base/mutex.h"
+#include "engine/store/page_sizes.h"
 
 namespace colibri {
 
@@ -20,7 +21,6 @@ namespace {
 constexpr int kMostNodes = 1024;
 using NodeMask = std::array<unsigned long, kMostNodes / (8 * sizeof(unsigned long))>;
 constexpr int kWordBits = 8 * sizeof(unsigned long);
-constexpr size_t kPage = 4096, kHugePage = 2 << 20;
 // Memory kept free on a node for other programs and for the kernel's watermarks, which matter more
 // on small nodes: a fraction (1 / kKeptPart) plus a number of bytes.
 constexpr int64_t kKeptPart = 32, kKeptBytes = 64 << 20;

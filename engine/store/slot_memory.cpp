@@ -7,13 +7,12 @@
 #include <cerrno>
 
 #include "engine/base/machine.h"
+#include "engine/store/page_sizes.h"
 
 namespace colibri {
 
 namespace {
 
-constexpr size_t kPage = 4096;
-constexpr size_t kHugePage = 2 << 20;
 constexpr size_t kTurns = 8;  // even over 2, 4 and 8 nodes
 
 size_t roundUp(size_t n, size_t unit) {

@@ -25,6 +25,7 @@ enum class EventType : uint8_t {
     RequestResumed,
     Step,        // a step of the batch has ended
     StepMember,  // a request that has rows in a step; written before its Step
+    Prompt,      // a part of a request's prompt; written in order, after RequestArrived
 };
 
 enum class ReadReason : uint8_t { Demand, Prefetch, WarmStart };
@@ -33,6 +34,7 @@ enum class JoinReason : uint8_t { BatchFull, Timeout };
 enum class StopReason : uint8_t { Eos, MaxTokens, StopString, Cancelled, ContextFull, Error };
 const char* stopReasonName(StopReason reason);  // "eos", "length", "stop", "cancelled", ...
 
+constexpr int kEventTokens = 22;   // tokens in one Prompt event
 constexpr int kEventExperts = 16;  // experts in one LayerStep event; a larger k needs several
 
 struct RequestEvent {  // all Request* types
@@ -137,6 +139,13 @@ struct StepMemberEvent {
     uint8_t prefill;  // 1: rows of its prompt
 };
 
+struct PromptEvent {
+    uint64_t request;
+    uint32_t first;  // position of the first token
+    uint16_t count;
+    int32_t tokens[kEventTokens];
+};
+
 struct Event {
     uint64_t timeNs;
     EventType type;
@@ -154,6 +163,7 @@ struct Event {
         PrefetchEvent prefetch;
         StepEvent step;
         StepMemberEvent stepMember;
+        PromptEvent prompt;
     };
 };
 static_assert(sizeof(Event) <= 128);

@@ -12,9 +12,9 @@
 #include "profiler/export/perfetto_sink.h"
 #include "profiler/export/report.h"
 #include "profiler/export/series_writer.h"
-#include "profiler/export/session_db.h"
 #include "profiler/export/trace_writer.h"
 #include "profiler/metrics/metric_table.h"
+#include "profiler/session/session_db.h"
 
 namespace colibri {
 namespace {

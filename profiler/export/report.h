@@ -11,7 +11,7 @@
 
 #include "profiler/export/export_file.h"
 #include "profiler/export/export_run.h"
-#include "profiler/export/session_db.h"
+#include "profiler/session/session_db.h"
 
 namespace colibri {
 

@@ -11,8 +11,8 @@
 
 #include "profiler/export/export_run.h"
 #include "profiler/export/read_matcher.h"
-#include "profiler/export/session_db.h"
 #include "profiler/export/trace_sink.h"
+#include "profiler/session/session_db.h"
 
 namespace colibri {
 

@@ -109,8 +109,11 @@ void Metrics::add(const Event& event, double t) {
         case EventType::PrefetchOutcome:
             addPrefetch(event.prefetch, t);
             break;
-        case EventType::Eviction:
-            break;  // the count comes from the store
+        case EventType::Eviction:  // the count comes from the store
+        case EventType::Step:      // for the session file
+        case EventType::StepMember:
+        case EventType::Prompt:
+            break;
     }
 }
 

@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "engine/base/format.h"
+#include "profiler/session/session_open.h"
 #include "profiler/session/session_reader.h"
 #include "profiler/session/sqlite.h"
 
@@ -15,16 +16,6 @@ constexpr int64_t kMostExperts = 1 << 16;  // ids have 16 bits
 constexpr int64_t kMostLayers = 1 << 12;
 constexpr size_t kRowHead = 8 + 4 + 1, kExpertBytes = 3;
 constexpr int kFirstBit = 1;
-
-Result<SqliteDb> openSession(const std::string& path) {
-    sqlite3* handle = nullptr;
-    const int result =
-        sqlite3_open_v2(plainFileName(path).c_str(), &handle, SQLITE_OPEN_READWRITE, nullptr);
-    SqliteDb db(handle);
-    if (result != SQLITE_OK) return sqliteError(handle, result, path);
-    sqlite3_busy_timeout(handle, 1000);
-    return db;
-}
 
 // Calls `take` for each row of a query, until it returns an error.
 template <class Take>
@@ -167,11 +158,11 @@ Result<RoutingFacts> readRoutingFacts(const std::filesystem::path& path) {
     facts.meta = summary->meta;
     facts.lookups = summary->lookups;
     facts.hits = summary->hits;
-    const Result<SqliteDb> db = openSession(facts.path);
+    const Result<OpenSession> db = openForReading(facts.path);
     if (!db) return db.status();
-    COLIBRI_TRY(readShape(db->get(), facts));
-    COLIBRI_TRY(readTimes(db->get(), facts));
-    COLIBRI_TRY(eachRow(db->get(), facts.path, "SELECT sum(prefetched) FROM layer_steps",
+    COLIBRI_TRY(readShape(db->db.get(), facts));
+    COLIBRI_TRY(readTimes(db->db.get(), facts));
+    COLIBRI_TRY(eachRow(db->db.get(), facts.path, "SELECT sum(prefetched) FROM layer_steps",
                         [&](const SqliteStatement& row) {
                             facts.prefetched = row.integer(0);
                             return Status();
@@ -181,13 +172,14 @@ Result<RoutingFacts> readRoutingFacts(const std::filesystem::path& path) {
 
 Status readRouting(const RoutingFacts& facts, const std::function<void(const RoutedLayer&)>& take,
                    const ProgressFn& progress, const CancelFlag* cancel) {
-    const Result<SqliteDb> db = openSession(facts.path);
+    const Result<OpenSession> db = openForReading(facts.path);
     if (!db) return db.status();
     RoutedLayer routed;
     int64_t last = INT64_MAX, lookups = 0, rows = 0;
     return eachRow(
-        db->get(), facts.path,
-        "SELECT rowid, t, layer, prefill, wait_ns, hits, prefetched, routing FROM layer_steps "
+        db->db.get(), facts.path,
+        "SELECT rowid, t, layer, prefill, wait_ns, hits, prefetched, routing, compute_ns "
+        "FROM layer_steps "
         "ORDER BY rowid",
         [&](const SqliteStatement& row) {
             const auto& layers = facts.moeLayers;
@@ -205,6 +197,7 @@ Status readRouting(const RoutingFacts& facts, const std::function<void(const Rou
             last = routed.moeLayer;
             routed.prefill = row.integer(3) != 0;
             routed.waitNs = duration(row, 4);
+            routed.computeNs = duration(row, 8);
             routed.hits = row.integer(5);
             routed.prefetched = row.integer(6);
             take(routed);

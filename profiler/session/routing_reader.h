@@ -28,6 +28,7 @@ struct RoutedLayer {
     int64_t moeLayer = 0;           // counted among the MoE layers
     bool newStep = false;           // the first layer of a step
     bool prefill = false;           // the step's first row belongs to a prompt
+    uint64_t computeNs = 0;         // computing, from the request of the experts on
     uint64_t waitNs = 0;            // compute waited for experts
     int64_t hits = 0;               // lookups that were resident
     int64_t prefetched = 0;         // hits because of a prefetch

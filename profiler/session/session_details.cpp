@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "profiler/session/sqlite.h"
+#include "profiler/session/session_open.h"
 
 namespace colibri {
 namespace {
@@ -32,13 +32,10 @@ bool hasTable(sqlite3* db, const std::string& path, const std::string& table) {
 }  // namespace
 
 Result<SessionDetails> readSessionDetails(const std::filesystem::path& path) {
-    sqlite3* handle = nullptr;
-    const int result =
-        sqlite3_open_v2(plainFileName(path).c_str(), &handle, SQLITE_OPEN_READWRITE, nullptr);
-    const SqliteDb db(handle);
+    auto opened = openForReading(path);
+    if (!opened) return opened.status();
+    sqlite3* const handle = opened->db.get();
     const std::string name = path.string();
-    if (result != SQLITE_OK) return sqliteError(handle, result, name);
-    sqlite3_busy_timeout(handle, 1000);
     SessionDetails details;
     COLIBRI_TRY(forEach(handle, name,
                         "SELECT t, name, requested, effective, reason FROM knobs WHERE t <= 0",

@@ -1,134 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profiler/session/session_reader.h"
 
-#include <unistd.h>
 #include <charconv>
 
-#include <cerrno>
-#include <cstdio>
-#include <cstdlib>
-#include <utility>
-
-#include "engine/base/file.h"
-#include "profiler/session/session_files.h"
+#include "profiler/session/session_open.h"
 #include "profiler/session/session_writer.h"
 #include "profiler/session/sqlite.h"
 
 namespace colibri {
 namespace {
-
-namespace fs = std::filesystem;
-
-// A temporary copy of a session. The destructor deletes it.
-class Copy {
-public:
-    Copy() = default;
-    Copy(Copy&& other) noexcept : m_folder(std::exchange(other.m_folder, {})) {}
-    Copy& operator=(Copy&& other) noexcept {
-        std::swap(m_folder, other.m_folder);
-        return *this;
-    }
-    ~Copy() {
-        std::error_code ignored;
-        if (!m_folder.empty()) fs::remove_all(m_folder, ignored);
-    }
-    Status make(const fs::path& path) {
-        std::error_code error;
-        std::string name = (fs::temp_directory_path(error) / "colibri-session-XXXXXX").string();
-        if (error || !mkdtemp(name.data())) return systemError("cannot create", name, errno);
-        m_folder = name;
-        for (const auto& [from, to] :
-             {std::pair(path, file()), std::pair(sessionWal(path), sessionWal(file()))}) {
-            fs::copy_file(from, to, error);
-            if (error) return systemError("cannot copy to", m_folder, error.value());
-            fs::permissions(to, fs::perms::owner_write, fs::perm_options::add, error);
-        }
-        return {};
-    }
-    fs::path file() const { return m_folder / "session"; }
-
-private:
-    fs::path m_folder;
-};
-
-struct OpenSession {
-    Copy copy;  // deleted after the database is closed
-    SqliteDb db;
-};
-
-Result<SqliteDb> openDatabase(const std::string& name, int flags, const fs::path& path) {
-    sqlite3* handle = nullptr;
-    const int result = sqlite3_open_v2(name.c_str(), &handle, flags, nullptr);
-    SqliteDb db(handle);
-    if (result != SQLITE_OK) return sqliteError(handle, result, path.string());
-    sqlite3_busy_timeout(handle, 1000);
-    return db;
-}
-
-// The URI that opens a file without locks or an index. REQUIRES: no process writes to it.
-std::string immutableName(const fs::path& path) {
-    std::error_code error;
-    std::string name = "file:";
-    for (const char c : fs::absolute(path, error).string()) {
-        if (c == '%' || c == '?' || c == '#') {
-            char code[4];
-            std::snprintf(code, sizeof code, "%%%02X", unsigned(uint8_t(c)));
-            name += code;
-        } else {
-            name += c;
-        }
-    }
-    return name + "?immutable=1";
-}
-
-Status checkFile(const fs::path& path) {
-    std::error_code error;
-    if (fs::is_regular_file(path, error)) return {};
-    return Status(Code::BadInput, "session file " + path.string() + " does not exist",
-                  "Check the path");
-}
-
-// Opens for writing, because SQLite can only read a WAL if it may create its index. Nothing is
-// changed.
-Result<SqliteDb> openWritable(const fs::path& path) {
-    COLIBRI_TRY(checkFile(path));
-    return openDatabase(plainFileName(path), SQLITE_OPEN_READWRITE, path);
-}
-
-// Also works in a read-only folder. A session that has ended is read directly. A session that was
-// killed is read from a copy, because its newest records are still in the WAL.
-Result<OpenSession> openForReading(const fs::path& path) {
-    OpenSession out;
-    Result<SqliteDb> db = openWritable(path);
-    if (!db && db.status().code() == Code::BadInput) return db.status();
-    if (db) {
-        const int result = sqlite3_exec(db->get(), "SELECT count(*) FROM sqlite_master", nullptr,
-                                        nullptr, nullptr);
-        const int kind = result & 0xff;
-        if (kind != SQLITE_READONLY && kind != SQLITE_CANTOPEN && kind != SQLITE_IOERR) {
-            out.db = std::move(*db);
-            return out;
-        }
-    }
-    std::error_code error;
-    const fs::path wal = sessionWal(path);
-    if (fs::exists(wal, error) && fs::file_size(wal, error) > 0) {
-        if (Status status = out.copy.make(path); !status.ok()) {
-            return Status(status.code(),
-                          "session file " + path.string() +
-                              " has no clean end and its folder is read-only; reading it from a "
-                              "copy failed: " +
-                              status.message(),
-                          "Copy it and its -wal file to a writable folder and open it there");
-        }
-        db = openDatabase(out.copy.file().string(), SQLITE_OPEN_READWRITE, path);
-    } else {
-        db = openDatabase(immutableName(path), SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, path);
-    }
-    if (!db) return db.status();
-    out.db = std::move(*db);
-    return out;
-}
 
 Status readMeta(sqlite3* db, SessionSummary& summary) {
     SqliteStatement query;

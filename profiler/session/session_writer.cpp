@@ -30,6 +30,7 @@ CREATE TABLE threads(id INTEGER PRIMARY KEY, name TEXT);
 CREATE TABLE requests(id INTEGER PRIMARY KEY, arrived REAL, admitted REAL, first_token REAL,
   done REAL, prompt_tokens INTEGER, cached_tokens INTEGER, generated INTEGER, stop TEXT,
   preemptions INTEGER, recomputed_tokens INTEGER, preempted_ns INTEGER, joined TEXT);
+CREATE TABLE prompts(request INTEGER, first INTEGER, tokens BLOB);
 CREATE TABLE tokens(t REAL, request INTEGER, idx INTEGER, token INTEGER, step_ns INTEGER,
   gap_ns INTEGER, stall_ns INTEGER, lookups INTEGER, hits INTEGER, preempted_ns INTEGER,
   memory_stall_ns INTEGER, step INTEGER);
@@ -91,12 +92,12 @@ struct SessionWriter::Impl {
     // What was written, for a summary that needs no scan.
     int64_t requests = 0, tokens = 0, reads = 0, lookups = 0, hits = 0;
     double lastTime = 0;
-    SqliteStatement meta, knob, thread, arrived, admitted, firstToken, preempted, done, token, step,
-        stepRequest, layerStep, read, eviction, prefetch, sample, mark;
-    std::array<SqliteStatement*, 17> statements{
-        &meta,      &knob,     &thread,   &arrived, &admitted,    &firstToken,
-        &preempted, &done,     &token,    &step,    &stepRequest, &layerStep,
-        &read,      &eviction, &prefetch, &sample,  &mark};
+    SqliteStatement meta, knob, thread, arrived, prompt, admitted, firstToken, preempted, done,
+        token, step, stepRequest, layerStep, read, eviction, prefetch, sample, mark;
+    std::array<SqliteStatement*, 18> statements{
+        &meta,       &knob,      &thread,   &arrived,  &prompt, &admitted,
+        &firstToken, &preempted, &done,     &token,    &step,   &stepRequest,
+        &layerStep,  &read,      &eviction, &prefetch, &sample, &mark};
     // The layer step that is being collected. Its rows arrive as one event each.
     struct Pending {
         bool open = false;
@@ -142,6 +143,7 @@ struct SessionWriter::Impl {
         COLIBRI_TRY(prepare(
             admitted, "UPDATE requests SET admitted=?, cached_tokens=?, joined=? WHERE id=?"));
         COLIBRI_TRY(prepare(thread, "INSERT OR REPLACE INTO threads VALUES(?,?)"));
+        COLIBRI_TRY(prepare(prompt, "INSERT INTO prompts VALUES(?,?,?)"));
         COLIBRI_TRY(prepare(firstToken, "UPDATE requests SET first_token=? WHERE id=?"));
         COLIBRI_TRY(prepare(preempted, "UPDATE requests SET preemptions=? WHERE id=?"));
         // More tokens can be found in the KV cache after the admission. The count stays unknown for
@@ -270,6 +272,15 @@ struct SessionWriter::Impl {
         return bindAll(token.bind(t), e.request, e.index, e.token, e.stepNs, e.gapNs, e.stallNs,
                        e.lookups, e.hits, e.preemptedNs, e.memoryStallNs, e.step)
             .run();
+    }
+
+    Status addPrompt(const PromptEvent& e) {
+        const int count = std::min<int>(e.count, kEventTokens);
+        std::vector<uint8_t> bytes;
+        for (int i = 0; i < count; ++i)
+            for (int byte = 0; byte < 4; ++byte)
+                bytes.push_back(uint8_t(uint32_t(e.tokens[i]) >> (8 * byte)));
+        return bindAll(prompt, e.request, e.first).bindBlob(bytes).run();
     }
 
     Status addStep(const StepEvent& e, double t) {
@@ -422,6 +433,8 @@ Status SessionWriter::Impl::write(const Event& event, double t) {
             const StepMemberEvent& e = event.stepMember;
             return bindAll(stepRequest, e.step, e.request, e.rows, e.prefill).run();
         }
+        case EventType::Prompt:
+            return addPrompt(event.prompt);
         case EventType::LayerStep:
             return addLayerStep(event.layerStep, t);
         case EventType::ExpertRead: {

@@ -10,18 +10,17 @@
 namespace colibri {
 namespace {
 
-constexpr int64_t kFewestWaits = 8;  // of one number of misses, to use their mean
+constexpr int64_t kFewestLayers = 8;  // with one number of misses, to use their mean
 constexpr size_t kResamples = 1000;
-constexpr size_t kFewestBlocks = 4;  // for an interval
-constexpr size_t kFewestSteps = 32;  // for the overhead of misses
-constexpr double kSignificant = 3;   // standard errors of a slope
+constexpr size_t kFewestSteps = 8;         // for a median
+constexpr double kMostSlowness = 0.5;      // of the time without misses
+constexpr size_t kFewestDecodeBlocks = 4;  // for an interval
 const double kUnknown = std::nan("");
 
 // Makes means by increasing misses non-decreasing: pools neighbours that are out of order (isotonic
 // regression, pool adjacent violators).
 struct Pool {
     double misses, wait, count;
-    size_t members;
 };
 
 std::vector<Pool> inOrder(const std::vector<Pool>& points) {
@@ -44,30 +43,64 @@ std::vector<Pool> inOrder(const std::vector<Pool>& points) {
 
 // ---- what a miss costs ----
 
-void MissCost::add(int64_t misses, uint64_t waitNs) {
-    if (misses <= 0) return;
-    const auto at = size_t(misses);
-    if (m_counts.size() <= at) {
-        m_counts.resize(at + 1);
-        m_sums.resize(at + 1);
-    }
-    ++m_counts[at];
-    m_sums[at] += double(waitNs);
+void MissCost::add(int64_t misses, uint64_t waitNs, uint64_t computeNs) {
+    const auto at = size_t(std::max<int64_t>(0, misses));
+    if (m_sums.size() <= at) m_sums.resize(at + 1);
+    ++m_layers;
+    ++m_sums[at].count;
+    m_sums[at].waitNs += double(waitNs);
+    m_sums[at].computeNs += double(computeNs);
 }
 
 void MissCost::finish(double readNs) {
-    double misses = 0, wait = 0;
-    std::vector<Pool> points;
-    const int64_t most = m_counts.empty() ? 0 : *std::max_element(m_counts.begin(), m_counts.end());
-    for (size_t m = 1; m < m_counts.size(); ++m) {
-        misses += double(m) * double(m_counts[m]);
-        wait += m_sums[m];
-        if (m_counts[m] == 0 || m_counts[m] < std::min(kFewestWaits, most)) continue;
-        points.push_back({double(m), m_sums[m] / double(m_counts[m]), double(m_counts[m]), 1});
+    findComputation();
+    findWaits();
+    double cost = 0;
+    for (size_t m = 1; m < m_sums.size(); ++m) {
+        const auto layers = double(m_sums[m].count);
+        m_missLayers += layers;
+        m_misses += layers * double(m);
+        cost += m_sums[m].waitNs + layers * computeNs(1, int64_t(m));
     }
-    m_meanNs = misses > 0 ? wait / misses : readNs;
+    m_meanNs = m_misses > 0 ? cost / m_misses : readNs;
+    if (m_waits.size() == 1) m_slopeNs = m_meanNs;
+}
+
+// A line through the computation of layers with misses, above that of layers without, by least
+// squares. A miss makes no computation faster: negative values are chance.
+void MissCost::findComputation() {
+    if (m_sums.empty() || m_sums[0].count < kFewestLayers) return;
+    const double without = m_sums[0].computeNs / double(m_sums[0].count);
+    double n = 0, x = 0, y = 0, xx = 0, xy = 0;
+    for (size_t m = 1; m < m_sums.size(); ++m) {
+        const auto count = double(m_sums[m].count);
+        const double more = m_sums[m].computeNs - count * without;
+        n += count;
+        x += count * double(m);
+        y += more;
+        xx += count * double(m * m);
+        xy += double(m) * more;
+    }
+    if (n == 0) return;
+    const double spread = xx - x * x / n;
+    m_missNs = spread > 0 ? std::max(0.0, (xy - x * y / n) / spread) : 0;
+    m_layerNs = (y - m_missNs * x) / n;
+    if (m_layerNs < 0) {
+        m_layerNs = 0;
+        m_missNs = std::max(0.0, y / x);
+    }
+}
+
+void MissCost::findWaits() {
+    std::vector<Pool> points;
+    int64_t most = 0;
+    for (size_t m = 1; m < m_sums.size(); ++m) most = std::max(most, m_sums[m].count);
+    for (size_t m = 1; m < m_sums.size(); ++m) {
+        const auto count = double(m_sums[m].count);
+        if (count == 0 || m_sums[m].count < std::min(kFewestLayers, most)) continue;
+        points.push_back({double(m), m_sums[m].waitNs / count, count});
+    }
     const std::vector<Pool> pools = inOrder(points);
-    m_waits = {0};
     double x = 0, y = 0;
     for (const Pool& pool : pools) {
         m_slopeNs = (pool.wait - y) / (pool.misses - x);
@@ -76,23 +109,22 @@ void MissCost::finish(double readNs) {
         x = pool.misses;
         y = pool.wait;
     }
-    if (pools.empty()) {
-        m_slopeNs = m_meanNs;
-    } else if (pools.size() > 1) {  // beyond the last: the mean slope, without the first miss
+    if (pools.size() > 1)  // beyond the last: the mean slope, without the first miss
         m_slopeNs =
             (pools.back().wait - pools.front().wait) / (pools.back().misses - pools.front().misses);
-    }
+}
+
+void MissCost::addPerLayer(double ns) {
+    m_layerNs += ns;
+    if (m_misses > 0) m_meanNs += ns * m_missLayers / m_misses;
 }
 
 double MissCost::costNs(int64_t misses) const {
+    if (misses <= 0) return 0;
     const auto last = int64_t(m_waits.size()) - 1;
     const double wait = misses <= last ? m_waits[size_t(misses)]
                                        : m_waits.back() + double(misses - last) * m_slopeNs;
-    return wait + double(misses) * m_overheadNs;
-}
-
-double MissCost::meanNs() const {
-    return m_meanNs + m_overheadNs;
+    return wait + computeNs(1, misses);
 }
 
 // ---- rates ----
@@ -106,47 +138,40 @@ DecodeModel::DecodeModel(std::vector<StepTimes> steps, MissCost cost)
     } else if (m_cost.meanNs() <= 0) {
         m_reason = "no expert was read in the session, so the cost of a miss is unknown";
     }
-    findOverhead();
+    for (StepTimes& step : m_steps)
+        step.otherNs -= double(step.tokens) * m_cost.computeNs(step.missLayers, step.misses);
+    findSlowness();
     makeBlocks();
     draw();
 }
 
-// The slope of the time without waits over the misses of the step, by least squares, from steps
-// with the most frequent number of rows. Negative slopes are chance.
-void DecodeModel::findOverhead() {
-    std::map<int64_t, size_t> byRows;
+// Everything is slower after a wait, since caches and clocks have cooled down: the slope of the
+// remaining time over the layers with misses, by least squares through the medians of the steps
+// with equally many such layers. Medians, as other programs slow single steps down by much. A
+// negative slope is chance.
+void DecodeModel::findSlowness() {
+    std::map<int64_t, std::vector<double>> rest;  // ns per token, by layers with misses
     for (const StepTimes& step : m_steps)
-        if (step.tokens > 0) ++byRows[step.rows];
-    const auto usual =
-        std::max_element(byRows.begin(), byRows.end(),
-                         [](const auto& a, const auto& b) { return a.second < b.second; });
-    if (usual == byRows.end() || usual->second < kFewestSteps) return;
-    const auto n = double(usual->second);
-    const auto each = [&](const auto& take) {
-        for (const StepTimes& step : m_steps)
-            if (step.tokens > 0 && step.rows == usual->first)
-                take(double(step.misses), step.otherNs / double(step.tokens));
-    };
-    double x = 0, y = 0, xx = 0, xy = 0, residuals = 0;
-    each([&](double misses, double ns) {
-        x += misses / n;
-        y += ns / n;
-    });
-    each([&](double misses, double ns) {
-        xx += (misses - x) * (misses - x);
-        xy += (misses - x) * (ns - y);
-    });
-    if (xx <= 0 || xy <= 0) return;
-    const double slope = xy / xx;
-    each([&](double misses, double ns) {
-        const double off = ns - y - slope * (misses - x);
-        residuals += off * off;
-    });
-    if (slope < kSignificant * std::sqrt(residuals / (n - 2) / xx)) return;
-    m_cost.addOverhead(slope);
+        if (step.tokens > 0) rest[step.missLayers].push_back(step.otherNs / double(step.tokens));
+    double n = 0, x = 0, y = 0, xx = 0, xy = 0;
+    for (auto& [layers, times] : rest) {
+        if (times.size() < kFewestSteps) continue;
+        const auto middle = times.begin() + std::ptrdiff_t(times.size() / 2);
+        std::nth_element(times.begin(), middle, times.end());
+        const auto weight = double(times.size());
+        n += weight;
+        x += weight * double(layers);
+        y += weight * *middle;
+        xx += weight * double(layers * layers);
+        xy += weight * double(layers) * *middle;
+    }
+    if (n == 0 || xx - x * x / n <= 0) return;
+    const double slope =
+        std::min((xy - x * y / n) / (xx - x * x / n), kMostSlowness * y / std::max(n, x));
+    if (slope <= 0) return;
+    m_cost.addPerLayer(slope);
     for (StepTimes& step : m_steps)
-        step.otherNs =
-            std::max(0.0, step.otherNs - double(step.tokens) * slope * double(step.misses));
+        step.otherNs -= double(step.tokens) * slope * double(step.missLayers);
 }
 
 void DecodeModel::makeBlocks() {
@@ -166,7 +191,7 @@ void DecodeModel::makeBlocks() {
 }
 
 void DecodeModel::draw() {
-    if (m_blocks.size() < kFewestBlocks) return;
+    if (m_blocks.size() < kFewestDecodeBlocks) return;
     std::mt19937_64 random(1);  // the same draws for all curves, and in each run
     m_draws.assign(kResamples * m_blocks.size(), 0);
     for (size_t i = 0; i < kResamples; ++i)

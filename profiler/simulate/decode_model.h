@@ -9,30 +9,46 @@
 
 namespace colibri {
 
-// How long compute waits for the experts of one layer, by the number of experts that are missing.
-// Reads overlap with each other and with the computation of resident experts, so this is less than
-// misses * read time.
+// What missing experts cost a layer of a step, by their number: how long compute waits for them,
+// and how much longer it computes, since it computes in smaller groups of experts between the
+// waits. Reads overlap with each other and with the computation of resident experts, so the wait is
+// less than misses * read time.
 class MissCost {
 public:
-    // A layer of a step with this many misses waited that long.
-    void add(int64_t misses, uint64_t waitNs);
-    bool empty() const { return m_counts.empty(); }
-    // Call once, after the last add(). `readNs`: mean duration of a read, used for every miss if
-    // nothing was added.
+    // A layer of a step with this many misses waited and computed that long.
+    void add(int64_t misses, uint64_t waitNs, uint64_t computeNs);
+    int64_t layers() const { return m_layers; }          // added so far
+    bool measured() const { return m_sums.size() > 1; }  // some had misses
+    // Call once, after the last add(). `readNs`: mean duration of a read, the cost of every miss if
+    // no miss was added.
     void finish(double readNs);
-    // Further cost of a miss, beyond the wait: more and smaller groups of experts to compute.
-    void addOverhead(double nsPerMiss) { m_overheadNs = nsPerMiss; }
-    double overheadNs() const { return m_overheadNs; }
 
-    double costNs(int64_t misses) const;  // REQUIRES: finish() was called
-    double meanNs() const;                // per miss, over all that was added
+    // Each layer with misses costs that much more, after finish().
+    void addPerLayer(double ns);
+
+    // REQUIRES: finish() was called.
+    double costNs(int64_t misses) const;
+    double meanNs() const { return m_meanNs; }  // per miss, over all that was added
+    // The part that is computation: of a step with so many misses, in so many of its layers.
+    double computeNs(int64_t missLayers, int64_t misses) const {
+        return double(missLayers) * m_layerNs + double(misses) * m_missNs;
+    }
 
 private:
-    std::vector<double> m_sums;     // ns, by misses
-    std::vector<int64_t> m_counts;  // by misses
-    std::vector<double> m_waits;    // ns, by misses; from 0
-    double m_slopeNs = 0;           // beyond the last
-    double m_overheadNs = 0, m_meanNs = 0;
+    struct Sum {
+        int64_t count = 0;
+        double waitNs = 0, computeNs = 0;
+    };
+    void findComputation();
+    void findWaits();
+
+    int64_t m_layers = 0;
+    std::vector<Sum> m_sums;             // by misses
+    std::vector<double> m_waits = {0};   // ns, by misses
+    double m_slopeNs = 0;                // wait of a further miss, beyond the last
+    double m_layerNs = 0, m_missNs = 0;  // computation: of a layer with misses, and of each
+    double m_meanNs = 0;
+    double m_missLayers = 0, m_misses = 0;  // added so far
 };
 
 // Tokens per second of one request; NaN: unknown.
@@ -42,16 +58,17 @@ struct DecodeRate {
 
 // One step of the batch, as it was recorded.
 struct StepTimes {
-    int64_t tokens = 0;  // generated in it, without first tokens
-    double otherNs = 0;  // sum over its tokens: gap without waiting for experts
-    int64_t rows = 0;
-    int64_t misses = 0;  // of all layers
+    int64_t tokens = 0;      // generated in it, without first tokens
+    double otherNs = 0;      // sum over its tokens: gap without waiting for experts
+    int64_t missLayers = 0;  // layers with misses
+    int64_t misses = 0;      // of all layers
 };
 
-// The time per token of a step is its recorded time without waiting for experts, plus the cost of
+// The time per token of a step is its recorded time without what its misses cost, plus the cost of
 // the simulated misses of each layer:
 //
-//   rate = tokens / sum over tokens (gap - stall - preempted + sum over layers cost(misses))
+//   rate = tokens / sum over tokens (gap - preempted - stall - computation for misses
+//                                    + sum over layers cost(simulated misses))
 //
 // The interval is a block bootstrap over the tokens (Kuensch, 1989): blocks of about sqrt(n)
 // successive tokens are drawn with replacement, because neighbouring tokens are similar. It covers
@@ -79,7 +96,7 @@ private:
     struct Block {
         double tokens = 0, otherNs = 0;
     };
-    void findOverhead();
+    void findSlowness();
     void makeBlocks();
     void draw();
 

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <map>
 #include <utility>
+#include <vector>
 
 namespace colibri {
 namespace {
@@ -14,14 +16,21 @@ std::string knobOf(const RoutingFacts& facts, const char* name) {
     return it == facts.knobs.end() ? std::string() : it->second;
 }
 
+int64_t knobNumber(const RoutingFacts& facts, const char* name) {
+    const std::string text = knobOf(facts, name);
+    int64_t value = 0;
+    std::from_chars(text.data(), text.data() + text.size(), value);
+    return value;
+}
+
 double shareOf(int64_t part, int64_t whole) {
     return whole > 0 ? double(part) / double(whole) : std::nan("");
 }
 
 RecordedSetting settingOf(const RoutingFacts& facts) {
     RecordedSetting out;
-    const std::string size = knobOf(facts, "expert_cache_size");
-    std::from_chars(size.data(), size.data() + size.size(), out.cacheSize);
+    out.cacheSize = knobNumber(facts, "expert_cache_size");
+    out.prefetchDepth = knobNumber(facts, "prefetch_depth");
     out.policy = knobOf(facts, "cache_policy");
     out.prefetchSource = knobOf(facts, "prefetch_source");
     if (knobOf(facts, "prefetch_depth") == "0" || knobOf(facts, "prefetch_threads") == "0" ||
@@ -41,7 +50,7 @@ RecordedSetting settingOf(const RoutingFacts& facts) {
     return out;
 }
 
-// Assigns tokens to the step that generated them, and collects what waiting for misses took.
+// Assigns tokens to the step that generated them, and collects what misses cost.
 class StepCollector {
 public:
     explicit StepCollector(const RoutingFacts& facts) : m_facts(facts) {}
@@ -49,20 +58,29 @@ public:
     void add(const RoutedLayer& layer) {
         if (layer.newStep || m_steps.empty()) {
             endStep(layer.t);
-            m_steps.push_back({.rows = int64_t(layer.rows.size())});
+            m_steps.emplace_back();
+            m_rows = layer.rows.size();
         }
         const int64_t misses = int64_t(layer.lookups.size()) - layer.hits;
         m_steps.back().misses += misses;
-        m_waits.emplace_back(misses, layer.waitNs);
+        m_steps.back().missLayers += misses > 0;
+        m_layers.push_back({misses, layer.waitNs, layer.computeNs});
     }
     DecodeModel finish() {
         endStep(INFINITY);
-        MissCost& cost = m_decodeCost.empty() ? m_promptCost : m_decodeCost;
+        // More rows need more experts and more time: only steps of the usual size are compared.
+        MissCost cost;
+        for (auto& [rows, ofRows] : m_costs)
+            if (ofRows.layers() > cost.layers()) cost = std::move(ofRows);
         cost.finish(m_facts.meanReadNs);
         return {std::move(m_steps), std::move(cost)};
     }
 
 private:
+    struct Layer {
+        int64_t misses;
+        uint64_t waitNs, computeNs;
+    };
     // The tokens up to the next step belong to the current one.
     void endStep(double nextStep) {
         for (; m_nextToken < m_facts.tokens.size() && m_facts.tokens[m_nextToken].t < nextStep;
@@ -75,15 +93,17 @@ private:
             step.otherNs += double(token.gapNs - std::min(token.gapNs, waits));
         }
         if (m_steps.empty()) return;
-        MissCost& cost = m_steps.back().tokens > 0 ? m_decodeCost : m_promptCost;
-        for (const auto& [misses, waitNs] : m_waits) cost.add(misses, waitNs);
-        m_waits.clear();
+        if (m_steps.back().tokens > 0)
+            for (const Layer& layer : m_layers)
+                m_costs[m_rows].add(layer.misses, layer.waitNs, layer.computeNs);
+        m_layers.clear();
     }
 
     const RoutingFacts& m_facts;
     std::vector<StepTimes> m_steps;
-    MissCost m_decodeCost, m_promptCost;  // of steps with and without generated tokens
-    std::vector<std::pair<int64_t, uint64_t>> m_waits;  // misses and ns, of the current step
+    std::map<size_t, MissCost> m_costs;  // by rows, of steps that generated tokens
+    std::vector<Layer> m_layers;         // of the current step
+    size_t m_rows = 0;                   // of the current step
     size_t m_nextToken = 0;
 };
 

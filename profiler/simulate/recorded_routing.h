@@ -21,6 +21,7 @@ namespace colibri {
 struct RecordedSetting {
     int64_t cacheSize = 0;  // at the start; 0: unknown
     std::string policy, prefetchSource;
+    int64_t prefetchDepth = 0;   // layers ahead
     int64_t changes = 0;         // of cache size or policy during the session
     double hitRate = 0;          // 0..1, with prefetching if it was on
     double prefetchedShare = 0;  // of the lookups, hits because of a prefetch

@@ -82,6 +82,32 @@ public:
         return {};
     }
 
+    Status runPrefetch(const std::vector<int64_t>& sizes, Simulation& out) {
+        const RecordedSetting& setting = m_recorded.setting;
+        const CachePolicyKind policy = setting.policy == "slru"   ? CachePolicyKind::Slru
+                                       : setting.policy == "lfru" ? CachePolicyKind::Lfru
+                                                                  : CachePolicyKind::Lru;
+        const std::vector<CurvePoint>& curve = policy == CachePolicyKind::Slru   ? out.slru
+                                               : policy == CachePolicyKind::Lfru ? out.lfru
+                                                                                 : out.lru;
+        out.prefetch.policy = setting.policy;
+        auto points = simulatePreviousToken(
+            m_recorded, {policy, std::max<int64_t>(1, setting.prefetchDepth), sizes}, m_progress,
+            m_cancel);
+        if (!points) return points.status();
+        out.prefetch.previousToken = std::move(*points);
+        if (setting.prefetchSource != "next_router" && setting.prefetchSource != "router_table")
+            return {};
+        const double missed = 1 - setting.hitRate, avoided = setting.prefetchedShare;
+        out.prefetch.avoidedShare = avoided > 0 ? avoided / (avoided + missed) : 0;
+        for (const CurvePoint& point : curve) {
+            const double misses = (1 - point.hitRate) * (1 - out.prefetch.avoidedShare);
+            out.prefetch.recordedSource.push_back(
+                {point.cacheSize, 1 - misses, rateOrUnknown(nullptr, {})});
+        }
+        return {};
+    }
+
 private:
     Status next() {
         if (m_progress) m_progress({"Simulating", m_done++, m_runs, "caches"});
@@ -115,7 +141,7 @@ private:
     uint64_t m_runs = 0, m_done = 0;
 };
 
-std::vector<std::string> notesOn(const RecordedSetting& setting) {
+std::vector<std::string> notesOn(const RecordedSetting& setting, const DecodeModel& decode) {
     std::vector<std::string> notes;
     if (setting.prefetchSource != "off")
         notes.emplace_back("Prefetching is off in the simulation; it was " +
@@ -129,6 +155,9 @@ std::vector<std::string> notesOn(const RecordedSetting& setting) {
         notes.emplace_back(
             "The cache starts with the experts that the session preloaded; a larger cache would "
             "have preloaded more");
+    if (decode.unknownReason().empty() && !decode.cost().measured())
+        notes.emplace_back(
+            "No token waited for an expert, so each miss is assumed to cost a mean read");
     return notes;
 }
 
@@ -202,11 +231,13 @@ Result<Simulation> simulateSession(const std::filesystem::path& session,
     out.recorded = recorded->setting;
     out.samplingRate = trace.sample().rate();
     out.noDecodeRate = recorded->decode->unknownReason();
-    out.notes = notesOn(out.recorded);
+    out.notes = notesOn(out.recorded, *recorded->decode);
     const std::vector<int64_t> sizes =
         options.sizes.empty() ? sizesToSimulate(trace.experts(), {out.topK, out.recorded.cacheSize})
                               : options.sizes;
-    COLIBRI_TRY(Runs(*recorded, progress, cancel).run(sizes, out));
+    Runs runs(*recorded, progress, cancel);
+    COLIBRI_TRY(runs.run(sizes, out));
+    COLIBRI_TRY(runs.runPrefetch(sizes, out));
     return out;
 }
 

@@ -13,10 +13,22 @@
 #include "engine/base/status.h"
 #include "engine/knobs/knobs.h"
 #include "profiler/simulate/curve_point.h"
+#include "profiler/simulate/previous_token.h"
 #include "profiler/simulate/recorded_routing.h"
 #include "profiler/simulate/routing_trace.h"
 
 namespace colibri {
+
+// With prefetching, for the recorded policy.
+struct SimulatedPrefetch {
+    std::string policy;
+    std::vector<PrefetchPoint> previousToken;  // empty: not simulated
+    // The predictions of next_router and router_table are not recorded, so their hits cannot be
+    // replayed. If the session used such a source, the share of the misses that its prefetches
+    // avoided is applied to every size; 0: none was avoided, or another source was used.
+    double avoidedShare = 0;
+    std::vector<CurvePoint> recordedSource;  // of RecordedSetting::prefetchSource; without rates
+};
 
 struct Simulation {
     std::string model;
@@ -25,6 +37,7 @@ struct Simulation {
     RecordedSetting recorded;
     std::vector<CurvePoint> lru;                 // cache sizes 1..experts
     std::vector<CurvePoint> slru, lfru, belady;  // some sizes
+    SimulatedPrefetch prefetch;
     // Below 1: slru, lfru and belady come from a sample of the experts. The error is that of the
     // sample's lru curve: its estimate (LruCurve::samplingError()), or its largest difference from
     // the exact curve if that is larger.

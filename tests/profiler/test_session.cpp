@@ -187,6 +187,10 @@ private slots:
             event.stepMember = {.request = 1, .step = 7, .rows = 1, .prefill = 0};
             QVERIFY((*writer)->write(event, 1).ok());
             event = {};
+            event.type = EventType::Prompt;
+            event.prompt = {.request = 1, .first = 22, .count = 2, .tokens = {258, -1}};
+            QVERIFY((*writer)->write(event, 1).ok());
+            event = {};
             event.type = EventType::Step;
             event.step.step = 7;
             event.step.requests = event.step.rows = 1;
@@ -240,6 +244,8 @@ private slots:
                 "JOIN threads ON threads.id = loads.thread"),
             std::string("2 5 1 1000000 expert-io-1"));
         QCOMPARE(one("SELECT count(*) FROM loads WHERE step IS NULL"), std::string("1"));
+        QCOMPARE(one("SELECT request || ' ' || first || ' ' || hex(tokens) FROM prompts"),
+                 std::string("1 22 02010000FFFFFFFF"));
         QCOMPARE(one("SELECT request || ' ' || rows FROM step_requests WHERE step = 7"),
                  std::string("1 1"));
         QCOMPARE(one("SELECT layer || ' ' || expert || ' ' || resident_ns || ' ' || uses "
@@ -255,12 +261,14 @@ private slots:
         sqlite3* handle = nullptr;
         QCOMPARE(sqlite3_open(path.c_str(), &handle), SQLITE_OK);
         for (const char* sql :
-             {"DROP TABLE threads", "DROP TABLE steps", "DROP TABLE step_requests",
-              "DROP TABLE evictions", "DROP TABLE prefetches", "DROP TABLE totals",
-              "DROP TABLE histograms", "ALTER TABLE tokens DROP COLUMN step",
+             {"DROP TABLE threads", "DROP TABLE prompts", "DROP TABLE steps",
+              "DROP TABLE step_requests", "DROP TABLE evictions", "DROP TABLE prefetches",
+              "DROP TABLE totals", "DROP TABLE histograms", "ALTER TABLE tokens DROP COLUMN step",
               "ALTER TABLE loads DROP COLUMN step", "ALTER TABLE loads DROP COLUMN thread",
               "ALTER TABLE loads DROP COLUMN late", "ALTER TABLE loads DROP COLUMN link_ns",
               "ALTER TABLE layer_steps DROP COLUMN step", "ALTER TABLE requests DROP COLUMN joined",
+              "DELETE FROM meta WHERE key IN ('requests', 'tokens', 'reads', 'lookups', 'hits', "
+              "'duration')",
               "INSERT INTO tokens VALUES(1, 1, 0, 5, 1, 0, 0, 4, 2, 0, 0)"})
             QCOMPARE(sqlite3_exec(handle, sql, nullptr, nullptr, nullptr), SQLITE_OK);
         sqlite3_close(handle);
@@ -579,7 +587,7 @@ private slots:
                      tables.text(0).c_str());
             ++described;
         }
-        QCOMPARE(described, 16);
+        QCOMPARE(described, 17);
         int examples = 0;
         QRegularExpression block("```sql\n(.*?)```",
                                  QRegularExpression::DotMatchesEverythingOption);

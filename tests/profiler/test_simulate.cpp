@@ -8,6 +8,7 @@
 #include "profiler/simulate/belady.h"
 #include "profiler/simulate/lru_curve.h"
 #include "profiler/simulate/policy_replay.h"
+#include "profiler/simulate/prefetch_replay.h"
 #include "profiler/simulate/simulator.h"
 
 using namespace colibri;
@@ -279,15 +280,15 @@ private slots:
     void ratesFollowFromMisses() {
         MissCost cost;
         for (int i = 0; i < 20; ++i) {
-            cost.add(1, 2'000'000);
-            cost.add(2, 3'000'000);
+            cost.add(1, 2'000'000, 100);
+            cost.add(2, 3'000'000, 100);
         }
         cost.finish(0);
         QCOMPARE(cost.costNs(0), 0.0);
         QCOMPARE(cost.costNs(1), 2e6);
         QCOMPARE(cost.costNs(2), 3e6);
         QCOMPARE(cost.costNs(4), 5e6);  // each further miss costs 1 ms
-        const DecodeModel model(std::vector<StepTimes>(100, {1, 10e6, 1, 0}), cost);
+        const DecodeModel model(std::vector<StepTimes>(100, {1, 10e6, 0, 0}), cost);
         QVERIFY(model.unknownReason().empty());
         std::vector<double> none(model.blocks(), 0.0), some(model.blocks(), 0.0);
         QCOMPARE(model.rate(none).value, 100.0);
@@ -301,9 +302,62 @@ private slots:
     void ratesAreUnknownWithoutMisses() {
         MissCost none;
         none.finish(0);
-        const DecodeModel model({{1, 1e6, 1, 0}}, none);
+        const DecodeModel model({{1, 1e6, 0, 0}}, none);
         QVERIFY(!model.unknownReason().empty());
         QVERIFY(std::isnan(model.rate(std::vector<double>(model.blocks())).value));
+    }
+    // Layers with misses compute longer: 0.2 ms, and 0.1 ms for each.
+    void missesCostMoreThanTheirWait() {
+        MissCost cost;
+        for (int i = 0; i < 60; ++i) {
+            const auto misses = uint64_t(i % 4);
+            cost.add(int64_t(misses), misses * 1'000'000,
+                     5'000'000 + (misses ? 200'000 + misses * 100'000 : 0));
+        }
+        cost.finish(0);
+        QVERIFY(std::abs(cost.costNs(1) - 1.3e6) < 1);
+        QVERIFY(std::abs(cost.costNs(3) - 3.5e6) < 1);
+        QVERIFY(std::abs(cost.costNs(5) - 5.7e6) < 1);
+        // A step of 10 ms with 3 misses in one layer takes 9.5 ms without them and their wait.
+        const DecodeModel model(std::vector<StepTimes>(64, {1, 10e6, 1, 3}), cost);
+        const std::vector<double> none(model.blocks(), 0.0);
+        QVERIFY(std::abs(model.rate(none).value - 1e9 / 9.5e6) < 1e-6);
+    }
+    // The rest of a step is slower by 0.1 ms for each layer with misses.
+    void waitsSlowTheRestDown() {
+        MissCost cost;
+        cost.add(1, 1'000'000, 0);
+        cost.finish(0);
+        std::vector<StepTimes> steps;
+        for (int i = 0; i < 64; ++i) steps.push_back({1, 10e6 + 0.1e6 * (i % 4), i % 4, i % 4});
+        const DecodeModel model(steps, cost);
+        QVERIFY(std::abs(model.cost().costNs(1) - 1.1e6) < 1);
+        const std::vector<double> none(model.blocks(), 0.0);
+        QVERIFY(std::abs(model.rate(none).value - 100) < 1e-6);
+    }
+    void prefetchedExpertsHitOnce() {
+        PrefetchReplay replay(CachePolicyKind::Lru, PrefetchSource::PreviousToken, 2, 8, 8);
+        const std::vector<uint32_t> first = {0, 1}, hints = {10, 11, 12}, second = {10, 9};
+        QCOMPARE(replay.request(0, first), 2);
+        QCOMPARE(replay.prefetch(hints, 5, 1000), 2);  // at most a quarter of 8 slots
+        QVERIFY(replay.contains(10) && replay.contains(11) && !replay.contains(12));
+        QCOMPARE(replay.request(1, second), 1);
+        QCOMPARE(replay.prefetched(), uint64_t(1));
+        QCOMPARE(replay.request(1, second), 0);
+        QCOMPARE(replay.prefetched(), uint64_t(1));
+        QCOMPARE(replay.reads(), uint64_t(2));
+    }
+    // An unused prefetch becomes the coldest expert when its layer has passed.
+    void unusedPrefetchesAreEvictedFirst() {
+        PrefetchReplay replay(CachePolicyKind::Lru, PrefetchSource::PreviousToken, 2, 8, 4);
+        const std::vector<uint32_t> a = {0, 1, 2}, hint = {8}, b = {9}, c = {3};
+        (void)replay.request(0, a);
+        QCOMPARE(replay.prefetch(hint, 1, 1000), 1);
+        QCOMPARE(replay.request(1, b), 1);
+        QVERIFY(!replay.contains(8));
+        QVERIFY(replay.contains(0) && replay.contains(1) && replay.contains(2));
+        (void)replay.request(0, c);
+        QVERIFY(!replay.contains(0));
     }
     void everySizeOfASmallModelIsSimulated() {
         QCOMPARE(sizesToSimulate(32, {}).size(), size_t(32));

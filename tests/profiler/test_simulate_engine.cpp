@@ -4,6 +4,7 @@
 #include <QtTest>
 
 #include "profiler/record/recorder.h"
+#include "profiler/session/sqlite.h"
 #include "profiler/simulate/simulator.h"
 #include "tests/engine/runtime/run_fixture.h"
 
@@ -167,6 +168,29 @@ private slots:
         }
         QVERIFY(s->lru[23].decode.value > s->lru[3].decode.value);
     }
+    void prefetchingIsSimulatedForTheRecordedPolicy() {
+        const Result<Simulation> s = simulateSession(file("one"), {});
+        QVERIFY(s.ok());
+        QCOMPARE(s->prefetch.policy, std::string("lru"));
+        QCOMPARE(s->prefetch.previousToken.size(), size_t(32));
+        QCOMPARE(s->prefetch.recordedSource.size(), size_t(32));
+        for (size_t i = 0; i < 32; ++i) {
+            const PrefetchPoint& p = s->prefetch.previousToken[i];
+            QCOMPARE(p.point.cacheSize, int64_t(i) + 1);
+            QVERIFY(p.point.hitRate >= s->lru[i].hitRate - 0.05 && p.point.hitRate <= 1);
+            QVERIFY(p.prefetchedShare <= p.point.hitRate + 1e-12);
+            QVERIFY(s->prefetch.recordedSource[i].hitRate >= s->lru[i].hitRate);
+        }
+    }
+    void denseModelsAreRefused() {
+        const auto engine = load(goldenModel("llama"), {});
+        auto recorder = std::move(*Recorder::start(*engine, {.sessionFile = file("dense")}));
+        (void)generate(*engine, {1, 2, 3}, 4);
+        QVERIFY(recorder->finish().ok());
+        const Status status = simulateSession(file("dense"), {}).status();
+        QCOMPARE(status.code(), Code::Unsupported);
+        QVERIFY2(status.text().find("dense") != std::string::npos, status.text().c_str());
+    }
     void damagedOrEmptySessionsAreRefused() {
         Status status = simulateSession(file("missing"), {}).status();
         QCOMPARE(status.code(), Code::BadInput);
@@ -179,6 +203,25 @@ private slots:
         QVERIFY(text.open(QIODevice::WriteOnly) && text.write(QByteArray(5000, 'x')) == 5000);
         text.close();
         QCOMPARE(simulateSession(file("text"), {}).status().code(), Code::BadInput);
+        // An expert that the model does not have, and an entry that is cut off.
+        for (const char* routing : {"zeroblob(12) || x'01' || x'ffff01'", "zeroblob(14)",
+                                    "substr(routing, 1, length(routing) - 1)"}) {
+            const fs::path damaged = file("damaged");
+            fs::copy_file(file("one"), damaged, fs::copy_options::overwrite_existing);
+            sqlite3* handle = nullptr;
+            QCOMPARE(sqlite3_open(damaged.c_str(), &handle), SQLITE_OK);
+            const SqliteDb db(handle);
+            const std::string sql = "UPDATE layer_steps SET routing = CAST(" +
+                                    std::string(routing) + " AS BLOB) WHERE rowid = 7";
+            QCOMPARE(sqlite3_exec(handle, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK);
+            status = simulateSession(damaged, {}).status();
+            QCOMPARE(status.code(), Code::BadInput);
+            QVERIFY2(status.text().find("row 7") != std::string::npos, status.text().c_str());
+        }
+    }
+    void aCancelledSimulationEnds() {
+        const CancelFlag cancel{true};
+        QCOMPARE(simulateSession(file("one"), {}, {}, &cancel).status().code(), Code::Cancelled);
     }
 };
 

@@ -44,9 +44,10 @@ private slots:
     void helpAndVersion() {
         const Run help = colibri({"--help"});
         QCOMPARE(help.code, 0);
-        for (const char* verb : {"convert", "info", "chat", "generate", "logits", "tokenize",
-                                 "detokenize", "template", "bench", "perplexity", "compare",
-                                 "config", "diagnose", "synth", "serve", "load", "export"}) {
+        for (const char* verb :
+             {"convert",  "info",  "chat",       "generate", "logits", "tokenize", "detokenize",
+              "template", "bench", "perplexity", "compare",  "config", "diagnose", "synth",
+              "serve",    "load",  "export",     "explain",  "diff",   "simulate"}) {
             QVERIFY2(help.out.contains(verb), verb);
         }
         QCOMPARE(colibri({"--version"}).code, 0);

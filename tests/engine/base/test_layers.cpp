@@ -38,6 +38,8 @@ class TestLayers : public QObject {
                 "profiler/gpu",
                 "profiler/metrics",
                 "profiler/session",
+                "profiler/compare",
+                "profiler/explain",
                 "profiler/export",
                 "profiler/simulate",
                 "profiler/record",

@@ -240,6 +240,7 @@ private slots:
         QCOMPARE(count[EventType::RequestAdmitted], 1);
         QCOMPARE(count[EventType::RequestFirstToken], 1);
         QCOMPARE(count[EventType::RequestDone], 1);
+        QCOMPARE(count[EventType::Prompt], 1);
         QCOMPARE(count[EventType::Token], 6);
         QCOMPARE(rows, 20 + 5);
         QCOMPARE(count[EventType::LayerStep], 4 * (20 + 5));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "profiler/export/session_db.h"
+#include "profiler/session/session_db.h"
 
 #include <utility>
 
@@ -11,13 +11,10 @@ Result<SessionDb> SessionDb::open(const std::filesystem::path& path) {
     SessionDb out;
     out.m_summary = std::move(*summary);
     out.m_name = path.string();
-    sqlite3* handle = nullptr;
-    // For writing, because SQLite can only read a WAL if it may create its index. Nothing changes.
-    const int result = sqlite3_open_v2(plainFileName(path).c_str(), &handle,
-                                       SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
-    out.m_db.reset(handle);
-    if (result != SQLITE_OK) return sqliteError(handle, result, out.m_name);
-    sqlite3_busy_timeout(handle, 1000);
+    auto opened = openForReading(path);
+    if (!opened) return opened.status();
+    out.m_open = std::move(*opened);
+    sqlite3* const handle = out.handle();
     // One transaction: all cursors see the rows of one moment.
     const int begun = sqlite3_exec(handle, "PRAGMA query_only=1; BEGIN; SELECT count(*) FROM meta",
                                    nullptr, nullptr, nullptr);

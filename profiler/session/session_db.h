@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Read access to the rows of a session, for exports: a consistent view, cursors that hold one row
+// Read access to the rows of a session: a consistent view, cursors that hold one row
 // at a time, and columns that older files do not have.
 #pragma once
 
@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "engine/base/status.h"
+#include "profiler/session/session_open.h"
 #include "profiler/session/session_reader.h"
 #include "profiler/session/sqlite.h"
 
@@ -27,7 +28,7 @@ public:
     // Errors: those of readSessionSummary().
     static Result<SessionDb> open(const std::filesystem::path& path);
 
-    sqlite3* handle() const { return m_db.get(); }
+    sqlite3* handle() const { return m_open.db.get(); }
     const std::string& name() const { return m_name; }  // for messages
     const SessionSummary& summary() const { return m_summary; }
     std::string meta(const char* key) const;  // "" if absent
@@ -40,7 +41,7 @@ public:
     }
 
 private:
-    SqliteDb m_db;
+    OpenSession m_open;
     std::string m_name;
     SessionSummary m_summary;
 };

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profiler/compare/paired_difference.h"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+namespace colibri {
+namespace {
+
+constexpr int kDraws = 1000;
+constexpr size_t kFewestValues = 32;    // for an interval
+constexpr size_t kFewestBlocks = 10;    // of the draws
+constexpr size_t kMostValues = 20'000;  // per draw: a longer run is drawn in part
+
+// Blocks grow with the cube root of the length (Hall, Horowitz and Jing 1995).
+size_t blockLength(size_t n) {
+    const auto length = size_t(std::lround(2 * std::cbrt(double(n))));
+    return std::clamp<size_t>(length, 1, std::max<size_t>(1, n / kFewestBlocks));
+}
+
+// The begins of the blocks of one draw.
+std::vector<size_t> drawBlocks(size_t n, size_t length, std::mt19937_64& random) {
+    std::uniform_int_distribution<size_t> at(0, n - length);
+    std::vector<size_t> begins(std::min(n, kMostValues) / length);
+    for (size_t& begin : begins) begin = at(random);
+    return begins;
+}
+
+double figureOf(std::span<const double> values, const std::vector<size_t>& begins, size_t length,
+                const Figure& figure) {
+    std::vector<double> drawn;
+    drawn.reserve(begins.size() * length);
+    for (const size_t begin : begins)
+        drawn.insert(drawn.end(), values.begin() + std::ptrdiff_t(begin),
+                     values.begin() + std::ptrdiff_t(begin + length));
+    return figure(drawn);
+}
+
+double wholeFigure(std::span<const double> values, const Figure& figure) {
+    std::vector<double> all(values.begin(), values.end());
+    return all.empty() ? std::nan("") : figure(all);
+}
+
+Difference difference(std::span<const double> before, std::span<const double> after,
+                      const Figure& figure, uint64_t seed, bool paired) {
+    Difference out;
+    out.before = wholeFigure(before, figure);
+    out.after = wholeFigure(after, figure);
+    out.relative = out.after / out.before - 1;
+    out.low = out.high = std::nan("");
+    if (std::min(before.size(), after.size()) < kFewestValues || !std::isfinite(out.relative))
+        return out;
+    std::mt19937_64 random(seed);
+    const size_t lengthA = blockLength(before.size()), lengthB = blockLength(after.size());
+    std::vector<double> drawn;
+    for (int i = 0; i < kDraws; ++i) {
+        const std::vector<size_t> a = drawBlocks(before.size(), lengthA, random);
+        const std::vector<size_t> b = paired ? a : drawBlocks(after.size(), lengthB, random);
+        const double x = figureOf(before, a, lengthA, figure);
+        const double y = figureOf(after, b, paired ? lengthA : lengthB, figure);
+        if (x != 0) drawn.push_back(y / x - 1);
+    }
+    if (drawn.size() < size_t(kDraws) / 2) return out;
+    out.low = quantileFigure(0.025)(drawn);
+    out.high = quantileFigure(0.975)(drawn);
+    out.significant = out.low > 0 || out.high < 0;
+    return out;
+}
+
+}  // namespace
+
+double meanOf(std::vector<double>& values) {
+    double sum = 0;
+    for (const double value : values) sum += value;
+    return sum / double(values.size());
+}
+
+Figure quantileFigure(double q) {
+    return [q](std::vector<double>& values) {
+        const auto rank = size_t(std::ceil(q * double(values.size())));
+        const auto at = values.begin() + std::ptrdiff_t(std::max<size_t>(rank, 1) - 1);
+        std::nth_element(values.begin(), at, values.end());
+        return *at;
+    };
+}
+
+Difference pairedDifference(std::span<const double> before, std::span<const double> after,
+                            const Figure& figure, uint64_t seed) {
+    return difference(before, after.first(std::min(after.size(), before.size())), figure, seed,
+                      before.size() == after.size());
+}
+
+Difference unpairedDifference(std::span<const double> before, std::span<const double> after,
+                              const Figure& figure, uint64_t seed) {
+    return difference(before, after, figure, seed, false);
+}
+
+}  // namespace colibri
