@@ -12,9 +12,9 @@ std::string jsonString(std::string_view text) {
     return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-Status ChromeSink::start(const std::string& processName) {
+Status ChromeSink::start(const std::string& title) {
     COLIBRI_TRY(m_file.append("{\"displayTimeUnit\":\"ms\",\"traceEvents\":["));
-    return metadata(0, "process_name", "{\"name\":" + jsonString(processName) + "}");
+    return metadata(0, "process_name", "{\"name\":" + jsonString(title) + "}");
 }
 
 Status ChromeSink::metadata(TrackId track, const char* name, const std::string& value) {
@@ -57,7 +57,7 @@ void ChromeSink::open(char phase, TrackId track, int64_t ns) {
 }
 
 void ChromeSink::add(TraceArgs args) {
-    if (args.size() == 0) return;
+    if (args.empty()) return;
     char before = '{';
     m_line += ",\"args\":";
     for (const TraceArg& arg : args) {

@@ -15,7 +15,7 @@ class ChromeSink : public TraceSink {
 public:
     explicit ChromeSink(ExportFile& file) : m_file(file) {}  // borrowed
 
-    Status start(const std::string& processName) override;
+    Status start(const std::string& title) override;
     Status track(const TraceTrack& track) override;
     Status begin(TrackId track, int64_t ns, std::string_view name, TraceArgs args,
                  uint64_t flow) override;

@@ -25,20 +25,15 @@ constexpr uint64_t kNeedsIncrementalState = 2;
 namespace descriptor {  // track_event/track_descriptor.proto
 constexpr uint32_t kUuid = 1;
 constexpr uint32_t kName = 2;
-constexpr uint32_t kProcess = 3;
 constexpr uint32_t kParentUuid = 5;
 constexpr uint32_t kCounter = 8;
 constexpr uint32_t kChildOrdering = 11;
 constexpr uint32_t kSiblingOrderRank = 12;
 constexpr uint32_t kDescription = 14;
 constexpr uint32_t kSiblingMergeBehavior = 15;
-constexpr uint64_t kExplicit = 3;   // ChildTracksOrdering
-constexpr uint64_t kMergeNone = 2;  // SiblingMergeBehavior
+constexpr uint64_t kLexicographic = 1, kExplicit = 3;  // ChildTracksOrdering
+constexpr uint64_t kMergeNone = 2;                     // SiblingMergeBehavior
 }  // namespace descriptor
-namespace process {  // track_event/process_descriptor.proto
-constexpr uint32_t kPid = 1;
-constexpr uint32_t kName = 6;
-}  // namespace process
 namespace counter {  // track_event/counter_descriptor.proto
 constexpr uint32_t kUnitName = 6;
 }

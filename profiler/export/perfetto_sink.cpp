@@ -12,17 +12,14 @@ namespace pf = perfetto;
 
 constexpr uint64_t kSequence = 1;  // one writer
 constexpr uint64_t kRootTrack = uint64_t(1) << 62;
-constexpr int kPid = 1;
 
 }  // namespace
 
-Status PerfettoSink::start(const std::string& processName) {
-    m_part.clear();
-    m_part.integer(pf::process::kPid, kPid);
-    m_part.text(pf::process::kName, processName);
+// A plain track at the root: the tracks of a process would be sorted by their names.
+Status PerfettoSink::start(const std::string& title) {
     m_event.clear();
     m_event.integer(pf::descriptor::kUuid, kRootTrack);
-    m_event.message(pf::descriptor::kProcess, m_part);
+    m_event.text(pf::descriptor::kName, title);
     m_event.integer(pf::descriptor::kChildOrdering, pf::descriptor::kExplicit);
     m_packet.clear();
     m_packet.message(pf::packet::kTrackDescriptor, m_event);
@@ -37,7 +34,9 @@ Status PerfettoSink::track(const TraceTrack& track) {
     if (!track.description.empty()) {
         m_event.text(pf::descriptor::kDescription, track.description);
     }
-    m_event.integer(pf::descriptor::kChildOrdering, pf::descriptor::kExplicit);
+    m_event.integer(pf::descriptor::kChildOrdering, track.childrenByName
+                                                        ? pf::descriptor::kLexicographic
+                                                        : pf::descriptor::kExplicit);
     m_event.integer(pf::descriptor::kSiblingOrderRank, uint64_t(track.rank));
     if (track.counter) {
         m_part.clear();

@@ -19,7 +19,7 @@ class PerfettoSink : public TraceSink {
 public:
     explicit PerfettoSink(ExportFile& file) : m_file(file) {}  // borrowed
 
-    Status start(const std::string& processName) override;
+    Status start(const std::string& title) override;
     Status track(const TraceTrack& track) override;
     Status begin(TrackId track, int64_t ns, std::string_view name, TraceArgs args,
                  uint64_t flow) override;

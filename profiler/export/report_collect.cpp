@@ -36,7 +36,9 @@ std::string knobLabel(std::string_view name) {
 std::string knobText(std::string_view name, const std::string& value) {
     const KnobRow* row = findKnob(name);
     const bool number = !value.empty() && std::isdigit(uint8_t(value[0]));
-    return row && *row->unit && number ? value + " " + row->unit : value;
+    // Not "Compute threads: 2 threads".
+    const bool useful = row && *row->unit && !knobTitle(*row).ends_with(row->unit);
+    return useful && number ? value + " " + row->unit : value;
 }
 
 double secondsOf(const std::string& text) {  // 0 if it is not a number

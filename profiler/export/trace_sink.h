@@ -7,8 +7,10 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "engine/base/status.h"
 #include "profiler/export/export_file.h"
@@ -32,12 +34,25 @@ struct TraceArg {
     double real = 0;
     std::string_view text;
 };
-using TraceArgs = std::initializer_list<TraceArg>;
+// A borrowed list of facts.
+class TraceArgs {
+public:
+    TraceArgs() = default;
+    TraceArgs(std::initializer_list<TraceArg> args) : m_args(args.begin(), args.size()) {}
+    TraceArgs(const std::vector<TraceArg>& args) : m_args(args) {}
+    auto begin() const { return m_args.begin(); }
+    auto end() const { return m_args.end(); }
+    bool empty() const { return m_args.empty(); }
+
+private:
+    std::span<const TraceArg> m_args;
+};
 
 struct TraceTrack {
     TrackId id = 0, parent = 0;
     std::string name;
-    int rank = 0;  // its position among the tracks of its parent
+    int rank = 0;                 // its position among the tracks of its parent
+    bool childrenByName = false;  // sorts its tracks by name instead of rank
     bool counter = false;
     std::string unit;  // of a counter
     std::string description;
@@ -46,7 +61,7 @@ struct TraceTrack {
 class TraceSink {
 public:
     virtual ~TraceSink() = default;
-    virtual Status start(const std::string& processName) = 0;
+    virtual Status start(const std::string& title) = 0;
     // Declares a track before its first event.
     virtual Status track(const TraceTrack& track) = 0;
     // `flow`: an arrow that begins at this slice; 0: none. Its end is not before its beginning.

@@ -6,13 +6,12 @@
 #include <limits>
 #include <utility>
 
+#include "engine/knobs/knobs.h"
 #include "profiler/export/json_text.h"
 #include "profiler/metrics/metric_table.h"
 
 namespace colibri {
 namespace {
-
-constexpr size_t kLanesPerName = 1000;  // for the order of tracks
 
 int64_t toNs(double seconds) {
     return std::isfinite(seconds) ? std::max<int64_t>(std::llround(seconds * 1e9), 0) : 0;
@@ -45,12 +44,14 @@ Status TraceWriter::write() {
     return m_sink.finish();
 }
 
-Result<TrackId> TraceWriter::addTrack(const std::string& name, TrackId parent, int rank) {
+Result<TrackId> TraceWriter::addTrack(const std::string& name, TrackId parent, int rank,
+                                      bool childrenByName) {
     TraceTrack track;
     track.id = ++m_lastTrack;
     track.parent = parent;
     track.name = name;
     track.rank = parent ? rank : ++m_groups;
+    track.childrenByName = childrenByName;
     COLIBRI_TRY(m_sink.track(track));
     return track.id;
 }
@@ -69,12 +70,17 @@ Status TraceWriter::writeKnobs() {
     COLIBRI_TRY(rows.prepare(
         m_db, "SELECT t, name, requested, effective, reason FROM knobs ORDER BY rowid"));
     std::map<std::string, std::string, std::less<>> effective;
+    bool started = false;  // the values at the start are written
     while (rows.next()) {
         COLIBRI_TRY(m_run.row());
         const std::string name(rows.text(1)), now(rows.text(3));
+        const double t = rows.real(0);
+        if (!started && t > 0) {
+            started = true;
+            COLIBRI_TRY(writeFirstKnobs(*track, effective));
+        }
         const std::string before = std::exchange(effective[name], now);
-        const double t = std::max(rows.real(0), 0.0);
-        if (t < m_range.from || t > m_range.to) continue;
+        if (t <= 0 || t < m_range.from || t > m_range.to) continue;
         ++m_counts.instants;
         COLIBRI_TRY(m_sink.instant(*track, toNs(t), name + " = " + now,
                                    {{"before", std::string_view(before)},
@@ -82,7 +88,22 @@ Status TraceWriter::writeKnobs() {
                                     {"effective", rows.text(3)},
                                     {"reason", rows.text(4)}}));
     }
-    return rows.status();
+    COLIBRI_TRY(rows.status());
+    return started ? Status() : writeFirstKnobs(*track, effective);
+}
+
+// One instant with all values, since a viewer shows instants of one time below each other.
+Status TraceWriter::writeFirstKnobs(
+    TrackId track, const std::map<std::string, std::string, std::less<>>& effective) {
+    if (m_range.from > 0) return {};
+    std::vector<TraceArg> values;
+    for (const auto& [name, value] : effective) {
+        const KnobRow* row = findKnob(name);
+        if (row) values.emplace_back(row->name, std::string_view(value));
+    }
+    if (values.empty()) return {};
+    ++m_counts.instants;
+    return m_sink.instant(track, 0, "knobs at the start", values);
 }
 
 Status TraceWriter::writeMarks() {
@@ -193,9 +214,9 @@ Result<TrackId> TraceWriter::freeLane(std::string_view name, int64_t beginNs, in
         if (lane.lastNs <= beginNs && (!best || lane.lastNs > best->lastNs)) best = &lane;
     }
     if (!best) {
-        const std::string number = lanes.empty() ? "" : " " + std::to_string(lanes.size() + 1);
-        const auto track = addTrack(std::string(name) + number, m_readGroup,
-                                    int(m_lanes.size() * kLanesPerName + lanes.size()));
+        const std::string number =
+            lanes.empty() ? "" : " (" + std::to_string(lanes.size() + 1) + ")";
+        const auto track = addTrack(std::string(name) + number, m_readGroup, 0);
         if (!track) return track.status();
         best = &lanes.emplace_back(Lane{*track, 0});
     }
@@ -292,7 +313,7 @@ Status TraceWriter::writeStepsAndReads() {
     COLIBRI_TRY(m_run.stage("Layer steps and expert reads"));
     const auto track = addTrack("Layer steps", 0, 0);
     if (!track) return track.status();
-    const auto group = addTrack("Expert reads", 0, 0);
+    const auto group = addTrack("Expert reads", 0, 0, true);
     if (!group) return group.status();
     m_readGroup = *group;
     COLIBRI_TRY(readThreads());

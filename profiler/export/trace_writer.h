@@ -43,7 +43,8 @@ private:
         return double(endNs) * 1e-9 >= m_range.from && double(beginNs) * 1e-9 <= m_range.to;
     }
     // `rank`: position among the tracks of the parent.
-    Result<TrackId> addTrack(const std::string& name, TrackId parent, int rank);
+    Result<TrackId> addTrack(const std::string& name, TrackId parent, int rank,
+                             bool childrenByName = false);
     Result<TrackId> addCounter(std::string_view label, TrackId parent);
     Status slice(TrackId track, int64_t beginNs, int64_t endNs, std::string_view name);
     // A track of reads of this name that is free from `beginNs` on: slices of a track must not
@@ -63,6 +64,8 @@ private:
     Status writeRead(const SessionRows& row);
     Status writeLayerStep(const SessionRows& row, TrackId track);
     Status writeKnobs();
+    Status writeFirstKnobs(TrackId track,
+                           const std::map<std::string, std::string, std::less<>>& effective);
     Status writeMarks();
     Status writeCounters();
 

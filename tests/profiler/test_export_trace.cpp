@@ -276,7 +276,7 @@ private slots:
         QCOMPARE(trace.count("step"), size_t(m_made.allTokens()));
         QCOMPARE(trace.instants.size(), size_t(3 + m_made.evictions()));
         QCOMPARE(summary.instants, 3 + m_made.evictions());
-        QCOMPARE(trace.instants[0], std::string("expert_cache_size = 8"));
+        QCOMPARE(trace.instants[0], std::string("knobs at the start"));
         QCOMPARE(trace.instants[1], std::string("expert_cache_size = 4"));
         QCOMPARE(trace.instants[2], std::string("half the \"cache\""));
         QCOMPARE(trace.instants[3], std::string("layer 0 expert 4"));
