@@ -16,29 +16,30 @@ constexpr int kPart = 50;        // of a table goes at a time: a short transacti
 constexpr int64_t kLeast = 500;  // rows; a table with fewer stays as it is
 
 // A table whose oldest rows can go. The columns to sum keep their totals, per value of `by`; the
-// column of `histogram` keeps its distribution.
+// column of `histogram` keeps the distribution of the rows that `counted` selects.
 struct ThinnedTable {
     const char* name;
-    const char* sums;       // "lookups hits": columns
-    const char* by;         // a text column, or nullptr
-    const char* histogram;  // a column of nanoseconds, or nullptr; 0 is no value
-    bool tokens;            // goes only when the detail alone is not enough
+    const char* sums;                 // "lookups hits": columns
+    const char* by;                   // a text column, or nullptr
+    bool tokens;                      // goes only when the detail alone is not enough
+    const char* histogram = nullptr;  // a column of nanoseconds, or nullptr
+    const char* counted = nullptr;
 };
 constexpr std::array<ThinnedTable, 8> kTables{{
-    {"layer_steps", "rows router_ns wait_ns compute_ns lookups hits prefetched", nullptr, nullptr,
-     false},
-    {"loads", "bytes queue_ns read_ns need_ns link_ns failed late", "reason", "need_ns", false},
-    {"evictions", "resident_ns uses", nullptr, nullptr, false},
-    {"prefetches", "issued useful late wasted cancelled", "source", nullptr, false},
-    {"step_requests", "rows", nullptr, nullptr, false},
+    {"layer_steps", "rows router_ns wait_ns compute_ns lookups hits prefetched", nullptr, false},
+    {"loads", "bytes queue_ns read_ns need_ns link_ns failed late", "reason", false, "need_ns",
+     "need_ns > 0 AND failed = 0"},
+    {"evictions", "resident_ns uses", nullptr, false},
+    {"prefetches", "issued useful late wasted cancelled", "source", false},
+    {"step_requests", "rows", nullptr, false},
     {"steps",
      "rows prefill_rows total_ns since_last_ns attention_ns router_ns experts_ns dense_ns head_ns "
      "sample_ns stall_slot_ns stall_disk_ns stall_link_ns stall_memory_ns stall_prefetch_ns "
      "off_cpu_ns minor_faults major_faults",
-     nullptr, nullptr, true},
-    {"tokens", "step_ns gap_ns stall_ns lookups hits preempted_ns memory_stall_ns", nullptr,
-     "gap_ns", true},
-    {"samples", "", nullptr, nullptr, true},
+     nullptr, true},
+    {"tokens", "step_ns gap_ns stall_ns lookups hits preempted_ns memory_stall_ns", nullptr, true,
+     "gap_ns", "gap_ns > 0"},
+    {"samples", "", nullptr, true},
 }};
 
 class Thinning {
@@ -93,8 +94,8 @@ private:
         const std::string column = table.histogram;
         return exec("INSERT INTO histograms SELECT '" + std::string(table.name) + "." + column +
                     "', CAST(CAST(printf('%.3g', " + column +
-                    ") AS REAL) AS INTEGER) AS rounded, count(*)" + from + " AND " + column +
-                    " > 0 GROUP BY rounded " +
+                    ") AS REAL) AS INTEGER) AS rounded, count(*)" + from + " AND " + table.counted +
+                    " GROUP BY rounded " +
                     "ON CONFLICT(name, value_ns) DO UPDATE SET count = count + excluded.count");
     }
 

@@ -175,7 +175,9 @@ struct SessionWriter::Impl {
         COLIBRI_TRY(setMeta("reads", std::to_string(reads)));
         COLIBRI_TRY(setMeta("lookups", std::to_string(lookups)));
         COLIBRI_TRY(setMeta("hits", std::to_string(hits)));
-        return setMeta("duration", std::to_string(lastTime));
+        char duration[32];
+        std::snprintf(duration, sizeof duration, "%.9f", lastTime);
+        return setMeta("duration", duration);
     }
 
     Status flushLayerStep() {
@@ -268,7 +270,6 @@ struct SessionWriter::Impl {
 
     Status addToken(const TokenEvent& e, double t) {
         ++tokens;
-        lastTime = std::max(lastTime, t);
         return bindAll(token.bind(t), e.request, e.index, e.token, e.stepNs, e.gapNs, e.stallNs,
                        e.lookups, e.hits, e.preemptedNs, e.memoryStallNs, e.step)
             .run();
@@ -417,6 +418,7 @@ Status SessionWriter::write(const Event& event, double t) {
 }
 
 Status SessionWriter::Impl::write(const Event& event, double t) {
+    lastTime = std::max(lastTime, t);
     switch (event.type) {
         case EventType::RequestArrived:
         case EventType::RequestAdmitted:

@@ -20,7 +20,7 @@ constexpr int kLayers = 4;
 
 // What the written events add up to.
 struct Written {
-    int64_t tokens = 0, reads = 0, lookups = 0, hits = 0, demandBytes = 0;
+    int64_t tokens = 0, reads = 0, needs = 0, lookups = 0, hits = 0, demandBytes = 0;
     Histogram gaps;
 };
 
@@ -47,6 +47,8 @@ Status writeTokens(SessionWriter& writer, int count, Written& written) {
         event.type = EventType::ExpertRead;
         event.expertRead.bytes = 1000;
         event.expertRead.needNs = 1'000'000 + next() % 5'000'000;
+        event.expertRead.failed = i % 100 == 0;
+        if (!event.expertRead.failed) ++written.needs;
         written.demandBytes += 1000;
         ++written.reads;
         COLIBRI_TRY(writer.write(event, t));
@@ -113,6 +115,7 @@ private slots:
         const auto details = readSessionDetails(path);
         QVERIFY2(details.ok(), details.status().text().c_str());
         QCOMPARE(details->itl.count(), written.gaps.count());
+        QCOMPARE(int64_t(details->expertLoad.count()), written.needs);
         for (const double q : {0.5, 0.9, 0.99, 0.999}) {
             const double want = written.gaps.quantile(q);
             QVERIFY(std::abs(details->itl.quantile(q) - want) <= 0.006 * want);
