@@ -236,7 +236,7 @@ private slots:
                                  uint32_t late, uint32_t wasted) {
             Event event{};
             event.type = EventType::PrefetchOutcome;
-            event.prefetch = {issued, useful, late, wasted, uint8_t(source)};
+            event.prefetch = {issued, useful, late, wasted, 0, uint8_t(source)};
             metrics.add(event, t);
         };
         const auto source = [](PrefetchSource requested, PrefetchSource effective) {

@@ -142,7 +142,7 @@ private slots:
     // A load test may have taken hours, so its figures must not be lost.
     void aFullDiskDoesNotTakeTheFiguresOfALoadTest() {
         const QString session = m_dir.filePath("load.colibri-session");
-        const Run run = limited(100, {"load", m_model, "--requests", "40", "--max-tokens", "40",
+        const Run run = limited(140, {"load", m_model, "--requests", "40", "--max-tokens", "40",
                                       "--ignore-eos", "--session", session, "--json"});
         QCOMPARE(run.code, 1);
         QVERIFY2(run.err.contains("session was not saved") && run.err.contains("TTFT"), run.err);
@@ -164,7 +164,7 @@ private slots:
         QFETCH(QString, key);
         const QString session =
             m_dir.filePath(QString(QTest::currentDataTag()) + ".colibri-session");
-        const Run run = limited(60, arguments + QStringList{"--session", session});
+        const Run run = limited(140, arguments + QStringList{"--session", session});
         QCOMPARE(run.code, 1);
         QVERIFY2(run.err.contains("session was not saved"), run.err);
         QVERIFY2(run.json().contains(key), run.out);
@@ -175,7 +175,7 @@ private slots:
         const QByteArray lines = "hello\nand again\nand again\n";
         const Run whole = colibri(chat, lines);
         const Run run = limited(
-            60, chat + QStringList{"--session", m_dir.filePath("chat.colibri-session")}, lines);
+            140, chat + QStringList{"--session", m_dir.filePath("chat.colibri-session")}, lines);
         QCOMPARE(run.code, 1);
         QVERIFY2(run.err.contains("the results are complete, but the session was not saved"),
                  run.err);
@@ -192,8 +192,8 @@ private slots:
     void aFullDiskDoesNotTakeARequestOfAServer() {
         QProcess server;
         server.setReadChannel(QProcess::StandardError);
-        server.start("bash", limitedCommand(60, {"serve", m_model, "--port", "0", "--json",
-                                                 "--session", m_dir.filePath("serve.session")}));
+        server.start("bash", limitedCommand(140, {"serve", m_model, "--port", "0", "--json",
+                                                  "--session", m_dir.filePath("serve.session")}));
         QByteArray said;
         while (!said.contains(" at http://")) {
             QVERIFY(server.waitForReadyRead(60000));
