@@ -3,6 +3,7 @@
 
 #include <charconv>
 
+#include "profiler/session/session_files.h"
 #include "profiler/session/session_open.h"
 #include "profiler/session/session_writer.h"
 #include "profiler/session/sqlite.h"
@@ -103,8 +104,7 @@ Result<SessionSummary> readSessionSummary(const std::filesystem::path& path) {
     COLIBRI_TRY(checkSchema(summary));
     summary.endedCleanly = summary.meta.contains("ended");
     if (!readTotals(summary)) COLIBRI_TRY(countRows(db->get(), summary));
-    std::error_code error;
-    summary.bytes = int64_t(std::filesystem::file_size(path, error));
+    summary.bytes = sessionBytes(path);
     return summary;
 }
 

@@ -90,27 +90,66 @@ MachineSection knobsOf(const SessionDetails& details) {
     return section;
 }
 
-// Labels for the data about model and machine in the file.
+// The data about model and machine in the file, in the order in which they are shown.
+struct MetaRow {
+    enum class Kind { Text, Count, Bytes, Rate, Seconds, UnixTime };
+    const char* key;
+    const char* label;
+    Kind kind = Kind::Text;
+};
+
+QString metaText(const MetaRow& row, const QString& value) {
+    bool number = false;
+    const double v = value.toDouble(&number);
+    if (!number) return value;
+    switch (row.kind) {
+        case MetaRow::Kind::Text:
+            return value;
+        case MetaRow::Kind::Count:
+            return count(int64_t(v));
+        case MetaRow::Kind::Bytes:
+            return sizeText(v);
+        case MetaRow::Kind::Rate:
+            return str(formatRate(v));
+        case MetaRow::Kind::Seconds:
+            return str(formatClock(v));
+        case MetaRow::Kind::UnixTime:
+            return QDateTime::fromSecsSinceEpoch(qint64(v)).toString("yyyy-MM-dd HH:mm:ss");
+    }
+    return value;
+}
+
 MachineSection startOf(const SessionSummary& summary) {
-    static const std::vector<std::pair<const char*, const char*>> kNames = {
+    using Kind = MetaRow::Kind;
+    static const std::vector<MetaRow> kRows = {
         {"family", "Family"},
         {"layers", "Layers"},
         {"experts", "Experts / layer"},
         {"top_k", "Experts per token"},
-        {"expert_bytes", "Expert size"},
+        {"expert_bytes", "Expert size", Kind::Bytes},
+        {"bytes_per_token", "Weights per token", Kind::Bytes},
+        {"context_length", "Context length", Kind::Count},
         {"isa", "Instruction set"},
         {"machine", "Machine"},
+        {"read_path", "Reads"},
+        {"disk_bytes_per_s", "Disk rate", Kind::Rate},
+        {"memory_bytes_per_s", "Memory rate", Kind::Rate},
+        {"rates_measured_at", "Rates measured", Kind::UnixTime},
+        {"thinned_detail_before", "Layer steps and reads from", Kind::Seconds},
+        {"thinned_tokens_before", "Tokens and series from", Kind::Seconds},
         {"model_dir", "Model folder"},
-        {"model_fingerprint", "Model fingerprint"}};
+        {"model_fingerprint", "Model fingerprint"},
+        {"version", "Program version"}};
     MachineSection section{"Model and machine", {}};
-    std::set<std::string> listed = {"model", "started", "ended", "schema"};
-    for (const auto& [key, name] : kNames) {
-        listed.insert(key);
-        const auto it = summary.meta.find(key);
+    // Shown elsewhere on the page, or part of another row.
+    std::set<std::string> listed = {"model",   "started",      "ended",    "schema", "processor",
+                                    "cores",   "memory_bytes", "requests", "tokens", "reads",
+                                    "lookups", "hits",         "duration"};
+    for (const MetaRow& row : kRows) {
+        listed.insert(row.key);
+        const auto it = summary.meta.find(row.key);
         if (it == summary.meta.end()) continue;
-        const QString value = str(it->second);
-        section.facts.push_back(
-            {name, std::string_view(key) == "expert_bytes" ? sizeText(value.toDouble()) : value});
+        section.facts.push_back({row.label, metaText(row, str(it->second))});
     }
     for (const auto& [key, value] : summary.meta)  // may be of a later version
         if (!listed.contains(key))
