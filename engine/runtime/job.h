@@ -48,7 +48,7 @@ struct Scheduler::Job {
     std::optional<StopReason> stop;  // set when the request has ended; finish follows
     Status failure;
     bool outOfMemory = false;  // its step ran out of memory
-    bool told = false;         // the caller knows that it has ended
+    bool ended = false;        // the caller knows that it has ended
     uint64_t arrivedNs = 0, admittedNs = 0, firstTokenNs = 0, lastTokenNs = 0;
     uint64_t preemptedAtNs = 0;  // since its latest token; 0: not preempted
     uint64_t preemptedNs = 0;    // total

@@ -69,7 +69,7 @@ bool MoeStage::run(int64_t layer, std::span<BatchRow> rows, float* residual, Rou
     m_nextRequest = 0;
     m_waiting.clear();
     refill(w.moeIndex, size_t(m_window));
-    const uint64_t asked = monotonicNs();
+    const uint64_t hintStart = monotonicNs();
     if (m_plan.depth > 0 && m_hintsUseful) {
         if (m_plan.source == PrefetchSource::NextRouter) hintNextRouter(w.moeIndex, rows, residual);
         if (m_plan.source == PrefetchSource::PreviousToken) hintPreviousToken(w.moeIndex, rows);
@@ -77,7 +77,7 @@ bool MoeStage::run(int64_t layer, std::span<BatchRow> rows, float* residual, Rou
             hintRouterTable(w.moeIndex + 1, w.moeIndex + m_plan.depth);
         }
     }
-    m_routerNs += monotonicNs() - asked;
+    m_routerNs += monotonicNs() - hintStart;
 
     const uint64_t computeStart = monotonicNs();
     m_stepRouterNs += computeStart - start;
@@ -286,7 +286,7 @@ bool MoeStage::computeAll(const LayerWeights& w, int64_t layer, std::span<BatchR
             computeGroup(w);
             for (Work* work : m_group) work->pin.release();
         }
-        // Also when every read of the group has failed: the other experts have yet to be asked for.
+        // Also when every read of the group has failed: the other experts are not requested yet.
         refill(w.moeIndex, size_t(m_window));
     }
     return true;

@@ -324,7 +324,7 @@ bool Scheduler::tryFinish(Job& job, StopReason stop, const Status& status) {
     } catch (const std::bad_alloc&) {
         job.outOfMemory = true;
     }
-    return job.told;
+    return job.ended;
 }
 
 void Scheduler::finishAll() {

@@ -174,7 +174,7 @@ void Scheduler::finish(Job& job, StopReason stop, Status status) {
     }
     m_count.fetch_sub(1);
     if (job.admission) m_activeCount.fetch_sub(1);  // whoever waits for the end finds it so
-    job.told = true;
+    job.ended = true;
     if (job.callbacks.onDone) job.callbacks.onDone(std::move(result));
 }
 

@@ -24,7 +24,7 @@ struct ExpertEntry {
     ReadReason reason = ReadReason::Demand;       // what started the read
     PrefetchSource source = PrefetchSource::Off;  // the source of a prefetch
     bool unused = false;                          // a prefetch that was not requested yet
-    bool askedLate = false;                       // a prefetch that was requested while being read
+    bool requestedLate = false;                   // a prefetch that was requested while being read
     bool demanded = false;                        // being read, and requested
     bool retried = false;
     bool fresh = false;              // last read into memory that had not been touched before
@@ -41,7 +41,7 @@ struct ExpertEntry {
     LinkLimiter::Transfer transfer = 0;
     std::byte* memory = nullptr;  // its slot
     uint64_t ticketNumber = 0;    // of its oldest ticket
-    uint64_t askedNs = 0;         // first requested, or prefetch hinted
+    uint64_t requestedNs = 0;     // first requested, or prefetch hinted
     uint64_t submittedNs = 0;     // start of the current read
     uint64_t diskEndNs = 0;       // the disk has read it; the link may still carry it
     uint64_t diskTimeNs = 0;      // PrefetchJudge::diskTime() when a demand read began

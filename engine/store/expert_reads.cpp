@@ -55,7 +55,7 @@ void ExpertReads::forceSlot(uint32_t key) {
     if (victim >= 0) {
         slot.memory = m_slots.evict(uint32_t(victim), ExpertState::NeedsSlot);
         ExpertEntry& loser = m_slots[uint32_t(victim)];
-        loser.askedNs = m_parts.clock.now();
+        loser.requestedNs = m_parts.clock.now();
         loser.waitsForSlot = true;
         m_needSlot.push_back(uint32_t(victim));
     } else if (!quiet()) {
@@ -115,13 +115,13 @@ void ExpertReads::join(uint32_t key, uint64_t now) {
     if (e.demanded) return;
     if (std::exchange(e.unused, false)) {
         m_parts.judge.late(e.source);
-        e.askedLate = true;
+        e.requestedLate = true;
     }
     leaveDisk(key);
     e.demanded = true;
     --m_prefetchReading;
     ++m_demandReading;
-    e.askedNs = now;
+    e.requestedNs = now;
     m_link.promote(e.transfer, now);
     m_parts.conditions.linkChanged.notifyAll();
 }
@@ -169,8 +169,9 @@ void ExpertReads::finish(uint32_t key, const Status& status, EventRing* ring) {
     m_link.end(e.transfer, now);
     --(e.demanded ? m_demandReading : m_prefetchReading);
     e.demanded = false;
-    if (std::exchange(e.askedLate, false))
-        m_parts.judge.lateReadEnded(elapsed(e.submittedNs, e.askedNs), elapsed(e.submittedNs, now));
+    if (std::exchange(e.requestedLate, false))
+        m_parts.judge.lateReadEnded(elapsed(e.submittedNs, e.requestedNs),
+                                    elapsed(e.submittedNs, now));
     if (status.ok()) {
         keepRecord(key, now);
     } else {
@@ -250,13 +251,13 @@ void ExpertReads::report(uint32_t key, const Status& status, uint64_t now, Event
     event.expertRead.reason = e.reason;
     event.expertRead.failed = !status.ok();
     event.expertRead.fresh = e.fresh;
-    event.expertRead.late = e.askedLate;
+    event.expertRead.late = e.requestedLate;
     event.expertRead.step = e.demanded ? e.neededStep : 0;
     event.expertRead.bytes = uint32_t(m_parts.shape.recordBytes[layer]);
-    event.expertRead.queueNs = elapsed(e.askedNs, e.submittedNs);
+    event.expertRead.queueNs = elapsed(e.requestedNs, e.submittedNs);
     event.expertRead.readNs = elapsed(e.submittedNs, now);
     event.expertRead.linkNs = elapsed(e.diskEndNs, now);
-    event.expertRead.needNs = e.demanded ? elapsed(e.askedNs, now) : 0;
+    event.expertRead.needNs = e.demanded ? elapsed(e.requestedNs, now) : 0;
     ring->write(event);
 }
 

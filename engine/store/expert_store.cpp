@@ -123,7 +123,7 @@ void ExpertStore::request(int64_t moeLayer, std::span<const uint16_t> experts,
         Ticket& ticket = out.emplace_back();
         ticket.moeLayer = uint16_t(known ? moeLayer : UINT16_MAX);
         ticket.expert = expert;
-        ticket.askedNs = now;
+        ticket.requestedNs = now;
         if (!valid(ticket)) continue;
         const uint32_t key = m_shape.keyOf(moeLayer, expert);
         lookUp(key, now, ticket);
@@ -168,7 +168,7 @@ void ExpertStore::lookUp(uint32_t key, uint64_t now, Ticket& ticket) {
         case ExpertState::OnDisk:
         case ExpertState::Failed:
             e.uses = 1;
-            e.askedNs = now;
+            e.requestedNs = now;
             e.reason = ReadReason::Demand;
             m_slots.setState(key, ExpertState::NeedsSlot);
             return;
@@ -262,17 +262,17 @@ void ExpertStore::drop(const Ticket& ticket) {
 
 void ExpertStore::endTicket(uint32_t key) {
     --m_slots[key].tickets;
-    letGo(key);
+    releaseUnheld(key);
 }
 
 void ExpertStore::unpin(uint32_t key) {
     MutexLock lock(m_mutex);
     --m_slots[key].pins;
-    letGo(key);
+    releaseUnheld(key);
     freeMemory();
 }
 
-void ExpertStore::letGo(uint32_t key) {
+void ExpertStore::releaseUnheld(uint32_t key) {
     if (m_slots[key].held()) return;
     m_reads.withdraw(key);
     m_slots.trim();

@@ -91,7 +91,7 @@ struct Ticket {
     uint16_t moeLayer = 0, expert = 0;
     bool hit = false;         // resident at first touch (a late prefetch is a miss)
     bool byPrefetch = false;  // hit because of a prefetch since its last use
-    uint64_t askedNs = 0;
+    uint64_t requestedNs = 0;
 };
 
 class ExpertStore {
@@ -182,7 +182,7 @@ private:
     void lookUp(uint32_t key, uint64_t now, Ticket& ticket) REQUIRES(m_mutex);
     void countStall(const ExpertEntry& e, uint64_t from) REQUIRES(m_mutex);
     void endTicket(uint32_t key) REQUIRES(m_mutex);
-    void letGo(uint32_t key) REQUIRES(m_mutex);  // the last ticket or pin was released
+    void releaseUnheld(uint32_t key) REQUIRES(m_mutex);  // the last ticket or pin was released
     void unpin(uint32_t key);
     // Unmaps released memory, without the lock. False: there was none.
     bool freeMemory() REQUIRES(m_mutex);

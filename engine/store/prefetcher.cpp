@@ -100,7 +100,7 @@ void Prefetcher::take(uint32_t key, const Slot& slot) {
     e.retried = e.demanded = false;
     e.uses = 0;
     e.prefetchStep = slots.steps().requestsOf(layer);
-    e.askedNs = m_hintNs[size_t(layer)];
+    e.requestedNs = m_hintNs[size_t(layer)];
     m_parts.judge.issued(e.source);
 }
 

@@ -67,7 +67,7 @@ std::vector<std::byte*> SlotMover::takeSample() const {
     return slots;
 }
 
-SlotMover::Question SlotMover::askMode() const {
+SlotMover::Question SlotMover::modeQuestion() const {
     Question question;
     question.state = {int64_t(m_requested.mode), int64_t(m_place.mode), m_reason};
     if (m_misplaced > 0) {
@@ -88,7 +88,7 @@ KnobState SlotMover::answerMode(const Numa& numa, const Question& question) {
     return state;
 }
 
-SlotMover::Question SlotMover::askNode() const {
+SlotMover::Question SlotMover::nodeQuestion() const {
     Question question;
     question.state = {m_requested.node, m_requested.node, {}};
     question.reason = m_reason;

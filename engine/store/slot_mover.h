@@ -44,8 +44,8 @@ public:
         std::string reason;
         std::vector<std::byte*> sample;  // slots to query; empty: state is the answer
     };
-    Question askMode() const;
-    Question askNode() const;
+    Question modeQuestion() const;
+    Question nodeQuestion() const;
     static KnobState answerMode(const Numa& numa, const Question& question);  // without the lock
     static KnobState answerNode(const Numa& numa, const Question& question);
 

@@ -106,7 +106,7 @@ KnobState ExpertStore::state(KnobId knob) const {
         if (knob == KnobId::ExpertCacheSize) return m_slots.sizeState();
         if (knob == KnobId::PrefetchSource) return m_prefetcher.sourceState();
         const SlotMover& mover = m_slots.mover();
-        question = knob == KnobId::NumaMode ? mover.askMode() : mover.askNode();
+        question = knob == KnobId::NumaMode ? mover.modeQuestion() : mover.nodeQuestion();
     }
     return knob == KnobId::NumaMode ? SlotMover::answerMode(*m_parts.numa, question)
                                     : SlotMover::answerNode(*m_parts.numa, question);

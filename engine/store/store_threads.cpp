@@ -268,7 +268,7 @@ void ExpertStore::warmLoop(EventRing* ring) {
         e.uses = 0;
         e.prefetchStep =
             m_slots.steps().requestsOf(m_shape.layerOf(key)) - 1;  // its layer has passed
-        e.askedNs = m_parts.clock->now();
+        e.requestedNs = m_parts.clock->now();
         readHere(key, ring);
     }
     m_warming = false;
@@ -418,7 +418,7 @@ bool ExpertStore::moveSlot(uint32_t key, bool lastTry) {
         mover.fail("the kernel did not move some pages");
     }
     --e.pins;
-    letGo(key);
+    releaseUnheld(key);
     freeMemory();
     return done;
 }

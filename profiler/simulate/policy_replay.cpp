@@ -19,7 +19,7 @@ int64_t PolicyReplay::request(std::span<const uint32_t> keys) {
     if (int64_t(keys.size()) > m_slotCount) {
         misses = askInTurns(keys);
     } else {
-        misses = ask(keys);
+        misses = lookUp(keys);
         release(keys);
     }
     m_lookups += keys.size();
@@ -28,7 +28,7 @@ int64_t PolicyReplay::request(std::span<const uint32_t> keys) {
 }
 
 // Looks all keys up and holds them, then gives slots. REQUIRES: that many slots are not held.
-int64_t PolicyReplay::ask(std::span<const uint32_t> keys) {
+int64_t PolicyReplay::lookUp(std::span<const uint32_t> keys) {
     int64_t misses = 0;
     for (const uint32_t key : keys) {
         misses += !m_policy->contains(key);
@@ -65,15 +65,15 @@ int64_t PolicyReplay::askInTurns(std::span<const uint32_t> keys) {
         m_order.begin(), m_order.end(), [&](uint32_t key) { return m_policy->contains(key); });
     const std::span<const uint32_t> order(m_order);
     const size_t resident = size_t(firstMiss - m_order.begin());
-    size_t asked = size_t(m_slotCount), released = 0;
-    int64_t misses = ask(order.first(asked));
-    while (asked < order.size()) {
+    size_t requested = size_t(m_slotCount), released = 0;
+    int64_t misses = lookUp(order.first(requested));
+    while (requested < order.size()) {
         const size_t done = released == 0 && resident > 0 ? resident : 1;
         release(order.subspan(released, done));
         released += done;
-        const size_t next = std::min(done, order.size() - asked);
-        misses += ask(order.subspan(asked, next));
-        asked += next;
+        const size_t next = std::min(done, order.size() - requested);
+        misses += lookUp(order.subspan(requested, next));
+        requested += next;
     }
     release(order.subspan(released));
     return misses;

@@ -34,7 +34,7 @@ public:
     bool contains(uint32_t key) const { return m_policy->contains(key); }
 
 private:
-    int64_t ask(std::span<const uint32_t> keys);
+    int64_t lookUp(std::span<const uint32_t> keys);
     int64_t askInTurns(std::span<const uint32_t> keys);
     void release(std::span<const uint32_t> keys);
     void giveSlot(uint32_t key);
