@@ -275,4 +275,13 @@ CLI::App* Verbs::add(const std::string& name, const std::string& about, Action a
     return verb;
 }
 
+void addRange(CLI::App& verb, double& from, double& to) {
+    verb.add_option("--from", from, "Start of the range, in seconds of the session")
+        ->type_name("S")
+        ->check(CLI::NonNegativeNumber);
+    verb.add_option("--to", to, "End of the range (default: end of the session)")
+        ->type_name("S")
+        ->check(CLI::NonNegativeNumber);
+}
+
 }  // namespace colibri::cli

@@ -86,6 +86,9 @@ struct Verbs {
 // that the parser clamps because they are out of range. Errors: InvalidArgument.
 Status checkValues(const CLI::App& app);
 
+// Adds --from and --to, a range in seconds of a session. Without them both stay as they are.
+void addRange(CLI::App& verb, double& from, double& to);
+
 void addConvert(Verbs& verbs);
 void addInfo(Verbs& verbs);
 void addChat(Verbs& verbs);

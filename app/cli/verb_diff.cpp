@@ -74,7 +74,8 @@ std::string diffText(const SessionComparison& c) {
     for (const SessionComparison::Row& row : c.figures) text += rowText(row);
     text += "ITL quantiles, after minus before\n ";
     for (const auto& [share, ms] : c.quantiles)
-        text += " P" + formatSig(100 * share, 4) + " " + (ms >= 0 ? "+" : "") + formatMs(ms) + " ";
+        text += " P" + formatFixed(100 * share, share > 0.99 ? 1 : 0) + " " + (ms >= 0 ? "+" : "") +
+                formatMs(ms) + " ";
     return text + "\n";
 }
 

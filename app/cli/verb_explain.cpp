@@ -60,7 +60,9 @@ std::string explainText(const SessionFacts& facts, const std::vector<Verdict>& v
     for (const Verdict& verdict : verdicts) {
         text += "  " + verdict.text;
         if (!verdict.knob.empty()) text += " Knob: " + verdict.knob + ".";
-        text += " (confidence " + formatPercent(verdict.confidence, 0) + ")\n";
+        if (verdict.confidence < 1)
+            text += " (confidence " + formatPercent(verdict.confidence, 0) + ")";
+        text += "\n";
     }
     return text;
 }
@@ -89,12 +91,7 @@ void addExplain(Verbs& verbs) {
                                "limits it, and which knob to move",
                                [args] { return runExplain(*args); });
     verb->add_option("SESSION", args->session, "Session file (*.colibri-session)")->required();
-    verb->add_option("--from", args->from, "Start of the range, in seconds of the session")
-        ->type_name("S")
-        ->check(CLI::NonNegativeNumber);
-    verb->add_option("--to", args->to, "End of the range (default: end of the session)")
-        ->type_name("S")
-        ->check(CLI::NonNegativeNumber);
+    addRange(*verb, args->from, args->to);
     verb->add_flag("--json", args->json, "One JSON object on standard output");
 }
 

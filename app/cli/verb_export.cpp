@@ -69,12 +69,7 @@ void addExport(Verbs& verbs) {
         ->required()
         ->check(CLI::IsMember({"perfetto", "chrome", "csv", "json", "html", "md"}));
     verb->add_option("-o,--output", args->output, "File to write; must not exist")->required();
-    verb->add_option("--from", args->from, "Start of the range, in seconds of the session")
-        ->type_name("S")
-        ->check(CLI::NonNegativeNumber);
-    verb->add_option("--to", args->to, "End of the range (default: end of the session)")
-        ->type_name("S")
-        ->check(CLI::NonNegativeNumber);
+    addRange(*verb, args->from, args->to);
     verb->add_option("--series", args->options.series,
                      "Keys of series, separated by commas (default: all that have values); not "
                      "for reports")

@@ -87,8 +87,7 @@ Figure quantileFigure(double q) {
 
 Difference pairedDifference(std::span<const double> before, std::span<const double> after,
                             const Figure& figure, uint64_t seed) {
-    return difference(before, after.first(std::min(after.size(), before.size())), figure, seed,
-                      before.size() == after.size());
+    return difference(before, after, figure, seed, true);
 }
 
 Difference unpairedDifference(std::span<const double> before, std::span<const double> after,

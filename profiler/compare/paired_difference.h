@@ -25,8 +25,8 @@ using Figure = std::function<double(std::vector<double>& values)>;
 double meanOf(std::vector<double>& values);
 Figure quantileFigure(double q);  // nearest rank
 
-// `before` and `after` have the same length: value i belongs to the same token in both runs. The
-// result depends on the seed only within the accuracy of the bootstrap.
+// REQUIRES: `before` and `after` have the same length; value i belongs to the same token in both
+// runs. The result depends on the seed only within the accuracy of the bootstrap.
 Difference pairedDifference(std::span<const double> before, std::span<const double> after,
                             const Figure& figure, uint64_t seed = 1);
 // Of two runs of different tokens: each is drawn on its own.

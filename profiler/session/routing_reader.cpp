@@ -17,19 +17,6 @@ constexpr int64_t kMostLayers = 1 << 12;
 constexpr size_t kRowHead = 8 + 4 + 1, kExpertBytes = 3;
 constexpr int kFirstBit = 1;
 
-// Calls `take` for each row of a query, until it returns an error.
-template <class Take>
-Status eachRow(sqlite3* db, const std::string& path, const char* sql, Take take) {
-    SqliteStatement query;
-    COLIBRI_TRY(query.prepare(db, sql, path));
-    while (true) {
-        const auto row = query.step();
-        if (!row) return row.status();
-        if (!*row) return {};
-        COLIBRI_TRY(take(query));
-    }
-}
-
 int64_t numberIn(const std::map<std::string, std::string>& meta, const char* key) {
     int64_t value = 0;
     if (const auto it = meta.find(key); it != meta.end()) {

@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "engine/base/status.h"
@@ -130,5 +131,21 @@ private:
     std::unique_ptr<sqlite3_stmt, SqliteClose> m_statement;
     int m_position = 0;
 };
+
+// Calls `take(row)` for each row of a query, until it returns an error. It may return nothing.
+template <class Take>
+Status eachRow(sqlite3* db, const std::string& path, const char* sql, Take take) {
+    SqliteStatement query;
+    COLIBRI_TRY(query.prepare(db, sql, path));
+    while (true) {
+        const auto row = query.step();
+        if (!row) return row.status();
+        if (!*row) return {};
+        if constexpr (std::is_void_v<decltype(take(query))>)
+            take(query);
+        else
+            COLIBRI_TRY(take(query));
+    }
+}
 
 }  // namespace colibri

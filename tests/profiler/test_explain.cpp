@@ -297,9 +297,7 @@ private slots:
             QVERIFY2(!found->figures.empty() && found->text.ends_with('.'), one.name);
             SessionFacts near = calmFacts();
             one.miss(near);
-            QVERIFY2(!find(verdictsOf(near), one.name) ||
-                         (std::string(one.name) == "compute_bound" &&
-                          find(verdictsOf(near), one.name)->knob.empty()),
+            QVERIFY2(!find(verdictsOf(near), one.name),
                      (std::string(one.name) + " in its near miss").c_str());
         }
     }

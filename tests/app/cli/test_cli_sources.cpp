@@ -236,6 +236,35 @@ private slots:
         QCOMPARE(number(run.json(), "requests", "completed"), 2.0);
     }
 
+    void sessionsAreExplainedAndCompared() {
+        const auto record = [&](const char* name, const char* tokens) {
+            const QString session = m_dir.filePath(QString(name) + ".colibri-session");
+            const Run run = colibri({"generate", m_model, "--tokens", tokens, "--max-tokens", "120",
+                                     "--ignore-eos", "--session", session});
+            return run.code == 0 ? session : run.err;
+        };
+        const QString a = record("a", "1,2,3"), b = record("b", "1,2,3"), c = record("c", "9,8");
+        const Run explained = colibri({"explain", a, "--json"});
+        QVERIFY2(explained.code == 0, explained.err);
+        QCOMPARE(explained.json()["tokens"].toInt(), 119);
+        QVERIFY(!explained.json()["causes"].toArray().isEmpty());
+        QVERIFY(!explained.json()["verdicts"].toArray().isEmpty());
+        const Run same = colibri({"diff", a, b, "--json"});
+        QVERIFY2(same.code == 0, same.err);
+        QVERIFY(same.json()["comparable"].toBool() && same.json()["matched"].toBool());
+        for (const char* figure :
+             {"decode_tok_s", "itl_p50_ms", "itl_p99_ms", "ttft_ms", "hit_rate", "bytes"})
+            QVERIFY2(same.json()["differences"].toObject().contains(figure), figure);
+        // Other prompts are compared only on request.
+        const Run other = colibri({"diff", a, c});
+        QCOMPARE(other.code, 3);
+        QVERIFY2(other.err.contains("the prompts differ") && other.err.contains("--anyway"),
+                 other.err);
+        QVERIFY(!colibri({"diff", a, c, "--json"}).json()["comparable"].toBool());
+        QCOMPARE(colibri({"diff", a, c, "--anyway"}).code, 0);
+        QCOMPARE(colibri({"explain", m_dir.filePath("none")}).code, 3);
+    }
+
     void aKeptSessionIsOneFile() {
         const QString session = m_dir.filePath("kept.colibri-session");
         const Run run = colibri(
