@@ -42,6 +42,9 @@ struct Request {
     int maxTokens = 256;             // 0: generate nothing; only with onLogits
     std::vector<std::string> stops;  // generation stops before the first match
     bool ignoreEos = false;
+    // The first tokens of the reply, computed as if the sampler had chosen them; it chooses those
+    // after them. Lets two runs do the same work.
+    std::vector<int32_t> forced;
     bool specialText = false;  // include special tokens in the text: marks between channels
     // If set, each token comes with its log-probability and those of this many most likely tokens
     // (0..kMaxLogprobs): the model's values, before penalties, temperature and the sampling cuts.

@@ -154,10 +154,11 @@ std::optional<int32_t> Sampler::draw() {
     return chosen;
 }
 
-std::optional<int32_t> Sampler::next(std::span<const float> logits) {
+std::optional<int32_t> Sampler::next(std::span<const float> logits, std::optional<int32_t> forced) {
     m_logits.assign(logits.begin(), logits.end());
     penalise();
-    const std::optional<int32_t> chosen = m_sampling.temperature <= 0 ? greedy() : draw();
+    std::optional<int32_t> chosen = m_sampling.temperature <= 0 ? greedy() : draw();
+    if (chosen && forced) chosen = forced;
     ++m_index;
     if (chosen && m_sampling.repetitionPenalty != 1) m_seen.insert(*chosen);
     if (chosen && counts()) ++m_generated[*chosen];

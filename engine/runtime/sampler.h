@@ -28,8 +28,9 @@ public:
     Sampler(const Sampling& sampling, std::span<const int32_t> prompt,
             const KernelSet& kernels = bestKernels());
 
-    // The next token; none if no logit is finite. Of equal logits the lowest id wins.
-    std::optional<int32_t> next(std::span<const float> logits);
+    // The next token; none if no logit is finite. Of equal logits the lowest id wins. `forced` is
+    // returned instead of the token that the logits give, for the same work.
+    std::optional<int32_t> next(std::span<const float> logits, std::optional<int32_t> forced = {});
 
 private:
     struct Ranked {

@@ -40,6 +40,17 @@ Status checkSampling(const Sampling& s, int64_t vocab) {
     return {};
 }
 
+Status checkTokens(std::span<const int32_t> ids, const char* where, int64_t vocab) {
+    for (size_t i = 0; i < ids.size(); ++i) {
+        if (ids[i] < 0 || ids[i] >= vocab) {
+            return bad("token " + std::to_string(ids[i]) + " at position " + std::to_string(i) +
+                           " " + where + " is not in the vocabulary",
+                       "Valid ids are 0.." + std::to_string(vocab - 1));
+        }
+    }
+    return {};
+}
+
 }  // namespace
 
 Scheduler::Scheduler(const Setup& setup)
@@ -70,13 +81,8 @@ Status Scheduler::check(const Request& request, bool scored) const {
     if (request.maxTokens < (scored ? 0 : 1)) {
         return bad("max tokens must be at least " + std::to_string(scored ? 0 : 1));
     }
-    for (size_t i = 0; i < request.prompt.size(); ++i) {
-        if (request.prompt[i] < 0 || request.prompt[i] >= vocab) {
-            return bad("token " + std::to_string(request.prompt[i]) + " at position " +
-                           std::to_string(i) + " is not in the vocabulary",
-                       "Valid ids are 0.." + std::to_string(vocab - 1));
-        }
-    }
+    COLIBRI_TRY(checkTokens(request.prompt, "of the prompt", vocab));
+    COLIBRI_TRY(checkTokens(request.forced, "of the forced reply", vocab));
     const int64_t room = m_setup.contextLength - (request.maxTokens > 0 ? 1 : 0);
     if (int64_t(request.prompt.size()) > room) {
         return bad("the prompt has " + formatCount(int64_t(request.prompt.size())) +

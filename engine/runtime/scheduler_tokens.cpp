@@ -51,7 +51,10 @@ void Scheduler::giveLogits(Job& job) {
 void Scheduler::sample(Job& job, const BatchRow& row) {
     const ModelConfig& config = m_setup.info->config;
     const std::span<const float> logits(row.logits, size_t(config.vocabSize));
-    const std::optional<int32_t> id = job.sampler.next(logits);
+    const std::vector<int32_t>& forced = job.request.forced;
+    const size_t index = job.result.tokens.size();
+    const std::optional<int32_t> id = job.sampler.next(
+        logits, index < forced.size() ? std::optional(forced[index]) : std::nullopt);
     if (!id) {
         job.failure = Status(
             Code::Internal, "no logit at position " + std::to_string(row.position) + " is finite",

@@ -51,6 +51,28 @@ private slots:
         QVERIFY(r.ttftMs > 0 && r.decodeTokS > 0 && r.promptTokS > 0);
     }
 
+    void forcedTokensReplaceSampledOnes() {
+        const auto engine = load(m_model);
+        const std::vector<int32_t> free = test::generate(*engine, {1, 2, 3}, 8);
+        Request request = greedyRequest({1, 2, 3}, 8);
+        request.forced = {int32_t(free[0] == 5 ? 6 : 5), 7};
+        const std::vector<int32_t> forced = request.forced;
+        Pending p(*engine, request);
+        const RequestResult& r = p.wait();
+        QCOMPARE(r.tokens.size(), size_t(8));
+        QCOMPARE(r.tokens[0], forced[0]);
+        QCOMPARE(r.tokens[1], forced[1]);
+        // The rest continues the forced tokens, as if they were part of the prompt.
+        const std::vector<int32_t> rest =
+            test::generate(*engine, {1, 2, 3, forced[0], forced[1]}, 6);
+        QCOMPARE(std::vector<int32_t>(r.tokens.begin() + 2, r.tokens.end()), rest);
+
+        request.forced = {300};
+        const Status status = Pending(*engine, request).submitted();
+        QCOMPARE(status.code(), Code::InvalidArgument);
+        QVERIFY(status.message().find("300") != std::string::npos);
+    }
+
     void endsWhenTheContextIsFull() {
         const auto engine = load(m_model, {{KnobId::ContextLength, 64}});
         Pending p(*engine, greedyRequest(somePrompt(50, 300), 1000));
