@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profiler/session/session_open.h"
 
-#include <unistd.h>
-
-#include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <string>
+#include <utility>
 
 #include "engine/base/file.h"
 #include "profiler/session/session_files.h"
@@ -16,6 +13,8 @@ namespace colibri {
 namespace fs = std::filesystem;
 
 namespace {
+
+constexpr const char* kCopyName = "session";
 
 Result<SqliteDb> openDatabase(const std::string& name, int flags, const fs::path& path) {
     sqlite3* handle = nullptr;
@@ -49,26 +48,22 @@ Status checkFile(const fs::path& path) {
                   "Check the path");
 }
 
-}  // namespace
-
-SessionCopy::~SessionCopy() {
-    std::error_code ignored;
-    if (!m_folder.empty()) fs::remove_all(m_folder, ignored);
-}
-
-Status SessionCopy::make(const fs::path& path) {
+// The copy is a file "session" and its write-ahead log.
+Result<TemporaryFolder> copyOf(const fs::path& path) {
+    Result<TemporaryFolder> folder = TemporaryFolder::make("colibri-session");
+    if (!folder) return folder.status();
+    const fs::path copy = folder->path() / kCopyName;
     std::error_code error;
-    std::string name = (fs::temp_directory_path(error) / "colibri-session-XXXXXX").string();
-    if (error || !mkdtemp(name.data())) return systemError("cannot create", name, errno);
-    m_folder = name;
     for (const auto& [from, to] :
-         {std::pair(path, file()), std::pair(sessionWal(path), sessionWal(file()))}) {
+         {std::pair(path, copy), std::pair(sessionWal(path), sessionWal(copy))}) {
         fs::copy_file(from, to, error);
-        if (error) return systemError("cannot copy to", m_folder, error.value());
+        if (error) return systemError("cannot copy to", folder->path(), error.value());
         fs::permissions(to, fs::perms::owner_write, fs::perm_options::add, error);
     }
-    return {};
+    return folder;
 }
+
+}  // namespace
 
 // Opens for writing, because SQLite can only read a WAL if it may create its index. Nothing is
 // changed.
@@ -93,15 +88,17 @@ Result<OpenSession> openForReading(const fs::path& path) {
     std::error_code error;
     const fs::path wal = sessionWal(path);
     if (fs::exists(wal, error) && fs::file_size(wal, error) > 0) {
-        if (Status status = out.copy.make(path); !status.ok()) {
-            return Status(status.code(),
+        Result<TemporaryFolder> copy = copyOf(path);
+        if (!copy) {
+            return Status(copy.status().code(),
                           "session file " + path.string() +
                               " has no clean end and its folder is read-only; reading it from a "
                               "copy failed: " +
-                              status.message(),
+                              copy.status().message(),
                           "Copy it and its -wal file to a writable folder and open it there");
         }
-        db = openDatabase(out.copy.file().string(), SQLITE_OPEN_READWRITE, path);
+        out.copy = std::move(*copy);
+        db = openDatabase((out.copy.path() / kCopyName).string(), SQLITE_OPEN_READWRITE, path);
     } else {
         db = openDatabase(immutableName(path), SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, path);
     }

@@ -3,32 +3,15 @@
 #pragma once
 
 #include <filesystem>
-#include <utility>
 
 #include "engine/base/status.h"
+#include "engine/base/temporary_folder.h"
 #include "profiler/session/sqlite.h"
 
 namespace colibri {
 
-// A temporary copy of a session and its write-ahead log. The destructor deletes it.
-class SessionCopy {
-public:
-    SessionCopy() = default;
-    SessionCopy(SessionCopy&& other) noexcept : m_folder(std::exchange(other.m_folder, {})) {}
-    SessionCopy& operator=(SessionCopy&& other) noexcept {
-        std::swap(m_folder, other.m_folder);
-        return *this;
-    }
-    ~SessionCopy();
-    Status make(const std::filesystem::path& path);
-    std::filesystem::path file() const { return m_folder / "session"; }
-
-private:
-    std::filesystem::path m_folder;
-};
-
 struct OpenSession {
-    SessionCopy copy;  // deleted after the database is closed
+    TemporaryFolder copy;  // of the session, if any: deleted after the database is closed
     SqliteDb db;
 };
 
