@@ -67,8 +67,11 @@ void EngineArgs::addTo(CLI::App& verb, bool withSession, const char* what, const
     verb.add_flag("--json", json, "One JSON object on standard output");
     verb.add_option("--isa", isa, "Instruction set: scalar, avx2, avx512 (default: the best)")
         ->check(CLI::IsMember({"scalar", "avx2", "avx512"}));
-    verb.add_flag("--cold-start", coldStart,
-                  "Do not preload the experts of earlier runs, and do not save those of this run");
+    if (!coldStart) {
+        verb.add_flag(
+            "--cold-start", coldStart,
+            "Do not preload the experts of earlier runs, and do not save those of this run");
+    }
     verb.add_option("--router-table", routerTable,
                     "Router table to use instead of the model's router_table.bin")
         ->type_name("FILE");
@@ -94,6 +97,9 @@ Result<LoadedEngine> loadEngine(const EngineArgs& args, const ProgressFn& listen
     if (!info.ok()) return info.status();
     Result<KnobValues> values = args.knobs.values(*info);
     if (!values.ok()) return values.status();
+    for (size_t i = 0; i < values->size(); ++i) {
+        if (!(*values)[i]) (*values)[i] = args.otherKnobs[i];
+    }
     std::optional<int64_t>& context = (*values)[size_t(KnobId::ContextLength)];
     if (!context && args.contextAtLeast > 0) {
         const KnobLimits limits = knobLimitsFor(KnobId::ContextLength, *info);

@@ -31,12 +31,13 @@ private:
 struct EngineArgs {
     std::string model;
     KnobOptions knobs;
+    KnobValues otherKnobs;  // of knobs that no option and no config file sets
     std::string isa;
     std::string session;
     std::string routerTable;
     bool reloadRouterTable = false;
     bool json = false;
-    bool coldStart = false;
+    bool coldStart = false;  // true before addTo(): always, without an option
     // The smallest context length to choose if none is set, in tokens; 0: any.
     int64_t contextAtLeast = 0;
 

@@ -73,6 +73,7 @@ int run(int argc, char** argv) {
     addPerplexity(verbs);
     addCompare(verbs);
     addSimulate(verbs);
+    addReplay(verbs);
     addServe(verbs);
     addLoad(verbs);
     addDiff(verbs);

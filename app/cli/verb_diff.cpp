@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // `diff A B`: compares two sessions.
-#include <cmath>
-
-#include "app/cli/cli.h"
+#include "app/cli/difference_text.h"
 #include "engine/base/format.h"
-#include "profiler/compare/compare.h"
 
 namespace colibri::cli {
 
@@ -15,17 +12,10 @@ struct DiffArgs {
     bool anyway = false, json = false;
 };
 
-Json differenceJson(const Difference& d) {
-    return {{"before", jsonNumber(d.before)},     {"after", jsonNumber(d.after)},
-            {"relative", jsonNumber(d.relative)}, {"low", jsonNumber(d.low)},
-            {"high", jsonNumber(d.high)},         {"significant", d.significant}};
-}
-
 Json diffJson(const SessionComparison& c, bool shown) {
-    Json knobs = Json::array(), differences = Json::object(), quantiles = Json::array();
+    Json knobs = Json::array(), quantiles = Json::array();
     for (const auto& knob : c.knobs)
         knobs.push_back({{"name", knob.name}, {"before", knob.before}, {"after", knob.after}});
-    for (const auto& [name, difference] : c.figures) differences[name] = differenceJson(difference);
     for (const auto& [share, ms] : c.quantiles)
         quantiles.push_back({{"quantile", share}, {"itl_ms", jsonNumber(ms)}});
     Json out = {{"comparable", c.whyNot.empty()},
@@ -33,34 +23,10 @@ Json diffJson(const SessionComparison& c, bool shown) {
                 {"matched", c.matched},
                 {"knobs", std::move(knobs)}};
     if (shown) {
-        out["differences"] = std::move(differences);
+        out["differences"] = differencesJson(c);
         out["itl_quantile_differences"] = std::move(quantiles);
     }
     return out;
-}
-
-std::string valueText(const std::string& name, double value) {
-    if (name.ends_with("_ms")) return formatMs(value);
-    if (name == "hit_rate") return formatPercent(value);
-    if (name == "bytes") return formatGiB(value);
-    return formatSig(value) + " tok/s";
-}
-
-std::string signedPercent(double share) {
-    return (share >= 0 ? "+" : "") + formatPercent(share);
-}
-
-std::string rowText(const SessionComparison::Row& row) {
-    const Difference& d = row.difference;
-    const std::string name = row.name;
-    std::string text = "  " + name + std::string(14 - std::min<size_t>(13, name.size()), ' ') +
-                       valueText(name, d.before) + " -> " + valueText(name, d.after);
-    if (std::isfinite(d.relative)) text += "  " + signedPercent(d.relative);
-    if (std::isfinite(d.low)) {
-        text += " (95 %: " + signedPercent(d.low) + " .. " + signedPercent(d.high) + ")";
-        if (!d.significant) text += ", not significant";
-    }
-    return text + "\n";
 }
 
 std::string diffText(const SessionComparison& c) {
@@ -70,8 +36,7 @@ std::string diffText(const SessionComparison& c) {
     text += c.knobs.empty() ? "No knob differs.\n" : "Knobs\n";
     for (const auto& knob : c.knobs)
         text += "  " + knob.name + ": " + knob.before + " -> " + knob.after + "\n";
-    text += "Figures\n";
-    for (const SessionComparison::Row& row : c.figures) text += rowText(row);
+    text += "Figures\n" + differencesText(c);
     text += "ITL quantiles, after minus before\n ";
     for (const auto& [share, ms] : c.quantiles)
         text += " P" + formatFixed(100 * share, share > 0.99 ? 1 : 0) + " " + (ms >= 0 ? "+" : "") +

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profiler/compare/compare.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 
 namespace colibri {
 namespace {
 
+constexpr size_t kCancelEvery = 4096;  // rows
+constexpr size_t kFewRequests = 32;    // too few to draw blocks of them
 constexpr double kQuantiles[] = {0.5, 0.9, 0.99, 0.999};
 
 // The values of a session by token or request, in the order in which requests arrived.
@@ -14,21 +18,28 @@ struct Values {
     std::vector<double> gapMs;          // of tokens with a gap
     std::vector<double> lookups, hits;  // of the same tokens
     std::vector<int64_t> tokens;        // all, ids
+    std::vector<double> times;          // of all tokens, s
+    std::vector<double> bytes;          // of all tokens: read since the previous one of any request
+    double allBytes = 0;                // also after the last token
     std::vector<double> ttftMs;         // of requests
     std::vector<std::string> prompts;   // bytes of each request's prompt
     std::map<std::string, std::string> knobs;
 };
 
+Status cancelled() {
+    return {Code::Cancelled, "the comparison was cancelled"};
+}
+
 Status readTokens(const SessionDb& db, Values& out, const CancelFlag* cancel) {
     SessionRows rows;
-    COLIBRI_TRY(rows.prepare(
-        db,
-        "SELECT token, gap_ns, lookups, hits FROM tokens JOIN requests ON requests.id = request "
-        "ORDER BY requests.arrived, requests.id, idx"));
+    COLIBRI_TRY(
+        rows.prepare(db,
+                     "SELECT token, gap_ns, lookups, hits, t FROM tokens JOIN requests "
+                     "ON requests.id = request ORDER BY requests.arrived, requests.id, idx"));
     while (rows.next()) {
-        if (out.tokens.size() % 4096 == 0 && cancel && cancel->load())
-            return {Code::Cancelled, "the comparison was cancelled"};
+        if (out.tokens.size() % kCancelEvery == 0 && cancel && cancel->load()) return cancelled();
         out.tokens.push_back(rows.integer(0));
+        out.times.push_back(rows.real(4));
         if (rows.integer(1) <= 0) continue;
         out.gapMs.push_back(double(rows.integer(1)) / 1e6);
         out.lookups.push_back(double(rows.integer(2)));
@@ -68,17 +79,29 @@ Status readKnobs(const SessionDb& db, Values& out) {
     return rows.status();
 }
 
-Result<double> bytesRead(const SessionDb& db) {
+// Each token bears what was read after the token before it, in the order of time.
+Status readBytes(const SessionDb& db, Values& out, const CancelFlag* cancel) {
+    std::vector<size_t> byTime(out.times.size());
+    std::iota(byTime.begin(), byTime.end(), size_t(0));
+    std::stable_sort(byTime.begin(), byTime.end(),
+                     [&](size_t a, size_t b) { return out.times[a] < out.times[b]; });
+    out.bytes.assign(out.times.size(), 0);
     SessionRows rows;
-    COLIBRI_TRY(rows.prepare(db, "SELECT coalesce(sum(bytes), 0) FROM loads WHERE failed = 0"));
-    const double bytes = rows.next() ? rows.real(0) : 0;
-    COLIBRI_TRY(rows.status());
-    return bytes;
+    COLIBRI_TRY(rows.prepare(db, "SELECT t, bytes FROM loads WHERE failed = 0 ORDER BY t"));
+    size_t next = 0;
+    for (int64_t count = 0; rows.next(); ++count) {
+        if (count % kCancelEvery == 0 && cancel && cancel->load()) return cancelled();
+        while (next < byTime.size() && out.times[byTime[next]] < rows.real(0)) ++next;
+        if (next < byTime.size()) out.bytes[byTime[next]] += rows.real(1);
+        out.allBytes += rows.real(1);
+    }
+    return rows.status();
 }
 
 Result<Values> readValues(const SessionDb& db, const CancelFlag* cancel) {
     Values out;
     COLIBRI_TRY(readTokens(db, out, cancel));
+    COLIBRI_TRY(readBytes(db, out, cancel));
     COLIBRI_TRY(readRequests(db, out));
     COLIBRI_TRY(readKnobs(db, out));
     return out;
@@ -123,16 +146,6 @@ Difference reciprocal(Difference d, double scale) {
     return out;
 }
 
-// Two totals without a distribution.
-Difference plain(double before, double after) {
-    Difference out;
-    out.before = before;
-    out.after = after;
-    out.relative = before != 0 ? after / before - 1 : std::nan("");
-    out.low = out.high = std::nan("");
-    return out;
-}
-
 double shareOf(const std::vector<double>& part, const std::vector<double>& whole) {
     double a = 0, b = 0;
     for (const double value : part) a += value;
@@ -160,17 +173,19 @@ Result<SessionComparison> compareSessions(const SessionDb& before, const Session
     out.figures.push_back({"decode_tok_s", reciprocal(compare(x->gapMs, y->gapMs, meanOf), 1e3)});
     out.figures.push_back({"itl_p50_ms", compare(x->gapMs, y->gapMs, quantileFigure(0.5))});
     out.figures.push_back({"itl_p99_ms", compare(x->gapMs, y->gapMs, quantileFigure(0.99))});
-    out.figures.push_back({"ttft_ms", compare(x->ttftMs, y->ttftMs, quantileFigure(0.5))});
+    out.figures.push_back({"ttft_ms", std::min(x->ttftMs.size(), y->ttftMs.size()) < kFewRequests
+                                          ? ratioDifference(x->ttftMs, y->ttftMs, out.matched)
+                                          : compare(x->ttftMs, y->ttftMs, quantileFigure(0.5))});
     // Tokens have nearly the same number of lookups, so the mean number of hits stands for the
     // rate.
     Difference hits = compare(x->hits, y->hits, meanOf);
     hits.before = shareOf(x->hits, x->lookups);
     hits.after = shareOf(y->hits, y->lookups);
     out.figures.push_back({"hit_rate", hits});
-    const auto bytesBefore = bytesRead(before), bytesAfter = bytesRead(after);
-    if (!bytesBefore) return bytesBefore.status();
-    if (!bytesAfter) return bytesAfter.status();
-    out.figures.push_back({"bytes", plain(*bytesBefore, *bytesAfter)});
+    Difference bytes = compare(x->bytes, y->bytes, meanOf);
+    bytes.before = x->allBytes;
+    bytes.after = y->allBytes;
+    out.figures.push_back({"bytes", bytes});
     for (const double gap : x->gapMs) out.itlBefore.add(uint64_t(gap * 1e6));
     for (const double gap : y->gapMs) out.itlAfter.add(uint64_t(gap * 1e6));
     for (const double q : kQuantiles)

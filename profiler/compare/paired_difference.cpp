@@ -2,6 +2,7 @@
 #include "profiler/compare/paired_difference.h"
 
 #include <algorithm>
+#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <random>
 
@@ -9,7 +10,8 @@ namespace colibri {
 namespace {
 
 constexpr int kDraws = 1000;
-constexpr size_t kFewestValues = 32;    // for an interval
+constexpr size_t kFewestValues = 32;  // for an interval
+constexpr size_t kFewestRatios = 3;
 constexpr size_t kFewestBlocks = 10;    // of the draws
 constexpr size_t kMostValues = 20'000;  // per draw: a longer run is drawn in part
 
@@ -68,6 +70,40 @@ Difference difference(std::span<const double> before, std::span<const double> af
     return out;
 }
 
+struct LogMoments {
+    double mean = 0, variance = 0;  // variance of a single value
+    double count = 0;
+};
+
+LogMoments logMoments(std::span<const double> values) {
+    LogMoments out;
+    out.count = double(values.size());
+    for (const double value : values) out.mean += std::log(value) / out.count;
+    for (const double value : values)
+        out.variance += std::pow(std::log(value) - out.mean, 2) / (out.count - 1);
+    return out;
+}
+
+// Mean and its squared error, and the degrees of freedom.
+struct LogRatio {
+    double mean, variance, freedom;
+};
+
+LogRatio pairedLogRatio(std::span<const double> before, std::span<const double> after) {
+    std::vector<double> ratios;
+    for (size_t i = 0; i < before.size(); ++i) ratios.push_back(after[i] / before[i]);
+    const LogMoments m = logMoments(ratios);
+    return {m.mean, m.variance / m.count, m.count - 1};
+}
+
+// Welch 1947: the runs may vary differently.
+LogRatio welchLogRatio(std::span<const double> before, std::span<const double> after) {
+    const LogMoments a = logMoments(before), b = logMoments(after);
+    const double x = a.variance / a.count, y = b.variance / b.count;
+    const double freedom = (x + y) * (x + y) / (x * x / (a.count - 1) + y * y / (b.count - 1));
+    return {b.mean - a.mean, x + y, freedom};
+}
+
 }  // namespace
 
 double meanOf(std::vector<double>& values) {
@@ -93,6 +129,30 @@ Difference pairedDifference(std::span<const double> before, std::span<const doub
 Difference unpairedDifference(std::span<const double> before, std::span<const double> after,
                               const Figure& figure, uint64_t seed) {
     return difference(before, after, figure, seed, false);
+}
+
+Difference ratioDifference(std::span<const double> before, std::span<const double> after,
+                           bool paired) {
+    Difference out;
+    out.before = wholeFigure(before, quantileFigure(0.5));
+    out.after = wholeFigure(after, quantileFigure(0.5));
+    out.relative = out.after / out.before - 1;
+    out.low = out.high = std::nan("");
+    const auto usable = [](std::span<const double> values) {
+        return values.size() >= kFewestRatios &&
+               std::all_of(values.begin(), values.end(), [](double v) { return v > 0; });
+    };
+    if (!usable(before) || !usable(after)) return out;
+    const LogRatio ratio = paired ? pairedLogRatio(before, after) : welchLogRatio(before, after);
+    if (!std::isfinite(ratio.freedom)) return out;  // nothing varies
+    const double t =
+        boost::math::quantile(boost::math::students_t(std::max(1.0, ratio.freedom)), 0.975);
+    const double half = t * std::sqrt(ratio.variance);
+    out.relative = std::expm1(ratio.mean);
+    out.low = std::expm1(ratio.mean - half);
+    out.high = std::expm1(ratio.mean + half);
+    out.significant = out.low > 0 || out.high < 0;
+    return out;
 }
 
 }  // namespace colibri

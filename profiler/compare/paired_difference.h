@@ -33,4 +33,11 @@ Difference pairedDifference(std::span<const double> before, std::span<const doub
 Difference unpairedDifference(std::span<const double> before, std::span<const double> after,
                               const Figure& figure, uint64_t seed = 1);
 
+// For values too few to draw from: their medians, and `relative` as the ratio of their geometric
+// means with an interval by Student's t over the logarithms (Welch's if not paired). Needs three
+// positive values of each run, else the interval is NaN. REQUIRES: as of pairedDifference() if
+// `paired`.
+Difference ratioDifference(std::span<const double> before, std::span<const double> after,
+                           bool paired);
+
 }  // namespace colibri
