@@ -10,15 +10,64 @@ namespace colibri {
 namespace {
 
 constexpr int kDraws = 1000;
-constexpr size_t kFewestValues = 32;  // for an interval
+constexpr size_t kFewestValues = 32;     // for an interval
+constexpr double kNormal975 = 1.959964;  // quantile of the normal distribution
 constexpr size_t kFewestRatios = 3;
-constexpr size_t kFewestBlocks = 10;    // of the draws
+constexpr size_t kFewestBlocks = 5;    // of the draws
 constexpr size_t kMostValues = 20'000;  // per draw: a longer run is drawn in part
 
-// Blocks grow with the cube root of the length (Hall, Horowitz and Jing 1995).
-size_t blockLength(size_t n) {
-    const auto length = size_t(std::lround(2 * std::cbrt(double(n))));
-    return std::clamp<size_t>(length, 1, std::max<size_t>(1, n / kFewestBlocks));
+// The squared error of the mean of `influence`, estimated from blocks of that length.
+double squaredError(std::span<const double> influence, size_t length) {
+    const size_t blocks = influence.size() / length;
+    double squares = 0;
+    for (size_t b = 0; b < blocks; ++b) {
+        double sum = 0;
+        for (size_t i = b * length; i < (b + 1) * length; ++i) sum += influence[i];
+        squares += sum * sum;
+    }
+    const auto used = double(blocks * length);
+    return squares / (used * used) * double(blocks) / double(blocks - 1);
+}
+
+// Noise that lasts longer than a block is underestimated, so the length is the one with the largest
+// error: from one that grows with the cube root of the number of values (Hall, Horowitz and Jing
+// 1995), in doublings, while enough blocks remain. `influence`: what each value adds to the figure,
+// with mean 0.
+size_t blockLength(std::span<const double> influence) {
+    const size_t n = influence.size();
+    auto length = size_t(std::max<long>(1, std::lround(2 * std::cbrt(double(n)))));
+    length = std::min(length, std::max<size_t>(1, n / kFewestBlocks));
+    size_t best = length;
+    for (double most = 0; n / length >= kFewestBlocks; length *= 2) {
+        const double error = squaredError(influence, length);
+        if (error <= most) continue;
+        most = error;
+        best = length;
+    }
+    return best;
+}
+
+// The values as shares of their mean, less one.
+std::vector<double> influenceOf(std::span<const double> values) {
+    std::vector<double> out(values.begin(), values.end());
+    const double mean = meanOf(out);
+    for (double& value : out) value = mean != 0 ? value / mean - 1 : 0;
+    return out;
+}
+
+size_t pairedBlockLength(std::span<const double> before, std::span<const double> after) {
+    std::vector<double> influence = influenceOf(after);
+    const std::vector<double> less = influenceOf(before);
+    for (size_t i = 0; i < influence.size(); ++i) influence[i] -= less[i];
+    return blockLength(influence);
+}
+
+// Percentiles of few blocks give too narrow an interval: the factor by which Student's t is wider
+// than the normal distribution.
+double widening(size_t blocks) {
+    const auto n = double(std::max<size_t>(2, blocks));
+    return boost::math::quantile(boost::math::students_t(n - 1), 0.975) / kNormal975 *
+           std::sqrt(n / (n - 1));
 }
 
 // The begins of the blocks of one draw.
@@ -54,18 +103,24 @@ Difference difference(std::span<const double> before, std::span<const double> af
     if (std::min(before.size(), after.size()) < kFewestValues || !std::isfinite(out.relative))
         return out;
     std::mt19937_64 random(seed);
-    const size_t lengthA = blockLength(before.size()), lengthB = blockLength(after.size());
+    const size_t lengthA =
+        paired ? pairedBlockLength(before, after) : blockLength(influenceOf(before));
+    const size_t lengthB = paired ? lengthA : blockLength(influenceOf(after));
     std::vector<double> drawn;
     for (int i = 0; i < kDraws; ++i) {
         const std::vector<size_t> a = drawBlocks(before.size(), lengthA, random);
         const std::vector<size_t> b = paired ? a : drawBlocks(after.size(), lengthB, random);
         const double x = figureOf(before, a, lengthA, figure);
-        const double y = figureOf(after, b, paired ? lengthA : lengthB, figure);
+        const double y = figureOf(after, b, lengthB, figure);
         if (x != 0) drawn.push_back(y / x - 1);
     }
     if (drawn.size() < size_t(kDraws) / 2) return out;
-    out.low = quantileFigure(0.025)(drawn);
-    out.high = quantileFigure(0.975)(drawn);
+    const double wider = widening(std::min(before.size() / lengthA, after.size() / lengthB));
+    const auto limit = [&](double q) {
+        return out.relative + wider * (quantileFigure(q)(drawn) - out.relative);
+    };
+    out.low = limit(0.025);
+    out.high = limit(0.975);
     out.significant = out.low > 0 || out.high < 0;
     return out;
 }

@@ -89,6 +89,27 @@ class TestCompare : public QObject {
     }
 
 private slots:
+    // A machine whose speed drifts for seconds, and runs that do not differ otherwise.
+    void driftIsNoDifference() {
+        constexpr int kRuns = 200, kTokens = 300;
+        int significant = 0;
+        for (int run = 0; run < kRuns; ++run) {
+            std::mt19937_64 random(uint64_t(run + 1));
+            std::normal_distribution<double> noise(0, 1);
+            const auto slowed = [&](const std::vector<double>& text) {
+                std::vector<double> out;
+                double drift = 0;
+                for (const double gap : text) {
+                    drift = 0.95 * drift + 0.02 * noise(random);
+                    out.push_back(gap * (1 + std::abs(drift)));
+                }
+                return out;
+            };
+            const std::vector<double> text = gaps(kTokens, uint64_t(run + 1));
+            significant += pairedDifference(slowed(text), slowed(text), meanOf).significant;
+        }
+        QVERIFY2(significant <= kRuns * 8 / 100, QByteArray::number(significant));
+    }
     void pairingSeesASmallDifference() {
         const std::vector<double> before = gaps(500, 1);
         std::vector<double> after;
