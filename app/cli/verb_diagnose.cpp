@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "app/cli/cli.h"
+#include "app/cli/machine_text.h"
 #include "engine/base/format.h"
 #include "engine/base/machine.h"
 #include "engine/model/container.h"
@@ -12,6 +12,7 @@
 #include "engine/store/ring.h"
 #include "kernels/kernels.h"
 #include "profiler/gpu/gpu_source.h"
+#include "profiler/machine/measure_machine.h"
 
 namespace colibri::cli {
 
@@ -19,7 +20,7 @@ namespace {
 
 struct DiagnoseArgs {
     std::string folder = ".";
-    bool json = false, quick = false;
+    bool json = false, quick = false, measure = false;
 };
 
 // Why CUDA is not available: the first missing library or device file.
@@ -115,8 +116,24 @@ std::string text(const Json& j) {
     return s;
 }
 
+// What --measure measures, or measured earlier.
+Result<std::optional<MachineProfile>> profileOf(const DiagnoseArgs& args) {
+    if (!args.measure) return keptProfile();
+    ProgressLine progress;
+    Result<MachineProfile> profile =
+        measureMachine(args.folder, progress.function(), interrupted());
+    progress.finish();
+    if (!profile.ok()) return profile.status();
+    if (const Status kept = keepProfile(*profile); !kept.ok())
+        message("The measurement is not kept: " + kept.message());
+    return std::optional(std::move(*profile));
+}
+
 int run(const DiagnoseArgs& args) {
     Json json = probe(args);
+    const Result<std::optional<MachineProfile>> profile = profileOf(args);
+    if (!profile.ok()) return fail(profile.status());
+    json["profile"] = *profile ? profileJson(**profile) : Json(nullptr);
     Status measured;
     if (!args.quick) {
         const Result<Calibration> rates = calibrateFolder(args.folder, interrupted());
@@ -130,7 +147,11 @@ int run(const DiagnoseArgs& args) {
         }
         json["disk"]["reason"] = rates.ok() ? rates->reason : measured.message();
     }
-    const bool written = args.json ? outJson(json) == kOk : out(text(json));
+    const std::string measurement =
+        *profile ? profileText(**profile)
+                 : "Not measured: rates by threads, block size and weight format. "
+                   "colibri diagnose --measure does it in about ten seconds.\n";
+    const bool written = args.json ? outJson(json) == kOk : out(text(json) + "\n" + measurement);
     if (!measured.ok()) return fail(measured);
     return written ? kOk : kFailed;
 }
@@ -143,7 +164,12 @@ void addDiagnose(Verbs& verbs) {
         verbs.add("diagnose", "Show and measure what this machine offers, in a few seconds",
                   [args] { return run(*args); });
     verb->add_option("--dir", args->folder, "Folder on the disk to measure")->capture_default_str();
-    verb->add_flag("--quick", args->quick, "Skip the measurements");
+    CLI::Option* quick = verb->add_flag("--quick", args->quick, "Skip the measurements");
+    verb->add_flag("--measure", args->measure,
+                   "Also measure memory by threads and node, the disk by block size and reads in "
+                   "flight, and kernels by weight format; keep the result for estimates and "
+                   "verdicts")
+        ->excludes(quick);
     verb->add_flag("--json", args->json, "One JSON object on standard output");
 }
 

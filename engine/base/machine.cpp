@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/base/machine.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -8,6 +9,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <barrier>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -15,6 +17,7 @@
 #include <limits>
 #include <set>
 #include <sstream>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -210,19 +213,39 @@ std::filesystem::path cacheDirectory() {
     return home.is_absolute() ? home / ".cache" / "colibri" : std::filesystem::path();
 }
 
-double measureMemoryRead(int threads, double seconds) {
+namespace {
+
+// Empty: leaves the thread where it is.
+bool runOn(const std::vector<int>& processors) {
+    if (processors.empty()) return true;
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    for (const int p : processors) CPU_SET(size_t(p), &set);
+    return pthread_setaffinity_np(pthread_self(), sizeof set, &set) == 0;
+}
+
+}  // namespace
+
+double measureMemoryRead(int threads, double seconds, const MemoryRoute& route) {
     constexpr size_t kWords = (64 << 20) / 8;  // per thread: larger than its share of the caches
-    std::vector<std::vector<uint64_t>> buffers;
-    try {
-        for (int i = 0; i < threads; ++i) buffers.emplace_back(kWords, uint64_t(i) + 1);
-    } catch (const std::bad_alloc&) {
-        return 0;
-    }
     using Clock = std::chrono::steady_clock;
-    const Clock::time_point start = Clock::now();
-    const auto spent = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
+    std::atomic<bool> failed{false};
     std::atomic<uint64_t> sink{0}, words{0};
-    const auto read = [&](const std::vector<uint64_t>& buffer) {
+    Clock::time_point start;  // written before any thread passes `filled`
+    std::barrier filled(threads, [&]() noexcept { start = Clock::now(); });
+    const auto spent = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
+    const auto read = [&](uint64_t value) {
+        std::vector<uint64_t> buffer;
+        try {
+            // The first touch decides on which node a page is.
+            const bool placed = runOn(route.memory);
+            if (placed) buffer.assign(kWords, value);
+            if (!placed || !runOn(route.readers)) failed = true;
+        } catch (const std::bad_alloc&) {
+            failed = true;
+        }
+        filled.arrive_and_wait();
+        if (failed) return;
         do {
             uint64_t sums[8] = {};
             for (size_t w = 0; w < kWords; w += 8)
@@ -232,10 +255,17 @@ double measureMemoryRead(int threads, double seconds) {
         } while (spent() < seconds);
     };
     {
-        std::vector<std::jthread> readers;  // joined also when one cannot be started
-        for (const auto& buffer : buffers) readers.emplace_back(read, std::cref(buffer));
+        std::vector<std::jthread> readers;
+        for (int i = 0; i < threads; ++i) {
+            try {
+                readers.emplace_back(read, uint64_t(i) + 1);
+            } catch (const std::system_error&) {
+                failed = true;
+                filled.arrive_and_drop();
+            }
+        }
     }
-    return double(words.load()) * 8 / spent();
+    return failed ? 0 : double(words.load()) * 8 / spent();
 }
 
 std::string machineFingerprint() {

@@ -34,8 +34,14 @@ ThreadTimes threadTimes();
 // The folder for data that can be recreated at any time: XDG_CACHE_HOME/colibri or
 // ~/.cache/colibri. The function does not create it; empty if the user has no home folder.
 std::filesystem::path cacheDirectory();
-// Bytes per second that `threads` threads read from memory together, measured for about `seconds`.
-double measureMemoryRead(int threads, double seconds);
+// Where the threads of a memory measurement run, and the processors on whose NUMA node their memory
+// is. Empty: any.
+struct MemoryRoute {
+    std::vector<int> readers, memory;
+};
+// Bytes per second that `threads` threads read from memory together, measured for about `seconds`;
+// 0: no memory, or the processors are not available.
+double measureMemoryRead(int threads, double seconds, const MemoryRoute& route = {});
 std::string machineFingerprint();  // processor, cores, memory: "AMD EPYC, 2 cores, 23.4 GiB"
 
 }  // namespace colibri

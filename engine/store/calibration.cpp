@@ -7,98 +7,18 @@
 #include <ctime>
 #include <functional>
 #include <nlohmann/json.hpp>
-#include <random>
-#include <vector>
 
 #include "engine/base/file.h"
 #include "engine/base/machine.h"
-#include "engine/base/mutex.h"
-#include "engine/store/slot_memory.h"
-#include "engine/store/store_factory.h"
+#include "engine/store/disk_probe.h"
 
 namespace colibri {
 
 namespace {
 
-constexpr uint64_t kDiskNs = 250'000'000;
+constexpr double kDiskSeconds = 0.25;
 constexpr double kMemorySeconds = 0.1;
-constexpr uint32_t kDepth = 8;
-
-// Keeps `kDepth` reads of random records in flight until the time is over.
-class DiskProbe {
-public:
-    DiskProbe(const ContainerInfo& info, const std::atomic<bool>& stop)
-        : m_shape(StoreFactory::shapeOf(info)), m_stop(stop) {}
-    ~DiskProbe() {
-        if (m_queue) m_queue->stop();
-        for (std::byte* buffer : m_buffers) m_memory.free(buffer, m_bytes);
-    }
-
-    Status run(const ContainerInfo& info, Calibration& out) {
-        auto reader = FileReader::open(info);
-        if (!reader) return reader.status();
-        out.direct = (*reader)->directWorks();
-        m_mode = out.direct ? IoMode::Direct : IoMode::Buffered;
-        m_bytes = info.expertRecordBytes();
-        m_queue = makeReadQueue(std::move(*reader));
-        for (uint32_t i = 0; i < kDepth; ++i) {
-            m_buffers.push_back(m_memory.allocate(m_bytes));
-            if (m_buffers.back() == nullptr)
-                return {Code::OutOfMemory, "No memory for the read buffers of the disk probe"};
-        }
-        COLIBRI_TRY(m_queue->start(m_shape, m_clock, kDepth,
-                                   [this](uint32_t i, const ReadOutcome& o) { readEnded(i, o); }));
-        MutexLock lock(m_mutex);
-        m_startNs = m_clock.now();
-        m_reading = kDepth;
-        for (uint32_t i = 0; i < kDepth; ++i) submit(i);
-        while (m_reading > 0) m_changed.wait(m_mutex);
-        COLIBRI_TRY(m_status);
-        out.diskBytesPerSecond = double(m_read) / (double(m_clock.now() - m_startNs) * 1e-9);
-        out.reads = m_queue->text();
-        return {};
-    }
-
-private:
-    void submit(uint32_t i) REQUIRES(m_mutex) {
-        const int64_t layer = int64_t(m_random() % m_shape.layers.size());
-        const auto bytes = size_t(m_shape.recordBytes[size_t(layer)]);
-        m_queue->submit({i,
-                         layer,
-                         int64_t(m_random() % uint64_t(m_shape.experts)),
-                         {m_buffers[i], bytes},
-                         m_mode});
-        m_sizes[i] = bytes;
-    }
-    void readEnded(uint32_t i, const ReadOutcome& outcome) {
-        MutexLock lock(m_mutex);
-        if (outcome.status.ok()) m_read += m_sizes[i];
-        if (m_status.ok()) m_status = outcome.status;
-        const bool over = m_clock.now() - m_startNs > kDiskNs || m_stop.load() || !m_status.ok();
-        if (!over) {
-            submit(i);
-            return;
-        }
-        --m_reading;
-        m_changed.notifyAll();
-    }
-
-    const StoreShape m_shape;
-    const std::atomic<bool>& m_stop;
-    SlotMemory m_memory;
-    StoreClock m_clock;
-    IoMode m_mode = IoMode::Direct;
-    int64_t m_bytes = 0;  // of a buffer
-    std::vector<std::byte*> m_buffers;
-    std::unique_ptr<ReadQueue> m_queue;
-    Mutex m_mutex;
-    Condition m_changed;
-    std::mt19937_64 m_random GUARDED_BY(m_mutex){1};
-    size_t m_sizes[kDepth] GUARDED_BY(m_mutex) = {};
-    uint64_t m_startNs GUARDED_BY(m_mutex) = 0, m_read GUARDED_BY(m_mutex) = 0;
-    uint32_t m_reading GUARDED_BY(m_mutex) = 0;
-    Status m_status GUARDED_BY(m_mutex);
-};
+constexpr int kDepth = 8;
 
 std::filesystem::path keptPath() {
     const std::filesystem::path cache = cacheDirectory();
@@ -146,8 +66,11 @@ Result<Calibration> measureCalibration(const ContainerInfo& info, const std::ato
     if (info.expertLayers.empty() || info.config.numExperts == 0) {
         calibration.reason = "the model has no experts to read";
     } else {
-        DiskProbe probe(info, stop);
-        COLIBRI_TRY(probe.run(info, calibration));
+        const Result<DiskRate> disk = probeDisk(info, kDepth, kDiskSeconds, stop);
+        if (!disk) return disk.status();
+        calibration.diskBytesPerSecond = disk->bytesPerSecond;
+        calibration.direct = disk->direct;
+        calibration.reads = disk->reads;
         if (!calibration.direct)
             calibration.reason =
                 "the file system does not support direct reads: the rate includes page-cache reads";

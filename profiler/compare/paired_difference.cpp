@@ -13,7 +13,7 @@ constexpr int kDraws = 1000;
 constexpr size_t kFewestValues = 32;     // for an interval
 constexpr double kNormal975 = 1.959964;  // quantile of the normal distribution
 constexpr size_t kFewestRatios = 3;
-constexpr size_t kFewestBlocks = 5;    // of the draws
+constexpr size_t kFewestBlocks = 5;     // of the draws
 constexpr size_t kMostValues = 20'000;  // per draw: a longer run is drawn in part
 
 // The squared error of the mean of `influence`, estimated from blocks of that length.

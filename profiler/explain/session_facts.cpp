@@ -220,6 +220,8 @@ Result<SessionFacts> readSessionFacts(const SessionDb& db, const TimeRange& rang
     COLIBRI_TRY(readSpread(db, range, facts, progress, cancel));
     facts.diskBytesPerSecond = metaNumber(db, "disk_bytes_per_s");
     facts.memoryBytesPerSecond = metaNumber(db, "memory_bytes_per_s");
+    facts.kernelBytesPerSecond = metaNumber(db, "kernel_bytes_per_s");
+    facts.ratesMeasuredAt = int64_t(metaNumber(db, "rates_measured_at"));
     facts.bytesPerToken = metaNumber(db, "bytes_per_token");
     facts.cores = int64_t(metaNumber(db, "cores"));
     return facts;

@@ -51,6 +51,8 @@ struct SessionFacts {
 
     // ---- the machine, 0: unknown ----
     double diskBytesPerSecond = 0, memoryBytesPerSecond = 0, bytesPerToken = 0;
+    double kernelBytesPerSecond = 0;  // of weights, by the kernels of the experts' type
+    int64_t ratesMeasuredAt = 0;      // seconds since 1970
     int64_t cores = 0;
 };
 

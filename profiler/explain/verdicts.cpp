@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "engine/base/format.h"
+#include "profiler/machine/machine_profile.h"
 
 namespace colibri {
 namespace {
@@ -93,24 +94,33 @@ private:
                 {{"compute_share", c.ofCompute()}, {"wait_share", c.ofWaits()}}};
     }
 
+    // When the machine's rates were measured.
+    std::string measured() const {
+        return f.ratesMeasuredAt > 0 ? " (" + measurementDate(f.ratesMeasuredAt) + ")" : "";
+    }
+
     // What computing is limited by: memory, or the processor.
     void limits() {
         const double compute = c.ofCompute();
         if (compute < kCompute) return;
         const double rate = f.bytesPerToken * f.tokensPerSecond() * std::max(1.0, f.requests);
-        const double reached =
-            f.memoryBytesPerSecond > 0 && f.bytesPerToken > 0
-                ? rate / std::max(1.0, f.requests) / compute / f.memoryBytesPerSecond
-                : std::nan("");
-        std::vector<std::pair<std::string, double>> figures{
-            {"compute_share", compute}, {"memory_bytes_per_s", rate}, {"of_roofline", reached}};
+        const double whileComputing = rate / std::max(1.0, f.requests) / compute;
+        const auto shareOf = [&](double limit) {
+            return limit > 0 && f.bytesPerToken > 0 ? whileComputing / limit : std::nan("");
+        };
+        const double reached = shareOf(f.memoryBytesPerSecond);
+        const double ofKernels = shareOf(f.kernelBytesPerSecond);
+        std::vector<std::pair<std::string, double>> figures{{"compute_share", compute},
+                                                            {"memory_bytes_per_s", rate},
+                                                            {"of_roofline", reached},
+                                                            {"of_kernel_rate", ofKernels}};
         if (reached >= kNearLimit) {
             add(0.05, beyond(reached, kNearLimit), "memory_bound", "",
                 "Computing takes " + percent(compute) +
                     " of the time between tokens, and reads weights at " + percent(reached) +
-                    " of the memory rate measured on this machine. Only fewer bytes per token "
-                    "help: "
-                    "a smaller weight type, or more requests in a batch.",
+                    " of the memory rate measured on this machine" + measured() +
+                    ". Only fewer bytes per token help: a smaller weight type, or more requests in "
+                    "a batch.",
                 std::move(figures));
         } else if (const int64_t threads = f.knob(KnobId::ComputeThreads);
                    threads > 0 && f.cores > threads) {
@@ -120,10 +130,17 @@ private:
                     formatCount(threads) + " of " + formatCount(f.cores) +
                     " cores. More compute threads can shorten it.",
                 std::move(figures));
+        } else if (ofKernels >= kNearLimit) {
+            add(0.05, beyond(ofKernels, kNearLimit), "compute_bound", "",
+                "Computing takes " + percent(compute) +
+                    " of the time between tokens, and reads weights at " + percent(ofKernels) +
+                    " of the rate at which this machine's processor can use weights of this type" +
+                    measured() + ". Only more cores or another weight type help.",
+                std::move(figures));
         } else if (std::isfinite(reached)) {
             add(0.05, 0.2, "compute_bound", "",
                 "Computing takes " + percent(compute) + " of the time between tokens, at " +
-                    percent(reached) + " of the measured memory rate.",
+                    percent(reached) + " of the measured memory rate" + measured() + ".",
                 std::move(figures));
         }
     }

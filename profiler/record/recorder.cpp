@@ -14,6 +14,7 @@
 
 #include "engine/base/machine.h"
 #include "profiler/gpu/gpu_source.h"
+#include "profiler/machine/machine_profile.h"
 #include "profiler/metrics/effect.h"
 #include "profiler/metrics/metrics.h"
 #include "profiler/session/session_writer.h"
@@ -228,6 +229,17 @@ void addRates(std::vector<std::pair<std::string, std::string>>& meta, const Cali
     add("rates_measured_at", double(rates.measuredAt));
 }
 
+// The rate of the kernels for the experts' weights, if it was measured on this machine.
+void addKernelRate(std::vector<std::pair<std::string, std::string>>& meta,
+                   const ContainerInfo& info) {
+    const std::optional<MachineProfile> profile = keptProfile();
+    if (!profile || info.expertLayers.empty()) return;
+    const auto* const kernel = profile->kernel(info.expertLayers.front().types.w1);
+    if (kernel != nullptr && kernel->weightBytesPerSecond > 0)
+        meta.emplace_back("kernel_bytes_per_s",
+                          std::to_string(int64_t(kernel->weightBytesPerSecond)));
+}
+
 }  // namespace
 
 RecorderSource recorderSource(Engine& engine) {
@@ -259,6 +271,7 @@ RecorderSource recorderSource(Engine& engine) {
                    {"bytes_per_token", std::to_string(engine.bytesPerToken())},
                    {"read_path", engine.store().readPath()}};
     addRates(source.meta, engine.calibration());
+    addKernelRate(source.meta, engine.info());
     return source;
 }
 

@@ -95,6 +95,15 @@ const Case kCases[] = {
          f.knobs["compute_threads"] = 2;
      },
      [](F& f) { f.knobs["compute_threads"] = 2; }},
+    {"compute_bound", "",
+     [](F& f) {
+         f.bytesPerToken = 100e6;  // at 100 tok/s: half the memory rate
+         f.kernelBytesPerSecond = 11e9;
+     },
+     [](F& f) {
+         f.bytesPerToken = 0;  // unknown
+         f.kernelBytesPerSecond = 11e9;
+     }},
     {"prefetch_harmful", "prefetch_source",
      [](F& f) {
          give(f, Cause::DiskWait, 0.30);

@@ -134,6 +134,7 @@ MachineSection startOf(const SessionSummary& summary) {
         {"read_path", "Reads"},
         {"disk_bytes_per_s", "Disk rate", Kind::Rate},
         {"memory_bytes_per_s", "Memory rate", Kind::Rate},
+        {"kernel_bytes_per_s", "Kernel rate", Kind::Rate},
         {"rates_measured_at", "Rates measured", Kind::UnixTime},
         {"thinned_detail_before", "Layer steps and reads from", Kind::Seconds},
         {"thinned_tokens_before", "Tokens and series from", Kind::Seconds},

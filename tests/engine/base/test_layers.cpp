@@ -36,6 +36,7 @@ class TestLayers : public QObject {
                 "engine/include",
                 "engine/api",
                 "profiler/gpu",
+                "profiler/machine",
                 "profiler/metrics",
                 "profiler/session",
                 "profiler/compare",
