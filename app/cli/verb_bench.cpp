@@ -6,6 +6,7 @@
 #include "engine/base/machine.h"
 #include "engine/runtime/run_request.h"
 #include "engine/runtime/sampler.h"
+#include "profiler/record/recording_cost.h"
 
 namespace colibri::cli {
 
@@ -18,6 +19,7 @@ struct BenchArgs {
     int prompt = 512, generate = 128, repeat = 3;
     std::string threads;
     uint64_t seed = 1;
+    bool recordingCost = false;
 };
 
 struct Series {
@@ -145,6 +147,48 @@ int report(const BenchArgs& args, const Bench& bench, const LoadedEngine& loaded
                : kFailed;
 }
 
+std::string signedShare(double share) {
+    return (share >= 0 ? "+" : "") + formatPercent(share, 2);
+}
+
+Json costJson(const RecordingCost& c) {
+    return {{"itl_ms_without", jsonNumber(c.itl.before)},
+            {"itl_ms_with", jsonNumber(c.itl.after)},
+            {"relative", jsonNumber(c.itl.relative)},
+            {"low", jsonNumber(c.itl.low)},
+            {"high", jsonNumber(c.itl.high)},
+            {"events_per_s", jsonNumber(c.eventsPerSecond)},
+            {"file_bytes_per_s", jsonNumber(c.fileBytesPerSecond)},
+            {"processor_share", jsonNumber(c.processorShare)},
+            {"dropped", c.dropped}};
+}
+
+std::string costText(const RecordingCost& c) {
+    return "recording  " + signedShare(c.itl.relative) +
+           " time per token (95 %: " + signedShare(c.itl.low) + " .. " + signedShare(c.itl.high) +
+           "), " + formatMs(c.itl.before) + " without, " + formatMs(c.itl.after) + " with\n" +
+           "events     " + formatCount(int64_t(c.eventsPerSecond)) + " per second, " +
+           formatCount(int64_t(c.dropped)) + " dropped\n" + "file       " +
+           formatRate(c.fileBytesPerSecond) + "\n" + "recorder   " +
+           formatPercent(c.processorShare) + " of one processor\n";
+}
+
+int measureCost(const BenchArgs& args, LoadedEngine& loaded) {
+    loaded.recorder.reset();  // the measurement has its own
+    ProgressLine progress;
+    const Result<RecordingCost> cost =
+        measureRecordingCost(*loaded.engine, {args.generate, args.repeat, args.seed},
+                             progress.function(), &interrupted());
+    progress.finish();
+    if (!cost.ok()) return fail(cost.status());
+    if (args.engine.json)
+        return outJson({{"model", loaded.engine->info().config.name},
+                        {"machine", machineFingerprint()},
+                        {"recording", costJson(*cost)},
+                        {"knobs", knobsJson(*loaded.engine)}});
+    return out(costText(*cost)) ? kOk : kFailed;
+}
+
 int run(BenchArgs args) {
     if (args.prompt == 0 && args.generate == 0) {
         return fail({Code::InvalidArgument, "nothing to measure: -p and -n are both 0"});
@@ -153,6 +197,7 @@ int run(BenchArgs args) {
     args.engine.contextAtLeast = std::max(args.prompt, args.generate + 1) + 1;
     Result<LoadedEngine> loaded = loadEngine(args.engine);
     if (!loaded.ok()) return fail(loaded.status());
+    if (args.recordingCost) return measureCost(args, *loaded);
     Bench bench(args, *loaded);
     ProgressLine progress;
     double from = 0;
@@ -192,6 +237,10 @@ void addBench(Verbs& verbs) {
         ->check(CLI::Range(1, 1000))
         ->capture_default_str();
     verb->add_option("--seed", args->seed, "Seed of the random tokens")->capture_default_str();
+    verb->add_flag("--recording-cost", args->recordingCost,
+                   "Measure instead what recording a session costs: --repeat pairs of requests of "
+                   "-n tokens, with and without recording")
+        ->excludes(verb->get_option("--session"));
 }
 
 }  // namespace colibri::cli

@@ -321,6 +321,20 @@ private slots:
         QCOMPARE(colibri({"bench", m_model, "-p", "0", "-n", "0"}).code, 2);
     }
 
+    void benchOfRecording() {
+        const Run run =
+            colibri({"bench", m_model, "-n", "40", "--repeat", "2", "--recording-cost", "--json"});
+        QVERIFY2(run.code == 0, run.err);
+        const QJsonObject cost = run.json()["recording"].toObject();
+        QVERIFY(hasKeys(cost, {"itl_ms_without", "itl_ms_with", "relative", "low", "high",
+                               "events_per_s", "file_bytes_per_s", "processor_share", "dropped"}));
+        QVERIFY(cost["itl_ms_without"].toDouble() > 0 && cost["itl_ms_with"].toDouble() > 0);
+        QVERIFY(cost["events_per_s"].toDouble() > 0 && cost["file_bytes_per_s"].toDouble() > 0);
+        QCOMPARE(cost["dropped"].toInt(-1), 0);
+        QCOMPARE(colibri({"bench", m_model, "-n", "4", "--repeat", "2", "--recording-cost"}).code,
+                 2);
+    }
+
     void configCheck() {
         const QString good = write("good.json", R"({"schema": 1, "knobs": {"expert_cache_size": 4,
             "cache_policy": "slru"}})");
