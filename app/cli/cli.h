@@ -105,6 +105,7 @@ void addDiagnose(Verbs& verbs);
 void addDiff(Verbs& verbs);
 void addExplain(Verbs& verbs);
 void addExport(Verbs& verbs);
+void addRecover(Verbs& verbs);
 void addReplay(Verbs& verbs);
 void addSimulate(Verbs& verbs);
 void addServe(Verbs& verbs);

@@ -79,6 +79,7 @@ int run(int argc, char** argv) {
     addDiff(verbs);
     addExplain(verbs);
     addExport(verbs);
+    addRecover(verbs);
     addConfig(verbs);
     addDiagnose(verbs);
     if (argc == 1) {

@@ -38,7 +38,9 @@ inline Status sqliteError(sqlite3* db, int result, const std::string& path) {
             return {Code::NoSpace, message, "The disk is full; recording stopped. Free some space"};
         case SQLITE_NOTADB:
         case SQLITE_CORRUPT:
-            return {Code::BadInput, message, "The file is not a session, or it is damaged"};
+            return {Code::BadInput, message,
+                    "The file is not a session, or it is damaged: colibri recover FILE copies what "
+                    "can be read"};
         case SQLITE_READONLY:
             return {Code::IoError, message,
                     "The file or its folder is read-only: copy it to a writable folder"};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The command colibri replay.
+// The commands colibri replay and colibri recover.
 #include <QJsonArray>
 #include <QJsonDocument>
 #include <QJsonObject>
@@ -15,7 +15,7 @@ namespace {
 const QString kDemo = COLIBRI_SOURCE_DIR "/resources/demo-model/container";
 }
 
-class TestReplayCli : public QObject {
+class TestSessionCli : public QObject {
     Q_OBJECT
     QTemporaryDir m_dir;
     QString m_session = m_dir.filePath("s.colibri-session");
@@ -60,6 +60,29 @@ private slots:
         QVERIFY2(run.out.contains("expert_cache_size: 8 -> 4"), run.out);
         QVERIFY2(run.out.contains("One run followed the other"), run.out);
     }
+    void soundSessionsNeedNoRecovery() {
+        const Run run = colibri({"recover", m_session, "--json"});
+        QVERIFY2(run.code == 0, run.err);
+        QCOMPARE(run.json()["outcome"].toString(), QString("sound"));
+        QCOMPARE(run.json()["tokens"].toInt(), 50);
+    }
+    void damagedSessionsAreRecovered() {
+        const QString damaged = m_dir.filePath("d.colibri-session");
+        QVERIFY(QFile::copy(m_session, damaged));
+        QFile file(damaged);
+        QVERIFY(file.open(QIODevice::ReadWrite) && file.seek(file.size() / 2 / 4096 * 4096));
+        QCOMPARE(file.write(QByteArray(8192, '\xa5')), 8192);
+        file.close();
+        const Run run = colibri({"recover", damaged, "--json"});
+        QVERIFY2(run.code == 0, run.err);
+        QCOMPARE(run.json()["outcome"].toString(), QString("salvaged"));
+        const QString out = m_dir.filePath("d-recovered.colibri-session");
+        QCOMPARE(run.json()["file"].toString(), out);
+        QCOMPARE(colibri({"explain", out}).code, 0);
+        // A second time, the file exists.
+        QCOMPARE(colibri({"recover", damaged}).code, 2);
+        QCOMPARE(colibri({"recover", m_dir.filePath("none")}).code, 3);
+    }
     void errorsSayWhatToDo() {
         Run run = colibri({"replay", m_dir.filePath("none")});
         QCOMPARE(run.code, 3);
@@ -79,5 +102,5 @@ private slots:
     }
 };
 
-QTEST_GUILESS_MAIN(TestReplayCli)
-#include "test_replay_cli.moc"
+QTEST_GUILESS_MAIN(TestSessionCli)
+#include "test_session_cli.moc"
