@@ -49,7 +49,7 @@ struct Side {
 };
 
 struct ReplayResult {
-    bool inTurns = false;  // request by request
+    bool inTurns = false;  // of some tokens
     Json before, after;    // knobs
     SessionComparison comparison;
 };
@@ -138,7 +138,7 @@ std::string replayText(const RecordedRequests& recorded, const ReplayResult& r) 
                        formatCount(int64_t(recorded.requests.size())) +
                        " requests, the same in both runs.\n";
     text += r.inTurns
-                ? "The runs took turns, request by request.\n"
+                ? "The runs took turns of some tokens.\n"
                 : "One run followed the other: a machine that became slower or faster in between "
                   "changes the differences, too.\n";
     std::string knobs;

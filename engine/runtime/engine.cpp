@@ -351,4 +351,12 @@ EngineMemory Engine::memory() const {
     return memory;
 }
 
+EnginePause::EnginePause(Engine& engine) : m_engine(engine) {
+    m_engine.m_impl->scheduler->pause();
+}
+
+EnginePause::~EnginePause() {
+    m_engine.m_impl->scheduler->resume();
+}
+
 }  // namespace colibri

@@ -139,8 +139,24 @@ public:
     struct Impl;  // engine_impl.h, for the engine's own sources
 
 private:
+    friend class EnginePause;
     Engine();
     std::unique_ptr<Impl> m_impl;
+};
+
+// Stops the engine before its next step, so that other work can have the machine, until the
+// destructor. No time passes meanwhile for the requests that it has: their gaps exclude the pause.
+// Requests that arrive, cancellations and knobs wait for its end. Any thread, also in callbacks;
+// the constructor waits for the running step. Several pauses may overlap.
+class EnginePause {
+public:
+    explicit EnginePause(Engine& engine);  // must outlive this
+    ~EnginePause();
+    EnginePause(const EnginePause&) = delete;
+    EnginePause& operator=(const EnginePause&) = delete;
+
+private:
+    Engine& m_engine;
 };
 
 }  // namespace colibri

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "engine/base/format.h"
 #include "engine/runtime/job.h"
@@ -152,6 +153,38 @@ void Scheduler::runAlone(const std::function<void()>& body) {
     body();
 }
 
+void Scheduler::pause() {
+    m_aloneWaiting.fetch_add(1);
+    MutexLock lock(m_stepMutex);
+    if (m_pauses++ == 0) m_pauseBeganNs = monotonicNs();
+}
+
+void Scheduler::resume() {
+    {
+        MutexLock lock(m_stepMutex);
+        if (--m_pauses == 0) m_pausedNs += monotonicNs() - m_pauseBeganNs;
+    }
+    m_aloneWaiting.fetch_sub(1);
+    m_stepFree.notifyAll();
+}
+
+// Moves the clocks of all requests on, so that a pause is in no gap.
+void Scheduler::passOver(uint64_t pausedNs) {
+    const auto move = [pausedNs](uint64_t& time) {
+        if (time != 0) time += pausedNs;
+    };
+    for (const Jobs* jobs : {&m_waiting, &m_active}) {
+        for (const std::unique_ptr<Job>& job : *jobs) {
+            move(job->arrivedNs);
+            move(job->admittedNs);
+            move(job->firstTokenNs);
+            move(job->lastTokenNs);
+            move(job->preemptedAtNs);
+        }
+    }
+    move(m_stepEndNs);
+}
+
 void Scheduler::loop() {
     while (waitForWork()) {
         try {
@@ -166,9 +199,12 @@ void Scheduler::loop() {
 void Scheduler::turn() {
     takeArrivals();
     removeFinished();  // whose end or step had no memory in the last turn
+    const uint64_t beganNs = monotonicNs();
     {
         MutexLock lock(m_stepMutex);
         while (m_aloneWaiting.load() != 0) m_stepFree.wait(m_stepMutex);
+        if (m_pausedNs > 0)
+            passOver(std::min(std::exchange(m_pausedNs, 0), monotonicNs() - beganNs));
         m_setup.applyKnobs();
         dropCancelled();
         growReplies();

@@ -84,6 +84,9 @@ public:
     void forgetPrefixes() { m_kv.forget(); }  // scheduler thread
     // Runs `body` on the caller's thread while no step runs.
     void runAlone(const std::function<void()>& body);
+    // As EnginePause.
+    void pause();
+    void resume();
     int64_t kvBytes() const { return m_kv.allocatedBytes(); }
 
 private:
@@ -97,6 +100,7 @@ private:
     Status check(const Request& request, bool scored) const;
     void loop();
     void turn();
+    void passOver(uint64_t pausedNs);
     void failStep();
     bool tryFinish(Job& job, StopReason stop, const Status& status);
     bool waitForWork();
@@ -161,6 +165,9 @@ private:
 
     Mutex m_stepMutex;
     Condition m_stepFree;
+    int m_pauses GUARDED_BY(m_stepMutex) = 0;
+    uint64_t m_pauseBeganNs GUARDED_BY(m_stepMutex) = 0;
+    uint64_t m_pausedNs GUARDED_BY(m_stepMutex) = 0;  // since the last step
     std::atomic<int> m_aloneWaiting{0};
     std::atomic<bool> m_abort{false};  // the running step is not wanted
     std::atomic<int> m_count{0};

@@ -24,11 +24,10 @@ enum class ReplayArrivals {
     AsRecorded,  // at the recorded times, whether or not the previous one has ended (open loop)
 };
 
-// One by one, the sides take turns: each request runs on one side, then on the other, in an order
-// that alternates, so that a machine which becomes slower slows all of them. At the recorded times,
-// the sides run one after the other. The engines must be idle. Progress counts tokens.
-// Errors: those of Engine::submit and of the requests; Cancelled; Internal (the engine generated
-// other tokens).
+// One by one, the sides take turns of some tokens while the others are paused, so that a machine
+// which becomes slower slows all of them. At the recorded times, the sides run one after the other.
+// The engines must be idle. Progress counts tokens. Errors: those of Engine::submit and of the
+// requests; Cancelled; Internal (the engine generated other tokens).
 Status replayRequests(const RecordedRequests& recorded, std::span<const ReplaySide> sides,
                       ReplayArrivals arrivals, const ProgressFn& progress,
                       const CancelFlag* cancel);

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <future>
 #include <map>
+#include <numeric>
 #include <set>
 #include <thread>
 
@@ -71,6 +72,32 @@ private slots:
         const Status status = Pending(*engine, request).submitted();
         QCOMPARE(status.code(), Code::InvalidArgument);
         QVERIFY(status.message().find("300") != std::string::npos);
+    }
+
+    void aPauseIsInNoGap() {
+        constexpr double kPauseMs = 300;
+        const auto engine = load(m_model);
+        const std::vector<int32_t> want = test::generate(*engine, {1, 2, 3}, 200);
+        QElapsedTimer wall;
+        wall.start();
+        Pending p(*engine, greedyRequest({1, 2, 3}, 200));
+        while (p.tokens() < 5) QThread::usleep(20);
+        {
+            const EnginePause pause(*engine);
+            const EnginePause another(*engine);
+            QThread::msleep(20);  // the callback of the last step may still run
+            const size_t tokens = p.tokens();
+            QVERIFY(!p.done());
+            QThread::msleep(int(kPauseMs));
+            QCOMPARE(p.tokens(), tokens);
+        }
+        const RequestResult& r = p.wait();
+        const double wallMs = double(wall.nsecsElapsed()) * 1e-6;
+        QCOMPARE(r.tokens, want);
+        const double gaps = std::accumulate(r.gapsMs.begin(), r.gapsMs.end(), 0.0);
+        QVERIFY(r.ttftMs + gaps <= wallMs - kPauseMs);
+        // The rate comes from the same time.
+        QVERIFY(std::abs(r.decodeTokS * gaps * 1e-3 - 199) < 1);
     }
 
     void endsWhenTheContextIsFull() {
