@@ -39,6 +39,7 @@ Json explainJson(const SessionFacts& facts, const std::vector<Verdict>& verdicts
               {"p99", jsonNumber(facts.itl.quantile(0.99) / 1e6)},
               {"n", facts.itl.count()}}},
             {"causes", std::move(causes)},
+            {"note", facts.note.empty() ? Json(nullptr) : Json(facts.note)},
             {"verdicts", std::move(list)}};
 }
 
@@ -64,6 +65,7 @@ std::string explainText(const SessionFacts& facts, const std::vector<Verdict>& v
             text += " (confidence " + formatPercent(verdict.confidence, 0) + ")";
         text += "\n";
     }
+    if (!facts.note.empty()) text += "\n" + facts.note + ".\n";
     return text;
 }
 

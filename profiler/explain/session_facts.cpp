@@ -7,6 +7,7 @@
 #include <numeric>
 #include <unordered_map>
 
+#include "engine/base/format.h"
 #include "profiler/session/routing_reader.h"
 
 namespace colibri {
@@ -102,6 +103,7 @@ Status readReads(const SessionDb& db, const TimeRange& range, SessionFacts& fact
         const bool demand = rows.integer(4) != 0;
         facts.demandReads += demand;
         (demand ? facts.demandBytes : facts.prefetchBytes) += rows.real(3);
+        if (!demand) facts.prefetchSeconds += end - begin;
     }
     return rows.status();
 }
@@ -224,6 +226,11 @@ Result<SessionFacts> readSessionFacts(const SessionDb& db, const TimeRange& rang
     facts.ratesMeasuredAt = int64_t(metaNumber(db, "rates_measured_at"));
     facts.bytesPerToken = metaNumber(db, "bytes_per_token");
     facts.cores = int64_t(metaNumber(db, "cores"));
+    facts.numaNodes = int64_t(metaNumber(db, "numa_nodes"));
+    facts.remoteMemoryShare = metaNumber(db, "remote_memory_share");
+    if (const double from = metaNumber(db, "thinned_detail_before"); from > range.from)
+        facts.note = "To bound the file's size, reads and layer steps before " + formatClock(from) +
+                     " were removed; their causes and rules rest on the rest";
     return facts;
 }
 

@@ -32,6 +32,7 @@ struct SessionFacts {
     int64_t demandReads = 0;
     double demandBytes = 0, prefetchBytes = 0;
     double diskBusySeconds = 0;  // at least one read was on the disk
+    double prefetchSeconds = 0;  // spent by prefetch reads, summed over them
     double seconds = 0;          // in which tokens were generated
     struct {
         int64_t issued = 0, useful = 0, late = 0, wasted = 0, cancelled = 0;
@@ -53,7 +54,10 @@ struct SessionFacts {
     double diskBytesPerSecond = 0, memoryBytesPerSecond = 0, bytesPerToken = 0;
     double kernelBytesPerSecond = 0;  // of weights, by the kernels of the experts' type
     int64_t ratesMeasuredAt = 0;      // seconds since 1970
-    int64_t cores = 0;
+    int64_t cores = 0, numaNodes = 0;
+    double remoteMemoryShare = 0;  // rate of another node's memory, relative to the own node's
+
+    std::string note;  // what the figures leave out: "detail before ... was thinned"; "": nothing
 };
 
 // Scans the range. Errors: those of causesOf() and of reading.

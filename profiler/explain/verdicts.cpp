@@ -22,8 +22,10 @@ constexpr double kWaits = 0.25, kLink = 0.15, kNewMemory = 0.10, kLatePrefetch =
 constexpr double kNearLimit = 0.70;
 constexpr int64_t kFewestPrefetches = 200;
 constexpr double kUsefulPrefetch = 0.60, kUselessPrefetch = 0.20, kWastedPrefetch = 0.50;
-constexpr double kCancelled = 0.50;  // share of the predictions that were never read
-constexpr double kDiskIdle = 0.50;   // share of the time in which the disk had nothing to read
+constexpr double kBusyThreads = 0.30;   // of the prefetch threads, on average
+constexpr double kRemoteAsFast = 0.90;  // another node's memory is nearly as fast as the own
+constexpr double kCancelled = 0.50;     // share of the predictions that were never read
+constexpr double kDiskIdle = 0.50;      // share of the time in which the disk had nothing to read
 constexpr double kHotQuarter = 0.60, kFlatQuarter = 0.35;
 constexpr double kAlone = 1.2;  // mean requests per step: hardly ever two
 constexpr double kByTimeout = 0.80;
@@ -37,6 +39,7 @@ public:
     std::vector<Verdict> all() {
         if (c.tokens < kFewestTokens) return {tooShort()};
         limits();
+        numaCrossing();
         waits();
         prefetching();
         requests();
@@ -143,6 +146,27 @@ private:
                     percent(reached) + " of the measured memory rate" + measured() + ".",
                 std::move(figures));
         }
+    }
+
+    // Weights in the memory of another NUMA node.
+    void numaCrossing() {
+        const double compute = c.ofCompute();
+        if (f.numaNodes < 2 || f.knob(KnobId::NumaMode) != int64_t(NumaMode::Off) ||
+            compute < kCompute || f.remoteMemoryShare >= kRemoteAsFast)
+            return;
+        std::string text = "This machine has " + formatCount(f.numaNodes) +
+                           " NUMA nodes, and the memory of the experts is not bound to one: part "
+                           "of the weights is read from another node";
+        if (f.remoteMemoryShare > 0)
+            text += ", at " + percent(f.remoteMemoryShare) + " of the own node's rate";
+        // About half of the memory is on another node.
+        const double slower = f.remoteMemoryShare > 0 ? 1 - f.remoteMemoryShare : 0.1;
+        add(compute * slower / 2, f.remoteMemoryShare > 0 ? 1 : 0.2, "numa_crossing",
+            KnobId::NumaMode, text + ".",
+            {{"compute_share", compute},
+             {"numa_nodes", double(f.numaNodes)},
+             {"remote_memory_share",
+              f.remoteMemoryShare > 0 ? f.remoteMemoryShare : std::nan("")}});
     }
 
     void waits() {
@@ -253,6 +277,21 @@ private:
                 figures);
         }
         fewPrefetchThreads();
+        manyPrefetchThreads();
+    }
+
+    void manyPrefetchThreads() {
+        const int64_t threads = f.knob(KnobId::PrefetchThreads);
+        if (threads < 2 || f.seconds <= 0) return;
+        const double busy = f.prefetchSeconds / f.seconds;  // threads
+        if (busy > kBusyThreads * double(threads)) return;
+        const double off = c.share(Cause::Descheduled);
+        add(off >= kDescheduled ? off / 2 : 0.01,
+            beyond(kBusyThreads * double(threads), std::max(busy, 1e-3)), "many_prefetch_threads",
+            KnobId::PrefetchThreads,
+            "Of " + formatCount(threads) + " prefetch threads " + formatFixed(busy, 1) +
+                " read at a time on average. Fewer do the same.",
+            {{"prefetch_threads", double(threads)}, {"reading_at_a_time", busy}});
     }
 
     void fewPrefetchThreads() {

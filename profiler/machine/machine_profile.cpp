@@ -38,6 +38,16 @@ double MachineProfile::bestMemory() const {
     return best;
 }
 
+double MachineProfile::remoteMemoryShare() const {
+    double own = 0, remote = 0;
+    for (const Memory& m : memory) {
+        if (m.readerNode < 0) continue;
+        double& best = m.readerNode == m.memoryNode ? own : remote;
+        best = std::max(best, m.bytesPerSecond);
+    }
+    return own > 0 ? remote / own : 0;
+}
+
 const MachineProfile::Kernel* MachineProfile::kernel(DType type) const {
     const auto it = std::find_if(kernels.begin(), kernels.end(),
                                  [&](const Kernel& k) { return k.type == type; });

@@ -46,7 +46,9 @@ struct MachineProfile {
     std::vector<Disk> disk;
     std::vector<Kernel> kernels;
 
-    double bestMemory() const;               // bytes/s; 0: not measured
+    double bestMemory() const;  // bytes/s; 0: not measured
+    // Rate of another NUMA node's memory relative to the own node's; 0: one node, or not measured.
+    double remoteMemoryShare() const;
     const Kernel* kernel(DType type) const;  // nullptr: not measured
 };
 

@@ -229,11 +229,14 @@ void addRates(std::vector<std::pair<std::string, std::string>>& meta, const Cali
     add("rates_measured_at", double(rates.measuredAt));
 }
 
-// The rate of the kernels for the experts' weights, if it was measured on this machine.
-void addKernelRate(std::vector<std::pair<std::string, std::string>>& meta,
-                   const ContainerInfo& info) {
+// What `colibri diagnose --measure` measured on this machine: the rate of the kernels for the
+// experts' weights, and the memory of other NUMA nodes.
+void addProfile(std::vector<std::pair<std::string, std::string>>& meta, const ContainerInfo& info) {
     const std::optional<MachineProfile> profile = keptProfile();
-    if (!profile || info.expertLayers.empty()) return;
+    if (!profile) return;
+    if (const double share = profile->remoteMemoryShare(); share > 0)
+        meta.emplace_back("remote_memory_share", std::to_string(share));
+    if (info.expertLayers.empty()) return;
     const auto* const kernel = profile->kernel(info.expertLayers.front().types.w1);
     if (kernel != nullptr && kernel->weightBytesPerSecond > 0)
         meta.emplace_back("kernel_bytes_per_s",
@@ -265,13 +268,14 @@ RecorderSource recorderSource(Engine& engine) {
                    {"processor", processorName()},
                    {"cores", std::to_string(physicalCores())},
                    {"memory_bytes", std::to_string(memoryTotal())},
+                   {"numa_nodes", std::to_string(numaNodes())},
                    {"isa", std::string(isaName(engine.isa()))},
                    {"version", COLIBRI_VERSION},
                    {"context_length", std::to_string(engine.contextLength())},
                    {"bytes_per_token", std::to_string(engine.bytesPerToken())},
                    {"read_path", engine.store().readPath()}};
     addRates(source.meta, engine.calibration());
-    addKernelRate(source.meta, engine.info());
+    addProfile(source.meta, engine.info());
     return source;
 }
 

@@ -138,6 +138,26 @@ const Case kCases[] = {
          f.prefetch = {1000, 500, 300, 200, 1500};
          f.diskBusySeconds = 6;
      }},
+    {"many_prefetch_threads", "prefetch_threads",
+     [](F& f) {
+         f.prefetch = {1000, 500, 300, 200, 0};
+         f.knobs["prefetch_threads"] = 4;
+         f.prefetchSeconds = 10;  // in 10 s: one of four reads
+     },
+     [](F& f) {
+         f.prefetch = {1000, 500, 300, 200, 0};
+         f.knobs["prefetch_threads"] = 4;
+         f.prefetchSeconds = 20;
+     }},
+    {"numa_crossing", "numa_mode",
+     [](F& f) {
+         f.numaNodes = 2;
+         f.remoteMemoryShare = 0.6;
+     },
+     [](F& f) {
+         f.numaNodes = 2;
+         f.remoteMemoryShare = 0.95;
+     }},
     {"batch_timeout_only_waits", "batch_timeout_ms",
      [](F& f) {
          f.admitted = f.joinedByTimeout = 20;
