@@ -27,6 +27,8 @@ std::string countsText(const ExportSummary& summary, ExportFormat format) {
     return text;
 }
 
+constexpr int64_t kWorthAnEstimate = 16 << 20;  // bytes; smaller files take no time
+
 int run(const ExportArgs& args) {
     ExportOptions options = args.options;
     options.session = args.session;
@@ -35,6 +37,10 @@ int run(const ExportArgs& args) {
     options.from = args.from;
     if (args.to >= 0) options.to = args.to;
     ProgressLine progress;
+    const Result<int64_t> estimate = estimateExport(options);
+    if (!estimate.ok()) return fail(estimate.status());
+    if (!args.json && *estimate >= kWorthAnEstimate)
+        message("The file will have about " + formatGiB(double(*estimate)));
     const Result<ExportSummary> summary =
         exportSession(options, progress.function(), &interrupted());
     progress.finish();
