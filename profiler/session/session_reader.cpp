@@ -88,6 +88,13 @@ Status countRows(sqlite3* db, SessionSummary& summary) {
     return summary.meta.contains("thinned_detail_before") ? addThinned(db, summary) : Status();
 }
 
+bool isInWalMode(sqlite3* db) {
+    SqliteStatement query;
+    if (!query.prepare(db, "PRAGMA journal_mode", "").ok()) return false;
+    const auto row = query.step();
+    return row && *row && query.text(0) == "wal";
+}
+
 }  // namespace
 
 Result<SessionSummary> readSessionSummary(const std::filesystem::path& path) {
@@ -113,11 +120,16 @@ Status recoverSession(const std::filesystem::path& path) {
     if (!summary) return summary.status();
     auto db = openWritable(path);
     if (!db) return db.status();
+    COLIBRI_TRY(leaveWal(db->get(), path.string()));
+    if (isInWalMode(db->get()))
+        return {Code::Busy,
+                "session file " + path.string() +
+                    " is open in another program, which may still be recording it",
+                "Close it there first"};
     SqliteStatement insert;
     COLIBRI_TRY(insert.prepare(db->get(), "INSERT OR IGNORE INTO meta VALUES('ended','recovered')",
                                path.string()));
-    COLIBRI_TRY(insert.run());
-    return leaveWal(db->get(), path.string());
+    return insert.run();
 }
 
 }  // namespace colibri

@@ -27,7 +27,8 @@ struct SessionSummary {
 Result<SessionSummary> readSessionSummary(const std::filesystem::path& path);
 
 // Marks a session that was killed as ended ("recovered") and merges the WAL into the file.
-// Errors: the same, and IoError if the file cannot be written.
+// Errors: the same; IoError if the file cannot be written; Busy if another program has it open,
+// which may still be recording it.
 Status recoverSession(const std::filesystem::path& path);
 
 }  // namespace colibri

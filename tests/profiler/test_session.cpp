@@ -313,6 +313,16 @@ private slots:
         QCOMPARE(recovered->tokens, summary->tokens);
         QVERIFY(!fs::exists(path.string() + "-wal") || fs::file_size(path.string() + "-wal") == 0);
     }
+    void aSessionThatIsBeingRecordedIsNotRecovered() {
+        const fs::path path = file("live.colibri-session");
+        Telemetry telemetry;
+        auto recorder = Recorder::start(emptySource(&telemetry), {.sessionFile = path});
+        QVERIFY(recorder.ok());
+        QCOMPARE(recoverSession(path).code(), Code::Busy);
+        QVERIFY(!readSessionSummary(path)->endedCleanly);
+        QVERIFY((*recorder)->finish().ok());
+        QVERIFY(readSessionSummary(path)->meta.at("ended") != "recovered");
+    }
     void snapshotsCarryTheStatesOfTheKnobs() {
         Telemetry telemetry;
         RecorderSource source = emptySource(&telemetry);
