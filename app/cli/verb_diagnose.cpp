@@ -2,6 +2,7 @@
 #include <dlfcn.h>
 #include <sys/utsname.h>
 
+#include <cstdlib>
 #include <filesystem>
 
 #include "app/cli/machine_text.h"
@@ -17,6 +18,8 @@
 namespace colibri::cli {
 
 namespace {
+
+constexpr double kBusyLoad = 0.3;  // per processor
 
 struct DiagnoseArgs {
     std::string folder = ".";
@@ -119,6 +122,11 @@ std::string text(const Json& j) {
 // What --measure measures, or measured earlier.
 Result<std::optional<MachineProfile>> profileOf(const DiagnoseArgs& args) {
     if (!args.measure) return keptProfile();
+    double load = 0;
+    if (getloadavg(&load, 1) == 1 && load > kBusyLoad * logicalCpus())
+        message("Other programs use this machine (load " + formatFixed(load, 1) + " on " +
+                formatCount(logicalCpus()) +
+                " processors): the rates will be too low. Measure again when it is idle");
     ProgressLine progress;
     Result<MachineProfile> profile =
         measureMachine(args.folder, progress.function(), interrupted());

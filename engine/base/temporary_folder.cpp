@@ -14,7 +14,8 @@ Result<TemporaryFolder> TemporaryFolder::make(const std::string& name) {
     std::error_code error;
     std::string path = (fs::temp_directory_path(error) / (name + "-XXXXXX")).string();
     if (error)
-        return systemError("cannot find the folder for temporary files", path, error.value());
+        return Status(Code::IoError, "there is no folder for temporary files",
+                      "Check the variable TMPDIR");
     if (!mkdtemp(path.data())) return systemError("cannot create", path, errno);
     TemporaryFolder folder;
     folder.m_path = path;
