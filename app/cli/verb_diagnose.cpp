@@ -19,7 +19,7 @@ namespace {
 
 struct DiagnoseArgs {
     std::string folder = ".";
-    bool json = false, quick = false;
+    bool json = false, quick = false, pmSampling = false;
 };
 
 // Why CUDA is not available: the first missing library or device file.
@@ -41,10 +41,25 @@ std::string systemName() {
                : "n/a";
 }
 
+// Every source of GPU counters, used or not, with the reason and what to do about it.
+Json gpuSources(const GpuSource& gpu) {
+    Json sources = Json::array();
+    for (const GpuRung& rung : gpu.ladder()) {
+        sources.push_back({{"key", rung.key},
+                           {"name", rung.name},
+                           {"measures", rung.measures},
+                           {"state", gpuRungStateName(rung.state)},
+                           {"reason", rung.refusal.message()},
+                           {"remedy", rung.refusal.hint()}});
+    }
+    return sources;
+}
+
 Json probe(const DiagnoseArgs& args) {
     Json isas = Json::array();
     for (const Isa isa : availableIsas()) isas.push_back(isaName(isa));
-    const std::unique_ptr<GpuSource> gpu = GpuSource::probe();
+    const std::unique_ptr<GpuSource> gpu =
+        GpuSource::probe({.pmSampling = args.pmSampling, .tryActivity = true});
     const std::string cuda = cudaReason();
     const Result<std::unique_ptr<Ring>> ring = Ring::open();
     Json json = {{"version", COLIBRI_VERSION},
@@ -70,8 +85,19 @@ Json probe(const DiagnoseArgs& args) {
                   {{"available", gpu->available()},
                    {"name", gpu->available() ? Json(gpu->name()) : Json(nullptr)},
                    {"reason", gpu->reason()},
-                   {"cuda_reason", cuda}}}};
+                   {"cuda_reason", cuda},
+                   {"sm_utilisation_reason", gpu->smReason()},
+                   {"clocks_locked", gpu->clocksLocked()},
+                   {"sources", gpuSources(*gpu)}}}};
     return json;
+}
+
+std::string sourceText(const Json& source) {
+    const auto field = [&](const char* key) { return source[key].get<std::string>(); };
+    std::string text = "  " + field("name") + ": " + field("state");
+    if (field("reason").empty()) return text + ". It measures " + field("measures") + "\n";
+    text += ", " + field("reason") + "\n";
+    return field("remedy").empty() ? text : text + "    " + field("remedy") + "\n";
 }
 
 std::string text(const Json& j) {
@@ -112,6 +138,8 @@ std::string text(const Json& j) {
     } else {
         line("GPU", "n/a: " + gpu["reason"].get<std::string>());
     }
+    s += "GPU counters\n";
+    for (const Json& source : gpu["sources"]) s += sourceText(source);
     return s;
 }
 
@@ -144,6 +172,8 @@ void addDiagnose(Verbs& verbs) {
                   [args] { return run(*args); });
     verb->add_option("--dir", args->folder, "Folder on the disk to measure")->capture_default_str();
     verb->add_flag("--quick", args->quick, "Skip the measurements");
+    verb->add_flag("--pm-sampling", args->pmSampling,
+                   "Try PM sampling of the GPU, which locks its clocks for a moment");
     verb->add_flag("--json", args->json, "One JSON object on standard output");
 }
 

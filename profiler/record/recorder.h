@@ -22,6 +22,7 @@ struct RecorderOptions {
     double rate = 30;                   // drains per second
     // The oldest detail is thinned so that the file stays below this size; 0: no limit.
     int64_t mostSessionBytes = int64_t(2) << 30;
+    bool pmSampling = false;  // of the GPU: precise counters, but its clocks are locked
 };
 
 // The source of a recorder; all functions can be called from the recorder's thread.
