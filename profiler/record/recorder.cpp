@@ -42,6 +42,7 @@ struct Recorder::Impl {
     std::unique_ptr<SessionWriter> writer;  // null: not recording
     Status fileStatus;
     std::vector<Event> events;
+    std::vector<GpuSpan> gpuSpans;
     uint64_t recorded = 0, generation = 0;
     size_t threads = 0;  // in the file
     double lastCommit = 0, lastSample = 0;
@@ -99,6 +100,8 @@ struct Recorder::Impl {
 
     // REQUIRES: work is held.
     GpuPoint readGpu() {
+        gpuSpans.clear();
+        if (source.takeGpuSpans) source.takeGpuSpans(gpuSpans);
         const GpuReading reading = gpu->read();
         return {.sm = reading.smUtilisation * 100,
                 .dram = reading.dramThroughput * 100,
@@ -183,6 +186,8 @@ struct Recorder::Impl {
             COLIBRI_TRY(writer->write(*dragged[i], seconds(dragged[i]->timeNs)));
             dragged[i].reset();
         }
+        for (const GpuSpan& span : gpuSpans)
+            COLIBRI_TRY(writer->gpuSpan(span, seconds(span.startNs)));
         for (const auto& [t, text] : newNotes) COLIBRI_TRY(writer->mark(t, "note", text));
         for (const Marker& m : decided)
             COLIBRI_TRY(writer->mark(m.t, "effect", m.label + ": " + effectText(m)));
