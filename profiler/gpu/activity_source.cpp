@@ -36,13 +36,10 @@ Result<std::unique_ptr<ActivitySource>> ActivitySource::start(const ActivityOpti
         return Status(Code::Busy, "this process traces the GPU already",
                       "Close the other model that runs on the GPU");
     }
-    {
-        MutexLock lock(source->m_flushMutex);
-        source->m_cupti->addUser();
-        source->m_attached = true;
-    }
-    COLIBRI_TRY(source->registerClock());
+    // Another tool may hold CUPTI, whose clock and limits are those of the process. So nothing is
+    // changed before the subscription.
     COLIBRI_TRY(source->subscribe());
+    source->registerClock();
     COLIBRI_TRY(source->enable());
     COLIBRI_TRY(startThread(source->m_thread, "gpu-activity", [s = source.get()] { s->run(); }));
     return source;
@@ -52,14 +49,13 @@ ActivitySource::~ActivitySource() {
     (void)stop();
 }
 
-Status ActivitySource::registerClock() {
+void ActivitySource::registerClock() {
     const cupti::Functions& fn = m_cupti->fn();
     size_t limit = kActivityGpuBuffers, size = sizeof limit;
     // A limit or clock that CUPTI refuses is no reason to give up: the default limit is larger,
     // and the offset of CUPTI's own clock is measured.
     (void)fn.activitySetAttribute(cupti::kDeviceBufferPoolLimit, &size, &limit);
     m_ownClock = fn.activityRegisterTimestamp(monotonicNs) == cupti::kSuccess;
-    return {};
 }
 
 Status ActivitySource::subscribe() {
@@ -68,10 +64,16 @@ Status ActivitySource::subscribe() {
                                    .subscriberName = "Colibri Workbench",
                                    .oldSubscriberName = holder,
                                    .oldSubscriberSize = cupti::kOldSubscriberNameBytes};
+    m_cupti->addUser();
     const cupti::Result result =
         m_cupti->fn().subscribe(&m_subscriber, ignoreCallback, nullptr, &params);
-    if (result == cupti::kSuccess) return {};
-    m_subscriber = nullptr;
+    if (result == cupti::kSuccess) {
+        m_cupti->setSubscribed();
+        MutexLock lock(m_flushMutex);
+        m_attached = true;
+        return {};
+    }
+    m_cupti->removeUser();
     if (result == cupti::kMultipleSubscribers) {
         const std::string who = holder[0] ? holder : "another tool";
         return {Code::Unsupported, "kernels cannot be traced: " + who + " traces this process",
@@ -198,12 +200,10 @@ Status ActivitySource::stop() {
 
 void ActivitySource::detach() {
     const cupti::Functions& fn = m_cupti->fn();
-    if (m_subscriber) {
-        flushNow(cupti::kFlushForced, true);
-        for (const uint32_t call : cupti::kRuntimeCalls) (void)fn.activityEnableRuntimeApi(call, 0);
-        for (const cupti::ActivityKind kind : kTracedKinds) (void)fn.activityDisable(kind);
-        (void)fn.unsubscribe(m_subscriber);
-    }
+    flushNow(cupti::kFlushForced, true);
+    for (const uint32_t call : cupti::kRuntimeCalls) (void)fn.activityEnableRuntimeApi(call, 0);
+    for (const cupti::ActivityKind kind : kTracedKinds) (void)fn.activityDisable(kind);
+    (void)fn.unsubscribe(m_subscriber);
     m_attached = false;
     m_cupti->removeUser();
 }

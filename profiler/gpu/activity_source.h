@@ -62,9 +62,9 @@ public:
 private:
     ActivitySource(const ActivityOptions& options, std::shared_ptr<CudaDriver> driver,
                    std::shared_ptr<CuptiLibrary> cupti);
-    Status subscribe();
+    Status subscribe() EXCLUDES(m_flushMutex);
+    void registerClock();
     Status enable();
-    Status registerClock();
     void run();
     void flushNow(uint32_t flags, bool last) REQUIRES(m_flushMutex);
     void readBuffer(const ActivityBuffer& buffer, int64_t offsetNs) REQUIRES(m_flushMutex);

@@ -138,9 +138,16 @@ void CuptiLibrary::addUser() {
     ++m_users;
 }
 
+void CuptiLibrary::setSubscribed() {
+    MutexLock lock(m_mutex);
+    m_subscribed = true;
+}
+
 void CuptiLibrary::removeUser() {
     MutexLock lock(m_mutex);
-    if (--m_users == 0) (void)m_functions.finalize();
+    if (--m_users > 0 || !m_subscribed) return;
+    m_subscribed = false;
+    (void)m_functions.finalize();
 }
 
 cupti::Result CuptiLibrary::addProfilerUser() {

@@ -27,10 +27,13 @@ public:
     std::string version() const;  // "13.0"
     const std::string& path() const { return m_path; }
 
-    // Each source is a user from before its first call until after its last. REQUIRES, when the
-    // last user is removed: no CUDA call is in progress.
+    // Each source is a user while it may hold a part of CUPTI. If one of them has subscribed, CUPTI
+    // detaches from the process when the last one is removed: earlier, it would take the parts of
+    // the others; and without a subscription, those of another tool.
+    // REQUIRES, when the last user is removed: no CUDA call is in progress.
     void addUser();
     void removeUser();
+    void setSubscribed();
     // CUPTI does not count the users of its profiler part; a second deinitialisation can crash.
     cupti::Result addProfilerUser();
     void removeProfilerUser();
@@ -44,6 +47,7 @@ private:
     const std::string m_path;
     Mutex m_mutex;
     int m_users GUARDED_BY(m_mutex) = 0, m_profilerUsers GUARDED_BY(m_mutex) = 0;
+    bool m_subscribed GUARDED_BY(m_mutex) = false;
 };
 
 }  // namespace colibri
