@@ -79,6 +79,8 @@ void EngineArgs::addTo(CLI::App& verb, bool withSession, const char* what, const
                   "Reload the router table when its file is replaced");
     if (withSession) {
         verb.add_option("--session", session, "Record a session file")->type_name("FILE");
+        verb.add_flag("--pm-sampling", pmSampling,
+                      "Record precise GPU counters; locks the GPU's clocks");
     }
     knobs.addTo(verb);
 }
@@ -115,8 +117,8 @@ Result<LoadedEngine> loadEngine(const EngineArgs& args, const ProgressFn& listen
     if (!engine.ok()) return engine.status();
     LoadedEngine loaded;
     loaded.engine = std::move(*engine);
-    Result<std::unique_ptr<Recorder>> recorder =
-        Recorder::start(*loaded.engine, {.sessionFile = args.session});
+    Result<std::unique_ptr<Recorder>> recorder = Recorder::start(
+        *loaded.engine, {.sessionFile = args.session, .pmSampling = args.pmSampling});
     if (!recorder.ok()) return recorder.status();
     loaded.recorder = std::move(*recorder);
     reportKnobs(*loaded.engine);

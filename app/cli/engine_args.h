@@ -38,6 +38,7 @@ struct EngineArgs {
     bool reloadRouterTable = false;
     bool json = false;
     bool coldStart = false;  // true before addTo(): always, without an option
+    bool pmSampling = false;
     // The smallest context length to choose if none is set, in tokens; 0: any.
     int64_t contextAtLeast = 0;
 

@@ -23,7 +23,7 @@ constexpr double kBusyLoad = 0.3;  // per processor
 
 struct DiagnoseArgs {
     std::string folder = ".";
-    bool json = false, quick = false, measure = false;
+    bool json = false, quick = false, measure = false, pmSampling = false;
 };
 
 // Why CUDA is not available: the first missing library or device file.
@@ -45,10 +45,25 @@ std::string systemName() {
                : "n/a";
 }
 
+// Every source of GPU counters, used or not, with the reason and what to do about it.
+Json gpuSources(const GpuSource& gpu) {
+    Json sources = Json::array();
+    for (const GpuRung& rung : gpu.ladder()) {
+        sources.push_back({{"key", rung.key},
+                           {"name", rung.name},
+                           {"measures", rung.measures},
+                           {"state", gpuRungStateName(rung.state)},
+                           {"reason", rung.refusal.message()},
+                           {"remedy", rung.refusal.hint()}});
+    }
+    return sources;
+}
+
 Json probe(const DiagnoseArgs& args) {
     Json isas = Json::array();
     for (const Isa isa : availableIsas()) isas.push_back(isaName(isa));
-    const std::unique_ptr<GpuSource> gpu = GpuSource::probe();
+    const std::unique_ptr<GpuSource> gpu =
+        GpuSource::probe({.pmSampling = args.pmSampling, .tryActivity = true});
     const std::string cuda = cudaReason();
     const Result<std::unique_ptr<Ring>> ring = Ring::open();
     Json json = {{"version", COLIBRI_VERSION},
@@ -74,8 +89,19 @@ Json probe(const DiagnoseArgs& args) {
                   {{"available", gpu->available()},
                    {"name", gpu->available() ? Json(gpu->name()) : Json(nullptr)},
                    {"reason", gpu->reason()},
-                   {"cuda_reason", cuda}}}};
+                   {"cuda_reason", cuda},
+                   {"sm_utilisation_reason", gpu->smReason()},
+                   {"clocks_locked", gpu->clocksLocked()},
+                   {"sources", gpuSources(*gpu)}}}};
     return json;
+}
+
+std::string sourceText(const Json& source) {
+    const auto field = [&](const char* key) { return source[key].get<std::string>(); };
+    std::string text = "  " + field("name") + ": " + field("state");
+    if (field("reason").empty()) return text + ". It measures " + field("measures") + "\n";
+    text += ", " + field("reason") + "\n";
+    return field("remedy").empty() ? text : text + "    " + field("remedy") + "\n";
 }
 
 std::string text(const Json& j) {
@@ -116,6 +142,8 @@ std::string text(const Json& j) {
     } else {
         line("GPU", "n/a: " + gpu["reason"].get<std::string>());
     }
+    s += "GPU counters\n";
+    for (const Json& source : gpu["sources"]) s += sourceText(source);
     return s;
 }
 
@@ -178,6 +206,8 @@ void addDiagnose(Verbs& verbs) {
                    "flight, and kernels by weight format; keep the result for estimates and "
                    "verdicts")
         ->excludes(quick);
+    verb->add_flag("--pm-sampling", args->pmSampling,
+                   "Try PM sampling of the GPU, which locks its clocks for a moment");
     verb->add_flag("--json", args->json, "One JSON object on standard output");
 }
 

@@ -39,7 +39,10 @@ constexpr PlotRow kPlotRows[] = {
     {"Queue and batch", 0, {{SeriesId::QueueDepth, 6}, {SeriesId::MeanBatch, 1}}, 2},
     {"KV cache", 100, {{SeriesId::KvHeld, 1}, {SeriesId::KvKept, 3}}, 2},
     {"Memory", 0, {{SeriesId::MemoryGiB, 6}}, 1},
-    {"SM utilisation", 100, {{SeriesId::SmUtilisation, 6}}, 1},
+    {"SM utilisation",
+     100,
+     {{SeriesId::SmUtilisation, 6}, {SeriesId::GpuDram, 4}, {SeriesId::GpuBusy, 1}},
+     3},
 };
 
 ReportPlot emptyPlot(const PlotRow& row) {

@@ -1,108 +1,155 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profiler/gpu/gpu_source.h"
 
-#include <dlfcn.h>
+#include <cmath>
+#include <utility>
+
+#include "profiler/gpu/activity_source.h"
 
 namespace colibri {
 namespace {
 
-// The part of NVML's stable C interface that is used here (see the NVML API reference). The library
-// is loaded at run time, so these declarations avoid a build dependency on the CUDA Toolkit.
-using NvmlDevice = void*;
-struct NvmlUtilization {
-    unsigned gpu, memory;  // percent
-};
-constexpr int kNvmlSuccess = 0;
-constexpr unsigned kNvmlNameBytes = 96;
-
-class NoGpu : public GpuSource {
-public:
-    explicit NoGpu(std::string reason) : m_reason(std::move(reason)) {}
-    bool available() const override { return false; }
-    std::string reason() const override { return m_reason; }
-    std::string name() const override { return {}; }
-    std::string provenance() const override { return {}; }
-    std::optional<double> utilisation() override { return std::nullopt; }
-
-private:
-    std::string m_reason;
-};
-
-// Loads NVML with dlopen, so that one binary works with and without a driver.
-class Nvml : public GpuSource {
-public:
-    static std::unique_ptr<GpuSource> open() {
-        void* library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
-        if (!library) return std::make_unique<NoGpu>("no NVIDIA driver");
-        auto source = std::unique_ptr<Nvml>(new Nvml(library));
-        std::string reason = source->start();
-        if (!reason.empty()) return std::make_unique<NoGpu>(std::move(reason));
-        return source;
-    }
-    ~Nvml() override {
-        if (m_started) m_shutdown();
-        dlclose(m_library);
-    }
-    bool available() const override { return true; }
-    std::string reason() const override { return {}; }
-    std::string name() const override { return m_name; }
-    std::string provenance() const override {
-        return "NVML utilisation: share of time in which any kernel ran";
-    }
-    std::optional<double> utilisation() override {
-        NvmlUtilization rates{};
-        if (m_rates(m_device, &rates) != kNvmlSuccess) return std::nullopt;
-        return rates.gpu / 100.0;
-    }
-
-private:
-    explicit Nvml(void* library) : m_library(library) {}
-
-    template <typename Fn>
-    bool bind(Fn& fn, const char* symbol) {
-        fn = reinterpret_cast<Fn>(dlsym(m_library, symbol));
-        return fn != nullptr;
-    }
-
-    // Returns "" or the reason why the GPU cannot be sampled.
-    std::string start() {
-        int (*init)() = nullptr;
-        int (*handle)(unsigned, NvmlDevice*) = nullptr;
-        int (*name)(NvmlDevice, char*, unsigned) = nullptr;
-        const char* (*errorText)(int) = nullptr;
-        if (!bind(init, "nvmlInit_v2") || !bind(handle, "nvmlDeviceGetHandleByIndex_v2") ||
-            !bind(name, "nvmlDeviceGetName") || !bind(errorText, "nvmlErrorString") ||
-            !bind(m_rates, "nvmlDeviceGetUtilizationRates") || !bind(m_shutdown, "nvmlShutdown")) {
-            return "the NVIDIA driver is too old for NVML 2";
-        }
-        if (int result = init(); result != kNvmlSuccess) {
-            return std::string("NVML did not start: ") + errorText(result);
-        }
-        m_started = true;
-        if (int result = handle(0, &m_device); result != kNvmlSuccess) {
-            return std::string("no NVIDIA GPU: ") + errorText(result);
-        }
-        char text[kNvmlNameBytes] = {};
-        if (name(m_device, text, sizeof text) == kNvmlSuccess) m_name = text;
-        NvmlUtilization rates{};
-        if (int result = m_rates(m_device, &rates); result != kNvmlSuccess) {
-            return "the GPU reports no utilisation: " + std::string(errorText(result));
-        }
-        return {};
-    }
-
-    void* m_library;
-    bool m_started = false;
-    NvmlDevice m_device{};
-    std::string m_name;
-    int (*m_rates)(NvmlDevice, NvmlUtilization*) = nullptr;
-    int (*m_shutdown)() = nullptr;
+const std::vector<GpuRung> kLadder = {
+    {GpuRungId::PmSampling, "pm_sampling", "CUPTI PM sampling",
+     "SM utilisation and DRAM throughput, 500 samples a second; locks the GPU's clocks"},
+    {GpuRungId::Gpm, "gpm", "NVML GPM", "SM utilisation and DRAM throughput, 10 times a second"},
+    {GpuRungId::Utilisation, "nvml_utilisation", "NVML utilisation",
+     "GPU busy: the share of time with any kernel; not SM utilisation"},
+    {GpuRungId::Activity, "cupti_activity", "CUPTI activity",
+     "each kernel and copy, with the layer and step it belongs to"},
 };
 
 }  // namespace
 
-std::unique_ptr<GpuSource> GpuSource::probe() {
-    return Nvml::open();
+const char* gpuRungStateName(GpuRung::State state) {
+    switch (state) {
+        case GpuRung::State::Used:
+            return "used";
+        case GpuRung::State::Ready:
+            return "ready";
+        case GpuRung::State::Off:
+            return "off";
+        case GpuRung::State::Refused:
+            return "refused";
+    }
+    return "";
+}
+
+GpuSource::GpuSource(const GpuOptions& options) : m_options(options), m_ladder(kLadder) {}
+
+std::unique_ptr<GpuSource> GpuSource::probe(const GpuOptions& options) {
+    auto source = std::unique_ptr<GpuSource>(new GpuSource(options));
+    source->openNvml();
+    source->tryActivity();
+    source->openPm();  // last, since it locks the clocks
+    (void)source->read();
+    return source;
+}
+
+void GpuSource::set(GpuRungId id, const Status& status, GpuRung::State ok) {
+    rung(id).state = status.ok() ? ok : GpuRung::State::Refused;
+    rung(id).refusal = status;
+}
+
+void GpuSource::openNvml() {
+    Result<std::shared_ptr<NvmlDevice>> device =
+        NvmlDevice::open(m_options.libraries.nvml, m_options.device);
+    if (!device) {
+        set(GpuRungId::Gpm, device.status(), GpuRung::State::Ready);
+        set(GpuRungId::Utilisation, device.status(), GpuRung::State::Ready);
+        return;
+    }
+    m_nvml = std::move(*device);
+    m_name = m_nvml->name();
+    Result<std::unique_ptr<GpmSource>> gpm = GpmSource::start(m_nvml, m_options.interval);
+    set(GpuRungId::Gpm, gpm.status(), GpuRung::State::Ready);
+    if (gpm) m_gpm = std::move(*gpm);
+    GpuReading ignored;
+    set(GpuRungId::Utilisation, m_nvml->readBusy(ignored), GpuRung::State::Ready);
+}
+
+void GpuSource::openPm() {
+    if (!m_options.pmSampling) {
+        rung(GpuRungId::PmSampling).state = GpuRung::State::Off;
+        rung(GpuRungId::PmSampling).refusal = {Code::Unsupported, "it locks the GPU's clocks",
+                                               "Turn it on with the option --pm-sampling"};
+        return;
+    }
+    Result<std::unique_ptr<PmSource>> pm = PmSource::start(m_options.libraries, m_options.device);
+    set(GpuRungId::PmSampling, pm.status(), GpuRung::State::Used);
+    if (pm) m_pm = std::move(*pm);
+}
+
+void GpuSource::tryActivity() {
+    if (!m_options.tryActivity) {
+        rung(GpuRungId::Activity).state = GpuRung::State::Off;
+        rung(GpuRungId::Activity).refusal = {Code::Unsupported, "no model runs on the GPU", ""};
+        return;
+    }
+    const auto source = ActivitySource::start({.libraries = m_options.libraries});
+    set(GpuRungId::Activity, source.status(), GpuRung::State::Ready);
+}
+
+bool GpuSource::available() const {
+    for (const GpuRungId id : {GpuRungId::PmSampling, GpuRungId::Gpm, GpuRungId::Utilisation}) {
+        if (rung(id).state == GpuRung::State::Used) return true;
+    }
+    return false;
+}
+
+std::string GpuSource::reason() const {
+    return available() ? std::string() : rung(GpuRungId::Utilisation).refusal.message();
+}
+
+std::string GpuSource::smReason() const {
+    if (rung(GpuRungId::PmSampling).state == GpuRung::State::Used) return {};
+    if (rung(GpuRungId::Gpm).state == GpuRung::State::Used) return {};
+    return rung(GpuRungId::Gpm).refusal.message();
+}
+
+std::string GpuSource::busyReason() const {
+    if (m_pm && m_pm->metrics() > int(PmMetric::GpuActive)) return {};
+    if (rung(GpuRungId::Utilisation).state == GpuRung::State::Used) return {};
+    return rung(GpuRungId::Utilisation).refusal.message();
+}
+
+std::string GpuSource::provenance() const {
+    for (const GpuRungId id : {GpuRungId::PmSampling, GpuRungId::Gpm, GpuRungId::Utilisation}) {
+        if (rung(id).state != GpuRung::State::Used) continue;
+        return std::string(rung(id).name) + ": " + rung(id).measures;
+    }
+    return {};
+}
+
+const GpuReading& GpuSource::read() {
+    const auto now = std::chrono::steady_clock::now();
+    if (m_readAt.time_since_epoch().count() != 0 && now - m_readAt < m_options.interval) {
+        return m_reading;
+    }
+    m_readAt = now;
+    GpuReading reading;
+    if (m_nvml) m_nvml->readState(reading);
+    readCounters(reading);
+    return m_reading = reading;
+}
+
+void GpuSource::readCounters(GpuReading& reading) {
+    if (m_pm) {
+        set(GpuRungId::PmSampling, m_pm->read(reading), GpuRung::State::Used);
+        // The sampling does not restart: whatever ended it would end it again.
+        if (rung(GpuRungId::PmSampling).state == GpuRung::State::Refused) m_pm.reset();
+    }
+    if (m_gpm && !m_pm) {
+        set(GpuRungId::Gpm, m_gpm->read(reading), GpuRung::State::Used);
+    } else if (m_gpm) {
+        rung(GpuRungId::Gpm).state = GpuRung::State::Ready;
+    }
+    if (!m_nvml) return;
+    if (std::isnan(reading.busy)) {
+        set(GpuRungId::Utilisation, m_nvml->readBusy(reading), GpuRung::State::Used);
+    } else {
+        rung(GpuRungId::Utilisation).state = GpuRung::State::Ready;
+    }
 }
 
 }  // namespace colibri

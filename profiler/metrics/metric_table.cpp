@@ -8,6 +8,7 @@ namespace colibri {
 namespace {
 
 constexpr const char* kEvents = "engine events of this session";
+constexpr const char* kGpuCounters = "NVML GPM, ten times a second, or CUPTI PM sampling";
 
 constexpr std::array<MetricRow, kSeriesCount> kMetrics{{
     {SeriesId::HitRate, "hit_rate", "Hit rate", "resident", "%",
@@ -42,8 +43,12 @@ constexpr std::array<MetricRow, kSeriesCount> kMetrics{{
     {SeriesId::MemoryGiB, "memory", "Memory", "resident", "GiB", "resident memory of this process",
      "the operating system"},
     {SeriesId::SmUtilisation, "sm_utilisation", "SM utilisation", "SM", "%",
-     "of the time in which a kernel ran on the GPU, by NVML",
-     "the driver's NVML, about ten times a second"},
+     "of the cycles of the GPU's multiprocessors (SMs) with a warp in flight", kGpuCounters},
+    {SeriesId::GpuDram, "gpu_dram", "GPU memory throughput", "memory", "%",
+     "of the largest possible rate of the GPU's memory", kGpuCounters},
+    {SeriesId::GpuBusy, "gpu_busy", "GPU busy", "busy", "%",
+     "of the time in which any kernel ran on the GPU, even on one of its SMs",
+     "the driver's NVML, ten times a second, or CUPTI PM sampling"},
     {SeriesId::KvHeld, "kv_held", "KV cache in use", "held", "%",
      "blocks of the KV cache that running requests hold", kEvents},
     {SeriesId::KvKept, "kv_kept", "KV cache kept", "kept", "%",

@@ -26,7 +26,10 @@ enum class SeriesId : uint8_t {
     PrefetchLate,
     PrefetchWasted,
     MemoryGiB,
-    SmUtilisation,  // unavailable without a GPU, with the reason
+    // Of the GPU. Unavailable with the reason where no source measures them.
+    SmUtilisation,
+    GpuDram,
+    GpuBusy,
     KvHeld,
     KvKept,
     PromptReuse,

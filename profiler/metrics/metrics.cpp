@@ -226,7 +226,7 @@ void Metrics::expireWindows(double now) {
     m_prompts.expire(now - kPromptWindowSeconds);
 }
 
-void Metrics::tick(double now, double memoryBytes, double smPercent, const std::string& smReason) {
+void Metrics::tick(double now, double memoryBytes, const GpuPoint& gpu) {
     // No data was collected during a pause between drains, so every series gets a gap.
     if (now - m_lastTick > kLongestHole)
         for (Series& series : m_series) series.add(m_lastTick, kNoValue);
@@ -263,9 +263,13 @@ void Metrics::tick(double now, double memoryBytes, double smPercent, const std::
     const auto& pauses = m_pauses.sums();
     add(SeriesId::PreemptedShare, working(pauses[0] > 0 ? 100 * pauses[1] / pauses[0] : kNoValue));
     add(SeriesId::MemoryGiB, memoryBytes / double(1 << 30));
-    Series& sm = m_series[size_t(SeriesId::SmUtilisation)];
-    sm.setUnavailable(smReason);
-    if (smReason.empty()) sm.add(now, smPercent);
+    const auto addGpu = [&](SeriesId id, double percent, const std::string& missing) {
+        m_series[size_t(id)].setUnavailable(missing);
+        if (missing.empty()) add(id, percent);
+    };
+    addGpu(SeriesId::SmUtilisation, gpu.sm, gpu.noCounters);
+    addGpu(SeriesId::GpuDram, gpu.dram, gpu.noCounters);
+    addGpu(SeriesId::GpuBusy, gpu.busy, gpu.noGpu);
 
     if (m_active > 0 || m_turns == 0) keepFigures(now);
     m_changes.tick(now);

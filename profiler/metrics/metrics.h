@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <deque>
 #include <map>
 #include <optional>
@@ -53,6 +54,14 @@ private:
     Fields m_sums{};
 };
 
+// The GPU's counters at one moment, in percent; NaN: no value now.
+struct GpuPoint {
+    double sm = NAN, dram = NAN, busy = NAN;
+    std::string noCounters;  // why `sm` and `dram` are not measured; "" if they are
+    std::string noGpu;       // why `busy` is not measured
+    static GpuPoint none(const std::string& reason) { return {NAN, NAN, NAN, reason, reason}; }
+};
+
 class Metrics {
 public:
     Metrics(int64_t moeLayers, int64_t experts, const std::vector<int64_t>& moeLayerIndices);
@@ -68,8 +77,8 @@ public:
     std::vector<Marker> takeDecided() { return m_changes.takeDecided(); }
     void finish() { m_changes.finish(); }  // end of the session: decides running measurements
     // Appends one point to every series and refreshes markers. The caller samples queueDepth
-    // and memory; smPercent is NaN with a reason if there is no GPU.
-    void tick(double now, double memoryBytes, double smPercent, const std::string& smReason);
+    // and memory.
+    void tick(double now, double memoryBytes, const GpuPoint& gpu);
 
     // Copies series, markers, figures and heat.
     void fill(Snapshot& snapshot) const;

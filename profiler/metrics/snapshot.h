@@ -74,6 +74,8 @@ struct Snapshot {
     double knobsAt = 0;                // time of `knobs`; later requests are not included
     std::vector<Residency> residency;  // (MoE layers * E)
     std::vector<float> heat;           // (MoE layers * E) recent use, 0..1
+    bool gpuClocksLocked = false;  // by PM sampling: kernels run at another speed than without it
+    std::string gpuSource;         // of the GPU's series; "" if there is none
     uint64_t eventsDropped = 0, eventsRecorded = 0;
     std::string sessionFile;  // "" = not recording
     int64_t sessionBytes = 0;

@@ -37,12 +37,13 @@ struct Recorder::Impl {
     RecorderSource source;
     RecorderOptions options;
     uint64_t startNs = monotonicNs();
-    std::unique_ptr<GpuSource> gpu = GpuSource::probe();
+    std::unique_ptr<GpuSource> gpu = GpuSource::probe({.pmSampling = options.pmSampling});
 
     std::mutex work;
     std::unique_ptr<SessionWriter> writer;  // null: not recording
     Status fileStatus;
     std::vector<Event> events;
+    std::vector<GpuSpan> gpuSpans;
     uint64_t recorded = 0, generation = 0;
     size_t threads = 0;  // in the file
     double lastCommit = 0, lastSample = 0;
@@ -99,19 +100,30 @@ struct Recorder::Impl {
     }
 
     // REQUIRES: work is held.
+    GpuPoint readGpu() {
+        gpuSpans.clear();
+        if (source.takeGpuSpans) source.takeGpuSpans(gpuSpans);
+        const GpuReading reading = gpu->read();
+        return {.sm = reading.smUtilisation * 100,
+                .dram = reading.dramThroughput * 100,
+                .busy = reading.busy * 100,
+                .noCounters = gpu->smReason(),
+                .noGpu = gpu->busyReason()};
+    }
+
+    // REQUIRES: work is held.
     void drain(bool last = false) {
         source.telemetry->drain(events);
         auto snapshot = std::make_shared<Snapshot>();
         const double now = seconds(monotonicNs());
-        const auto utilisation = gpu->available() ? gpu->utilisation() : std::nullopt;
+        const GpuPoint gpuNow = readGpu();
         std::vector<std::pair<double, std::string>> newNotes;
         std::vector<Marker> decided;
         std::array<bool, kKnobCount> held{};
         {
             std::lock_guard lock(data);
             for (const Event& event : events) metrics.add(event, seconds(event.timeNs));
-            metrics.tick(now, double(processRss()), utilisation ? *utilisation * 100 : NAN,
-                         gpu->reason());
+            metrics.tick(now, double(processRss()), gpuNow);
             metrics.fill(*snapshot);
             newNotes.swap(notes);
             if (last) metrics.finish();
@@ -125,6 +137,8 @@ struct Recorder::Impl {
         if (now - knobsAt >= kKnobSeconds || last) readKnobs(now);
         snapshot->knobs = knobs;
         snapshot->knobsAt = knobsAt;
+        snapshot->gpuClocksLocked = gpu->clocksLocked();
+        snapshot->gpuSource = gpu->provenance();
         snapshot->eventsDropped = source.telemetry->dropped();
         snapshot->eventsRecorded = recorded;
         snapshot->figures.recordingCost =
@@ -173,6 +187,8 @@ struct Recorder::Impl {
             COLIBRI_TRY(writer->write(*dragged[i], seconds(dragged[i]->timeNs)));
             dragged[i].reset();
         }
+        for (const GpuSpan& span : gpuSpans)
+            COLIBRI_TRY(writer->gpuSpan(span, seconds(span.startNs)));
         for (const auto& [t, text] : newNotes) COLIBRI_TRY(writer->mark(t, "note", text));
         for (const Marker& m : decided)
             COLIBRI_TRY(writer->mark(m.t, "effect", m.label + ": " + effectText(m)));

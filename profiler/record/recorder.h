@@ -12,6 +12,7 @@
 
 #include "engine/base/status.h"
 #include "engine/runtime/engine.h"
+#include "profiler/gpu/gpu_span.h"
 #include "profiler/metrics/histogram.h"
 #include "profiler/metrics/snapshot.h"
 
@@ -22,6 +23,7 @@ struct RecorderOptions {
     double rate = 30;                   // drains per second
     // The oldest detail is thinned so that the file stays below this size; 0: no limit.
     int64_t mostSessionBytes = int64_t(2) << 30;
+    bool pmSampling = false;  // of the GPU: precise counters, but its clocks are locked
 };
 
 // The source of a recorder; all functions can be called from the recorder's thread.
@@ -30,6 +32,9 @@ struct RecorderSource {
     std::function<StoreStats()> stats;
     std::function<void(std::vector<Residency>&)> residency;
     std::function<KnobState(KnobId)> knobState;
+    // Appends kernels and copies on the GPU since the last call (ActivitySource::take); null: no
+    // work runs on a GPU.
+    std::function<void(std::vector<GpuSpan>&)> takeGpuSpans;
     std::vector<int64_t> moeLayers;                         // model indices of the MoE layers
     int64_t experts = 0;                                    // per layer
     std::vector<std::pair<std::string, std::string>> meta;  // model, machine, ... for the file

@@ -25,13 +25,14 @@ struct ThinnedTable {
     const char* histogram = nullptr;  // a column of nanoseconds, or nullptr
     const char* counted = nullptr;
 };
-constexpr std::array<ThinnedTable, 8> kTables{{
+constexpr std::array<ThinnedTable, 9> kTables{{
     {"layer_steps", "rows router_ns wait_ns compute_ns lookups hits prefetched", nullptr, false},
     {"loads", "bytes queue_ns read_ns need_ns link_ns failed late", "reason", false, "need_ns",
      "need_ns > 0 AND failed = 0"},
     {"evictions", "resident_ns uses", nullptr, false},
     {"prefetches", "issued useful late wasted cancelled", "source", false},
     {"step_requests", "rows", nullptr, false},
+    {"gpu_spans", "duration_ns bytes", "kind", false},
     {"steps",
      "rows prefill_rows total_ns since_last_ns attention_ns router_ns experts_ns dense_ns head_ns "
      "sample_ns stall_slot_ns stall_disk_ns stall_link_ns stall_memory_ns stall_prefetch_ns "

@@ -14,6 +14,7 @@
 
 #include "engine/base/file.h"
 #include "engine/base/printable.h"
+#include "engine/telemetry/gpu_scope.h"
 #include "profiler/session/session_files.h"
 #include "profiler/session/session_thinning.h"
 #include "profiler/session/sqlite.h"
@@ -50,7 +51,8 @@ CREATE TABLE evictions(t REAL, layer INTEGER, expert INTEGER, resident_ns INTEGE
 CREATE TABLE prefetches(t REAL, source TEXT, issued INTEGER, useful INTEGER, late INTEGER,
   wasted INTEGER, cancelled INTEGER);
 CREATE TABLE samples(t REAL, series TEXT, value REAL);
-CREATE TABLE gpu_spans(t REAL, duration_ns INTEGER, name TEXT, kind TEXT);
+CREATE TABLE gpu_spans(t REAL, duration_ns INTEGER, name TEXT, kind TEXT, bytes INTEGER,
+  device INTEGER, stream INTEGER, correlation INTEGER, step INTEGER, layer INTEGER, stage TEXT);
 CREATE TABLE marks(t REAL, kind TEXT, label TEXT);
 )sql";
 
@@ -93,11 +95,11 @@ struct SessionWriter::Impl {
     int64_t requests = 0, tokens = 0, reads = 0, lookups = 0, hits = 0;
     double lastTime = 0;
     SqliteStatement meta, knob, thread, arrived, prompt, admitted, firstToken, preempted, done,
-        token, step, stepRequest, layerStep, read, eviction, prefetch, sample, mark;
-    std::array<SqliteStatement*, 18> statements{
-        &meta,       &knob,      &thread,   &arrived,  &prompt, &admitted,
-        &firstToken, &preempted, &done,     &token,    &step,   &stepRequest,
-        &layerStep,  &read,      &eviction, &prefetch, &sample, &mark};
+        token, step, stepRequest, layerStep, read, eviction, prefetch, sample, gpu, mark;
+    std::array<SqliteStatement*, 19> statements{
+        &meta,      &knob,     &thread, &arrived, &prompt,      &admitted,  &firstToken,
+        &preempted, &done,     &token,  &step,    &stepRequest, &layerStep, &read,
+        &eviction,  &prefetch, &sample, &gpu,     &mark};
     // The layer step that is being collected. Its rows arrive as one event each.
     struct Pending {
         bool open = false;
@@ -162,6 +164,7 @@ struct SessionWriter::Impl {
         COLIBRI_TRY(prepare(layerStep, "INSERT INTO layer_steps VALUES(?,?,?,?,?,?,?,?,?,?,?,?)"));
         COLIBRI_TRY(prepare(read, "INSERT INTO loads VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)"));
         COLIBRI_TRY(prepare(sample, "INSERT INTO samples VALUES(?,?,?)"));
+        COLIBRI_TRY(prepare(gpu, "INSERT INTO gpu_spans VALUES(?,?,?,?,?,?,?,?,?,?,?)"));
         return prepare(mark, "INSERT INTO marks VALUES(?,?,?)");
     }
 
@@ -321,6 +324,7 @@ struct SessionWriter::Impl {
     }
     Status write(const Event& event, double t);
     Status addSamples(const Snapshot& snapshot, double t);
+    Status addGpuSpan(const GpuSpan& span, double t);
 
     Status addKnob(const KnobEvent& event, double t) {
         if (event.knob >= kKnobCount) return {};
@@ -467,6 +471,23 @@ Status SessionWriter::Impl::write(const Event& event, double t) {
             return {};
     }
     return {};
+}
+
+Status SessionWriter::gpuSpan(const GpuSpan& span, double t) {
+    return m_impl->noted(m_impl->addGpuSpan(span, t));
+}
+
+// Step, layer and stage are NULL for work that was launched outside any GpuScope.
+Status SessionWriter::Impl::addGpuSpan(const GpuSpan& span, double t) {
+    lastTime = std::max(lastTime, t);
+    gpu.bind(t).bind(int64_t(span.durationNs)).bind(span.name);
+    gpu.bind(std::string_view(gpuSpanKindName(span.kind)));
+    bindAll(gpu, span.bytes, span.device, span.stream, span.correlation);
+    if (span.work == 0) return gpu.bind(NAN).bind(NAN).bind(NAN).run();
+    const GpuWork work = gpuWorkOf(span.work);
+    return bindAll(gpu, work.step, work.layer)
+        .bind(std::string_view(gpuStageName(work.stage)))
+        .run();
 }
 
 Status SessionWriter::mark(double t, const std::string& kind, const std::string& label) {

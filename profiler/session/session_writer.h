@@ -14,6 +14,7 @@
 
 #include "engine/base/status.h"
 #include "engine/telemetry/events.h"
+#include "profiler/gpu/gpu_span.h"
 #include "profiler/metrics/snapshot.h"
 
 namespace colibri {
@@ -38,6 +39,7 @@ public:
 
     Status thread(int64_t number, const std::string& name);  // of Event::thread
     Status write(const Event& event, double t);
+    Status gpuSpan(const GpuSpan& span, double t);
     Status mark(double t, const std::string& kind, const std::string& label);
     Status sample(const Snapshot& snapshot, double t);  // writes the newest value of every series
     Status commit();

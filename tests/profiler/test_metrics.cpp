@@ -21,6 +21,21 @@ double last(const Snapshot& snapshot, SeriesId id) {
 class TestMetrics : public QObject {
     Q_OBJECT
 private slots:
+    // Each counter of the GPU has its own source, so one may be missing.
+    void gpuCountersAreSeries() {
+        Metrics metrics(1, 8, {0});
+        metrics.tick(0.1, 0, {.sm = 42, .dram = 17, .busy = 100});
+        metrics.tick(0.2, 0, {.busy = 50, .noCounters = "older than Hopper"});
+        Snapshot snapshot;
+        metrics.fill(snapshot);
+        const auto series = [&](SeriesId id) { return snapshot.series[size_t(id)]; };
+        QCOMPARE(series(SeriesId::SmUtilisation).y, std::vector<double>{42});
+        QCOMPARE(series(SeriesId::GpuDram).y, std::vector<double>{17});
+        QCOMPARE(series(SeriesId::GpuBusy).y, (std::vector<double>{100, 50}));
+        QCOMPARE(series(SeriesId::SmUtilisation).unavailable, "older than Hopper");
+        QCOMPARE(series(SeriesId::GpuBusy).unavailable, "");
+    }
+
     void hitRateCountsFirstTouchesOnly() {
         Metrics metrics(2, 8, {0, 2});
         metrics.add(requestEvent(EventType::RequestArrived, 1), 0);
@@ -34,7 +49,7 @@ private slots:
         step.layerStep.prefetchBits = 0b0100;
         for (int i = 0; i < 4; ++i) step.layerStep.experts[i] = uint16_t(i);
         metrics.add(step, 1);
-        metrics.tick(1.1, 1 << 30, NAN, "no NVIDIA driver");
+        metrics.tick(1.1, 1 << 30, GpuPoint::none("no NVIDIA driver"));
         Snapshot snapshot;
         metrics.fill(snapshot);
         QCOMPARE(last(snapshot, SeriesId::HitRate), 100.0 * 2 / 3);
@@ -45,7 +60,7 @@ private slots:
         QCOMPARE(snapshot.series[size_t(SeriesId::SmUtilisation)].unavailable, "no NVIDIA driver");
         QVERIFY(snapshot.series[size_t(SeriesId::SmUtilisation)].y.empty());
         // Old values leave the window while the request runs.
-        metrics.tick(12, 1 << 30, NAN, "no NVIDIA driver");
+        metrics.tick(12, 1 << 30, GpuPoint::none("no NVIDIA driver"));
         metrics.fill(snapshot);
         QVERIFY(std::isnan(snapshot.figures.hitRate));
     }
@@ -54,13 +69,13 @@ private slots:
         metrics.add(requestEvent(EventType::RequestArrived, 1), 0);
         metrics.add(requestEvent(EventType::RequestAdmitted, 1), 0);
         metrics.add(tokenEvent(20'000'000), 0.5);
-        metrics.tick(0.6, 0, NAN, "none");
+        metrics.tick(0.6, 0, GpuPoint::none("none"));
         Snapshot snapshot;
         metrics.fill(snapshot);
         QCOMPARE(std::round(last(snapshot, SeriesId::TokensPerSecond)), 50.0);
         QCOMPARE(snapshot.figures.stallShare, 25.0);
         metrics.add(requestEvent(EventType::RequestDone, 1), 0.7);
-        metrics.tick(0.8, 0, NAN, "none");
+        metrics.tick(0.8, 0, GpuPoint::none("none"));
         metrics.fill(snapshot);
         QVERIFY(std::isnan(last(snapshot, SeriesId::TokensPerSecond)));
         QCOMPARE(snapshot.markers.size(), 2);
@@ -73,12 +88,12 @@ private slots:
         metrics.add(requestEvent(EventType::RequestArrived, 1), 0);
         metrics.add(requestEvent(EventType::RequestAdmitted, 1), 0);
         for (int i = 0; i < 30; ++i) metrics.add(tokenEvent(20'000'000), 0.02 * i);
-        metrics.tick(0.7, 0, NAN, "none");
+        metrics.tick(0.7, 0, GpuPoint::none("none"));
         metrics.add(tokenEvent(90'000'000), 0.72);
         metrics.add(requestEvent(EventType::RequestDone, 1), 0.72);
         Snapshot snapshot;
         for (const double t : {0.75, 5.0, 10.5}) {  // some gaps have left the window
-            metrics.tick(t, 0, NAN, "none");
+            metrics.tick(t, 0, GpuPoint::none("none"));
             metrics.fill(snapshot);
             QCOMPARE(snapshot.figures.itlCount, uint64_t(30));
             QCOMPARE(double(snapshot.figures.itlCount), snapshot.itlCount.y[0]);
@@ -89,7 +104,7 @@ private slots:
     void theFiguresOfTheLastReplyAreNotForgotten() {
         Metrics metrics(1, 4, {0});
         Snapshot snapshot;
-        metrics.tick(0.1, 0, NAN, "none");
+        metrics.tick(0.1, 0, GpuPoint::none("none"));
         metrics.fill(snapshot);
         QCOMPARE(snapshot.turns, 0);
         QVERIFY(std::isnan(snapshot.figures.decodeTokS));
@@ -101,10 +116,10 @@ private slots:
         read.expertRead.needNs = 4'000'000;
         metrics.add(read, 1.4);
         for (int i = 0; i < 30; ++i) metrics.add(tokenEvent(20'000'000), 1 + 0.02 * i);
-        metrics.tick(1.6, 0, NAN, "none");
+        metrics.tick(1.6, 0, GpuPoint::none("none"));
         metrics.add(requestEvent(EventType::RequestDone, 1), 1.62);
         for (const double t : {1.65, 12.0, 3600.0}) {
-            metrics.tick(t, 0, NAN, "none");
+            metrics.tick(t, 0, GpuPoint::none("none"));
             metrics.fill(snapshot);
             QCOMPARE(snapshot.running, 0);
             QCOMPARE(snapshot.turns, 1);
@@ -121,7 +136,7 @@ private slots:
         metrics.add(requestEvent(EventType::RequestAdmitted, 2), 3601);
         for (int i = 0; i < 3; ++i) metrics.add(tokenEvent(1'000'000), 3601.001 + 0.001 * i);
         metrics.add(requestEvent(EventType::RequestDone, 2), 3601.005);
-        metrics.tick(3601.02, 0, NAN, "none");
+        metrics.tick(3601.02, 0, GpuPoint::none("none"));
         metrics.fill(snapshot);
         QCOMPARE(snapshot.figures.itlCount, uint64_t(3));
     }
@@ -135,22 +150,23 @@ private slots:
         for (int i = 0; i < 100; ++i) metrics.add(step, 0.1);
         step.layerStep.count = 1;
         for (int i = 0; i < 100; ++i) metrics.add(step, 0.1);
-        metrics.tick(0.2, 0, NAN, "none");
+        metrics.tick(0.2, 0, GpuPoint::none("none"));
         Snapshot snapshot;
         metrics.fill(snapshot);
         QCOMPARE(snapshot.heat[0], 1.0f);
         QVERIFY(std::abs(snapshot.heat[1] - 0.5f) < 0.01f);
-        for (double t = 0.3; t < 90; t += 0.1) metrics.tick(t, 0, NAN, "none");
+        for (double t = 0.3; t < 90; t += 0.1) metrics.tick(t, 0, GpuPoint::none("none"));
         metrics.fill(snapshot);
         QVERIFY2(snapshot.heat[0] < 0.01f, qPrintable(QString::number(snapshot.heat[0])));
-        for (double t = 90; t < 900; t += 0.5) metrics.tick(t, 0, NAN, "none");
+        for (double t = 90; t < 900; t += 0.5) metrics.tick(t, 0, GpuPoint::none("none"));
         metrics.fill(snapshot);
         for (const float heat : snapshot.heat) QCOMPARE(heat, 0.0f);
     }
     // The process was stopped, or the machine was suspended.
     void aHoleInTheTicksIsAGap() {
         Metrics metrics(1, 4, {0});
-        for (const double t : {0.5, 0.6, 9.0, 9.1}) metrics.tick(t, 1 << 30, NAN, "none");
+        for (const double t : {0.5, 0.6, 9.0, 9.1})
+            metrics.tick(t, 1 << 30, GpuPoint::none("none"));
         Snapshot snapshot;
         metrics.fill(snapshot);
         const SeriesData& memory = snapshot.series[size_t(SeriesId::MemoryGiB)];
@@ -173,20 +189,20 @@ private slots:
         metrics.add(requestEvent(EventType::RequestAdmitted, 1), 0);
         step(0.1, 1);
         step(0.2, 1);
-        metrics.tick(0.3, 0, NAN, "none");
+        metrics.tick(0.3, 0, GpuPoint::none("none"));
         metrics.fill(snapshot);
         QCOMPARE(last(snapshot, SeriesId::QueueDepth), 2.0);
         QCOMPARE(last(snapshot, SeriesId::MeanBatch), 1.0);
         step(0.4, 4);
-        metrics.tick(0.5, 0, NAN, "none");
+        metrics.tick(0.5, 0, GpuPoint::none("none"));
         metrics.fill(snapshot);
         QCOMPARE(last(snapshot, SeriesId::MeanBatch), 2.0);  // from three steps
         step(2.3, 3);  // the two steps with one request have left the window
-        metrics.tick(2.35, 0, NAN, "none");
+        metrics.tick(2.35, 0, GpuPoint::none("none"));
         metrics.fill(snapshot);
         QCOMPARE(last(snapshot, SeriesId::MeanBatch), 3.5);
         metrics.add(requestEvent(EventType::RequestDone, 1), 2.4);
-        metrics.tick(2.5, 0, NAN, "none");
+        metrics.tick(2.5, 0, GpuPoint::none("none"));
         metrics.fill(snapshot);
         QVERIFY(std::isnan(last(snapshot, SeriesId::MeanBatch)));
         QCOMPARE(last(snapshot, SeriesId::QueueDepth), 2.0);
@@ -211,7 +227,7 @@ private slots:
         metrics.add(step, 0.3);
         request.type = EventType::RequestPreempted;
         metrics.add(request, 0.4);
-        metrics.tick(0.5, 0, NAN, "none");
+        metrics.tick(0.5, 0, GpuPoint::none("none"));
         metrics.fill(snapshot);
         QCOMPARE(last(snapshot, SeriesId::QueueDepth), 1.0);
         QCOMPARE(last(snapshot, SeriesId::PromptReuse), 75.0);
@@ -221,7 +237,7 @@ private slots:
         token.token.preemptedNs = 300'000'000;
         token.token.memoryStallNs = token.token.stepNs / 10;
         metrics.add(token, 0.7);
-        metrics.tick(0.8, 0, NAN, "none");
+        metrics.tick(0.8, 0, GpuPoint::none("none"));
         metrics.fill(snapshot);
         QCOMPARE(last(snapshot, SeriesId::QueueDepth), 0.0);
         QCOMPARE(last(snapshot, SeriesId::KvHeld), 18.75);
@@ -246,7 +262,7 @@ private slots:
         };
         const auto rates = [&](double now) {
             Snapshot snapshot;
-            metrics.tick(now, 0, NAN, "none");
+            metrics.tick(now, 0, GpuPoint::none("none"));
             metrics.fill(snapshot);
             return std::array{
                 last(snapshot, SeriesId::PrefetchIssued), last(snapshot, SeriesId::PrefetchUseful),
@@ -274,7 +290,7 @@ private slots:
         for (int i = 0; i < 200; ++i)
             metrics.add(tokenEvent(i == 7 ? 90'000'000 : 10'000'000), i * 0.01);
         metrics.add(tokenEvent(0), 2.5);  // the first token has no gap
-        metrics.tick(2.6, 0, NAN, "none");
+        metrics.tick(2.6, 0, GpuPoint::none("none"));
         Snapshot snapshot;
         metrics.fill(snapshot);
         QCOMPARE(snapshot.figures.itlCount, 200);

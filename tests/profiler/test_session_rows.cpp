@@ -6,6 +6,9 @@
 
 #include <filesystem>
 
+#include "engine/telemetry/gpu_scope.h"
+#include "engine/telemetry/telemetry.h"
+#include "profiler/record/recorder.h"
 #include "profiler/session/session_details.h"
 #include "profiler/session/session_reader.h"
 #include "profiler/session/session_writer.h"
@@ -38,6 +41,47 @@ class TestSessionRows : public QObject {
     fs::path file(const char* name) { return fs::path(m_dir.path().toStdString()) / name; }
 
 private slots:
+    // Kernels and copies arrive at the recorder and are in the file with the work they belong to.
+    void kernelsAreInTheFile() {
+        const fs::path path = file("gpu.colibri-session");
+        Telemetry telemetry;
+        RecorderSource source;
+        source.telemetry = &telemetry;
+        source.stats = [] { return StoreStats(); };
+        source.residency = [](std::vector<Residency>& out) { out.clear(); };
+        source.knobState = [](KnobId) { return KnobState(); };
+        std::vector<GpuSpan> spans{
+            {.startNs = monotonicNs() + 1'500'000'000,
+             .durationNs = 20'000,
+             .name = "gemv",
+             .correlation = 4,
+             .work = gpuWorkId({.step = 7, .layer = 2, .stage = GpuStage::Experts})},
+            {.kind = GpuSpanKind::CopyToGpu, .bytes = 4096, .device = 1, .stream = 9}};
+        source.takeGpuSpans = [&](std::vector<GpuSpan>& out) { out.swap(spans); };
+        {
+            const auto recorder = Recorder::start(source, {.sessionFile = path});
+            QVERIFY2(recorder.ok(), recorder.status().text().c_str());
+            QVERIFY((*recorder)->flush().ok());
+        }
+        sqlite3* handle = nullptr;
+        sqlite3_open(path.c_str(), &handle);
+        const SqliteDb db(handle);
+        const auto one = [&](const char* sql) {
+            SqliteStatement query;
+            if (!query.prepare(handle, sql, "").ok() || !*query.step()) return std::string("none");
+            return query.text(0);
+        };
+        QCOMPARE(
+            one("SELECT name || ' ' || duration_ns || ' ' || correlation || ' ' || step || ' ' "
+                "|| layer || ' ' || stage FROM gpu_spans WHERE kind = 'kernel'"),
+            std::string("gemv 20000 4 7 2 experts"));
+        QCOMPARE(one("SELECT bytes || ' ' || device || ' ' || stream FROM gpu_spans "
+                     "WHERE kind = 'copy_to_gpu' AND step IS NULL AND stage IS NULL"),
+                 std::string("4096 1 9"));
+        QCOMPARE(one("SELECT count(*) FROM gpu_spans WHERE t BETWEEN 1.4 AND 1.6"),
+                 std::string("1"));
+    }
+
     void stepsReadsAndEvictionsAreInTheFile() {
         const fs::path path = file("steps.colibri-session");
         {

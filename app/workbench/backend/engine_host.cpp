@@ -9,6 +9,7 @@
 #include <chrono>
 #include <thread>
 
+#include "app/workbench/platform/settings.h"
 #include "app/workbench/platform/text.h"
 #include "engine/base/format.h"
 #include "engine/base/machine.h"
@@ -125,9 +126,10 @@ void EngineHost::load(const std::filesystem::path& model, const KnobValues& knob
     const auto result = std::make_shared<std::shared_ptr<Loaded>>();
     const SessionFolder sessions = m_kept.sessions;
     const QString sessionFile = m_sessionFile;
+    const bool pmSampling = settings().value(kPmSamplingKey).toBool();
     m_load = new Job(
-        [model, knobs, result, sessions, sessionFile](const ProgressFn& progress,
-                                                      const CancelFlag* cancel) {
+        [model, knobs, result, sessions, sessionFile, pmSampling](const ProgressFn& progress,
+                                                                  const CancelFlag* cancel) {
             auto loaded = std::make_shared<Loaded>();
             EngineOptions how{model, knobs, {}};
             how.warmStart = how.calibrate = true;
@@ -139,7 +141,7 @@ void EngineHost::load(const std::filesystem::path& model, const KnobValues& knob
             auto reserved = sessionFile.isEmpty()
                                 ? sessions.reserve()
                                 : Result<ReservedSession>(ReservedSession{sessionFile, {}});
-            RecorderOptions recording;
+            RecorderOptions recording{.pmSampling = pmSampling};
             if (reserved) {
                 loaded->reserved = std::move(*reserved);
                 recording.sessionFile = loaded->reserved.path.toStdString();
@@ -150,7 +152,8 @@ void EngineHost::load(const std::filesystem::path& model, const KnobValues& knob
             if (!recorder && reserved) {
                 loaded->notRecorded = recorder.status();
                 loaded->reserved = {};
-                recorder = Recorder::start(recorderSource(*loaded->engine), {});
+                recorder =
+                    Recorder::start(recorderSource(*loaded->engine), {.pmSampling = pmSampling});
             }
             if (!recorder) return recorder.status();
             loaded->recorder = std::move(*recorder);

@@ -67,16 +67,33 @@ MachineSection diskSection(const Calibration& rates, const QString& dataDir) {
 }
 
 MachineSection gpuSection(const MachineFacts& facts) {
-    if (facts.gpuReason.isEmpty())
-        return {"GPU",
-                {{"Device", facts.gpuName},
-                 {"SM utilisation", facts.gpuProvenance},
-                 {"Compute", "n/a: this build runs models on the CPU", "", true}}};
-    const QString na = "n/a: " + facts.gpuReason;
-    return {"GPU",
-            {{"Device", na, "", true},
-             {"SM utilisation", na,
-              "It needs an NVIDIA GPU and its driver. Everything else works without them.", true}}};
+    MachineSection gpu{"GPU", {}};
+    if (facts.gpuReason.isEmpty()) {
+        gpu.facts = {{"Device", facts.gpuName},
+                     {"Compute", "n/a: this build runs models on the CPU", "", true}};
+    } else {
+        gpu.facts = {{"Device", "n/a: " + facts.gpuReason,
+                      "GPU counters need an NVIDIA GPU and its driver. Everything else works "
+                      "without them.",
+                      true}};
+    }
+    gpu.facts << facts.gpuCounters;
+    return gpu;
+}
+
+MachineFact counterFact(const GpuRung& rung) {
+    const QString reason = str(rung.refusal.message());
+    switch (rung.state) {
+        case GpuRung::State::Used:
+            return {rung.name, QString("used: ") + rung.measures};
+        case GpuRung::State::Ready:
+            return {rung.name, QString("ready: ") + rung.measures};
+        case GpuRung::State::Off:
+            return {rung.name, "off: " + reason, str(rung.refusal.hint())};
+        case GpuRung::State::Refused:
+            break;
+    }
+    return {rung.name, "n/a: " + reason, str(rung.refusal.hint()), true};
 }
 
 }  // namespace
@@ -98,6 +115,7 @@ MachineFacts gatherMachineFacts() {
     facts.gpuName = str(gpu->name());
     facts.gpuReason = str(gpu->reason());
     facts.gpuProvenance = str(gpu->provenance());
+    for (const GpuRung& rung : gpu->ladder()) facts.gpuCounters << counterFact(rung);
     facts.system = QSysInfo::prettyProductName() + ", kernel " + QSysInfo::kernelVersion();
     return facts;
 }

@@ -11,19 +11,22 @@
 
 namespace colibri::ui {
 
+// A fact as the diagnose page shows it. `advice`: what the user can do.
+struct MachineFact {
+    QString name, value, advice;
+    bool missing = false;
+};
+
 struct MachineFacts {
     QString processor, isa, gpuName, gpuReason, gpuProvenance, system;
+    QVector<MachineFact> gpuCounters;  // each source, used or refused
     int cores = 0, threads = 0, numaNodes = 1;
     int64_t memoryTotal = 0, memoryFree = 0;
 };
 
 MachineFacts gatherMachineFacts();  // loads the GPU driver, so it runs in a job
 
-// Facts by section, as the diagnose page shows them. `advice`: what the user can do.
-struct MachineFact {
-    QString name, value, advice;
-    bool missing = false;
-};
+// Facts by section.
 struct MachineSection {
     QString title;
     QVector<MachineFact> facts;

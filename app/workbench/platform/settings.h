@@ -9,4 +9,7 @@ namespace colibri::ui {
 
 QSettings& settings();
 
+// Whether the next loaded model samples the GPU's counters precisely, which locks its clocks.
+constexpr const char* kPmSamplingKey = "pm_sampling";
+
 }  // namespace colibri::ui

@@ -130,6 +130,17 @@ void MainWindow::addSessionCommands() {
                                    [this](const QString& text) { m_source->note(text); });
                 },
                 {.enabled = ready, .needs = kNeedsModel});
+    const auto sampled = [] { return settings().value(kPmSamplingKey).toBool(); };
+    session.add("session.pm_sampling", "Precise GPU counters", "chip", "",
+                [this, sampled] {
+                    settings().setValue(kPmSamplingKey, !sampled());
+                    m_messages->ok(sampled() ? "The next model that is loaded samples the GPU "
+                                               "precisely, with locked clocks."
+                                             : "The next model that is loaded leaves the GPU's "
+                                               "clocks alone.");
+                },
+                {.detail = [sampled] { return QString(sampled() ? "on, locks clocks" : "off"); },
+                 .also = "sm utilisation pm sampling clocks"});
     session.add("app.quit", "Quit", "close", "Ctrl+Q", [this] { close(); });
 }
 

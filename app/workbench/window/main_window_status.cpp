@@ -106,14 +106,30 @@ void MainWindow::showReads(const Snapshot& snapshot) {
 
 void MainWindow::showGpu(const Snapshot& snapshot) {
     const SeriesData& sm = snapshot.series[size_t(SeriesId::SmUtilisation)];
+    const SeriesData& busy = snapshot.series[size_t(SeriesId::GpuBusy)];
     StatusCell::Content content{.label = "GPU"};
-    if (sm.unavailable.empty() && !sm.y.empty()) {
-        content.value = str(formatFixed(sm.y.back(), 0)) + " %";
+    // A share of the time in which something ran is not the share of the GPU that it used.
+    const bool onlyBusy = !sm.unavailable.empty() && busy.unavailable.empty();
+    const SeriesData& shown = onlyBusy ? busy : sm;
+    if (shown.unavailable.empty() && !shown.y.empty()) {
+        if (onlyBusy) content.label = "GPU busy";
+        content.value = str(formatFixed(shown.y.back(), 0)) + " %";
     } else {
-        content.value = "n/a: " + str(sm.unavailable);
+        content.value = "n/a: " + str(shown.unavailable);
         content.brief = "n/a";
     }
+    if (snapshot.gpuClocksLocked) {
+        content.icon = "warn";
+        content.brief = content.value;
+        content.value += ", clocks locked";
+        content.badge = true;
+    }
     m_status->cell(StatusBar::Gpu)->setContent(content);
+    m_status->cell(StatusBar::Gpu)
+        ->setToolTip(snapshot.gpuClocksLocked
+                         ? "PM sampling locks the GPU's clocks, so kernels take another time than "
+                           "without it. Turn it off with the command \"Precise GPU counters\"."
+                         : "");
     m_status->setWanted(StatusBar::Gpu, width() >= kGpuWidth);
 }
 

@@ -382,6 +382,16 @@ private slots:
             QVERIFY(!json["gpu"].toObject()["reason"].toString().isEmpty());
             QVERIFY(colibri({"diagnose", "--quick"}).out.contains("GPU             n/a: "));
         }
+        // Each source of GPU counters that is not used has a reason and a remedy.
+        const QJsonArray sources = json["gpu"].toObject()["sources"].toArray();
+        QCOMPARE(sources.size(), 4);
+        for (const auto& value : sources) {
+            const QJsonObject source = value.toObject();
+            const QString state = source["state"].toString();
+            if (state == "used" || state == "ready") continue;
+            QVERIFY2(!source["reason"].toString().isEmpty(), qPrintable(source["name"].toString()));
+            QVERIFY2(!source["remedy"].toString().isEmpty(), qPrintable(source["name"].toString()));
+        }
     }
 
     void diskRateIsMeasured() {

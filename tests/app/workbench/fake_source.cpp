@@ -129,7 +129,8 @@ void FakeSource::buildStory() {
         put(SeriesId::MemoryGiB, t,
             1.56 + .86 * (t < 3 ? t / 3 : 1) + .44 * (t > 44 ? std::min(1.0, (t - 44) / 2.4) : 0));
     }
-    m_story.series[size_t(SeriesId::SmUtilisation)].unavailable = "no NVIDIA driver";
+    for (const SeriesId id : {SeriesId::SmUtilisation, SeriesId::GpuDram, SeriesId::GpuBusy})
+        m_story.series[size_t(id)].unavailable = "no NVIDIA driver";
     int n = 0;
     for (const TurnSpan& span : kTurns) {
         Marker m;

@@ -144,6 +144,7 @@ void TestPages::machineStripSaysWhatIsMissing() {
     facts.memoryTotal = 16 * kGiB;
     facts.memoryFree = 6 * kGiB;
     facts.gpuReason = "no NVIDIA driver";
+    facts.gpuCounters = {{"NVML GPM", "n/a: older than Hopper", "Use PM sampling", true}};
     strip.setFacts(facts, {});
     const QString text = strip.accessibleName();
     QVERIFY2(text.contains("Disk: n/a, not measured yet"), qPrintable(text));
@@ -157,6 +158,7 @@ void TestPages::machineStripSaysWhatIsMissing() {
     const QString report = machineText(machineSections(facts, {}, "somewhere"));
     QVERIFY2(report.contains("n/a: no NVIDIA driver"), qPrintable(report));
     QVERIFY(report.contains("n/a: not measured yet"));
+    QVERIFY(report.contains("n/a: older than Hopper") && report.contains("Use PM sampling"));
 }
 
 // Disk and memory are measured once, by the engine, and every page knows.

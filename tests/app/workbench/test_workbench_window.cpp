@@ -291,6 +291,26 @@ private slots:
         QCOMPARE(status->cell(StatusBar::State)->content().label, QString("Generating"));
     }
 
+    // What only says that something ran is not called the GPU's utilisation, and clocks that a
+    // measurement locks are noticed.
+    void statusBarNamesWhatItShowsOfTheGpu() {
+        const StatusCell* cell = m_window->status()->cell(StatusBar::Gpu);
+        auto snapshot = m_source->editable();
+        SeriesData& busy = snapshot->series[size_t(SeriesId::GpuBusy)];
+        busy = {{1}, {100}, ""};
+        tick();
+        QCOMPARE(cell->content().label, QString("GPU busy"));
+        QCOMPARE(cell->content().value, QString("100 %"));
+        QVERIFY(!cell->content().badge);
+        snapshot->series[size_t(SeriesId::SmUtilisation)] = {{1}, {42}, ""};
+        snapshot->gpuClocksLocked = true;
+        tick();
+        QCOMPARE(cell->content().label, QString("GPU"));
+        QCOMPARE(cell->content().value, QString("42 %, clocks locked"));
+        QVERIFY(cell->content().badge);
+        QVERIFY(cell->toolTip().contains("locks the GPU's clocks"));
+    }
+
     // One figure in two places is one figure, at every moment.
     void figuresAndStatusBarReadTheSameSnapshot() {
         for (int i = 1; i <= 40; ++i) {
