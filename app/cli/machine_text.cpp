@@ -68,11 +68,17 @@ std::string kernelTable(const MachineProfile& p) {
     return text;
 }
 
+std::string gpuLine(const MachineProfile::Gpu& gpu) {
+    if (!gpu.reason.empty()) return "GPU copies: n/a: " + gpu.reason + "\n";
+    return "GPU copies: " + rateOr(gpu.toGpu) + " to the GPU, " + rateOr(gpu.fromGpu) +
+           " from it\n";
+}
+
 }  // namespace
 
 std::string profileText(const MachineProfile& profile) {
     return "Measured " + measurementDate(profile.measuredAt) + "\n" + memoryTable(profile) +
-           diskTable(profile) + kernelTable(profile);
+           diskTable(profile) + kernelTable(profile) + gpuLine(profile.gpu);
 }
 
 }  // namespace colibri::cli

@@ -203,7 +203,8 @@ void addDiagnose(Verbs& verbs) {
     CLI::Option* quick = verb->add_flag("--quick", args->quick, "Skip the measurements");
     verb->add_flag("--measure", args->measure,
                    "Also measure memory by threads and node, the disk by block size and reads in "
-                   "flight, and kernels by weight format; keep the result for estimates and "
+                   "flight, kernels by weight format, and copies to a GPU; keep the result for "
+                   "estimates and "
                    "verdicts")
         ->excludes(quick);
     verb->add_flag("--pm-sampling", args->pmSampling,

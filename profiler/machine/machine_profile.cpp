@@ -77,7 +77,11 @@ Json profileJson(const MachineProfile& p) {
             {"isa", p.isa},
             {"memory", std::move(memory)},
             {"disk", std::move(disk)},
-            {"kernels", std::move(kernels)}};
+            {"kernels", std::move(kernels)},
+            {"gpu_copies",
+             {{"to_gpu_bytes_per_s", p.gpu.toGpu},
+              {"from_gpu_bytes_per_s", p.gpu.fromGpu},
+              {"reason", p.gpu.reason}}}};
 }
 
 Result<MachineProfile> parseProfile(const Json& json) {
@@ -97,6 +101,9 @@ Result<MachineProfile> parseProfile(const Json& json) {
         for (const Json& d : json.at("disk"))
             p.disk.push_back({d.at("block_bytes").get<int64_t>(), d.at("depth").get<int>(),
                               d.at("bytes_per_s").get<double>()});
+        const Json& gpu = json.at("gpu_copies");
+        p.gpu = {gpu.at("to_gpu_bytes_per_s").get<double>(),
+                 gpu.at("from_gpu_bytes_per_s").get<double>(), gpu.at("reason").get<std::string>()};
         for (const Json& k : json.at("kernels")) {
             const auto type = dtypeFromName(k.at("type").get<std::string>());
             if (!type) continue;

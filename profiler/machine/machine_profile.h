@@ -36,6 +36,12 @@ struct MachineProfile {
         double flopsPerSecond;        // many rows, weights from the cache: prefill
     };
 
+    // Copies between page-locked host memory and the first GPU.
+    struct Gpu {
+        double toGpu = 0, fromGpu = 0;  // bytes per second; 0: not measured
+        std::string reason;             // why not
+    };
+
     std::string machine;     // machineFingerprint()
     std::string folder;      // on the disk that was measured
     std::string readPath;    // how it was read: "io_uring, registered buffers"
@@ -45,6 +51,7 @@ struct MachineProfile {
     std::vector<Memory> memory;
     std::vector<Disk> disk;
     std::vector<Kernel> kernels;
+    Gpu gpu;
 
     double bestMemory() const;  // bytes/s; 0: not measured
     // Rate of another NUMA node's memory relative to the own node's; 0: one node, or not measured.

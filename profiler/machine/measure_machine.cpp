@@ -7,12 +7,13 @@
 #include "engine/base/machine.h"
 #include "engine/store/disk_probe.h"
 #include "engine/store/probe_file.h"
+#include "profiler/gpu/copy_rates.h"
 #include "profiler/machine/kernel_probe.h"
 
 namespace colibri {
 namespace {
 
-constexpr double kMemoryS = 0.15, kDiskS = 0.2, kKernelS = 0.12;
+constexpr double kMemoryS = 0.15, kDiskS = 0.2, kKernelS = 0.12, kGpuS = 0.3;
 constexpr int64_t kBlockSizes[] = {64 << 10, 256 << 10, 1 << 20, 4 << 20};
 constexpr int kDepths[] = {1, 4, 8, 16};
 
@@ -37,6 +38,7 @@ public:
         COLIBRI_TRY(disk(folder));
         COLIBRI_TRY(memory());
         COLIBRI_TRY(kernels());
+        COLIBRI_TRY(gpu());
         return std::move(m_profile);
     }
 
@@ -102,6 +104,16 @@ private:
             m_profile.kernels.push_back({type, probeDecodeKernel(kernels, type, threads, kKernelS),
                                          probePrefillKernel(kernels, type, threads, kKernelS)});
         }
+        return {};
+    }
+
+    Status gpu() {
+        COLIBRI_TRY(step("GPU copies", 0, 1));
+        const Result<GpuCopyRates> rates = measureGpuCopies(0, kGpuS);
+        if (rates)
+            m_profile.gpu = {rates->toGpu, rates->fromGpu, ""};
+        else
+            m_profile.gpu.reason = rates.status().message();
         return {};
     }
 

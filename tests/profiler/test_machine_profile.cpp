@@ -26,6 +26,7 @@ class TestMachineProfile : public QObject {
         p.memory = {{1, -1, -1, 10e9}, {2, 0, 1, 15e9}};
         p.disk = {{65536, 4, 1e9}};
         p.kernels = {{DType::Q8_0, 12e9, 150e9}};
+        p.gpu = {20e9, 18e9, ""};
         return p;
     }
 
@@ -59,7 +60,7 @@ private slots:
             m_dir.path().toStdString(), [&](const Progress& step) { stages.insert(step.stage); },
             cancel);
         QVERIFY2(p.ok(), p.status().text().c_str());
-        QCOMPARE(stages.size(), size_t(3));
+        QCOMPARE(stages.size(), size_t(4));
         QCOMPARE(p->disk.size(), size_t(16));
         for (const auto& d : p->disk) QVERIFY(d.bytesPerSecond > 0);
         QVERIFY(!p->memory.empty());
@@ -68,6 +69,7 @@ private slots:
         for (const auto& k : p->kernels)
             QVERIFY2(k.weightBytesPerSecond > 0 && k.flopsPerSecond > 0,
                      std::string(dtypeName(k.type)).c_str());
+        QVERIFY(p->gpu.reason.empty() == (p->gpu.toGpu > 0));
         QCOMPARE(p->machine, machineFingerprint());
         // The temporary file is gone.
         QVERIFY(fs::is_empty(m_dir.path().toStdString()));

@@ -86,7 +86,9 @@ private:
 class Driver : public Script {
 public:
     virtual void reset() = 0;
-    int version = 13000, devices = 1, contexts = 0;
+    int version = 13000, devices = 1;
+    int contexts = 0, allocations = 0;  // not released yet
+    uint64_t copiedToDevice = 0, copiedToHost = 0;
 };
 
 // Work that is launched on the GPU, as CUPTI would record it.
