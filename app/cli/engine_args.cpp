@@ -121,6 +121,8 @@ Result<LoadedEngine> loadEngine(const EngineArgs& args, const ProgressFn& listen
         *loaded.engine, {.sessionFile = args.session, .pmSampling = args.pmSampling});
     if (!recorder.ok()) return recorder.status();
     loaded.recorder = std::move(*recorder);
+    if (const Status refused = loaded.recorder->pmSampling(); !refused.ok())
+        message("no precise GPU counters: " + refused.text());
     reportKnobs(*loaded.engine);
     if (const std::string warning = loaded.engine->store().warning(); !warning.empty())
         message(warning);

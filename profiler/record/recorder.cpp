@@ -39,6 +39,9 @@ struct Recorder::Impl {
     uint64_t startNs = monotonicNs();
     std::unique_ptr<GpuSource> gpu = GpuSource::probe({.pmSampling = options.pmSampling});
 
+    const Status pmRefusal =
+        options.pmSampling ? gpu->ladder()[size_t(GpuRungId::PmSampling)].refusal : Status();
+
     std::mutex work;
     std::unique_ptr<SessionWriter> writer;  // null: not recording
     Status fileStatus;
@@ -302,6 +305,9 @@ Result<std::unique_ptr<Recorder>> Recorder::start(RecorderSource source,
     auto recorder = std::unique_ptr<Recorder>(new Recorder);
     recorder->m_impl = std::make_unique<Impl>(std::move(source), options);
     Impl& impl = *recorder->m_impl;
+    // Times of a session with locked clocks are not those of other sessions.
+    if (impl.gpu->available()) impl.source.meta.emplace_back("gpu", impl.gpu->name());
+    if (impl.gpu->clocksLocked()) impl.source.meta.emplace_back("gpu_clocks_locked", "yes");
     if (!options.sessionFile.empty()) {
         auto writer =
             SessionWriter::create(options.sessionFile, impl.source.meta, options.mostSessionBytes);
@@ -376,6 +382,10 @@ Status Recorder::flush() {
     m_impl->lastSample = m_impl->lastCommit = -1e9;
     m_impl->drain();
     return m_impl->fileStatus;
+}
+
+Status Recorder::pmSampling() const {
+    return m_impl->pmRefusal;
 }
 
 double Recorder::sessionTime(uint64_t monotonicNs) const {

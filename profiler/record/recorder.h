@@ -64,6 +64,8 @@ public:
     // Ends the recording: drains once more and closes the file. The measurements remain available.
     // Returns the file's error if any, in which case the session is incomplete.
     Status finish();
+    // Why PM sampling was refused at the start; ok if it runs or is not chosen.
+    Status pmSampling() const;
     double sessionTime(uint64_t monotonicNs) const;  // seconds since the session began
 
 private:

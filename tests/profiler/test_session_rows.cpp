@@ -61,6 +61,7 @@ private slots:
         {
             const auto recorder = Recorder::start(source, {.sessionFile = path});
             QVERIFY2(recorder.ok(), recorder.status().text().c_str());
+            QVERIFY((*recorder)->pmSampling().ok());  // it is not chosen
             QVERIFY((*recorder)->flush().ok());
         }
         sqlite3* handle = nullptr;
