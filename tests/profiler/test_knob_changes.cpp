@@ -102,7 +102,7 @@ private slots:
         metrics.add(knobEvent(KnobId::ExpertCacheSize, 8), 11);
         metrics.fill(snapshot);
         QVERIFY(snapshot.markers.empty());
-        metrics.tick(20, 0, NAN, "none");
+        metrics.tick(20, 0, {});
         QCOMPARE(metrics.takeDecided().size(), 0);
     }
     void aChangeThatCannotBeMeasuredSaysWhy() {
