@@ -90,7 +90,7 @@ Status countRows(sqlite3* db, SessionSummary& summary) {
 
 }  // namespace
 
-Result<SessionSummary> readSessionSummary(const std::filesystem::path& path) {
+Result<SessionSummary> readSessionSummary(const std::filesystem::path& path, Totals totals) {
     auto opened = openForReading(path);
     if (!opened) return opened.status();
     const SqliteDb* db = &opened->db;
@@ -103,7 +103,7 @@ Result<SessionSummary> readSessionSummary(const std::filesystem::path& path) {
     }
     COLIBRI_TRY(checkSchema(summary));
     summary.endedCleanly = summary.meta.contains("ended");
-    if (!readTotals(summary)) COLIBRI_TRY(countRows(db->get(), summary));
+    if (!readTotals(summary) && totals == Totals::Count) COLIBRI_TRY(countRows(db->get(), summary));
     summary.bytes = sessionBytes(path);
     return summary;
 }

@@ -42,6 +42,7 @@ class TestLayers : public QObject {
                 "profiler/explain",
                 "profiler/export",
                 "profiler/simulate",
+                "profiler/playback",
                 "profiler/record",
                 "profiler/loadtest",
                 "profiler/quality",
