@@ -297,6 +297,9 @@ void PlotCanvas::mouseReleaseEvent(QMouseEvent* event) {
     if (event->button() != Qt::LeftButton) return;
     if (m_drag == Drag::Box && m_box.width() >= 4)
         m_view->setRange(timeAt(m_box.left()), timeAt(m_box.right()));
+    // A click without a drag moves the playhead of a recorded session.
+    if (m_drag == Drag::Pan && (event->position() - m_dragFrom).manhattanLength() < 3)
+        m_view->seek(timeAt(event->position().x()));
     m_drag = Drag::None;
     m_box = {};
     refreshCursor();

@@ -90,7 +90,8 @@ private:
     SessionSource* m_source = nullptr;
     WindowClass m_windowClass = WindowClass::Normal;
     bool m_dense = false;
-    int m_needed = 0;  // height of the live plots
+    bool m_recorded = false;  // the source is a session file
+    int m_needed = 0;         // height of the live plots
     FiguresRow* m_figures;
     std::vector<MarkerLane*> m_lanes;
     std::vector<TimeAxis*> m_axes;
@@ -102,6 +103,7 @@ private:
     QWidget* m_body = nullptr;  // lanes, and the columns in a scroll area
     std::array<QSet<QString>, kArrangements> m_shown;
     std::shared_ptr<const Snapshot> m_snapshot;
+    uint64_t m_drawnDetail = 0;
     double m_drawnAt = -1, m_drawnUpper = -1, m_drawnActivity = -1;
     double m_readActivity = -1;  // of the figures that were read last
     bool m_moved = true;

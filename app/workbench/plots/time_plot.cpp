@@ -142,6 +142,7 @@ void TimePlot::setUnavailable(const QString& reason) {
 }
 
 bool TimePlot::looksLikeDrawn(const Snapshot& snapshot) const {
+    if (m_drawn->detail != snapshot.detail) return false;
     if (!sameMarkers(m_drawn->markers, snapshot.markers)) return false;
     if (!sameSeries(m_drawn->itlCount, snapshot.itlCount)) return false;
     return std::all_of(m_spec.series.begin(), m_spec.series.end(), [&](const PlotSeries& series) {
