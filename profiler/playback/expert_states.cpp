@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "engine/base/format.h"
 
@@ -234,8 +235,9 @@ Status ExpertStates::readHeat(double t, std::vector<float>* heat) {
     const int64_t begin = m_stepTimes.firstAt(t - kHeatSeconds);
     const int64_t end = m_stepTimes.firstAt(std::nextafter(t, INFINITY));
     int64_t stride = std::max<int64_t>(1, (end - begin + kHeatRows - 1) / kHeatRows);
-    // The rows of a step are its layers in order: an even stride would meet few of them.
-    if (stride > 1 && stride % 2 == 0) ++stride;
+    // The rows of a step are its layers in order: a stride that shares a factor with their number
+    // would meet only some of them.
+    while (stride > 1 && std::gcd(stride, int64_t(m_facts->moeLayers.size())) > 1) ++stride;
     for (int64_t row = begin; row < end; row += stride) {
         m_step.rewind();
         m_step.bind(row);

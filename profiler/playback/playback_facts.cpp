@@ -135,6 +135,19 @@ Status readKnobRows(const SessionDb& db, PlaybackFacts* facts) {
     return rows.status();
 }
 
+// The file does not say whether a note was written by the user or by the engine, which notes that
+// memory was prepared.
+bool isOfEngine(const std::string& note) {
+    return note.starts_with("memory for ") && note.find(" prepared in ") != std::string::npos;
+}
+
+Event noteOf(const std::string& text) {
+    Event event{};
+    event.type = EventType::Note;
+    text.copy(event.note.text, sizeof event.note.text - 1);
+    return event;
+}
+
 struct Mark {
     double t;
     std::string kind, label;
@@ -204,7 +217,9 @@ void makeMarkers(const std::vector<Mark>& marks, PlaybackFacts* facts) {
     std::stable_sort(items.begin(), items.end(),
                      [](const Item& a, const Item& b) { return a.t < b.t; });
     for (const Item& item : items) {
-        if (item.note)
+        if (item.note && isOfEngine(item.note->label))
+            metrics.add(noteOf(item.note->label), item.t);
+        else if (item.note)
             metrics.note(item.t, item.note->label);
         else
             metrics.add(item.event, item.t);

@@ -119,10 +119,11 @@ protected:
         QPainter p(this);
         fillBox(p, rect(), tone(Tone::Bg2), tone(Tone::Line1), 6);
         paintIcon(p, "clock", QRectF(13, 23, 16, 16), tone(Tone::Text2));
-        drawText(p, QRectF(39, 12, 200, 18), Qt::AlignVCenter, "Recorded session", type::body(),
-                 tone(Tone::Text1));
-        drawText(p, QRectF(39, 31, 220, 16), Qt::AlignVCenter, "Nothing here changes the file.",
-                 type::dense(), tone(Tone::Text3));
+        const double room = proceed->x() - 8 - 39;
+        drawElided(p, QRectF(39, 12, room, 18), Qt::AlignVCenter, "Recorded session", type::body(),
+                   tone(Tone::Text1));
+        drawElided(p, QRectF(39, 31, room, 16), Qt::AlignVCenter, "Nothing here changes the file.",
+                   type::dense(), tone(Tone::Text3));
     }
 };
 

@@ -80,6 +80,7 @@ PlotsPanel::PlotsPanel(ViewState* view, QWidget* parent)
     : QWidget(parent),
       m_view(view),
       m_figures(new FiguresRow),
+      m_verdict(new VerdictChip(this)),
       m_denseNote(new DenseNote),
       m_experts(new ExpertsMap),
       m_choose(new IconButton("chart", "Choose plots")),
@@ -174,6 +175,11 @@ void PlotsPanel::setSource(SessionSource* source) {
         arrange();
     else
         fit();
+}
+
+void PlotsPanel::setVerdicts(const std::vector<Verdict>& verdicts) {
+    m_verdict->setVerdicts(verdicts);
+    fit();
 }
 
 void PlotsPanel::setDiagnose(std::function<void()> diagnose) {
@@ -271,6 +277,7 @@ void PlotsPanel::arrange() {
     delete m_body;
     m_body = new QWidget;
     m_layout->addWidget(m_figures);
+    m_layout->addWidget(m_verdict);
     m_layout->addWidget(m_body, 1);
     m_needed = addColumns(m_body);
     m_body->show();
@@ -354,6 +361,10 @@ void PlotsPanel::fit() {
             missing.push_back(plot);
     int room = height() - m_lanes[0]->height() - kTimeAxisHeight - m_needed -
                (m_dense ? m_denseNote->height() : 0);
+    if (!m_verdict->verdicts().empty()) {
+        m_verdict->setFixedHeight(m_verdict->heightFor(width()));
+        room -= m_verdict->height();
+    }
     const bool details = !small && room >= FiguresRow::kTall;
     const int most = small                                                           ? 3
                      : m_windowClass == WindowClass::Compact || width() < kFiveCards ? 4

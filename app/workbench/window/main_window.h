@@ -108,6 +108,7 @@ private:
     void showSource();
     void showRecordedProblems();
     void openExport();
+    void openVerdicts();
     void showRecordedStatus(const Snapshot& snapshot);
     bool playerKey(QKeyEvent* event);
     void postExported(const QString& what, const QString& path);

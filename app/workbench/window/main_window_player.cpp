@@ -46,6 +46,8 @@ void MainWindow::connectRecorded() {
         m_chatPage->chat()->composer()->focusEditor();
         if (!m_source->model()) emit nothingShown();
     });
+    connect(m_chatPage->plots()->verdict(), &QAbstractButton::clicked, this,
+            &MainWindow::openVerdicts);
     connect(m_recorded->bar(), &PlayerBar::exportWanted, this, &MainWindow::openExport);
     connect(m_exportPanel, &ExportPanel::exported, this,
             [this](const QString& path) { postExported("Session exported.", path); });
@@ -63,6 +65,17 @@ void MainWindow::openExport() {
     if (!m_exportPanel->running()) m_exportPanel->setSession(source->path(), source->duration());
     QWidget* button = m_recorded->bar()->exportButton();
     m_exportPanel->openBelow(button->isVisible() ? button : m_recorded->bar()->scrubber());
+}
+
+// All verdicts, with their knobs.
+void MainWindow::openVerdicts() {
+    std::vector<PaletteList::Row> rows;
+    for (const Verdict& verdict : m_chatPage->plots()->verdict()->verdicts()) {
+        const KnobRow* knob = findKnob(verdict.knob);
+        rows.push_back({"Largest effect first", "", str(verdict.text),
+                        knob ? str(knobTitle(*knob)) : QString(), ""});
+    }
+    m_sheet->openSheet("What limits this session", std::move(rows));
 }
 
 // What of a damaged, old or unfinished file is missing; once for each text.
@@ -113,6 +126,10 @@ void MainWindow::addPlayerCommands() {
     session.add(
         "session.totals", "Totals of the recorded session", "info", "",
         [this] { emit m_recorded->totalsWanted(m_recorded->source()->path()); }, needSession);
+    session.add("session.verdicts", "What limits the recorded session", "info", "",
+                [this] { openVerdicts(); },
+                {.enabled = [this] { return !m_chatPage->plots()->verdict()->verdicts().empty(); },
+                 .needs = "no recorded session is open, or it is still being read"});
     session.add(
         "session.export", "Export the recorded session", "save", "", [this] { openExport(); },
         needSession);

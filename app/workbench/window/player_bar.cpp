@@ -18,6 +18,7 @@ namespace colibri::ui {
 namespace {
 
 constexpr int kHeight = 56, kTrackY = 30, kSide = 8, kTurnTop = 7, kTurnHigh = 14;
+constexpr int kLabelTop = kTrackY + 10;
 constexpr double kTogether = 12;  // px; changes that are closer are drawn as one
 
 QStringList speedNames() {
@@ -118,15 +119,15 @@ void Scrubber::paintChanges(QPainter& p) const {
         p.setPen(Qt::NoPen);
         p.setBrush(tone(Tone::Text2));
         p.setRenderHint(QPainter::Antialiasing, true);
-        p.drawPolygon(QPolygonF({{change.x - 4, double(kTrackY + 13)},
-                                 {change.x + 5, double(kTrackY + 13)},
-                                 {change.x + 0.5, double(kTrackY + 7)}}));
+        p.drawPolygon(QPolygonF({{change.x - 4, double(kTrackY + 14)},
+                                 {change.x + 5, double(kTrackY + 14)},
+                                 {change.x + 0.5, double(kTrackY + 8)}}));
         p.setRenderHint(QPainter::Antialiasing, false);
         const double w = textWidth(type::caption(), change.text), left = change.x + 9;
         const double next = i + 1 < m_changes.size() ? m_changes[i + 1].x - 6 : last;
         if (left < first || left + w > std::min(next, last)) continue;
-        drawText(p, QRectF(left, kTrackY + 6, w, 14), Qt::AlignVCenter, change.text,
-                 type::caption(), tone(Tone::Text2));
+        drawText(p, QRectF(left, kLabelTop, w, 14), Qt::AlignVCenter, change.text, type::caption(),
+                 tone(Tone::Text2));
     }
 }
 
@@ -141,9 +142,9 @@ void Scrubber::paintEvent(QPaintEvent*) {
     fillBox(p, QRectF(left, kTrackY, at - left, 4), tone(Tone::Accent), Qt::transparent, 2);
     paintChanges(p);
     const QString end = clockText(m_player->duration(), 0);
-    drawText(p, QRectF(left, kTrackY + 6, 80, 14), Qt::AlignVCenter, clockText(0, 0),
+    drawText(p, QRectF(left, kLabelTop, 80, 14), Qt::AlignVCenter, clockText(0, 0),
              type::monoSmall(), tone(Tone::Text3));
-    drawText(p, QRectF(right - 80, kTrackY + 6, 80, 14), Qt::AlignVCenter | Qt::AlignRight, end,
+    drawText(p, QRectF(right - 80, kLabelTop, 80, 14), Qt::AlignVCenter | Qt::AlignRight, end,
              type::monoSmall(), tone(Tone::Text3));
     p.fillRect(QRectF(at, kTurnTop - 2, 1, kTrackY - kTurnTop), tone(Tone::Accent));
     const QRectF handle(at - 4, kTrackY - 6, 9, 16);

@@ -3,7 +3,8 @@
 
 #include <limits>
 
-#include "app/workbench/plots/plot_canvas.h"
+#include "app/workbench/platform/job.h"
+#include "profiler/explain/verdicts.h"
 
 namespace colibri::ui {
 
@@ -23,6 +24,9 @@ RecordedView::~RecordedView() {
 }
 
 void RecordedView::clear() {
+    if (m_explaining) m_explaining->abandon();
+    m_explaining = nullptr;
+    m_page->plots()->setVerdicts({});
     m_bar->setPlayer(nullptr);
     m_page->setRecorded(nullptr);
     m_player.reset();
@@ -40,7 +44,33 @@ void RecordedView::open(const OpenedSession& session) {
     m_page->setRecorded(m_source.get());
     m_bar->setPlayer(m_player.get());
     connect(m_source.get(), &RecordedSource::completed, this, &RecordedView::completed);
+    connect(m_source.get(), &RecordedSource::completed, this, &RecordedView::explain);
     emit opened();
+}
+
+// Finds what limits the session. It scans the file once more, so it runs after the rest was read.
+void RecordedView::explain() {
+    const auto verdicts = std::make_shared<std::vector<Verdict>>();
+    const std::filesystem::path path = m_source->summary().path;
+    const double length = m_source->duration();
+    m_explaining = new Job(
+        [verdicts, path, length](const ProgressFn& progress, const CancelFlag* cancel) {
+            auto db = SessionDb::open(path, Totals::None);
+            if (!db) return db.status();
+            const auto facts = readSessionFacts(*db, {0, length}, progress, cancel);
+            if (!facts) return facts.status();
+            *verdicts = verdictsOf(*facts);
+            return Status();
+        },
+        this);
+    // A session without the tables that verdicts need has none; the rest is shown.
+    connect(m_explaining, &Job::finished, this, [this, verdicts](const Status& status) {
+        m_explaining = nullptr;
+        if (!status.ok()) return;
+        m_page->plots()->setVerdicts(*verdicts);
+        emit verdictsKnown();
+    });
+    m_explaining->start();
 }
 
 void RecordedView::close() {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <QObject>
+#include <QPointer>
 #include <memory>
 
 #include "app/workbench/pages/chat_page.h"
@@ -36,16 +37,19 @@ signals:
     void closed();
     void completed();  // the whole file has been read
     void totalsWanted(const QString& path);
+    void verdictsKnown();                                    // of the chip in the plots panel
     void chatWanted(const colibri::ui::Conversation& chat);  // after the session was closed
 
 private:
     void clear();
+    void explain();
 
     ChatPage* m_page;
     ViewState* m_view;
     PlayerBar* m_bar;
     std::unique_ptr<RecordedSource> m_source;
     std::unique_ptr<Player> m_player;
+    QPointer<Job> m_explaining;
 };
 
 }  // namespace colibri::ui

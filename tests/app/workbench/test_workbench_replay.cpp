@@ -7,6 +7,7 @@
 #include "app/workbench/knobs/changes_list.h"
 #include "app/workbench/plots/plot_canvas.h"
 #include "profiler/metrics/effect.h"
+#include "profiler/session/session_open.h"
 #include "profiler/session/session_writer.h"
 #include "window_rig.h"
 
@@ -62,6 +63,12 @@ class TestWorkbenchReplay : public QObject, WindowRig {
         read.type = EventType::ExpertRead;
         read.expertRead = {.layer = 0, .expert = 2, .bytes = 4096, .readNs = 1000, .needNs = 1000};
         QVERIFY(writer.write(read, 10).ok());
+        Event step{};
+        step.type = EventType::Step;
+        step.step = {};
+        step.step.step = step.step.rows = step.step.requests = 1;
+        step.step.totalNs = 9'000'000;
+        QVERIFY(writer.write(step, 10).ok());
         QVERIFY(writer.write(cacheChange(16), 40).ok());
         QVERIFY(writer
                     .mark(40, "effect",
@@ -286,6 +293,19 @@ private slots:
         QVERIFY(m_window->commands()->run("session.close"));
         QVERIFY(!m_window->commands()->run("session.play"));
     }
+    void whatLimitsItIsSaid() {
+        openSession();
+        const VerdictChip* chip = m_window->chatPage()->plots()->verdict();
+        QTRY_VERIFY(chip->isVisible());
+        // Without tokens nothing can be said, which is what it says.
+        QCOMPARE(chip->verdicts()[0].name, std::string("too_short"));
+        QVERIFY(chip->text().endsWith('.'));
+        QVERIFY(m_window->commands()->run("session.verdicts"));
+        QVERIFY(m_window->sheet()->isOpen());
+        m_window->sheet()->closePanel();
+        view()->close();
+        QVERIFY(!chip->isVisible());
+    }
     void itIsExportedWithItsSize() {
         openSession();
         view()->bar()->exportButton()->click();
@@ -340,6 +360,28 @@ private slots:
         QVERIFY(fileContent(m_path) == before);
         QCOMPARE(QFileInfo(m_path).lastModified(), time);
         QVERIFY(!QFile::exists(m_path + "-wal"));
+    }
+    void aDamagedSessionSaysWhatIsMissing() {
+        const QString damaged = m_dir.filePath("damaged.colibri-session");
+        QVERIFY(QFile::copy(m_path, damaged));
+        {
+            auto db = openWritable(damaged.toStdString());
+            QVERIFY(db.ok());
+            QCOMPARE(sqlite3_exec(db->get(), "DROP TABLE knobs", nullptr, nullptr, nullptr),
+                     SQLITE_OK);
+        }
+        const auto session = openSessionFile(damaged.toStdString());
+        QVERIFY2(session.ok(), session.status().text().c_str());
+        view()->open(*session);
+        const Message* message = m_window->messages()->inBar();
+        QVERIFY(message && message->kind == Message::Kind::Error);
+        QVERIFY2(message->detail.contains("damaged.colibri-session") &&
+                     message->detail.contains("knobs"),
+                 qPrintable(message->detail));
+        QTRY_VERIFY(view()->source()->complete());
+        player()->seek(45);
+        settle();
+        QCOMPARE(card(2), QString("45.0"));
     }
     void aSessionWithoutItsModelSaysWhy() {
         openSession();
