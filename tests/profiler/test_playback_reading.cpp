@@ -44,7 +44,7 @@ private slots:
         nlohmann::ordered_json messages = nlohmann::ordered_json::array();
         for (const char* question : kQuestions) {
             messages.push_back({{"role", "user"}, {"content", question}});
-            Pending request(*engine, greedyRequest(*engine->encodeChat(messages), 40));
+            Pending request(*engine, greedyRequest(*engine->encodeChat(messages), 90));
             m_replies.push_back(request.wait().text);
             messages.push_back({{"role", "assistant"}, {"content", m_replies.back()}});
             if (m_live.empty()) (void)engine->setKnob(KnobId::ExpertCacheSize, 12);
@@ -92,10 +92,17 @@ private slots:
     void seriesAndFiguresAreThoseOfTheRecorder() {
         for (const auto& live : m_live) {
             const auto played = m_playback->at(live->now, {0, 100, 1000});
-            // The file has ten values a second, the recorder published thirty.
-            QVERIFY(std::abs(played->figures.hitRate - live->figures.hitRate) < 10);
-            QVERIFY(std::abs(played->figures.itlP50Ms / live->figures.itlP50Ms - 1) < 0.5);
-            QVERIFY(std::abs(played->figuresAt - live->figuresAt) < 0.2);
+            // The file has ten of the thirty values a second that the recorder published.
+            const auto published = [&](SeriesId id, double value) {
+                const SeriesData& series = live->series[size_t(id)];
+                return std::any_of(series.y.begin(), series.y.end(), [&](double y) {
+                    return std::abs(y - value) <= 1e-5 * std::abs(value);
+                });
+            };
+            QVERIFY(published(SeriesId::HitRate, played->figures.hitRate));
+            QVERIFY(published(SeriesId::ItlP50, played->figures.itlP50Ms));
+            QVERIFY(published(SeriesId::TokensPerSecond, played->figures.decodeTokS));
+            QVERIFY(played->figuresAt <= live->now);
         }
         const auto played = m_playback->at(0, {0, 100, 1000});
         const SeriesData& memory = played->series[size_t(SeriesId::MemoryGiB)];

@@ -240,9 +240,7 @@ void RecordedChat::showTurns(size_t first, size_t last) {
     m_chat = Conversation::create();
     m_requests.clear();
     for (size_t i = first; i <= last; ++i) addTurn(i);
-    for (const Turn& turn : m_chat.turns)
-        if (turn.role == Turn::Role::User && m_chat.title.isEmpty())
-            m_chat.title = m_chat.suggestTitle();
+    if (m_source->turn(first)->userUnknown.empty()) m_chat.title = m_chat.suggestTitle();
     m_head->setTitle(m_chat.title.isEmpty() ? m_source->name() : m_chat.title);
     m_view->show(m_chat, -1);
     if (m_find->isVisible()) m_find->open();

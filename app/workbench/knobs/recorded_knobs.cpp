@@ -20,7 +20,9 @@ namespace {
 
 constexpr int kChoiceHigh = 27, kNumberHigh = 54, kReasonHigh = 15;
 
+// A value that the session does not have is the default that a load would derive: -1.
 QString recordedText(const KnobRow& row, int64_t value) {
+    if (value < 0 && row.min >= 0) return "n/a";
     if (row.id == KnobId::LinkLimit && value == 0) return "none";
     return knobText(row, value);
 }
@@ -52,7 +54,7 @@ public:
     }
     QString valueText() const {
         QString text = recordedText(m_row, m_state.effective);
-        const bool unit = m_row.unit[0] && text != "none";
+        const bool unit = m_row.unit[0] && text != "none" && text != "n/a";
         return unit ? text + " " + unitFor(m_row.unit, m_state.effective) : text;
     }
 
@@ -62,8 +64,9 @@ protected:
         drawElided(p, QRectF(0, 0, width() / 2.0, 24), Qt::AlignVCenter, m_row.label, type::body(),
                    tone(Tone::Text1));
         const QString value = recordedText(m_row, m_state.effective);
-        const QString unit =
-            m_row.unit[0] && value != "none" ? unitFor(m_row.unit, m_state.effective) : QString();
+        const QString unit = m_row.unit[0] && value != "none" && value != "n/a"
+                                 ? unitFor(m_row.unit, m_state.effective)
+                                 : QString();
         double right = width();
         if (!unit.isEmpty()) {
             right -= textWidth(type::caption(), unit);

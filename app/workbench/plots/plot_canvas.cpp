@@ -76,7 +76,7 @@ bool PlotCanvas::sparseAt(double t) const {
     if (!m_sparse || !m_snapshot) return false;
     if (m_snapshot->itlCount.t.empty()) return false;
     // NaN, that is no value nearby, is not grey.
-    return valueAt(m_snapshot->itlCount, t) < double(kEnoughForP99);
+    return valueAt(m_snapshot->itlCount, t, cursorReach()) < double(kEnoughForP99);
 }
 
 void PlotCanvas::setExport(bool on) {
@@ -326,7 +326,7 @@ void PlotCanvas::updateHover(const QPointF& at) {
     for (size_t i = 0; i < m_graphs.size(); ++i) {
         const SeriesData* series = data(int(i));
         if (!series || m_hidden[i]) continue;
-        const double v = valueAt(*series, timeAt(at.x())) * m_factor;
+        const double v = valueAt(*series, timeAt(at.x()), cursorReach()) * m_factor;
         const double d = std::isfinite(v) ? std::abs(y(v) - at.y()) : 1e9;
         if (d < best) {
             best = d;

@@ -157,7 +157,7 @@ void OverlayLayer::drawCursor(QCPPainter* p) {
     for (int i = count - 1; i >= 0; --i) {
         const SeriesData* series = m_canvas->data(i);
         if (!series || m_canvas->seriesHidden(i)) continue;
-        const double v = valueAt(*series, t) * m_canvas->factor();
+        const double v = valueAt(*series, t, m_canvas->cursorReach()) * m_canvas->factor();
         if (!std::isfinite(v)) continue;
         const int color = m_canvas->spec().series[size_t(i)].color;
         p->setPen(QPen(tone(Tone::Plot), 1.5));
@@ -168,7 +168,8 @@ void OverlayLayer::drawCursor(QCPPainter* p) {
     const int hovered = m_canvas->hovered();
     if (hovered >= 0 && m_canvas->data(hovered)) {
         const PlotSeries& series = m_canvas->spec().series[size_t(hovered)];
-        const double v = valueAt(*m_canvas->data(hovered), t) * m_canvas->factor();
+        const double v =
+            valueAt(*m_canvas->data(hovered), t, m_canvas->cursorReach()) * m_canvas->factor();
         const QString text =
             QString("%1 %2 %3, %4")
                 .arg(series.name(), str(formatFixed(v, series.decimals < 0 ? 1 : series.decimals)),

@@ -261,7 +261,9 @@ PlotHeader::Entry TimePlot::entry(size_t index, bool withCursor) const {
     entry.min = figure(stats.min, decimals);
     entry.third = figure(third, decimals);
     entry.max = figure(stats.max, decimals);
-    const double cursor = withCursor ? valueAt(data, m_view->cursor()) * factor : std::nan("");
+    const double cursor = withCursor
+                              ? valueAt(data, m_view->cursor(), m_canvas->cursorReach()) * factor
+                              : std::nan("");
     if (withCursor) entry.cursor = figure(cursor, decimals);
     if (hasLimit(m_spec, index)) {
         markOverLimit(&entry, stats, third);
