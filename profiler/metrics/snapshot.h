@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The recorder's state for plots and figures: an immutable snapshot, replaced about 30 times a
-// second. Readers may keep the shared_ptr as long as they need it.
+// The state of a session for plots and figures: an immutable snapshot. The recorder publishes the
+// state of a live session about 30 times a second; Playback makes the state of a recorded one at
+// any time. Readers may keep the shared_ptr as long as they need it.
 #pragma once
 
 #include <array>
@@ -59,7 +60,11 @@ struct Figures {
 
 struct Snapshot {
     uint64_t generation = 0;
-    double now = 0;              // seconds since the session began
+    double now = 0;  // seconds since the session began
+    // From a session file: the state at `now`, while series and markers are those of the whole
+    // session. `detail` changes with the resolution of the series.
+    bool recorded = false;
+    uint64_t detail = 0;
     int running = 0, turns = 0;  // requests running now, and started so far
     double figuresAt = 0;        // the time of `figures`
     double lastActivity = 0;     // last time a request ran or waited, or a marker was set
@@ -73,6 +78,7 @@ struct Snapshot {
     std::array<KnobState, kKnobCount> knobs;
     double knobsAt = 0;                // time of `knobs`; later requests are not included
     std::vector<Residency> residency;  // (MoE layers * E)
+    std::string residencyUnknown;      // why a recorded session has no residency
     std::vector<float> heat;           // (MoE layers * E) recent use, 0..1
     bool gpuClocksLocked = false;  // by PM sampling: kernels run at another speed than without it
     std::string gpuSource;         // of the GPU's series; "" if there is none

@@ -5,8 +5,8 @@
 
 namespace colibri {
 
-Result<SessionDb> SessionDb::open(const std::filesystem::path& path) {
-    auto summary = readSessionSummary(path);
+Result<SessionDb> SessionDb::open(const std::filesystem::path& path, Totals totals) {
+    auto summary = readSessionSummary(path, totals);
     if (!summary) return summary.status();
     SessionDb out;
     out.m_summary = std::move(*summary);

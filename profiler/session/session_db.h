@@ -26,7 +26,7 @@ struct TimeRange {
 class SessionDb {
 public:
     // Errors: those of readSessionSummary().
-    static Result<SessionDb> open(const std::filesystem::path& path);
+    static Result<SessionDb> open(const std::filesystem::path& path, Totals totals = Totals::Count);
 
     sqlite3* handle() const { return m_open.db.get(); }
     const std::string& name() const { return m_name; }  // for messages
@@ -58,6 +58,15 @@ public:
         sqlite3_bind_text(m_statement.get(), ++m_position, value.data(), int(value.size()),
                           SQLITE_TRANSIENT);
         return *this;
+    }
+    SessionRows& bind(int64_t value) {
+        sqlite3_bind_int64(m_statement.get(), ++m_position, value);
+        return *this;
+    }
+    // Runs the query again, with other parameters.
+    void rewind() {
+        sqlite3_reset(m_statement.get());
+        m_position = 0;
     }
     // Binds both ends of a range.
     SessionRows& bind(const TimeRange& range) { return bind(range.from).bind(range.to); }

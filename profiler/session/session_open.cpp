@@ -72,6 +72,19 @@ Result<SqliteDb> openWritable(const fs::path& path) {
     return openDatabase(plainFileName(path), SQLITE_OPEN_READWRITE, path);
 }
 
+namespace {
+
+// SQLite merges the WAL into the file when the last connection closes it. A session that has not
+// ended stays as it is, for its recorder or for recovery.
+void keepWal(sqlite3* db) {
+    SqliteStatement ended;
+    if (!ended.prepare(db, "SELECT 1 FROM meta WHERE key = 'ended'", "").ok()) return;
+    if (const auto row = ended.step(); row && !*row)
+        sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+}
+
+}  // namespace
+
 Result<OpenSession> openForReading(const fs::path& path) {
     OpenSession out;
     Result<SqliteDb> db = openWritable(path);
@@ -81,6 +94,7 @@ Result<OpenSession> openForReading(const fs::path& path) {
                                         nullptr, nullptr);
         const int kind = result & 0xff;
         if (kind != SQLITE_READONLY && kind != SQLITE_CANTOPEN && kind != SQLITE_IOERR) {
+            keepWal(db->get());
             out.db = std::move(*db);
             return out;
         }

@@ -97,7 +97,7 @@ bool isInWalMode(sqlite3* db) {
 
 }  // namespace
 
-Result<SessionSummary> readSessionSummary(const std::filesystem::path& path) {
+Result<SessionSummary> readSessionSummary(const std::filesystem::path& path, Totals totals) {
     auto opened = openForReading(path);
     if (!opened) return opened.status();
     const SqliteDb* db = &opened->db;
@@ -110,7 +110,7 @@ Result<SessionSummary> readSessionSummary(const std::filesystem::path& path) {
     }
     COLIBRI_TRY(checkSchema(summary));
     summary.endedCleanly = summary.meta.contains("ended");
-    if (!readTotals(summary)) COLIBRI_TRY(countRows(db->get(), summary));
+    if (!readTotals(summary) && totals == Totals::Count) COLIBRI_TRY(countRows(db->get(), summary));
     summary.bytes = sessionBytes(path);
     return summary;
 }

@@ -3,6 +3,7 @@
 // compare with the window.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -21,10 +22,17 @@ struct SessionSummary {
     int64_t bytes = 0;              // of the file
 };
 
+// How readSessionSummary() gets the totals of a session without a clean end.
+enum class Totals : uint8_t {
+    Count,  // from all rows, which takes seconds for a large file
+    None,   // not at all: they stay 0
+};
+
 // Changes nothing. Also reads the WAL of a killed process, from a copy if the folder is read-only.
 // Errors: BadInput (not a session, or damaged), Unsupported (newer schema; the message gives both
 // numbers).
-Result<SessionSummary> readSessionSummary(const std::filesystem::path& path);
+Result<SessionSummary> readSessionSummary(const std::filesystem::path& path,
+                                          Totals totals = Totals::Count);
 
 // Marks a session that was killed as ended ("recovered") and merges the WAL into the file.
 // Errors: the same; IoError if the file cannot be written; Busy if another program has it open,

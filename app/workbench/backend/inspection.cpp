@@ -106,13 +106,10 @@ Result<Inspection> inspectPath(const fs::path& given, const CancelFlag* cancel) 
                       "It may have been moved or deleted; choose its new path");
     }
     if (given.extension() == "." + kSessionSuffix.toStdString()) {
-        auto summary = readSessionSummary(given);
-        if (!summary) return summary.status();
+        auto session = openSessionFile(given);
+        if (!session) return session.status();
         result.kind = Inspection::Kind::Session;
-        result.session = std::move(*summary);
-        auto details = readSessionDetails(given);
-        if (!details) return details.status();
-        result.details = std::move(*details);
+        result.session = std::move(*session);
         return result;
     }
     // A model.json or config.json stands for its folder.
@@ -138,6 +135,14 @@ Result<Inspection> inspectPath(const fs::path& given, const CancelFlag* cancel) 
     result.calibration = newestCalibration();
     result.files = int(result.source.files);
     return result;
+}
+
+Result<SessionTotals> readTotals(const fs::path& path) {
+    auto summary = readSessionSummary(path);
+    if (!summary) return summary.status();
+    auto details = readSessionDetails(path);
+    if (!details) return details.status();
+    return SessionTotals{std::move(*summary), std::move(*details)};
 }
 
 }  // namespace colibri::ui

@@ -7,12 +7,12 @@
 #include <filesystem>
 #include <optional>
 
+#include "app/workbench/backend/recorded_source.h"
 #include "engine/base/progress.h"
 #include "engine/convert/inspect.h"
 #include "engine/model/container.h"
 #include "engine/store/calibration.h"
 #include "profiler/session/session_details.h"
-#include "profiler/session/session_reader.h"
 
 namespace colibri::ui {
 
@@ -21,8 +21,7 @@ struct Inspection {
     std::filesystem::path path;
     ContainerInfo container;  // Container; for a Checkpoint the result of a conversion
     SourceInfo source;        // Checkpoint
-    SessionSummary session;   // Session
-    SessionDetails details;   // Session
+    OpenedSession session;    // Session
     // Of the disk of the model, else the newest of this machine.
     std::optional<Calibration> calibration;
     int files = 0;  // of the model
@@ -39,5 +38,13 @@ std::filesystem::path conversionTarget(const std::filesystem::path& checkpoint, 
 // Reads headers, tables, tokenizer and template, but no weights. If a checkpoint was converted
 // before to its conversionTarget(), the result is that container. Blocks, so it runs in a job.
 Result<Inspection> inspectPath(const std::filesystem::path& path, const CancelFlag* cancel);
+
+// The totals of a session. Scans the whole file, so it runs in a job. Errors: those of
+// readSessionSummary().
+struct SessionTotals {
+    SessionSummary summary;
+    SessionDetails details;
+};
+Result<SessionTotals> readTotals(const std::filesystem::path& path);
 
 }  // namespace colibri::ui

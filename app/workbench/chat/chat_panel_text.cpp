@@ -14,10 +14,6 @@ namespace {
 
 constexpr qsizetype kCountedDraft = 60'000;  // characters; longer drafts are not counted completely
 
-QString formatted(double v, int decimals) {
-    return str(formatFixed(v, decimals));
-}
-
 }  // namespace
 
 // ---- the context
@@ -126,30 +122,9 @@ void ChatPanel::hover(int turn, int token) {
     if (turn >= m_chat.turns.size()) return;
     const Turn& source = m_chat.turns[turn];
     if (token >= source.tokens.size()) return;
-    const TokenMark& mark = source.tokens[token];
-    const int from = token > 0 ? source.tokens[token - 1].end : 0;
-    Readout::Content content;
-    content.token = source.text.mid(from, mark.end - from).replace('\n', "⏎");
-    if (content.token.startsWith(' ')) content.token[0] = QChar(0x2423);
-    content.gap = mark.gapMs > 0 ? formatted(mark.gapMs, 1) + " ms" : QString("first token");
-    content.slo = "SLO " + formatted(m_viewState->sloMs(), 0);
-    content.slow = mark.gapMs > m_viewState->sloMs();
-    content.t = mark.t;
-    if (mark.layer >= 0) {
-        content.reason = {{QString("layer %1 waited ").arg(mark.layer), Tone::Text2, type::dense()},
-                          {formatted(mark.waitMs, 1) + " ms", Tone::Text2, type::monoSmall()},
-                          {QString(" for expert %1").arg(mark.expert), Tone::Text2, type::dense()}};
-        // The sum of all layers, if others waited too.
-        if (mark.stallMs > mark.waitMs)
-            content.reason << Span{", all layers ", Tone::Text2, type::dense()}
-                           << Span{formatted(mark.stallMs, 1) + " ms", Tone::Text2,
-                                   type::monoSmall()};
-    } else {
-        content.reason = {{"no wait for an expert", Tone::Text2, type::dense()}};
-    }
-    content.inPlots = source.live;
-    m_readout->setContent(content);
-    m_viewState->setCursor(source.live ? mark.t : std::numeric_limits<double>::quiet_NaN());
+    m_readout->setContent(tokenReadout(source, token, m_viewState->sloMs()));
+    const double t = source.tokens[token].t;
+    m_viewState->setCursor(source.live ? t : std::numeric_limits<double>::quiet_NaN());
 }
 
 // The limit is the SLO. See ModelTurn for replies that are slower as a whole.

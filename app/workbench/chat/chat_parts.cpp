@@ -227,4 +227,31 @@ void Readout::paintEvent(QPaintEvent*) {
     drawSpans(p, QRectF(x, 1, right - x, h), m_content.reason);
 }
 
+Readout::Content tokenReadout(const Turn& turn, int token, double sloMs) {
+    const auto formatted = [](double v, int decimals) { return str(formatFixed(v, decimals)); };
+    const TokenMark& mark = turn.tokens[token];
+    const int from = token > 0 ? turn.tokens[token - 1].end : 0;
+    Readout::Content content;
+    content.token = turn.text.mid(from, mark.end - from).replace('\n', "⏎");
+    if (content.token.startsWith(' ')) content.token[0] = QChar(0x2423);
+    content.gap = mark.gapMs > 0 ? formatted(mark.gapMs, 1) + " ms" : QString("first token");
+    content.slo = "SLO " + formatted(sloMs, 0);
+    content.slow = mark.gapMs > sloMs;
+    content.t = mark.t;
+    if (mark.layer >= 0) {
+        content.reason = {{QString("layer %1 waited ").arg(mark.layer), Tone::Text2, type::dense()},
+                          {formatted(mark.waitMs, 1) + " ms", Tone::Text2, type::monoSmall()},
+                          {QString(" for expert %1").arg(mark.expert), Tone::Text2, type::dense()}};
+        // The sum of all layers, if others waited too.
+        if (mark.stallMs > mark.waitMs)
+            content.reason << Span{", all layers ", Tone::Text2, type::dense()}
+                           << Span{formatted(mark.stallMs, 1) + " ms", Tone::Text2,
+                                   type::monoSmall()};
+    } else {
+        content.reason = {{"no wait for an expert", Tone::Text2, type::dense()}};
+    }
+    content.inPlots = turn.live;
+    return content;
+}
+
 }  // namespace colibri::ui

@@ -5,6 +5,7 @@
 #include <QLineEdit>
 #include <QWidget>
 
+#include "app/workbench/chat/conversation.h"
 #include "app/workbench/widgets/controls.h"
 
 namespace colibri::ui {
@@ -96,5 +97,8 @@ private:
     int m_inset = 0;
     Button* m_show;
 };
+
+// How long a token of a reply took, and why. REQUIRES: the turn has this token.
+Readout::Content tokenReadout(const Turn& turn, int token, double sloMs);
 
 }  // namespace colibri::ui

@@ -96,6 +96,7 @@ TurnWidget* ChatView::make(const Conversation& conversation, int index, bool run
         widget = model;
     }
     widget->setCompact(m_compact);
+    if (m_recorded) widget->setRecorded(true);
     const QVector<int> siblings = conversation.siblings(index);
     widget->setBranches(int(siblings.indexOf(index)), int(siblings.size()));
     connect(widget, &TurnWidget::branchWanted, this, &ChatView::branchWanted);
@@ -244,6 +245,14 @@ void ChatView::layoutTurns() {
         verticalScrollBar()->setValue(scroll);
     m_laying = false;
     layOutEmptyAction();
+}
+
+void ChatView::reveal(TurnWidget* turn, const QRect& part) {
+    const QRect place = part.translated(turn->pos());
+    const int top = verticalScrollBar()->value(), height = viewport()->height();
+    if (place.top() >= top && place.bottom() <= top + height) return;
+    m_following = false;
+    verticalScrollBar()->setValue(place.center().y() - height * 2 / 3);
 }
 
 bool ChatView::atBottom() const {

@@ -20,6 +20,10 @@ public:
 
     void setCompact(bool on);
     void setPadding(int left, int top);
+    // The turns are those of a recorded session: nothing can be changed.
+    void setRecorded(bool on) { m_recorded = on; }
+    // Scrolls so that this part of a turn is visible, if it is not.
+    void reveal(TurnWidget* turn, const QRect& part);
     void setSloMs(double ms);  // tokens with a longer gap are underlined
     void reset();              // the next show() creates all widgets again
     // Shows the turns of the active branch. Turn `running` (-1: none) is drawn as generating.
@@ -73,6 +77,7 @@ private:
     SystemFold* m_system;
     std::vector<TurnWidget*> m_turns;
     std::vector<int> m_matches;  // per turn widget
+    bool m_recorded = false;
     bool m_compact = false, m_following = true, m_laying = false;
     int m_left = 16, m_top = 12;
     double m_sloMs = 40;

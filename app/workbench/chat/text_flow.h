@@ -29,6 +29,10 @@ public:
     void setSlowMs(double ms);  // tokens with a longer gap are underlined
     void setLook(double lineHeight, bool muted);
     void setCaret(bool on);
+    // Text from this offset on is not played yet and is drawn faintly; -1: all of it is played.
+    // `bar`: the playhead is there.
+    void setPlayed(int offset, bool bar);
+    QRect playedRect() const;  // of the bar; null: it is not in this text
     int layoutFor(int width);  // returns the height
 
     QString selectedText() const;
@@ -110,6 +114,7 @@ private:
     std::vector<QRectF> tokenRects(const BlockLayout& item, int token) const;
     void paintBlock(QPainter& p, const BlockLayout& item);
     void paintPieces(QPainter& p, const BlockLayout& item, Tone ink);
+    void drawPiece(QPainter& p, const BlockLayout& item, const Piece& piece, const QPointF& at);
     void paintScroll(QPainter& p, const BlockLayout& item);
     void paintQuote(QPainter& p, size_t index);
     void paintMarker(QPainter& p, const BlockLayout& item);
@@ -130,6 +135,8 @@ private:
     bool m_selecting = false;
     QPoint m_pressed;
     int m_hovered = -1, m_hoverCode = -1;
+    int m_played = -1;  // offset in m_text
+    bool m_playedBar = false;
     QString m_needle;
     std::vector<int> m_found;  // positions of matches
     int m_findCurrent = -1;

@@ -7,6 +7,7 @@
 #include <QPainter>
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "app/workbench/chat/text_flow.h"
 #include "app/workbench/chat/text_flow_metrics.h"
@@ -52,11 +53,52 @@ QRectF TextFlow::copyRect(const BlockLayout& item) const {
     return QRectF(m_width - 28, item.top + 1, 24, flow::kCodeHead - 2);
 }
 
+void TextFlow::drawPiece(QPainter& p, const BlockLayout& item, const Piece& piece,
+                         const QPointF& at) {
+    if (m_played < 0) return piece.layout->draw(&p, at);
+    const auto [played, end] =
+        charsOfSource(item, piece, m_played, std::numeric_limits<int>::max());
+    // The end counts as one position of the source more than there are characters.
+    const int length = piece.length;
+    QTextCharFormat faint;
+    faint.setForeground(tone(Tone::Text3));
+    QVector<QTextLayout::FormatRange> ranges;
+    if (played < length) ranges.push_back({played, length - played, faint});
+    piece.layout->draw(&p, at, ranges);
+}
+
+void TextFlow::setPlayed(int offset, bool bar) {
+    if (offset == m_played && bar == m_playedBar) return;
+    m_played = offset;
+    m_playedBar = bar;
+    update();
+}
+
+QRect TextFlow::playedRect() const {
+    if (m_played < 0 || !m_playedBar) return {};
+    for (auto item = m_blocks.rbegin(); item != m_blocks.rend(); ++item) {
+        if (item->block.begin > m_played) continue;
+        for (auto piece = item->pieces.rbegin(); piece != item->pieces.rend(); ++piece) {
+            const QVector<int>& source = item->text(*piece).source;
+            if (source.isEmpty() || (source.front() > m_played && piece + 1 != item->pieces.rend()))
+                continue;
+            const int at =
+                std::min(charsOfSource(*item, *piece, m_played, m_played).first, piece->length);
+            const QTextLine line = piece->layout->lineForTextPosition(at);
+            if (!line.isValid()) return {};
+            return QRectF(item->left + piece->x + line.cursorToX(at) - item->scroll,
+                          item->top + piece->y + line.y() + line.height() / 2 - 8.5, 2, 17)
+                .toAlignedRect();
+        }
+    }
+    return {};
+}
+
 void TextFlow::paintPieces(QPainter& p, const BlockLayout& item, Tone ink) {
     paintMarks(p, item);
     for (const Piece& piece : item.pieces) {
         p.setPen(tone(piece.row == 0 ? Tone::Text3 : ink));
-        piece.layout->draw(&p, {item.left + piece.x - item.scroll, item.top + piece.y});
+        drawPiece(p, item, piece, {item.left + piece.x - item.scroll, item.top + piece.y});
     }
 }
 
@@ -160,6 +202,7 @@ void TextFlow::paintEvent(QPaintEvent* event) {
     for (const BlockLayout& item : m_blocks)
         if (item.top + item.height >= exposed.top() - 4 && item.top <= exposed.bottom() + 4)
             paintBlock(p, item);
+    if (const QRect bar = playedRect(); !bar.isNull()) p.fillRect(bar, tone(Tone::Accent));
     if (!m_caret) return;
     QPointF at(0, (m_lineHeight - 15) / 2);
     if (!m_blocks.empty()) {

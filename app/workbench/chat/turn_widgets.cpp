@@ -56,6 +56,14 @@ void TurnWidget::setLast(bool on) {
     updateActions();
 }
 
+void TurnWidget::setRecorded(bool began) {
+    if (m_recorded && began == m_began) return;
+    m_recorded = true;
+    m_began = began;
+    flow()->setPlayed(began ? -1 : 0, false);
+    updateActions();
+}
+
 void TurnWidget::layOutBranches(int right, int top) {
     m_right->move(right - 18, top);
     m_left->move(right - 18 - 18 - 18, top);
@@ -133,7 +141,7 @@ void UserTurn::setOpen(bool on) {
 
 void UserTurn::updateActions() {
     const bool shown = !m_compact || actionsShown();
-    m_edit->setVisible(shown && !m_editor);
+    m_edit->setVisible(shown && !m_editor && !m_recorded);
     m_copy->setVisible(shown && !m_editor);
     showBranches(m_branches > 1);
     update();
@@ -178,7 +186,7 @@ void UserTurn::paintEvent(QPaintEvent*) {
     QPainter p(this);
     fillBox(p, rect(), tone(Tone::Bg2), tone(Tone::Line1), 6);
     drawText(p, QRectF(13, 9, 60, 16), Qt::AlignVCenter, "You", type::denseBold(),
-             tone(Tone::Text1));
+             tone(m_began ? Tone::Text1 : Tone::Text3));
     drawText(p, QRectF(13 + textWidth(type::denseBold(), "You") + 8, 9, 80, 16), Qt::AlignVCenter,
              m_time, type::monoSmall(), tone(Tone::Text3));
     paintBranch(p, 9);
@@ -415,11 +423,30 @@ void ModelTurn::setReasoningOpen(bool on) {
 void ModelTurn::updateActions() {
     const bool done = m_state == State::Done;
     const bool shown = done && (actionsShown() || !m_compact);
-    m_again->setVisible(shown);
+    m_again->setVisible(shown && !m_recorded);
     m_copy->setVisible(shown);
     showBranches(done && m_branches > 1);
-    m_retry->setVisible(done && (!m_turn.error.isEmpty() || (m_last && cutOff())));
+    m_retry->setVisible(done && !m_recorded && (!m_turn.error.isEmpty() || (m_last && cutOff())));
     update();
+}
+
+void ModelTurn::setPlayed(int offset, bool here) {
+    const bool reasoning = here && offset >= 0 && offset < m_parts.reasoningTo;
+    m_flow->setPlayed(offset < 0 ? -1 : std::max<int>(offset, int(m_parts.answerFrom)),
+                      here && !reasoning);
+    m_reasoning->setPlayed(offset, reasoning);
+    if (here == m_here) return;
+    m_here = here;
+    update();
+}
+
+QRect ModelTurn::playedRect() const {
+    if (!m_here) return {};
+    const TextFlow* flow = m_reasoning->isVisibleTo(this) && !m_reasoning->playedRect().isNull()
+                               ? m_reasoning
+                               : m_flow;
+    const QRect rect = flow->playedRect();
+    return rect.isNull() ? QRect(0, 0, width(), 20) : rect.translated(flow->pos());
 }
 
 QRectF ModelTurn::foldRect() const {
@@ -477,9 +504,12 @@ void ModelTurn::paintEvent(QPaintEvent*) {
     const QString name = m_turn.model.isEmpty() ? QString("Model") : m_turn.model;
     const double w = std::min(textWidth(type::denseBold(), name), width() - 190.0);
     drawElided(p, QRectF(0, 0, w, 16), Qt::AlignVCenter, name, type::denseBold(),
-               tone(Tone::Text1));
+               tone(m_began ? Tone::Text1 : Tone::Text3));
     drawText(p, QRectF(w + 8, 0, 80, 16), Qt::AlignVCenter, m_time, type::monoSmall(),
              tone(Tone::Text3));
+    if (m_here)
+        drawText(p, QRectF(0, 0, width() - 30, 16), Qt::AlignRight | Qt::AlignVCenter,
+                 "at the playhead", type::dense(), tone(Tone::Accent));
     if (m_state != State::Done)
         drawText(p, QRectF(0, 0, width(), 16), Qt::AlignRight | Qt::AlignVCenter, "generating",
                  type::dense(), tone(Tone::Accent));

@@ -25,6 +25,8 @@ public:
     }                                     // small window: fewer figures, actions only on hover
     void setBranches(int at, int count);  // "2/2"
     void setLast(bool on);                // the last turn always shows its actions
+    // Of a recorded session: only Copy is offered. `began`: the playhead is behind the beginning.
+    void setRecorded(bool began);
 
 signals:
     void heightChanged();
@@ -44,6 +46,7 @@ protected:
     int m_index;
     int m_branch = 0, m_branches = 1;
     bool m_compact = false, m_last = false;
+    bool m_recorded = false, m_began = true;
     IconButton *m_left, *m_right;  // between branches
 };
 
@@ -119,6 +122,10 @@ public:
     // tokens above 1.5 times its median are.
     void setSloMs(double ms);
     void setReasoningOpen(bool on);
+    // The text that a recorded session has played: up to this offset. -1: all of it. `here`: the
+    // playhead is in this turn.
+    void setPlayed(int offset, bool here);
+    QRect playedRect() const;  // of the playhead, in this widget; null: it is elsewhere
 
 signals:
     void regenerateWanted(int turn);
@@ -148,7 +155,7 @@ private:
     IconButton *m_again, *m_copy;
     LinkButton* m_retry;
     double m_sloMs = 40;
-    bool m_reasoningOpen = false;
+    bool m_reasoningOpen = false, m_here = false;
     int m_foldTop = 0, m_stopTop = 0;
 };
 

@@ -45,43 +45,75 @@ ChangesList::ChangesList(QWidget* parent) : QWidget(parent) {
     layOut();
 }
 
+// The newest ones; of a recorded session the next one after its time and those before it.
+std::vector<Marker> ChangesList::chosen(const Snapshot& snapshot) const {
+    std::vector<Marker> out;
+    const auto listed = [](const Marker& marker) {
+        return marker.kind == Marker::Kind::Knob && marker.knob != KnobId::Count &&
+               !marker.automatic;
+    };
+    const std::vector<Marker>& all = snapshot.markers;
+    size_t end = all.size();
+    if (snapshot.recorded) {
+        size_t after = 0, before = 0;
+        for (const Marker& marker : all)
+            if (listed(marker)) ++(marker.t > snapshot.now ? after : before);
+        // As many later ones as leave none of the earlier places empty, but at least one.
+        const size_t later =
+            std::min(after, std::max<size_t>(1, m_most - std::min(m_most, before)));
+        size_t seen = 0;
+        for (end = 0; end < all.size() && seen < before + later; ++end) seen += listed(all[end]);
+    }
+    for (size_t i = end; i-- > 0 && out.size() < m_most;)
+        if (listed(all[i])) out.push_back(all[i]);
+    return out;
+}
+
+void ChangesList::makeRows(const std::vector<Marker>& markers) {
+    for (Row& row : m_rows) {
+        row.button->hide();
+        row.button->deleteLater();
+    }
+    m_rows.clear();
+    for (const Marker& marker : markers) {
+        auto* button = new Button(m_recorded ? "Go to" : "Undo", Button::Kind::Quiet,
+                                  Button::Size::Dense, this);
+        button->setAccessibleName(button->text() + " " + str(knobTitle(knobRow(marker.knob))));
+        connect(button, &QAbstractButton::clicked, this, [this, marker] {
+            if (m_recorded)
+                emit goToWanted(marker.t);
+            else
+                emit undoWanted(marker.knob, marker.undoTo);
+        });
+        button->show();
+        m_rows.push_back({marker, button});
+    }
+    layOut();
+}
+
 void ChangesList::setSnapshot(const Snapshot* snapshot) {
     std::vector<Marker> newest;
+    const double before = m_now;
+    const bool wasRecorded = m_recorded;
     if (snapshot) {
         m_idle = snapshot->running == 0;
-        for (size_t i = snapshot->markers.size(); i-- > 0 && newest.size() < m_most;) {
-            const Marker& marker = snapshot->markers[i];
-            if (marker.kind == Marker::Kind::Knob && marker.knob != KnobId::Count &&
-                !marker.automatic)
-                newest.push_back(marker);
-        }
+        m_recorded = snapshot->recorded;
+        m_now = snapshot->now;
+        newest = chosen(*snapshot);
     }
-    bool changed = newest.size() != m_rows.size();
+    bool changed = newest.size() != m_rows.size() || wasRecorded != m_recorded;
     for (size_t i = 0; !changed && i < newest.size(); ++i)
         changed = !same(newest[i], m_rows[i].marker);
     if (changed) {
-        for (Row& row : m_rows) {
-            row.undo->hide();
-            row.undo->deleteLater();
-        }
-        m_rows.clear();
-        for (const Marker& marker : newest) {
-            auto* undo = new Button("Undo", Button::Kind::Quiet, Button::Size::Dense, this);
-            undo->setAccessibleName("Undo " + str(knobTitle(knobRow(marker.knob))));
-            connect(undo, &QAbstractButton::clicked, this,
-                    [this, marker] { emit undoWanted(marker.knob, marker.undoTo); });
-            undo->show();
-            m_rows.push_back({marker, undo});
-        }
-        layOut();
+        makeRows(newest);
     } else {
         for (size_t i = 0; i < newest.size(); ++i) {
-            const Marker& before = m_rows[i].marker;
-            changed = changed || before.effect != newest[i].effect ||
-                      before.measured != newest[i].measured ||
-                      before.settling != newest[i].settling || before.low != newest[i].low ||
-                      before.high != newest[i].high || before.refining != newest[i].refining ||
-                      m_idle != m_paintedIdle;
+            const Marker& old = m_rows[i].marker;
+            changed = changed || old.effect != newest[i].effect ||
+                      old.measured != newest[i].measured || old.settling != newest[i].settling ||
+                      old.low != newest[i].low || old.high != newest[i].high ||
+                      old.refining != newest[i].refining || m_idle != m_paintedIdle ||
+                      (m_recorded && (old.t > before) != (old.t > m_now));
             m_rows[i].marker = newest[i];
         }
     }
@@ -89,6 +121,11 @@ void ChangesList::setSnapshot(const Snapshot* snapshot) {
     if (!changed) return;
     layOut();  // a reason may need more lines
     update();
+}
+
+// What comes after the time of a recorded session is faint.
+Tone ChangesList::ink(const Marker& marker, Tone tone) const {
+    return m_recorded && marker.t > m_now ? Tone::Text3 : tone;
 }
 
 int ChangesList::ownLine(const Marker& marker) const {
@@ -120,9 +157,9 @@ void ChangesList::layOut() {
     setFixedHeight(m_rows.empty() ? 0 : rowTop(m_rows.size()));
     setVisible(!m_rows.empty());
     for (size_t i = 0; i < m_rows.size(); ++i) {
-        const QSize size = m_rows[i].undo->sizeHint();
-        m_rows[i].undo->setGeometry(width() - 6 - size.width(), rowTop(i) + 7, size.width(),
-                                    size.height());
+        const QSize size = m_rows[i].button->sizeHint();
+        m_rows[i].button->setGeometry(width() - 6 - size.width(), rowTop(i) + 7, size.width(),
+                                      size.height());
     }
 }
 
@@ -138,7 +175,8 @@ void ChangesList::paintEvent(QPaintEvent*) {
              tone(Tone::Text1));
     x += textWidth(type::denseBold(), "Changes") + 8;
     drawElided(p, QRectF(x, 1, width() - x - 12, kListHead), Qt::AlignVCenter,
-               "effect on decode speed", type::caption(), tone(Tone::Text3));
+               m_recorded ? "recorded, with their effect" : "effect on decode speed",
+               type::caption(), tone(Tone::Text3));
     for (size_t i = 0; i < m_rows.size(); ++i) {
         const Marker& marker = m_rows[i].marker;
         double top = rowTop(i);
@@ -147,7 +185,8 @@ void ChangesList::paintEvent(QPaintEvent*) {
                  type::monoSmall(), tone(Tone::Text3));
         const double right = width() - 64;
         // A long change has a line of its own.
-        const Span title = titleOf(marker), change = changeOf(marker);
+        Span title = titleOf(marker), change = changeOf(marker);
+        title.tone = change.tone = ink(marker, Tone::Text1);
         if (const double extra = ownLine(marker)) {
             drawSpans(p, QRectF(58, top + 7, right - 58, 16), {title});
             drawSpans(p, QRectF(58, top + 23, width() - 58 - 12, 16), {change});
@@ -165,9 +204,10 @@ void ChangesList::paintEvent(QPaintEvent*) {
         if (look.text.isEmpty()) {
             effect = {caption("no effect measured")};
         } else if (look.figure) {
-            effect = {captionMono(look.text, look.ink), caption(" " + look.interval)};
+            effect = {captionMono(look.text, ink(marker, look.ink)), caption(" " + look.interval)};
         } else if (marker.effect == Marker::Effect::Known) {
-            effect = {caption("No significant effect", Tone::Text2), caption(" " + look.interval)};
+            effect = {caption("No significant effect", ink(marker, Tone::Text2)),
+                      caption(" " + look.interval)};
         } else if (marker.effect == Marker::Effect::Measuring && m_idle) {
             const QString soFar = look.text.section(", ", 1);
             effect = {

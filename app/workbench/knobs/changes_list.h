@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The newest knob changes of the user, with time, measured effect and an Undo button. GUI thread
-// only.
+// The newest knob changes of the user, with time, measured effect and an Undo button; for a
+// recorded session those around its time, with a button that goes there. GUI thread only.
 #pragma once
 
 #include <QWidget>
@@ -24,6 +24,7 @@ public:
 
 signals:
     void undoWanted(KnobId knob, int64_t value);
+    void goToWanted(double t);
 
 protected:
     void paintEvent(QPaintEvent*) override;
@@ -32,14 +33,19 @@ protected:
 private:
     struct Row {
         Marker marker;
-        Button* undo = nullptr;
+        Button* button = nullptr;  // Undo or Go to
     };
+    std::vector<Marker> chosen(const Snapshot& snapshot) const;
+    void makeRows(const std::vector<Marker>& markers);
+    Tone ink(const Marker& marker, Tone tone) const;
     int ownLine(const Marker& marker) const;  // extra px if the change needs a line of its own
     int rowTop(size_t row) const;             // px; row m_rows.size(): the total height
     void layOut();
 
     std::vector<Row> m_rows;
     size_t m_most = 2;
+    bool m_recorded = false;
+    double m_now = 0;                            // of a recorded session
     bool m_idle = false, m_paintedIdle = false;  // no request is running, so nothing is measured
 };
 

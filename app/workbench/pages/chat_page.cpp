@@ -118,6 +118,8 @@ ChatPage::ChatPage(ChatStore* store, ViewState* view, QWidget* window)
       m_plots(new PlotsPanel(view)),
       m_knobs(new KnobsPanel),
       m_side(new SideDocks),
+      m_recordedChat(new RecordedChat(view)),
+      m_recordedKnobs(new RecordedKnobs),
       m_pane(new Pane),
       m_listPopover(new ListBox(window)),
       m_drawer(new Drawer(this)) {
@@ -132,6 +134,11 @@ ChatPage::ChatPage(ChatStore* store, ViewState* view, QWidget* window)
     m_chat->setMinimumWidth(320);
     m_plots->setMinimumWidth(300);
     m_side->setMinimumWidth(264);
+    m_recordedChat->setMinimumWidth(320);
+    for (QWidget* widget : std::initializer_list<QWidget*>{m_recordedChat, m_recordedKnobs}) {
+        widget->setParent(this);
+        widget->hide();
+    }
     m_chat->installEventFilter(this);
     auto* close = new IconButton("close", "Close", 24, m_drawer);
     close->describe("Close", "Esc");
@@ -169,16 +176,33 @@ void ChatPage::showPaneMenu() {
 void ChatPage::setSource(SessionSource* source) {
     m_source = source;
     m_chat->setSource(source);
-    m_plots->setSource(source);
+    if (!m_recorded) m_plots->setSource(source);
     m_knobs->setSource(source);
+}
+
+void ChatPage::setRecorded(RecordedSource* recorded) {
+    m_recorded = recorded;
+    m_recordedChat->setSource(recorded);
+    m_recordedKnobs->setSource(recorded);
+    m_plots->setSource(recorded ? static_cast<SessionSource*>(recorded) : m_source);
+    if (m_arranged) arrangeFor(m_windowClass);
+    if (m_arranged && m_windowClass == WindowClass::Small) m_pane->put(2, m_plots->experts());
+}
+
+QWidget* ChatPage::chatShown() const {
+    return m_recorded ? static_cast<QWidget*>(m_recordedChat) : m_chat;
+}
+
+QWidget* ChatPage::sideShown() const {
+    return m_recorded ? static_cast<QWidget*>(m_recordedKnobs) : m_side;
 }
 
 void ChatPage::arrangeFor(WindowClass windowClass) {
     m_windowClass = windowClass;
     m_drawer->hide();
     m_listPopover->closePopover();
-    for (QWidget* widget :
-         std::initializer_list<QWidget*>{m_list, m_chat, m_plots, m_side, m_pane}) {
+    for (QWidget* widget : std::initializer_list<QWidget*>{m_list, m_chat, m_recordedChat, m_plots,
+                                                           m_side, m_recordedKnobs, m_pane}) {
         widget->setParent(this);
         widget->hide();
     }
@@ -186,11 +210,16 @@ void ChatPage::arrangeFor(WindowClass windowClass) {
     m_knobs->setHeadVisible(!small);
     for (const Dock& dock : m_docks) dock.widget->setHeadVisible(!small);
     m_chat->setWindowClass(windowClass);
+    m_recordedChat->setWindowClass(windowClass);
     if (windowClass == WindowClass::Large) m_split->addWidget(m_list);
-    m_split->addWidget(m_chat);
+    m_split->addWidget(chatShown());
     if (small) {
+        if (m_recorded) {  // it is in the pane otherwise
+            m_knobs->setParent(this);
+            m_knobs->hide();
+        }
         m_pane->put(0, m_plots);
-        m_pane->put(1, m_knobs);
+        m_pane->put(1, m_recorded ? static_cast<QWidget*>(m_recordedKnobs) : m_knobs);
         for (size_t i = 0; i < m_docks.size(); ++i)
             m_pane->put(kFirstDock + int(i), m_docks[i].widget);
         m_split->addWidget(m_pane);
@@ -199,10 +228,10 @@ void ChatPage::arrangeFor(WindowClass windowClass) {
         m_side->put("knobs", "Knobs", m_knobs);
         for (const Dock& dock : m_docks) m_side->put(dock.key, dock.title, dock.widget);
         if (windowClass == WindowClass::Compact)
-            m_drawer->layout()->addWidget(m_side);
+            m_drawer->layout()->addWidget(sideShown());
         else
-            m_split->addWidget(m_side);
-        m_side->show();
+            m_split->addWidget(sideShown());
+        sideShown()->show();
     }
     if (windowClass != WindowClass::Large) {
         m_listPopover->layout()->addWidget(m_list);
@@ -290,8 +319,9 @@ void ChatPage::saveSizes() {
 QVector<QWidget*> ChatPage::panes() const {
     QVector<QWidget*> panes;
     for (QWidget* pane : std::initializer_list<QWidget*>{
-             m_windowClass == WindowClass::Large ? m_list : nullptr, m_chat,
-             m_windowClass == WindowClass::Small ? static_cast<QWidget*>(m_pane) : m_plots, m_side})
+             m_windowClass == WindowClass::Large ? m_list : nullptr, chatShown(),
+             m_windowClass == WindowClass::Small ? static_cast<QWidget*>(m_pane) : m_plots,
+             sideShown()})
         if (pane && pane->isVisibleTo(this)) panes << pane;
     return panes;
 }
@@ -343,6 +373,7 @@ void ChatPage::showKnobs() {
         m_pane->stack->setCurrentIndex(1);
     else if (!openSide("knobs"))
         return;
+    if (m_recorded) return;
     if (m_source) m_knobs->tick(m_source->snapshot());
     if (KnobControl* control = m_knobs->control(KnobId::ExpertCacheSize)) control->focusControl();
 }

@@ -104,7 +104,10 @@ void StartPages::connectPages() {
     connect(m_load, &LoadPage::converted, this, openFolder);
     connect(m_shape, &ShapePage::back, this, &StartPages::goBack);
     connect(m_shape, &ShapePage::made, this, openFolder);
-    connect(m_session, &FactsPage::back, this, &StartPages::goBack);
+    connect(m_session, &FactsPage::back, this, [this] {
+        goBack();
+        emit totalsLeft();
+    });
     connect(m_session, &SessionPage::openModelRequested, this, openFolder);
     connect(m_diagnose, &FactsPage::back, this, &StartPages::goBack);
     connect(m_diagnose, &DiagnosePage::measureRequested, this, &StartPages::measure);
@@ -266,6 +269,55 @@ void StartPages::cancelOpening() {
     returnFromOpening();
 }
 
+void StartPages::rememberSession(const Inspection& session) {
+    const SessionSummary& summary = session.session.playback->summary();
+    RecentEntry entry;
+    entry.kind = RecentEntry::Kind::Session;
+    entry.path = exactText(session.path.string());
+    const auto model = summary.meta.find("model");
+    entry.name =
+        model == summary.meta.end() ? QFileInfo(entry.path).completeBaseName() : str(model->second);
+    const double seconds = session.session.playback->facts()->duration;
+    entry.what = "session, " + str(formatClock(seconds)).section('.', 0, 0);
+    entry.bytes = summary.bytes;
+    entry.used = QDateTime::currentDateTime();
+    m_host.kept().recent.add(entry);
+}
+
+void StartPages::showTotals(const QString& path) {
+    if (refuseWhileBusy()) return;
+    stopOpening();
+    m_before = current();
+    m_fromElsewhere = !isVisibleTo(window());
+    m_strip->hide();
+    const auto result = std::make_shared<Result<SessionTotals>>(Status(Code::Cancelled, ""));
+    m_opening = new Job(
+        [path, result](const ProgressFn& progress, const CancelFlag*) {
+            progress({"counting the rows"});
+            *result = readTotals(path.toStdString());
+            return result->status();
+        },
+        this);
+    const uint64_t generation = ++m_generation;
+    connect(m_opening, &Job::finished, this, [=, this] {
+        if (generation != m_generation) return;
+        m_opening = nullptr;
+        m_openingDelay.stop();
+        if (!*result) {
+            returnFromOpening();
+            emit openFailed(shortPath(path) + " could not be read.", result->status(),
+                            m_fromElsewhere);
+            return;
+        }
+        m_session->showSession((*result)->summary, (*result)->details);
+        setPage(m_session);
+        emit wanted();
+    });
+    m_openingPanel->begin("Reading the totals of " + QFileInfo(path).fileName());
+    m_openingDelay.start();
+    m_opening->start();
+}
+
 void StartPages::opened(const QString& path, const Result<Inspection>& result,
                         const KnobValues& knobs, bool loadNow) {
     if (!result) {
@@ -278,22 +330,13 @@ void StartPages::opened(const QString& path, const Result<Inspection>& result,
         m_host.kept().recent.checkFiles();
         return;
     }
-    emit wanted();
     if (result->kind == Inspection::Kind::Session) {
-        m_session->showSession(result->session, result->details);
-        RecentEntry entry;
-        entry.kind = RecentEntry::Kind::Session;
-        entry.path = exactText(result->path.string());
-        const auto model = result->session.meta.find("model");
-        entry.name = model == result->session.meta.end() ? QFileInfo(entry.path).completeBaseName()
-                                                         : str(model->second);
-        entry.what = "session, " + str(formatClock(result->session.lastTime)).section('.', 0, 0);
-        entry.bytes = result->session.bytes;
-        entry.used = QDateTime::currentDateTime();
-        m_host.kept().recent.add(entry);
-        setPage(m_session);
+        rememberSession(*result);
+        returnFromOpening();
+        emit sessionOpened(result->session);
         return;
     }
+    emit wanted();
     m_load->showModel(*result, knobs);
     setPage(m_load);
     if (loadNow) m_load->start();

@@ -60,6 +60,8 @@ public slots:
     void openPath(const QString& path, const colibri::KnobValues& knobs = {});
     // The same, and loads the model at once.
     void loadPath(const QString& path, const colibri::KnobValues& knobs);
+    // The totals of a session file, on a page; Back returns to the page before.
+    void showTotals(const QString& path);
     void showLoaded();  // the load page of the loaded model
     void showWelcome();
     void showDiagnose();
@@ -69,9 +71,11 @@ public slots:
 signals:
     void wanted();      // the window should show these pages
     void modelReady();  // the window should show the chat
+    void sessionOpened(const colibri::ui::OpenedSession& session);  // the window should play it
     // `what` says what could not be opened; `elsewhere`: the window shows another page.
     void openFailed(const QString& what, const colibri::Status& status, bool elsewhere);
-    void leave();  // Back, while a model is loaded
+    void totalsLeft();  // Back, on the page of a session's totals
+    void leave();       // Back, while a model is loaded
     void interruptedFound();
     void machineKnown();  // facts() are available
     void keyboardSheetWanted();
@@ -87,6 +91,7 @@ private:
     void connectPages();
     void setPage(QWidget* page);
     void goBack();
+    void rememberSession(const Inspection& session);
     void opened(const QString& path, const Result<Inspection>& result, const KnobValues& knobs,
                 bool loadNow);
     void open(const QString& path, const KnobValues& knobs, bool loadNow);

@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "app/workbench/platform/text.h"
+#include "app/workbench/plots/plot_data.h"
 #include "app/workbench/plots/plot_margins.h"
 #include "engine/base/format.h"
 
@@ -37,7 +38,9 @@ void ExpertsMap::setModel(const ModelFacts* model) {
 
 void ExpertsMap::setSnapshot(std::shared_ptr<const Snapshot> snapshot) {
     const bool same = m_snapshot && snapshot && m_snapshot->residency == snapshot->residency &&
-                      m_snapshot->heat == snapshot->heat;
+                      m_snapshot->heat == snapshot->heat &&
+                      m_snapshot->residencyUnknown == snapshot->residencyUnknown &&
+                      !snapshot->recorded;
     m_snapshot = std::move(snapshot);
     if (isVisible() && !same) update();
 }
@@ -85,6 +88,13 @@ void ExpertsMap::paintHeader(QPainter& p) {
         QString("%1 layer%2 × %3").arg(m_layers).arg(m_layers == 1 ? "" : "s").arg(m_experts);
     drawText(p, QRectF(x, 6, 200, 18), Qt::AlignVCenter, shape, type::body(), tone(Tone::Text3));
     x += textWidth(type::body(), shape) + 12;
+    if (m_snapshot && m_snapshot->recorded) {
+        const QString at = "at " + clockText(m_snapshot->now, 1);
+        drawText(p, QRectF(x, 6, 90, 18), Qt::AlignVCenter, at, type::monoSmall(),
+                 tone(Tone::Text3));
+        x += textWidth(type::monoSmall(), at) + 12;
+        if (!m_snapshot->residencyUnknown.empty()) return;
+    }
 
     size_t resident = 0;
     if (m_snapshot)
@@ -161,7 +171,14 @@ void ExpertsMap::paintEvent(QPaintEvent*) {
     QPainter p(this);
     p.fillRect(rect(), tone(Tone::Plot));
     paintHeader(p);
-    if (m_layers > 0 && m_experts > 0) {
+    if (m_snapshot && !m_snapshot->residencyUnknown.empty()) {
+        drawHatch(p, mapRect());
+        const QString reason = "n/a: " + str(m_snapshot->residencyUnknown);
+        const QSizeF size(textWidth(type::caption(), reason) + 16, 20);
+        const QRectF plate(QPointF(mapRect().center()) - QPointF(size.width() / 2, 10), size);
+        p.fillRect(plate, tone(Tone::Plot));
+        drawText(p, plate, Qt::AlignCenter, reason, type::caption(), tone(Tone::Text2));
+    } else if (m_layers > 0 && m_experts > 0) {
         paintCells(p);
     } else {
         drawText(p, mapRect(), Qt::AlignCenter,

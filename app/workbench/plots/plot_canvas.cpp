@@ -76,7 +76,7 @@ bool PlotCanvas::sparseAt(double t) const {
     if (!m_sparse || !m_snapshot) return false;
     if (m_snapshot->itlCount.t.empty()) return false;
     // NaN, that is no value nearby, is not grey.
-    return valueAt(m_snapshot->itlCount, t) < double(kEnoughForP99);
+    return valueAt(m_snapshot->itlCount, t, cursorReach()) < double(kEnoughForP99);
 }
 
 void PlotCanvas::setExport(bool on) {
@@ -297,6 +297,9 @@ void PlotCanvas::mouseReleaseEvent(QMouseEvent* event) {
     if (event->button() != Qt::LeftButton) return;
     if (m_drag == Drag::Box && m_box.width() >= 4)
         m_view->setRange(timeAt(m_box.left()), timeAt(m_box.right()));
+    // A click without a drag moves the playhead of a recorded session.
+    if (m_drag == Drag::Pan && (event->position() - m_dragFrom).manhattanLength() < 3)
+        m_view->seek(timeAt(event->position().x()));
     m_drag = Drag::None;
     m_box = {};
     refreshCursor();
@@ -323,7 +326,7 @@ void PlotCanvas::updateHover(const QPointF& at) {
     for (size_t i = 0; i < m_graphs.size(); ++i) {
         const SeriesData* series = data(int(i));
         if (!series || m_hidden[i]) continue;
-        const double v = valueAt(*series, timeAt(at.x())) * m_factor;
+        const double v = valueAt(*series, timeAt(at.x()), cursorReach()) * m_factor;
         const double d = std::isfinite(v) ? std::abs(y(v) - at.y()) : 1e9;
         if (d < best) {
             best = d;

@@ -7,6 +7,7 @@
 
 #include <qcustomplot.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "app/workbench/plots/plot_spec.h"
@@ -55,6 +56,9 @@ public:
     QRectF area() const { return axisRect()->rect(); }
     int hovered() const { return m_hovered; }  // index of a series, -1: none
     // Whether the P99 at this time has fewer than kEnoughForP99 values: it is grey and dashed.
+    // Seconds; a value so near counts as that at the cursor. A pixel of a long range covers more
+    // than the time between two points.
+    double cursorReach() const { return std::max(1.0, m_view->span() / 500); }
     bool sparseAt(double t) const;
     // Values are multiplied by the factor: 1, or 1000 if the smaller unit is shown.
     double factor() const { return m_factor; }

@@ -157,7 +157,7 @@ void OverlayLayer::drawCursor(QCPPainter* p) {
     for (int i = count - 1; i >= 0; --i) {
         const SeriesData* series = m_canvas->data(i);
         if (!series || m_canvas->seriesHidden(i)) continue;
-        const double v = valueAt(*series, t) * m_canvas->factor();
+        const double v = valueAt(*series, t, m_canvas->cursorReach()) * m_canvas->factor();
         if (!std::isfinite(v)) continue;
         const int color = m_canvas->spec().series[size_t(i)].color;
         p->setPen(QPen(tone(Tone::Plot), 1.5));
@@ -168,7 +168,8 @@ void OverlayLayer::drawCursor(QCPPainter* p) {
     const int hovered = m_canvas->hovered();
     if (hovered >= 0 && m_canvas->data(hovered)) {
         const PlotSeries& series = m_canvas->spec().series[size_t(hovered)];
-        const double v = valueAt(*m_canvas->data(hovered), t) * m_canvas->factor();
+        const double v =
+            valueAt(*m_canvas->data(hovered), t, m_canvas->cursorReach()) * m_canvas->factor();
         const QString text =
             QString("%1 %2 %3, %4")
                 .arg(series.name(), str(formatFixed(v, series.decimals < 0 ? 1 : series.decimals)),
@@ -181,12 +182,32 @@ void OverlayLayer::drawCursor(QCPPainter* p) {
     }
 }
 
+// What comes after the playhead of a recorded session is drawn fainter, and the playhead stays
+// visible while the cursor is elsewhere.
+void OverlayLayer::drawPlayhead(QCPPainter* p) {
+    const QRectF area = m_canvas->area();
+    const ViewState* view = m_canvas->view();
+    const double x = std::round(m_canvas->x(view->playhead()));
+    const double left = std::max(area.left(), x + 1);
+    p->setRenderHint(QPainter::Antialiasing, false);
+    if (left < area.right() + 1)
+        p->fillRect(QRectF(left, area.top(), area.right() + 1 - left, area.height()),
+                    withAlpha(tone(Tone::Plot), 0.5));
+    if (const PlotCanvas::Labels labels = m_canvas->labels();
+        m_canvas->snapshot() && labels.slo.right() > left)
+        drawText(*p, labels.slo, Qt::AlignCenter, labels.sloText, type::caption(),
+                 tone(Tone::Error));
+    if (x >= area.left() && x <= area.right() && view->cursor() != view->playhead())
+        vertical(p, x, 0, m_canvas->height(), withAlpha(tone(Tone::Accent), 0.6));
+}
+
 void OverlayLayer::draw(QCPPainter* p) {
     if (m_canvas->drawingExport()) {
         const QRectF area = m_canvas->area();
         return drawTimeAxis(*p, *m_canvas->view(), area.left(), area.right() + 1,
                             std::round(m_canvas->y(0)) + 1, std::nan(""));
     }
+    if (m_canvas->view()->hasPlayhead()) drawPlayhead(p);
     if (!m_canvas->m_box.isNull()) {
         const QRectF box = m_canvas->m_box;
         p->fillRect(box, withAlpha(tone(Tone::Accent), 0.08));

@@ -46,6 +46,7 @@ protected:
 
 private:
     void drawCursor(QCPPainter* p);
+    void drawPlayhead(QCPPainter* p);
     PlotCanvas* m_canvas;
 };
 

@@ -55,6 +55,7 @@ protected:
 
 constexpr double kIdleRedraw = 0.25;  // seconds, while nothing runs
 constexpr int kMapHeight = 156, kLargeMapHeight = 388;
+constexpr int kLeastMapHeight = 104;  // of a recorded session, whose player takes room
 constexpr int kFiveCards = 600, kFullLegend = 560;  // px of width that they need
 
 // For each arrangement. The pane of a small window has a tab of its own for the map.
@@ -79,6 +80,7 @@ PlotsPanel::PlotsPanel(ViewState* view, QWidget* parent)
     : QWidget(parent),
       m_view(view),
       m_figures(new FiguresRow),
+      m_verdict(new VerdictChip(this)),
       m_denseNote(new DenseNote),
       m_experts(new ExpertsMap),
       m_choose(new IconButton("chart", "Choose plots")),
@@ -167,7 +169,17 @@ void PlotsPanel::setSource(SessionSource* source) {
     m_drawnAt = m_readActivity = -1;
     m_moved = true;
     const bool dense = source && source->model() && source->model()->isDense();
-    if (std::exchange(m_dense, dense) != dense) arrange();
+    const auto first = source ? source->snapshot() : nullptr;
+    m_recorded = first && first->recorded;
+    if (std::exchange(m_dense, dense) != dense)
+        arrange();
+    else
+        fit();
+}
+
+void PlotsPanel::setVerdicts(const std::vector<Verdict>& verdicts) {
+    m_verdict->setVerdicts(verdicts);
+    fit();
 }
 
 void PlotsPanel::setDiagnose(std::function<void()> diagnose) {
@@ -265,6 +277,7 @@ void PlotsPanel::arrange() {
     delete m_body;
     m_body = new QWidget;
     m_layout->addWidget(m_figures);
+    m_layout->addWidget(m_verdict);
     m_layout->addWidget(m_body, 1);
     m_needed = addColumns(m_body);
     m_body->show();
@@ -348,6 +361,10 @@ void PlotsPanel::fit() {
             missing.push_back(plot);
     int room = height() - m_lanes[0]->height() - kTimeAxisHeight - m_needed -
                (m_dense ? m_denseNote->height() : 0);
+    if (!m_verdict->verdicts().empty()) {
+        m_verdict->setFixedHeight(m_verdict->heightFor(width()));
+        room -= m_verdict->height();
+    }
     const bool details = !small && room >= FiguresRow::kTall;
     const int most = small                                                           ? 3
                      : m_windowClass == WindowClass::Compact || width() < kFiveCards ? 4
@@ -355,7 +372,10 @@ void PlotsPanel::fit() {
     m_figures->setLimits(most, details);
     room -= m_figures->height();
     const int missingHeight = int(missing.size()) * kUnavailableHeight;
-    const bool showMissing = room >= missingHeight;
+    const bool map = !small && chosen().contains("experts") && !m_dense;
+    const int leastMap = m_recorded ? kLeastMapHeight : kMapHeight;
+    // The map of a recorded session goes before plots that it cannot have.
+    const bool showMissing = room >= missingHeight + (map && m_recorded ? leastMap : 0);
     for (TimePlot* plot : missing) {
         plot->setLegend(legend());
         plot->setVisible(showMissing);
@@ -363,8 +383,9 @@ void PlotsPanel::fit() {
     if (showMissing) room -= missingHeight;
     if (small) return;
     const int large = m_windowClass == WindowClass::Large ? kLargeMapHeight : kMapHeight;
-    m_experts->setFixedHeight(room < large ? kMapHeight : large);
-    m_experts->setVisible(chosen().contains("experts") && !m_dense && room >= kMapHeight);
+    m_experts->setFixedHeight(room >= large ? large
+                                            : std::min(kMapHeight, std::max(leastMap, room)));
+    m_experts->setVisible(map && room >= leastMap);
 }
 
 void PlotsPanel::showLastTurn() {
@@ -374,6 +395,8 @@ void PlotsPanel::showLastTurn() {
 // Whether the plots look different than when they were drawn: a request runs, the range moved, or
 // something in it was recorded since.
 bool PlotsPanel::visiblyChanged(const Snapshot& snapshot) const {
+    // All of a recorded session is drawn: the time of its snapshot changes nothing.
+    if (snapshot.recorded) return m_moved || snapshot.detail != m_drawnDetail;
     return m_moved || snapshot.running > 0 || snapshot.lastActivity != m_drawnActivity ||
            m_view->upper() != m_drawnUpper || m_drawnAt < std::min(m_view->upper(), snapshot.now);
 }
@@ -401,7 +424,7 @@ void PlotsPanel::tick(const std::shared_ptr<const Snapshot>& newest) {
     const double since = std::abs(newest->now - m_drawnAt);
     const bool idle = frozen || !m_source || m_source->activeRequests() == 0;
     const double pace = idle ? kIdleRedraw : std::min(0.1, std::max(0.03, pixel / 2));
-    const bool due = m_moved || (fresh && since >= pace);
+    const bool due = m_moved || (fresh && (since >= pace || newest->recorded));
     if (!due) return;
     if (frozen && !m_moved) {  // only the tag with the time since the pause changes
         if (since < 1) return;
@@ -415,6 +438,7 @@ void PlotsPanel::tick(const std::shared_ptr<const Snapshot>& newest) {
     m_drawnAt = newest->now;
     m_drawnUpper = m_view->upper();
     m_drawnActivity = newest->lastActivity;
+    m_drawnDetail = newest->detail;
     const QString link = newest->turns > 0 ? QString("Show the last turn") : QString();
     for (TimePlot* plot : m_plots) {
         plot->setEmptyLink(link);

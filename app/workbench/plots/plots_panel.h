@@ -16,6 +16,7 @@
 #include "app/workbench/plots/marker_lane.h"
 #include "app/workbench/plots/time_axis.h"
 #include "app/workbench/plots/time_plot.h"
+#include "app/workbench/plots/verdict_chip.h"
 #include "app/workbench/widgets/controls.h"
 #include "app/workbench/widgets/figures_row.h"
 #include "app/workbench/widgets/window_class.h"
@@ -53,6 +54,9 @@ public:
     FiguresRow* figures() const { return m_figures; }
     MarkerLane* lane() const { return m_lanes[0]; }
     TimeAxis* timeAxis() const { return m_axes[0]; }
+    // What limits a recorded session, below the cards; empty: nothing is shown.
+    void setVerdicts(const std::vector<Verdict>& verdicts);
+    VerdictChip* verdict() const { return m_verdict; }
     void showLastTurn();  // does nothing if there is none
 
     // Exports a plot as "csv", "png" or "svg"; an empty path opens a file dialog. The result is
@@ -90,8 +94,10 @@ private:
     SessionSource* m_source = nullptr;
     WindowClass m_windowClass = WindowClass::Normal;
     bool m_dense = false;
-    int m_needed = 0;  // height of the live plots
+    bool m_recorded = false;  // the source is a session file
+    int m_needed = 0;         // height of the live plots
     FiguresRow* m_figures;
+    VerdictChip* m_verdict;
     std::vector<MarkerLane*> m_lanes;
     std::vector<TimeAxis*> m_axes;
     QWidget* m_denseNote;
@@ -102,6 +108,7 @@ private:
     QWidget* m_body = nullptr;  // lanes, and the columns in a scroll area
     std::array<QSet<QString>, kArrangements> m_shown;
     std::shared_ptr<const Snapshot> m_snapshot;
+    uint64_t m_drawnDetail = 0;
     double m_drawnAt = -1, m_drawnUpper = -1, m_drawnActivity = -1;
     double m_readActivity = -1;  // of the figures that were read last
     bool m_moved = true;

@@ -142,6 +142,7 @@ void TimePlot::setUnavailable(const QString& reason) {
 }
 
 bool TimePlot::looksLikeDrawn(const Snapshot& snapshot) const {
+    if (m_drawn->detail != snapshot.detail) return false;
     if (!sameMarkers(m_drawn->markers, snapshot.markers)) return false;
     if (!sameSeries(m_drawn->itlCount, snapshot.itlCount)) return false;
     return std::all_of(m_spec.series.begin(), m_spec.series.end(), [&](const PlotSeries& series) {
@@ -260,7 +261,9 @@ PlotHeader::Entry TimePlot::entry(size_t index, bool withCursor) const {
     entry.min = figure(stats.min, decimals);
     entry.third = figure(third, decimals);
     entry.max = figure(stats.max, decimals);
-    const double cursor = withCursor ? valueAt(data, m_view->cursor()) * factor : std::nan("");
+    const double cursor = withCursor
+                              ? valueAt(data, m_view->cursor(), m_canvas->cursorReach()) * factor
+                              : std::nan("");
     if (withCursor) entry.cursor = figure(cursor, decimals);
     if (hasLimit(m_spec, index)) {
         markOverLimit(&entry, stats, third);

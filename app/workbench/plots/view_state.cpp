@@ -97,6 +97,16 @@ void ViewState::setCursor(double t) {
     emit cursorChanged();
 }
 
+void ViewState::setPlayhead(double t) {
+    if (t == m_playhead || (!std::isfinite(t) && !hasPlayhead())) return;
+    m_playhead = t;
+    emit cursorChanged();
+}
+
+void ViewState::seek(double t) {
+    if (hasPlayhead()) emit seekWanted(std::clamp(t, 0.0, m_now));
+}
+
 void ViewState::setSlo(double ms) {
     ms = std::clamp(ms, kLeastSlo, kMostSlo);
     if (ms == m_sloMs) return;
@@ -105,8 +115,8 @@ void ViewState::setSlo(double ms) {
 }
 
 void ViewState::reset() {
-    m_whole = false;
-    m_span = kDefaultSpan;
+    m_whole = hasPlayhead();
+    m_span = m_whole ? std::clamp(m_now, kLeastWhole, kMaxSpan) : kDefaultSpan;
     m_following = true;
     m_paused = false;
     m_lower = followedLower();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The state that plots, marker lanes and figures share: visible time range, following, pause,
-// cursor, and the limit on ITL P99. Times are seconds of the session. GUI thread only.
+// cursor, playhead, and the limit on ITL P99. Times are seconds of the session. GUI thread only.
 #pragma once
 
 #include <QObject>
@@ -24,8 +24,12 @@ public:
     bool whole() const { return m_whole; }  // the whole session is visible, and grows
     // The end of the shown data: now, or the moment of the pause.
     double shownEnd() const { return m_paused ? m_pausedAt : m_now; }
-    double cursor() const { return m_cursor; }  // NaN: none
-    bool hasCursor() const { return std::isfinite(m_cursor); }
+    // The time below the pointer or keyboard cursor, else the playhead. NaN: none.
+    double cursor() const { return std::isfinite(m_cursor) ? m_cursor : m_playhead; }
+    bool hasCursor() const { return std::isfinite(cursor()); }
+    // The time that a recorded session shows; NaN: a live session.
+    double playhead() const { return m_playhead; }
+    bool hasPlayhead() const { return std::isfinite(m_playhead); }
     double sloMs() const { return m_sloMs; }
 
     // Advances the clock of the session, and the range while following. The range stops some
@@ -43,7 +47,10 @@ public:
     void setPaused(bool on);
     void setCursor(double t);
     void setSlo(double ms);
-    void reset();  // default span, and follows
+    // Default span, and follows; the whole of a recorded session.
+    void reset();
+    void setPlayhead(double t);
+    void seek(double t);  // asks the player to go there; does nothing in a live session
 
     static constexpr double kDefaultSpan = 90;
     static constexpr double kLeastSlo = 1, kMostSlo = 10000;  // ms
@@ -53,6 +60,7 @@ signals:
     void modeChanged();  // following or paused
     void cursorChanged();
     void sloChanged();
+    void seekWanted(double t);
 
 private:
     void moveToFollowed();
@@ -64,6 +72,7 @@ private:
     double m_lower = 0, m_span = kDefaultSpan, m_now = 0;
     double m_activity = 0;
     double m_cursor = std::numeric_limits<double>::quiet_NaN();
+    double m_playhead = std::numeric_limits<double>::quiet_NaN();
     double m_sloMs = 40;
     bool m_following = true, m_paused = false;
 };

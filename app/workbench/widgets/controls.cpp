@@ -256,10 +256,21 @@ void Segment::setChoiceEnabled(int index, bool on, const QString& reason) {
     update();
 }
 
+void Segment::setMono(bool on) {
+    m_mono = on;
+    updateGeometry();
+    update();
+}
+
+double Segment::cellWidth(int index) const {
+    const QFont font = m_mono ? type::monoSmall() : type::denseMedium();
+    return std::ceil(textWidth(font, m_choices[index])) + (m_mono ? 14 : 20) + (index ? 1 : 0);
+}
+
 QRectF Segment::cell(int index) const {
     double x = 1;
     for (int i = 0; i <= index; ++i) {
-        const double w = std::ceil(textWidth(type::denseMedium(), m_choices[i])) + 20 + (i ? 1 : 0);
+        const double w = cellWidth(i);
         if (i == index) return {x, 1, w, height() - 2.0};
         x += w;
     }
@@ -268,8 +279,7 @@ QRectF Segment::cell(int index) const {
 
 QSize Segment::sizeHint() const {
     double width = 2;
-    for (int i = 0; i < m_choices.size(); ++i)
-        width += std::ceil(textWidth(type::denseMedium(), m_choices[i])) + 20 + (i ? 1 : 0);
+    for (int i = 0; i < m_choices.size(); ++i) width += cellWidth(i);
     return {int(width), 24};
 }
 
@@ -339,7 +349,10 @@ void Segment::paintEvent(QPaintEvent*) {
         if (i) p.fillRect(QRectF(c.left(), 1, 1, height() - 2), tone(Tone::Line1));
         const QColor ink = off && !on ? tone(Tone::TextOff) : tone(on ? Tone::Text1 : Tone::Text2);
         drawText(p, c.adjusted(i ? 1 : 0, 0, 0, 0), Qt::AlignCenter, m_choices[i],
-                 on ? type::denseMedium() : type::dense(), ink);
+                 m_mono ? type::monoSmall()
+                 : on   ? type::denseMedium()
+                        : type::dense(),
+                 ink);
     }
     fillBox(p, rect(), Qt::transparent, tone(Tone::Line2), 4);
     if (hasFocus()) focusRing(p, rect(), 4);
@@ -370,6 +383,7 @@ void Select::setPrefix(const QString& icon, const QString& label, bool monoValue
 void Select::setSuffix(const QString& text) {
     if (text == m_suffix) return;
     m_suffix = text;
+    updateGeometry();
     update();
 }
 
@@ -378,6 +392,7 @@ QSize Select::sizeHint() const {
     if (!m_icon.isEmpty()) width += 12 + iconGap(m_icon);
     if (!m_label.isEmpty()) width += textWidth(type::dense(), m_label) + 6;
     const QFont font = m_mono ? type::monoSmall() : type::dense();
+    if (!m_suffix.isEmpty()) width += textWidth(type::dense(), m_suffix) + 6;
     double widest = textWidth(font, shownText());
     for (int i = 0; i < count() && !m_fitCurrent; ++i)
         widest = std::max(widest, textWidth(font, itemText(i)));

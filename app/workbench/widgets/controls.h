@@ -115,6 +115,7 @@ public:
     int current() const { return m_current; }
     int count() const { return int(m_choices.size()); }
     void setCurrent(int index);
+    void setMono(bool on);  // small figures
     void setChoiceEnabled(int index, bool on, const QString& reason = {});
     QSize sizeHint() const override;
     QSize minimumSizeHint() const override { return sizeHint(); }
@@ -133,12 +134,14 @@ protected:
 private:
     int indexAt(double x) const;
     void choose(int index);
+    double cellWidth(int index) const;
     QRectF cell(int index) const;
 
     QStringList m_choices;
     QVector<bool> m_enabled;
     QStringList m_reasons;
     int m_current = 0, m_hover = -1;
+    bool m_mono = false;
 };
 
 // A drop-down, 24 px high. Shows an optional icon and label before the value, and a muted word

@@ -45,6 +45,8 @@ MainWindow::MainWindow(SessionSource* source, const QString& chatFolder)
     m_view->setSlo(settings().value("slo_ms", 40).toDouble());
     build();
     m_chatPage = new ChatPage(m_chats, m_view, this);
+    m_exportPanel = new ExportPanel(m_view, this);
+    m_recorded = new RecordedView(m_chatPage, m_view, m_playerBar, this);
     addDocks();
     addPage({"chat",
              "chat",
@@ -52,11 +54,15 @@ MainWindow::MainWindow(SessionSource* source, const QString& chatFolder)
              m_chatPage,
              true,
              {m_chatPage->chat(), m_chatPage->plots(), m_chatPage->knobs()},
-             [this] { return m_chatPage->chat()->composer()->editor(); }});
+             [this]() -> QWidget* {
+                 if (m_recorded->isOpen()) return m_recorded->bar()->scrubber();
+                 return m_chatPage->chat()->composer()->editor();
+             }});
     connectChat();
     connectStore();
     connectPlots();
     connectKnobs();
+    connectRecorded();
     m_palette->setCommandLine([this] { return commandLine(); });
     addCommands();
     rebuildMenus();
@@ -72,6 +78,7 @@ MainWindow::MainWindow(SessionSource* source, const QString& chatFolder)
 
 MainWindow::~MainWindow() {
     m_timer.stop();
+    delete m_recorded;  // before what it shows the session in
 }
 
 void MainWindow::build() {
@@ -80,10 +87,12 @@ void MainWindow::build() {
     column->setContentsMargins(0, 0, 0, 0);
     column->setSpacing(0);
     m_top = new TopBar(m_view);
+    m_playerBar = new PlayerBar;
     m_messageBar = new MessageBar(m_messages);
     m_stack = new QStackedWidget;
     m_status = new StatusBar;
     column->addWidget(m_top);
+    column->addWidget(m_playerBar);
     column->addWidget(m_messageBar);
     column->addWidget(m_stack, 1);
     column->addWidget(m_status);
@@ -247,27 +256,34 @@ void MainWindow::showPage(const QString& key) {
         setFocusHome(this, home);
         // A sheet or the palette keeps the focus, and gives it back when it closes.
         if (other && !m_commands->blocked()) home->setFocus();
+        m_playerBar->setVisible(m_recorded->isOpen() && key == "chat");
         tick();
     }
 }
 
 void MainWindow::tick() {
-    const std::shared_ptr<const Snapshot> snapshot = m_source->snapshot();
-    if (snapshot) m_view->advance(snapshot->now, snapshot->lastActivity);
+    const std::shared_ptr<const Snapshot> live = m_source->snapshot();
+    const bool recorded = m_recorded->isOpen();
+    m_recorded->tick(m_current == "chat");
+    const std::shared_ptr<const Snapshot> snapshot = shownSource()->snapshot();
+    if (live && !recorded) m_view->advance(live->now, live->lastActivity);
     for (const PageEntry& page : m_pages) {
         if (page.key != m_current) continue;
-        for (SnapshotView* view : page.views) view->tick(snapshot);
+        for (SnapshotView* view : page.views)
+            view->tick(view == m_chatPage->plots() ? snapshot : live);
     }
     // A reply continues while another page is shown.
     ChatPanel* chat = m_chatPage->chat();
-    if (m_current != "chat" && !chat->replying().isEmpty()) chat->tick(snapshot);
+    if (m_current != "chat" && !chat->replying().isEmpty()) chat->tick(live);
     if (isMinimized()) {
         m_server->watch();
-        if (snapshot) watchSession(*snapshot);
+        if (live) watchSession(*live);
         return pace();
     }
-    // 4 times a second, so that figures can be read.
-    if (m_statusTicks++ % 8 == 0 || m_timer.interval() > kTickMs) {
+    // 4 times a second, so that figures can be read; at once if the user moves the playhead.
+    const bool moved = recorded && snapshot != m_shownSnapshot && !m_recorded->player()->playing();
+    if (m_statusTicks++ % 8 == 0 || m_timer.interval() > kTickMs || moved) {
+        m_shownSnapshot = snapshot;
         updateTopBar(snapshot.get());
         updateStatus(snapshot.get());
         m_chatPage->plots()->showFigures(snapshot);
@@ -275,13 +291,14 @@ void MainWindow::tick() {
         updateServing();
         if (m_servePanel->isVisible()) m_servePanel->tick();
         if (m_loadTestPanel->isVisible()) m_loadTestPanel->tick();
-        if (snapshot) watchSession(*snapshot);
+        if (live) watchSession(*live);
     }
     pace();
 }
 
 // Whether something on the screen changes without user input.
 bool MainWindow::atWork() const {
+    if (m_recorded->isOpen()) return m_recorded->atWork();
     return m_source->state() == SessionSource::State::Loading || m_source->activeRequests() > 0 ||
            !m_chatPage->chat()->replying().isEmpty() || m_loadTest->running();
 }
@@ -319,12 +336,17 @@ void MainWindow::changeEvent(QEvent* event) {
 }
 
 void MainWindow::sourceChanged() {
-    const bool ready = m_source->model() != nullptr;
     m_chatPage->setSource(m_source);
-    m_top->setSessionVisible(ready);
-    m_status->setModelLoaded(ready);
     m_droppedSeen = 0;
     m_sessionErrorSeen.clear();
+    if (!m_recorded->isOpen()) showSource();
+}
+
+// Bars and time range for the loaded model, or for none.
+void MainWindow::showSource() {
+    const bool ready = m_source->model() != nullptr;
+    m_top->setSessionVisible(ready);
+    m_status->setModelLoaded(ready);
     m_view->setCursor(std::numeric_limits<double>::quiet_NaN());
     if (ready) {
         m_view->reset();
@@ -370,6 +392,7 @@ void MainWindow::updateOverlayInsets() {
 // that pane that had it last, else to its first tab stop.
 void MainWindow::nextPane(int step) {
     QVector<QWidget*> panes{m_top};
+    if (m_playerBar->isVisible()) panes << m_playerBar;
     if (m_messageBar->isVisible()) panes << m_messageBar;
     if (m_current == "chat")
         panes << m_chatPage->panes();
@@ -384,6 +407,7 @@ void MainWindow::nextPane(int step) {
         at = (at + step + panes.size()) % panes.size();
         QWidget* last = panes[at]->focusWidget();
         if (!last || !isTabStop(last)) last = readingOrder(panes[at]).value(0);
+        if (panes[at] == m_playerBar) last = m_playerBar->scrubber();
         if (panes[at]->isAncestorOf(m_chatPage->chat()->composer()))
             last = m_chatPage->chat()->composer()->editor();
         if (last) return focusShown(last, Qt::ShortcutFocusReason);
@@ -393,12 +417,14 @@ void MainWindow::nextPane(int step) {
 void MainWindow::resizeEvent(QResizeEvent* event) {
     QMainWindow::resizeEvent(event);
     m_top->setWindowClass(windowClassOf(width()));
+    m_playerBar->setWindowClass(windowClassOf(width()));
     m_status->setWindowClass(windowClassOf(width()));
     updateOverlayInsets();
 }
 
 void MainWindow::keyPressEvent(QKeyEvent* event) {
     if (event->key() == Qt::Key_Escape && m_loadTest->running()) return m_loadTest->stop();
+    if (playerKey(event)) return;
     m_altAlone = event->key() == Qt::Key_Alt;
     QMainWindow::keyPressEvent(event);
 }

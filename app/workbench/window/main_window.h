@@ -19,9 +19,11 @@
 #include "app/workbench/pages/chat_page.h"
 #include "app/workbench/widgets/focus.h"
 #include "app/workbench/window/commands.h"
+#include "app/workbench/window/export_panel.h"
 #include "app/workbench/window/file_drop.h"
 #include "app/workbench/window/messages.h"
 #include "app/workbench/window/palette.h"
+#include "app/workbench/window/recorded_view.h"
 #include "app/workbench/window/status_bar.h"
 #include "app/workbench/window/top_bar.h"
 
@@ -51,6 +53,7 @@ public:
     MessageCenter* messages() { return m_messages; }
     ViewState* view() { return m_view; }
     ChatPage* chatPage() { return m_chatPage; }
+    RecordedView* recorded() { return m_recorded; }
     TopBar* topBar() { return m_top; }
     StatusBar* status() { return m_status; }
     CommandPalette* palette() { return m_palette; }
@@ -79,6 +82,7 @@ public:
 signals:
     void openWanted(const QString& path);  // a model or a session was dropped on the window
     void restartWanted();
+    void nothingShown();  // a recorded session was closed, and no model is loaded
 
 protected:
     void resizeEvent(QResizeEvent*) override;
@@ -99,6 +103,14 @@ private:
     void connectStore();
     void connectPlots();
     void connectKnobs();
+    void connectRecorded();
+    SessionSource* shownSource() const;  // of the plots: the recorded session, else m_source
+    void showSource();
+    void showRecordedProblems();
+    void openExport();
+    void openVerdicts();
+    void showRecordedStatus(const Snapshot& snapshot);
+    bool playerKey(QKeyEvent* event);
     void postExported(const QString& what, const QString& path);
     void postPartlyApplied(const QString& what, const QString& detail, bool reload);
     void addCommands();
@@ -106,6 +118,7 @@ private:
     void addScaleCommands();
     void addLayoutCommands();
     void addSessionCommands();
+    void addPlayerCommands();
     void addHelpCommands();
     void addChatCommands();
     void addPlotCommands();
@@ -151,10 +164,14 @@ private:
     Commands* m_commands;
     MessageCenter* m_messages;
     TopBar* m_top;
+    PlayerBar* m_playerBar;
     MessageBar* m_messageBar;
     QStackedWidget* m_stack;
     StatusBar* m_status;
     ChatPage* m_chatPage;
+    RecordedView* m_recorded;
+    ExportPanel* m_exportPanel;
+    QString m_recordedProblems;  // shown as a message; null: none yet
     ModelServer* m_server;
     LoadTest* m_loadTest;
     ServePanel* m_servePanel;
@@ -174,6 +191,7 @@ private:
     std::function<void(QMenu*)> m_modelMenu;
     QString m_device, m_gpu;  // of the machine
     bool m_altAlone = false;
+    std::shared_ptr<const Snapshot> m_shownSnapshot;  // of the newest figures
     int m_statusTicks = 0;
 };
 

@@ -17,6 +17,7 @@ namespace colibri::ui {
 namespace {
 
 constexpr const char* kNeedsModel = "no model loaded";
+constexpr const char* kNeedsLoaded = "no model loaded, or a recorded session is shown";
 
 QString inUse(bool on) {
     return on ? QString("in use") : QString();
@@ -43,6 +44,7 @@ void MainWindow::addCommands() {
     addScaleCommands();
     addLayoutCommands();
     addSessionCommands();
+    addPlayerCommands();
     addHelpCommands();
     m_commands->dynamic = [this] { return knobCommands(); };
 }
@@ -107,9 +109,9 @@ void MainWindow::addLayoutCommands() {
 
 void MainWindow::addSessionCommands() {
     const CommandGroup session(m_commands, "Session");
-    const auto ready = [this] { return m_source->model() != nullptr; };
+    const auto ready = [this] { return m_source->model() && !m_recorded->isOpen(); };
     const auto file = [this] {
-        const auto snapshot = m_source->snapshot();
+        const auto snapshot = shownSource()->snapshot();
         return snapshot ? exactText(snapshot->sessionFile) : QString();
     };
     session.add("session.copy_path", "Copy path of the session file", "copy", "",
@@ -121,9 +123,13 @@ void MainWindow::addSessionCommands() {
                  .needs = "not recording",
                  .detail = [file] { return shown(file().section('/', -1)); },
                  .also = "path"});
-    session.add(
-        "session.sheet", "This session", "info", "Ctrl+I", [this] { openSessionSheet(); },
-        {.enabled = ready, .needs = kNeedsModel, .also = "memory recording cost dropped state"});
+    session.add("session.sheet", "This session", "info", "Ctrl+I",
+                [this] {
+                    if (!m_commands->run("session.totals")) openSessionSheet();
+                },
+                {.enabled = [this] { return shownSource()->model() != nullptr; },
+                 .needs = kNeedsModel,
+                 .also = "memory recording cost dropped state"});
     session.add("session.note", "Add a note at this moment", "flag", "Ctrl+M",
                 [this] {
                     m_palette->ask("Note", "",
@@ -160,8 +166,9 @@ void MainWindow::addHelpCommands() {
 void MainWindow::addChatCommands() {
     ChatPanel* chat = m_chatPage->chat();
     const CommandGroup group(m_commands, "Chat");
-    const auto onChat = [this](auto action) {  // shows the chat page first
+    const auto onChat = [this](auto action) {  // shows the chat page first, and the live chat
         return [this, action] {
+            m_recorded->close();
             if (m_current != "chat") showPage("chat");
             action();
         };
@@ -209,7 +216,7 @@ void MainWindow::addChatCommands() {
 void MainWindow::addPlotCommands() {
     const CommandGroup group(m_commands, "Plots");
     const CommandGroup::Options needModel{
-        .enabled = [this] { return m_source->model() != nullptr; }, .needs = kNeedsModel};
+        .enabled = [this] { return shownSource()->model() != nullptr; }, .needs = kNeedsModel};
     const auto add = [&](const char* id, const char* title, const char* icon, const char* key,
                          std::function<void()> run) {
         group.add(id, title, icon, key, std::move(run), needModel);
@@ -218,9 +225,13 @@ void MainWindow::addPlotCommands() {
     const auto zoom = [this](double factor) {
         m_view->zoom(factor, m_view->hasCursor() ? m_view->cursor() : m_view->upper());
     };
-    add("plots.follow", "Follow the newest data", "follow", "End", [this] { m_view->follow(); });
-    add("plots.pause", "Pause or resume the plots", "pause", "Ctrl+P",
-        [this] { m_view->setPaused(!m_view->paused()); });
+    // In a recorded session the keys belong to the player.
+    add("plots.follow", "Follow the newest data", "follow", "End", [this] {
+        if (!m_commands->run("session.end")) m_view->follow();
+    });
+    add("plots.pause", "Pause or resume the plots", "pause", "Ctrl+P", [this] {
+        if (!m_commands->run("session.play")) m_view->setPaused(!m_view->paused());
+    });
     add("plots.last_turn", "Show the last turn", "clock", "",
         [this] { m_chatPage->plots()->showLastTurn(); });
     add("plots.reset", "Reset the time range", "reset", "Ctrl+Shift+0",
@@ -292,15 +303,15 @@ void MainWindow::askSlo() {
 void MainWindow::addKnobCommands() {
     const CommandGroup group(m_commands, "Knobs");
     KnobsPanel* knobs = m_chatPage->knobs();
-    const auto ready = [this] { return m_source->model() != nullptr; };
-    const CommandGroup::Options needModel{.enabled = ready, .needs = kNeedsModel};
+    const auto ready = [this] { return m_source->model() && !m_recorded->isOpen(); };
+    const CommandGroup::Options needModel{.enabled = ready, .needs = kNeedsLoaded};
     group.add(
         "knobs.show", "Knobs", "knob", "Ctrl+K",
         [this] {
             showPage("chat");
             m_chatPage->showKnobs();
         },
-        needModel);
+        {.enabled = [this] { return shownSource()->model() != nullptr; }, .needs = kNeedsModel});
     addUndoCommands();
     group.add(
         "knobs.reset", "Reset all knobs to their defaults", "reset", "",

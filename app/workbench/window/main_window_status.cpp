@@ -30,7 +30,7 @@ QString usedOf(int64_t used, int64_t limit) {
 }  // namespace
 
 void MainWindow::updateTopBar(const Snapshot* snapshot) {
-    if (!snapshot) return;
+    if (!snapshot || snapshot->recorded) return;
     m_top->recording()->setState(!snapshot->sessionFile.empty() && snapshot->sessionError.empty(),
                                  snapshot->now, str(snapshot->sessionError));
 }
@@ -38,7 +38,9 @@ void MainWindow::updateTopBar(const Snapshot* snapshot) {
 void MainWindow::updateStatus(const Snapshot* snapshot) {
     const ModelFacts* model = m_source->model();
     const MemoryNow memory = m_source->memory();
-    if (!model || !snapshot) {
+    if (snapshot && snapshot->recorded) {
+        showRecordedStatus(*snapshot);
+    } else if (!model || !snapshot) {
         showMachine(memory);
     } else {
         showEngine(*model, *snapshot, memory);
@@ -113,7 +115,8 @@ void MainWindow::showGpu(const Snapshot& snapshot) {
     const SeriesData& shown = onlyBusy ? busy : sm;
     if (shown.unavailable.empty() && !shown.y.empty()) {
         if (onlyBusy) content.label = "GPU busy";
-        content.value = str(formatFixed(shown.y.back(), 0)) + " %";
+        const double now = snapshot.recorded ? valueAt(shown, snapshot.now) : shown.y.back();
+        content.value = str(formatFixed(now, 0)) + " %";
     } else {
         content.value = "n/a: " + str(shown.unavailable);
         content.brief = "n/a";
@@ -211,6 +214,13 @@ void MainWindow::watchSession(const Snapshot& snapshot) {
 
 // A click on a cell shows more about its figure; it changes nothing.
 void MainWindow::statusClicked(StatusBar::Cell cell) {
+    using Cell = StatusBar::Cell;
+    const bool ofFile = cell == Cell::State || cell == Cell::Memory || cell == Cell::Device ||
+                        cell == Cell::Session;
+    if (m_recorded->isOpen() && ofFile) {
+        m_commands->run("session.totals");
+        return;
+    }
     switch (cell) {
         case StatusBar::Serving:
             m_commands->run("engine.serve");
@@ -260,6 +270,12 @@ void MainWindow::openKeyboardSheet() {
     const auto row = [&](const QString& group, const QString& title, const QString& key) {
         rows.push_back({group, "", title, "", key});
     };
+    row("In a recorded session", "Play or pause", "Space");
+    row("In a recorded session", "Step one second", "Left, Right");
+    row("In a recorded session", "Turn before or after", "Shift+Left, Shift+Right");
+    row("In a recorded session", "Beginning, end", "Home, End");
+    row("In a recorded session", "Faster, slower", "+, −");
+    row("In a recorded session", "Go to a time", "click in a plot");
     row("In a plot", "Move the cursor", "Left, Right");
     row("In a plot", "Move the range", "A, D or Shift+Left, Shift+Right");
     row("In a plot", "Zoom", "W, S or wheel");

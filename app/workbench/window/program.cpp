@@ -192,6 +192,12 @@ void Program::connectStartPages() {
     connect(m_start, &StartPages::wanted, window, [window] { window->showPage("start"); });
     connect(m_start, &StartPages::modelReady, window, [window] { window->showPage("chat"); });
     connect(m_start, &StartPages::leave, window, [window] { window->showPage("chat"); });
+    connect(m_start, &StartPages::sessionOpened, window->recorded(), &RecordedView::open);
+    connect(window->recorded(), &RecordedView::totalsWanted, m_start, &StartPages::showTotals);
+    connect(m_start, &StartPages::totalsLeft, window, [window] {
+        if (window->recorded()->isOpen()) window->showPage("chat");
+    });
+    connect(window, &MainWindow::nothingShown, m_start, &StartPages::showWelcome);
     connect(m_start, &StartPages::keyboardSheetWanted, window,
             [window] { window->commands()->run("help.keyboard"); });
     connect(m_start, &StartPages::interruptedFound, this, &Program::offerRecovery);
@@ -349,7 +355,8 @@ void Program::onState() {
         m_window->chatPage()->chat()->send(m_options.ask);
     }
     // After a model was closed, the welcome page is shown.
-    if (state == SessionSource::State::NoModel && m_window->currentPage() == "chat")
+    if (state == SessionSource::State::NoModel && m_window->currentPage() == "chat" &&
+        !m_window->recorded()->isOpen())
         m_start->showWelcome();
 }
 
@@ -395,9 +402,11 @@ void Program::watchScreenshot() {
                             m_options.page != "load" && m_options.page != "welcome" &&
                             m_options.page != "diagnose";
     const bool loading = m_host->state() == SessionSource::State::Loading || m_start->opening();
-    const bool failed = wantsModel && !loading && m_host->state() == SessionSource::State::NoModel;
-    const bool waiting =
-        loading || chat->generating() || (!m_options.ask.isEmpty() && !m_askSent && !failed);
+    const RecordedView* recorded = m_window->recorded();
+    const bool failed = wantsModel && !loading && !recorded->isOpen() &&
+                        m_host->state() == SessionSource::State::NoModel;
+    const bool waiting = loading || recorded->atWork() || chat->generating() ||
+                         (!m_options.ask.isEmpty() && !m_askSent && !failed);
     m_quietTicks = waiting ? 0 : m_quietTicks + 1;
     if (m_quietTicks < (failed ? 30 : kQuietTicks)) return;
     if (failed && m_exitCode == 0) failRun(1, "The model was not loaded; the picture shows why.");

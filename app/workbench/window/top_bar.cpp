@@ -163,6 +163,42 @@ protected:
     }
 };
 
+// "Recorded" and the date of the session.
+class TopBar::RecordedTag : public QWidget {
+public:
+    RecordedTag() {
+        setFixedHeight(28);
+        setSizePolicy(QSizePolicy::Fixed, QSizePolicy::Fixed);
+    }
+    void setDate(const QString& date) {
+        m_date = date;
+        setAccessibleName("Recorded session, " + date);
+        setToolTip("A session file is shown, not a running model");
+        updateGeometry();
+        update();
+    }
+    QSize sizeHint() const override {
+        const double date = m_date.isEmpty() ? 0 : 10 + textWidth(type::monoSmall(), m_date);
+        return {int(std::ceil(boxWidth() + date)) + 1, 28};
+    }
+
+protected:
+    void paintEvent(QPaintEvent*) override {
+        QPainter p(this);
+        fillBox(p, QRectF(0, 2, boxWidth(), 24), tone(Tone::Tint), Qt::transparent, 3);
+        paintIcon(p, "clock", QRectF(8, 8, 12, 12), tone(Tone::Accent));
+        drawText(p, QRectF(26, 2, 100, 24), Qt::AlignVCenter, kWord, type::dense(),
+                 tone(Tone::Accent));
+        drawText(p, QRectF(boxWidth() + 10, 2, 200, 24), Qt::AlignVCenter, m_date,
+                 type::monoSmall(), tone(Tone::Text2));
+    }
+
+private:
+    static constexpr const char* kWord = "Recorded";
+    static double boxWidth() { return 26 + std::ceil(textWidth(type::dense(), kWord)) + 8; }
+    QString m_date;
+};
+
 TopBar::TopBar(ViewState* view, QWidget* parent) : QWidget(parent), m_view(view) {
     setFixedHeight(40);
     makeRangeControls();
@@ -202,6 +238,7 @@ void TopBar::makeButtons() {
     m_logo = new Logo;
     m_chip = new ModelChip;
     m_recording = new RecordingMark;
+    m_recordedTag = new RecordedTag;
     m_commands = new CommandField;
     m_search = new IconButton("search", "Commands", 28);
     m_search->describe("Commands", "Ctrl+Shift+P");
@@ -227,9 +264,9 @@ void TopBar::layOut() {
     line->addWidget(m_chip, 0, Qt::AlignVCenter);
     line->addLayout(m_tabsLayout);
     line->addStretch(1);
-    for (QWidget* w : std::initializer_list<QWidget*>{m_pause, m_follow, m_followIcon, m_range,
-                                                      m_lineA, m_recording, m_lineB, m_commands,
-                                                      m_search, m_docks, m_theme, m_bell, m_help}) {
+    for (QWidget* w : std::initializer_list<QWidget*>{
+             m_pause, m_follow, m_followIcon, m_range, m_lineA, m_recording, m_recordedTag, m_lineB,
+             m_commands, m_search, m_docks, m_theme, m_bell, m_help}) {
         if (w == m_follow) line->addSpacing(2);
         line->addWidget(w);
         if (w == m_follow) line->addSpacing(2);
@@ -280,6 +317,12 @@ void TopBar::setSessionVisible(bool on) {
     setWindowClass(m_windowClass);
 }
 
+void TopBar::setRecorded(const QString& date) {
+    m_recorded = !date.isNull();
+    m_recordedTag->setDate(date);
+    setWindowClass(m_windowClass);
+}
+
 void TopBar::setWindowClass(WindowClass windowClass) {
     m_windowClass = windowClass;
     const bool small = windowClass == WindowClass::Small,
@@ -287,13 +330,15 @@ void TopBar::setWindowClass(WindowClass windowClass) {
     m_logo->setVisible(!small);
     m_chip->setCompact(small);
     for (const auto& [key, tab] : m_tabs) tab->setShowIcon(!small);
-    m_pause->setVisible(m_session && !small);
-    m_follow->setVisible(m_session && !small);
-    m_followIcon->setVisible(m_session && small);
+    const bool live = m_session && !m_recorded;
+    m_pause->setVisible(live && !small);
+    m_follow->setVisible(live && !small);
+    m_followIcon->setVisible(live && small);
     m_range->setVisible(m_session);
     refreshRange();
     m_lineA->setVisible(m_session && !small);
-    m_recording->setVisible(m_session && !small);
+    m_recording->setVisible(live && !small);
+    m_recordedTag->setVisible(m_session && m_recorded);
     m_lineB->setVisible(m_session && !small);
     m_commands->setVisible(!narrow);
     m_commands->setFixedWidth(windowClass == WindowClass::Large ? 320 : 212);
@@ -315,6 +360,7 @@ void TopBar::refreshRange() {
     const double span = m_view->span();
     m_range->setPlaceholderText(span < 10 ? QString::number(span, 'f', 1) + " s"
                                           : clockText(span, 0));
+    m_range->setSuffix(whole && m_recorded ? clockText(m_view->now(), 0) : QString());
     m_range->setPrefix(small ? "" : "clock",
                        small || whole        ? ""
                        : m_view->following() ? "Last"

@@ -76,6 +76,8 @@ public:
     void setWindowClass(WindowClass windowClass);
     void setSessionVisible(bool on);  // shows pause, follow, range and recording
     void setDot(bool on);
+    // A recorded session of this date: a tag replaces pause, follow and recording. Null: none.
+    void setRecorded(const QString& date);
 
     ModelChip* chip() const { return m_chip; }
     RecordingMark* recording() const { return m_recording; }
@@ -98,6 +100,7 @@ protected:
 
 private:
     class Line;
+    class RecordedTag;
     void makeRangeControls();
     void makeButtons();
     void layOut();
@@ -107,7 +110,7 @@ private:
 
     ViewState* m_view;
     WindowClass m_windowClass = WindowClass::Normal;
-    bool m_session = true;
+    bool m_session = true, m_recorded = false;
     QHBoxLayout* m_tabsLayout;
     IconButton *m_menu, *m_pause, *m_search, *m_theme, *m_docks, *m_bell, *m_help, *m_followIcon;
     QWidget* m_logo;
@@ -116,6 +119,7 @@ private:
     Button* m_follow;
     Select* m_range;
     RecordingMark* m_recording;
+    RecordedTag* m_recordedTag;
     CommandField* m_commands;
     Line *m_lineA, *m_lineB;
 };

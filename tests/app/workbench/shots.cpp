@@ -3,8 +3,8 @@
 // design: workbench_shots DIR [PAGE...]; pages: chat, knobs, experts, palette, keyboard, diagnose,
 // sampling, template, list, messages, empty, dense (a model without experts), code, text, texttop,
 // textfull, export (a plot as a file); a size may follow, as in chat-800x500. On the bundled model,
-// with an engine: serve, load, loading, shape, welcome, session (one that ended); "live" is a chat
-// with it, "plots" the same with every plot chosen.
+// with an engine: serve, load, loading, shape, welcome, session (totals of one that ended); "live"
+// is a chat with it, "plots" the same with every plot chosen, "replay" a recorded session of it.
 #include <QApplication>
 #include <QDir>
 #include <QKeyEvent>
@@ -109,6 +109,68 @@ void shootChat(const QString& folder, const QStringList& names) {
     window.closeNow();
 }
 
+// A session of three turns with two changed knobs, recorded once for all pictures.
+QString recordSession(const QString& folder) {
+    EngineHost host(folder + "/data");
+    MainWindow window(&host, folder + "/chats");
+    window.resize(1440, 900);
+    window.show();
+    host.load(demoModelPath().toStdString(), demoKnobs());
+    runUntil(window, [&] { return host.state() == SessionSource::State::Ready; });
+    ChatPanel* chat = window.chatPage()->chat();
+    KnobsPanel* knobs = window.chatPage()->knobs();
+    chat->newChat();
+    const auto tokens = [&](int n) {
+        return !chat->generating() || chat->conversation().turns.last().tokens.size() >= n;
+    };
+    const char* const kQuestions[] = {"Tell me a story about a fox.",
+                                      "What is an expert cache, and why does this one miss?",
+                                      "Tell me a long story about a fox who finds a key."};
+    for (int i = 0; i < 3; ++i) {
+        chat->send(kQuestions[i]);
+        runUntil(window, [&] { return tokens(60); });
+        if (i == 0) knobs->request(KnobId::ExpertCacheSize, 16);
+        if (i == 2) knobs->request(KnobId::PrefetchSource, int64_t(PrefetchSource::PreviousToken));
+        runUntil(window, [&] { return !chat->generating(); });
+        for (int wait = 0; wait < 40; ++wait) settle(window);
+    }
+    const QString path = sessionPath(host);
+    window.closeNow();
+    host.close();
+    runUntil(window, [&] { return host.state() == SessionSource::State::NoModel; });
+    return path;
+}
+
+void shootRecorded(const QString& folder, const QStringList& names) {
+    const QString path = recordSession(folder);
+    for (const Theme::Mode mode : {Theme::Mode::Dark, Theme::Mode::Light}) {
+        Theme::get().setMode(mode);
+        for (const QString& name : names) {
+            FakeSource none(false);
+            MainWindow window(&none, folder + "/chats");
+            window.resize(sizeOf(name));
+            window.show();
+            const auto session = openSessionFile(path.toStdString());
+            if (!session) {
+                std::printf("%s\n", session.status().text().c_str());
+                return;
+            }
+            RecordedView* recorded = window.recorded();
+            recorded->open(*session);
+            runUntil(window, [&] { return recorded->source()->complete(); });
+            // In the middle of the second turn.
+            const auto& request = recorded->source()->facts().requests[1];
+            recorded->player()->seek(request.admitted + 0.6 * (request.done - request.admitted));
+            recorded->player()->setSpeed(4);
+            recorded->player()->setPlaying(true);
+            settle(window);
+            window.view()->setCursor(std::numeric_limits<double>::quiet_NaN());
+            for (int i = 0; i < 10; ++i) settle(window);
+            save(window, folder, name);
+        }
+    }
+}
+
 void serveSome(MainWindow& window) {
     window.commands()->run("engine.serve");
     window.servePanel()->port()->setText("0");
@@ -149,7 +211,7 @@ void endSession(MainWindow& window, EngineHost& host, StartPages* start) {
     host.close();
     runUntil(window, [&] { return host.state() == SessionSource::State::NoModel; });
     window.showPage("start");
-    start->openPath(path);
+    start->showTotals(path);
     for (int i = 0; i < 100; ++i) settle(window);
 }
 
@@ -329,6 +391,11 @@ int main(int argc, char** argv) {
         if (name.startsWith("live") || name.startsWith("plots")) chats << name;
     if (!chats.isEmpty()) shootChat(folder, chats);
     for (const QString& name : chats) names.removeAll(name);
+    QStringList recorded;
+    for (const QString& name : names)
+        if (name.startsWith("replay")) recorded << name;
+    if (!recorded.isEmpty()) shootRecorded(folder, recorded);
+    for (const QString& name : recorded) names.removeAll(name);
     for (const QString& name : names) {
         const bool live =
             QStringList{"serve", "load", "loading", "shape", "welcome", "session"}.contains(

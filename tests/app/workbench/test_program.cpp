@@ -95,7 +95,8 @@ private slots:
         QCOMPARE(offer.actionText, QString("Recover session"));
         QVERIFY2(offer.detail.contains("intact up to"), qPrintable(offer.detail));
         offer.action();
-        QVERIFY(waitUntil([&] { return window()->currentPage() == "start"; }));
+        QVERIFY(waitUntil([&] { return window()->recorded()->isOpen(); }));
+        QCOMPARE(window()->currentPage(), QString("chat"));
         QVERIFY(readSessionSummary(left.toStdString())->endedCleanly);
         QFile::remove(left);
     }

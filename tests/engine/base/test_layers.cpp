@@ -44,6 +44,7 @@ class TestLayers : public QObject {
                 "profiler/export",
                 "profiler/simulate",
                 "profiler/replay",
+                "profiler/playback",
                 "profiler/record",
                 "profiler/loadtest",
                 "profiler/quality",
