@@ -9,8 +9,8 @@
 namespace colibri {
 namespace {
 
-constexpr size_t kCancelEvery = 4096;  // rows
-constexpr size_t kFewRequests = 32;    // too few to draw blocks of them
+constexpr size_t kCompareCancelEvery = 4096;  // rows
+constexpr size_t kFewRequests = 32;           // too few to draw blocks of them
 constexpr double kQuantiles[] = {0.5, 0.9, 0.99, 0.999};
 
 // The values of a session by token or request, in the order in which requests arrived.
@@ -37,7 +37,8 @@ Status readTokens(const SessionDb& db, Values& out, const CancelFlag* cancel) {
                      "SELECT token, gap_ns, lookups, hits, t FROM tokens JOIN requests "
                      "ON requests.id = request ORDER BY requests.arrived, requests.id, idx"));
     while (rows.next()) {
-        if (out.tokens.size() % kCancelEvery == 0 && cancel && cancel->load()) return cancelled();
+        if (out.tokens.size() % kCompareCancelEvery == 0 && cancel && cancel->load())
+            return cancelled();
         out.tokens.push_back(rows.integer(0));
         out.times.push_back(rows.real(4));
         if (rows.integer(1) <= 0) continue;
@@ -90,7 +91,7 @@ Status readBytes(const SessionDb& db, Values& out, const CancelFlag* cancel) {
     COLIBRI_TRY(rows.prepare(db, "SELECT t, bytes FROM loads WHERE failed = 0 ORDER BY t"));
     size_t next = 0;
     for (int64_t count = 0; rows.next(); ++count) {
-        if (count % kCancelEvery == 0 && cancel && cancel->load()) return cancelled();
+        if (count % kCompareCancelEvery == 0 && cancel && cancel->load()) return cancelled();
         while (next < byTime.size() && out.times[byTime[next]] < rows.real(0)) ++next;
         if (next < byTime.size()) out.bytes[byTime[next]] += rows.real(1);
         out.allBytes += rows.real(1);

@@ -13,8 +13,8 @@ constexpr int kDraws = 1000;
 constexpr size_t kFewestValues = 32;     // for an interval
 constexpr double kNormal975 = 1.959964;  // quantile of the normal distribution
 constexpr size_t kFewestRatios = 3;
-constexpr size_t kFewestBlocks = 5;     // of the draws
-constexpr size_t kMostValues = 20'000;  // per draw: a longer run is drawn in part
+constexpr size_t kFewestDrawnBlocks = 5;  // of the draws
+constexpr size_t kMostValues = 20'000;    // per draw: a longer run is drawn in part
 
 // The squared error of the mean of `influence`, estimated from blocks of that length.
 double squaredError(std::span<const double> influence, size_t length) {
@@ -36,9 +36,9 @@ double squaredError(std::span<const double> influence, size_t length) {
 size_t blockLength(std::span<const double> influence) {
     const size_t n = influence.size();
     auto length = size_t(std::max<long>(1, std::lround(2 * std::cbrt(double(n)))));
-    length = std::min(length, std::max<size_t>(1, n / kFewestBlocks));
+    length = std::min(length, std::max<size_t>(1, n / kFewestDrawnBlocks));
     size_t best = length;
-    for (double most = 0; n / length >= kFewestBlocks; length *= 2) {
+    for (double most = 0; n / length >= kFewestDrawnBlocks; length *= 2) {
         const double error = squaredError(influence, length);
         if (error <= most) continue;
         most = error;

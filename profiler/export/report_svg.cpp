@@ -25,7 +25,7 @@ double roundStep(double least) {
     return 10 * power;
 }
 
-std::string number(double value) {
+std::string svgNumber(double value) {
     std::string text = formatFixed(value, 1);
     text.erase(std::remove(text.begin(), text.end(), ','), text.end());
     return text.ends_with(".0") ? text.substr(0, text.size() - 2) : text;
@@ -67,9 +67,10 @@ std::string pathOf(const ReportPlot::Line& line, const Scale& scale, size_t join
             ++empty;
             continue;
         }
-        const std::string x = number(kLeft + kInner * (double(i) + 0.5) / double(line.bins.size()));
-        path += (empty > joinedBins ? "M" : "L") + x + " " + number(yOf(bin.high, scale));
-        if (bin.low < bin.high) path += "L" + x + " " + number(yOf(bin.low, scale));
+        const std::string x =
+            svgNumber(kLeft + kInner * (double(i) + 0.5) / double(line.bins.size()));
+        path += (empty > joinedBins ? "M" : "L") + x + " " + svgNumber(yOf(bin.high, scale));
+        if (bin.low < bin.high) path += "L" + x + " " + svgNumber(yOf(bin.low, scale));
         if (empty > joinedBins && bin.low == bin.high) path += "l0.1 0";  // a single point shows
         empty = 0;
     }
@@ -77,19 +78,19 @@ std::string pathOf(const ReportPlot::Line& line, const Scale& scale, size_t join
 }
 
 std::string lineElement(const char* kind, double x1, double y1, double x2, double y2) {
-    return std::string("<line class=\"") + kind + "\" x1=\"" + number(x1) + "\" y1=\"" +
-           number(y1) + "\" x2=\"" + number(x2) + "\" y2=\"" + number(y2) + "\"/>";
+    return std::string("<line class=\"") + kind + "\" x1=\"" + svgNumber(x1) + "\" y1=\"" +
+           svgNumber(y1) + "\" x2=\"" + svgNumber(x2) + "\" y2=\"" + svgNumber(y2) + "\"/>";
 }
 
 std::string textElement(double x, double y, const char* anchor, const std::string& text) {
-    return "<text x=\"" + number(x) + "\" y=\"" + number(y) + "\" text-anchor=\"" + anchor + "\">" +
-           text + "</text>";
+    return "<text x=\"" + svgNumber(x) + "\" y=\"" + svgNumber(y) + "\" text-anchor=\"" + anchor +
+           "\">" + text + "</text>";
 }
 
 std::string axes(const Scale& scale, const TimeRange& range) {
-    std::string out = "<rect class=\"ground\" x=\"" + number(kLeft) + "\" y=\"" + number(kTop) +
-                      "\" width=\"" + number(kInner) + "\" height=\"" + number(kPlotHeight) +
-                      "\"/>";
+    std::string out = "<rect class=\"ground\" x=\"" + svgNumber(kLeft) + "\" y=\"" +
+                      svgNumber(kTop) + "\" width=\"" + svgNumber(kInner) + "\" height=\"" +
+                      svgNumber(kPlotHeight) + "\"/>";
     for (double value = 0; value <= scale.max * (1 + 1e-9); value += scale.step) {
         const double y = yOf(value, scale);
         out += lineElement(value == 0 ? "base" : "grid", kLeft, y, kLeft + kInner, y);
@@ -131,8 +132,8 @@ std::string plotSvg(const ReportPlot& plot, const TimeRange& range,
                htmlText(line.name) + " " + rangeText(line) + "</span>";
     }
     const Scale scale = scaleOf(plot);
-    out += "</div>\n<svg viewBox=\"0 0 " + number(kWidth) + " " +
-           number(kTop + kPlotHeight + kBottom) + "\" role=\"img\" aria-label=\"" +
+    out += "</div>\n<svg viewBox=\"0 0 " + svgNumber(kWidth) + " " +
+           svgNumber(kTop + kPlotHeight + kBottom) + "\" role=\"img\" aria-label=\"" +
            htmlText(plot.title) + "\">" + axes(scale, range);
     for (const ReportMarker& change : changes) {
         const double x = kLeft + kInner * (change.t - range.from) / (range.to - range.from);

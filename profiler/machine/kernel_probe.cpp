@@ -18,7 +18,7 @@ constexpr int64_t kCols = 2048;
 constexpr int64_t kStreamedBytes = 48 << 20;  // of a thread: larger than its share of the caches
 constexpr int64_t kCachedBytes = 128 << 10;
 constexpr int64_t kPrefillRows = 32;
-constexpr int kSteps = 64;  // parts of a matrix between two looks at the clock
+constexpr int kMatrixParts = 64;  // parts of a matrix between two looks at the clock
 // As the scale of a block, these bytes are a small normal number, in f16 and as an exponent.
 constexpr std::byte kWeightByte{0x2e};
 
@@ -57,10 +57,10 @@ double passesPerSecond(const KernelSet& kernels, DType type, int64_t bytes, int6
         const int64_t panels = panelCount(p->rows);
         uint64_t done = 0;
         for (int64_t step = 0; spent() < seconds; ++step, ++done) {
-            const int64_t part = step % kSteps;
-            kernels.matmul(type, p->weights.data(), p->rows, kCols, panels * part / kSteps,
-                           panels * (part + 1) / kSteps, p->input.data(), inputRows, p->out.data(),
-                           p->rows);
+            const int64_t part = step % kMatrixParts;
+            kernels.matmul(type, p->weights.data(), p->rows, kCols, panels * part / kMatrixParts,
+                           panels * (part + 1) / kMatrixParts, p->input.data(), inputRows,
+                           p->out.data(), p->rows);
         }
         parts.fetch_add(done);
     };
@@ -75,7 +75,7 @@ double passesPerSecond(const KernelSet& kernels, DType type, int64_t bytes, int6
             }
         }
     }
-    return failed ? 0 : double(parts.load()) / kSteps / spent();
+    return failed ? 0 : double(parts.load()) / kMatrixParts / spent();
 }
 
 }  // namespace

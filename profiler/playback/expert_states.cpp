@@ -13,8 +13,8 @@ namespace {
 
 constexpr double kLongestRead = 5;       // seconds; a read that takes longer is not drawn as such
 constexpr int64_t kReadsInFlight = 512;  // rows after a time that can be reads in flight
-constexpr double kHeatHalfLife = 5;      // seconds, as in Metrics
-constexpr double kHeatSeconds = 4 * kHeatHalfLife;
+constexpr double kRecordedHeatHalfLife = 5;  // seconds, as in Metrics
+constexpr double kHeatSeconds = 4 * kRecordedHeatHalfLife;
 constexpr int64_t kHeatRows = 1024;                 // rows of layer steps that are read at most
 constexpr size_t kEntryHead = 13, kExpertSize = 3;  // bytes of routing; see session-file.md
 
@@ -243,7 +243,8 @@ Status ExpertStates::readHeat(double t, std::vector<float>* heat) {
         m_step.bind(row);
         if (!m_step.next()) continue;
         ++m_rowsRead;
-        const float use = float(double(stride) * std::exp2(-(t - m_step.real(0)) / kHeatHalfLife));
+        const float use =
+            float(double(stride) * std::exp2(-(t - m_step.real(0)) / kRecordedHeatHalfLife));
         std::span<const uint8_t> blob = m_step.blob(2);
         while (blob.size() >= kEntryHead) {
             const size_t count = blob[kEntryHead - 1];

@@ -9,8 +9,8 @@ namespace colibri {
 namespace {
 
 constexpr double kTicksPerSecond = 1e4;
-constexpr double kLongestHole = 1;  // seconds between two samples without a gap, as in Metrics
-constexpr double kNoValue = std::numeric_limits<double>::quiet_NaN();
+constexpr double kRecordedHole = 1;  // seconds between two samples without a gap, as in Metrics
+constexpr double kNoRecordedValue = std::numeric_limits<double>::quiet_NaN();
 
 uint32_t ticksOf(double t) {
     const double ticks = std::round(t * kTicksPerSecond);
@@ -51,17 +51,17 @@ size_t RecordedSeries::firstAt(const Points& points, double t) {
 
 double RecordedSeries::at(double t, double reach) const {
     const size_t end = firstAt(m_points, t + 0.5 / kTicksPerSecond);
-    if (end == 0) return kNoValue;
+    if (end == 0) return kNoRecordedValue;
     const Point& last = m_points[end - 1];
-    return t - timeOf(last.ticks) <= reach ? double(last.y) : kNoValue;
+    return t - timeOf(last.ticks) <= reach ? double(last.y) : kNoRecordedValue;
 }
 
 double RecordedSeries::lastBefore(double t, double reach) const {
     size_t end = firstAt(m_points, t + 0.5 / kTicksPerSecond);
     while (end > 0 && std::isnan(m_points[end - 1].y)) --end;
-    if (end == 0) return kNoValue;
+    if (end == 0) return kNoRecordedValue;
     const Point& last = m_points[end - 1];
-    return t - timeOf(last.ticks) <= reach ? double(last.y) : kNoValue;
+    return t - timeOf(last.ticks) <= reach ? double(last.y) : kNoRecordedValue;
 }
 
 // A gap within a column stays a gap, so that missing values never look measured.
@@ -106,7 +106,7 @@ SeriesData RecordedSeries::dataOf(const Points& points) {
     out.y.reserve(points.size());
     for (const Point& p : points) {
         out.t.push_back(timeOf(p.ticks));
-        out.y.push_back(std::isnan(p.y) ? kNoValue : double(p.y));
+        out.y.push_back(std::isnan(p.y) ? kNoRecordedValue : double(p.y));
     }
     return out;
 }
@@ -130,10 +130,10 @@ SeriesData RecordedSeries::all() const {
 }
 
 void RecordedSet::beginSample(double t) {
-    const bool hole = m_sample > 0 && !m_skipped && t - m_time > kLongestHole;
+    const bool hole = m_sample > 0 && !m_skipped && t - m_time > kRecordedHole;
     // A series that the previous sample did not have ended at the one before.
     for (size_t i = 0; i < m_series.size(); ++i)
-        if (hole || m_seen[i] + 1 == m_sample) m_series[i].add(m_time, kNoValue);
+        if (hole || m_seen[i] + 1 == m_sample) m_series[i].add(m_time, kNoRecordedValue);
     ++m_sample;
     m_time = t;
     m_skipped = false;

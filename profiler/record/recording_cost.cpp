@@ -14,7 +14,7 @@
 namespace colibri {
 namespace {
 
-constexpr int kFewestTokens = 64;  // of all rounds
+constexpr int kFewestCostTokens = 64;  // of all rounds
 
 class CostMeasurement {
 public:
@@ -110,12 +110,12 @@ private:
 
 Result<RecordingCost> measureRecordingCost(Engine& engine, const RecordingCostOptions& options,
                                            const ProgressFn& progress, const CancelFlag* cancel) {
-    if (options.tokens < 2 || options.tokens * options.rounds < kFewestTokens)
+    if (options.tokens < 2 || options.tokens * options.rounds < kFewestCostTokens)
         return Status(
             Code::InvalidArgument,
             "too few tokens to measure the cost of recording: " +
                 std::to_string(options.tokens * options.rounds),
-            "Measure at least " + std::to_string(kFewestTokens) + " tokens in all rounds");
+            "Measure at least " + std::to_string(kFewestCostTokens) + " tokens in all rounds");
     CostMeasurement measurement(engine, options, cancel);
     COLIBRI_TRY(measurement.prepare());
     for (int i = 0; i < options.rounds; ++i) {

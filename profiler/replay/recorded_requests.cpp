@@ -10,7 +10,7 @@
 namespace colibri {
 namespace {
 
-constexpr int64_t kCancelEvery = 4096;  // rows
+constexpr int64_t kRequestsCancelEvery = 4096;  // rows
 
 struct Reading {
     const SessionDb& db;
@@ -22,7 +22,7 @@ struct Reading {
     int64_t rows = 0;
 
     Status cancelled() {
-        if (++rows % kCancelEvery == 0 && cancel && cancel->load())
+        if (++rows % kRequestsCancelEvery == 0 && cancel && cancel->load())
             return {Code::Cancelled, "reading the session was cancelled"};
         return {};
     }

@@ -14,7 +14,7 @@ namespace colibri {
 namespace {
 
 constexpr int64_t kLastRow = int64_t(1) << 48;  // no session has as many rows
-constexpr int64_t kCancelEvery = 4096;          // rows
+constexpr int64_t kSalvageCancelEvery = 4096;   // rows
 
 bool damaged(int result) {
     const int kind = result & 0xff;
@@ -108,7 +108,7 @@ private:
                 m_broken = damaged(result);
                 return m_broken ? Status() : sqliteError(m_from, result, m_out.name);
             }
-            if (++m_rows % kCancelEvery == 0 && m_cancel && m_cancel->load())
+            if (++m_rows % kSalvageCancelEvery == 0 && m_cancel && m_cancel->load())
                 return {Code::Cancelled, "the recovery was cancelled"};
             for (int i = 0; i < m_columns; ++i)
                 sqlite3_bind_value(m_insert.get(), i + 1, sqlite3_column_value(query.get(), i + 1));

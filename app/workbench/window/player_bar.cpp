@@ -17,9 +17,9 @@
 namespace colibri::ui {
 namespace {
 
-constexpr int kHeight = 56, kTrackY = 30, kSide = 8, kTurnTop = 7, kTurnHigh = 14;
-constexpr int kLabelTop = kTrackY + 10;
-constexpr double kTogether = 12;  // px; changes that are closer are drawn as one
+constexpr int kHeight = 56, kPlayerTrackY = 30, kSide = 8, kPlayerTurnTop = 7, kTurnHigh = 14;
+constexpr int kLabelTop = kPlayerTrackY + 10;
+constexpr double kPlayerTogether = 12;  // px; changes that are closer are drawn as one
 
 QStringList speedNames() {
     QStringList names;
@@ -78,7 +78,7 @@ void Scrubber::layOut() {
         QString detail = clockText(marker.t, 0) + "  " + typographic(str(marker.label));
         if (const EffectLook look = effectLook(marker); !look.text.isEmpty())
             detail += ", " + look.text;
-        if (!m_changes.empty() && x - m_changes.back().x < kTogether) {
+        if (!m_changes.empty() && x - m_changes.back().x < kPlayerTogether) {
             Change& before = m_changes.back();
             before.detail += "\n" + detail;
             before.text = count(before.detail.count('\n') + 1) + " changes";
@@ -95,12 +95,13 @@ void Scrubber::paintTurns(QPainter& p) const {
         const double a = std::round(xOf(requests[i].admitted));
         const double b = std::max(a + 1, std::round(xOf(requests[i].done)));
         if (b <= drawn) continue;
-        fillBox(p, QRectF(a, kTurnTop, b - a, kTurnHigh), tone(Tone::Bg3), Qt::transparent, 2);
+        fillBox(p, QRectF(a, kPlayerTurnTop, b - a, kTurnHigh), tone(Tone::Bg3), Qt::transparent,
+                2);
         drawn = b;
         const QString name = "turn " + count(int64_t(i + 1));
         const double next = i + 1 < requests.size() ? xOf(requests[i + 1].admitted) : width();
         if (std::min(b, next) - a >= textWidth(type::caption(), name) + 10)
-            drawText(p, QRectF(a + 6, kTurnTop, b - a, kTurnHigh), Qt::AlignVCenter, name,
+            drawText(p, QRectF(a + 6, kPlayerTurnTop, b - a, kTurnHigh), Qt::AlignVCenter, name,
                      type::caption(), tone(Tone::Text2));
     }
 }
@@ -115,13 +116,14 @@ void Scrubber::paintChanges(QPainter& p) const {
     for (size_t i = 0; i < m_changes.size(); ++i) {
         const Change& change = m_changes[i];
         p.setPen(pen);
-        p.drawLine(QPointF(change.x + 0.5, kTurnTop), QPointF(change.x + 0.5, kTrackY + 5));
+        p.drawLine(QPointF(change.x + 0.5, kPlayerTurnTop),
+                   QPointF(change.x + 0.5, kPlayerTrackY + 5));
         p.setPen(Qt::NoPen);
         p.setBrush(tone(Tone::Text2));
         p.setRenderHint(QPainter::Antialiasing, true);
-        p.drawPolygon(QPolygonF({{change.x - 4, double(kTrackY + 14)},
-                                 {change.x + 5, double(kTrackY + 14)},
-                                 {change.x + 0.5, double(kTrackY + 8)}}));
+        p.drawPolygon(QPolygonF({{change.x - 4, double(kPlayerTrackY + 14)},
+                                 {change.x + 5, double(kPlayerTrackY + 14)},
+                                 {change.x + 0.5, double(kPlayerTrackY + 8)}}));
         p.setRenderHint(QPainter::Antialiasing, false);
         const double w = textWidth(type::caption(), change.text), left = change.x + 9;
         const double next = i + 1 < m_changes.size() ? m_changes[i + 1].x - 6 : last;
@@ -138,16 +140,17 @@ void Scrubber::paintEvent(QPaintEvent*) {
     paintTurns(p);
     const double left = xOf(0), right = xOf(m_player->duration());
     const double at = std::round(xOf(m_player->time()));
-    fillBox(p, QRectF(left, kTrackY, right - left, 4), tone(Tone::Bg3), Qt::transparent, 2);
-    fillBox(p, QRectF(left, kTrackY, at - left, 4), tone(Tone::Accent), Qt::transparent, 2);
+    fillBox(p, QRectF(left, kPlayerTrackY, right - left, 4), tone(Tone::Bg3), Qt::transparent, 2);
+    fillBox(p, QRectF(left, kPlayerTrackY, at - left, 4), tone(Tone::Accent), Qt::transparent, 2);
     paintChanges(p);
     const QString end = clockText(m_player->duration(), 0);
     drawText(p, QRectF(left, kLabelTop, 80, 14), Qt::AlignVCenter, clockText(0, 0),
              type::monoSmall(), tone(Tone::Text3));
     drawText(p, QRectF(right - 80, kLabelTop, 80, 14), Qt::AlignVCenter | Qt::AlignRight, end,
              type::monoSmall(), tone(Tone::Text3));
-    p.fillRect(QRectF(at, kTurnTop - 2, 1, kTrackY - kTurnTop), tone(Tone::Accent));
-    const QRectF handle(at - 4, kTrackY - 6, 9, 16);
+    p.fillRect(QRectF(at, kPlayerTurnTop - 2, 1, kPlayerTrackY - kPlayerTurnTop),
+               tone(Tone::Accent));
+    const QRectF handle(at - 4, kPlayerTrackY - 6, 9, 16);
     fillBox(p, handle, tone(Tone::Text1), tone(Tone::Bg1), 2, 1.5);
     if (hasFocus()) focusRing(p, handle.adjusted(-4, -4, 4, 4), 4);
 }
@@ -181,7 +184,7 @@ bool Scrubber::event(QEvent* event) {
     auto* help = static_cast<QHelpEvent*>(event);
     QString text = clockText(timeAt(help->pos().x()), 1);
     for (const Change& change : m_changes)
-        if (std::abs(change.x - help->pos().x()) < kTogether / 2) text = change.detail;
+        if (std::abs(change.x - help->pos().x()) < kPlayerTogether / 2) text = change.detail;
     QToolTip::showText(help->globalPos(),
                        explained(text,
                                  "Left, Right: one second. Shift+Left, Shift+Right: the turn "
