@@ -15,7 +15,7 @@
 namespace colibri {
 namespace {
 
-constexpr double kUnknownFigure = std::numeric_limits<double>::quiet_NaN();
+constexpr double kNotRecorded = std::numeric_limits<double>::quiet_NaN();
 constexpr int64_t kMostShownExperts = 1 << 16, kMostShownLayers = 1 << 12;  // of a damaged file
 constexpr int64_t kShapeRows = 8192;  // rows in which every MoE layer occurs
 
@@ -251,7 +251,7 @@ int PlaybackFacts::runningAt(double t) const {
 }
 
 double PlaybackFacts::lastRanBefore(double t) const {
-    double last = kUnknownFigure;
+    double last = kNotRecorded;
     for (const RecordedRequest& request : requests) {
         if (request.admitted > t) break;
         const double end = std::min(t, request.done);
