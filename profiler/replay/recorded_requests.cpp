@@ -15,7 +15,7 @@ constexpr int64_t kRequestsCancelEvery = 4096;  // rows
 struct Reading {
     const SessionDb& db;
     const CancelFlag* cancel;
-    std::vector<RecordedRequest> requests;
+    std::vector<ReplayedRequest> requests;
     std::vector<size_t> promptTokens;  // recorded count, of each request
     std::map<int64_t, size_t> number;  // of a request, by its id
     std::vector<bool> cutReply;        // a token is missing
@@ -103,7 +103,7 @@ Status readReplies(Reading& reading, const std::vector<TimedChange>& changes) {
         COLIBRI_TRY(reading.cancelled());
         const size_t* const at = reading.find(rows.integer(1));
         if (!at) continue;
-        RecordedRequest& request = reading.requests[*at];
+        ReplayedRequest& request = reading.requests[*at];
         if (rows.integer(2) != int64_t(request.reply.size())) reading.cutReply[*at] = true;
         if (reading.cutReply[*at]) continue;
         for (; nextChange < changes.size() && changes[nextChange].t < rows.real(0); ++nextChange)
@@ -120,9 +120,9 @@ std::string requestCount(int64_t count) {
 
 void keepComplete(Reading& reading, RecordedRequests& out) {
     int64_t withoutPrompt = 0, withoutReply = 0, cut = 0;
-    std::vector<RecordedRequest::Change> carried;  // of requests that are left out
+    std::vector<ReplayedRequest::Change> carried;  // of requests that are left out
     for (size_t i = 0; i < reading.requests.size(); ++i) {
-        RecordedRequest& request = reading.requests[i];
+        ReplayedRequest& request = reading.requests[i];
         const bool complete =
             !request.prompt.empty() && request.prompt.size() == reading.promptTokens[i];
         if (!complete || request.reply.empty()) {
@@ -131,7 +131,7 @@ void keepComplete(Reading& reading, RecordedRequests& out) {
             continue;
         }
         cut += reading.cutReply[i];
-        for (RecordedRequest::Change& change : carried) change.tokens = 0;
+        for (ReplayedRequest::Change& change : carried) change.tokens = 0;
         request.changes.insert(request.changes.begin(), carried.begin(), carried.end());
         carried.clear();
         out.requests.push_back(std::move(request));
@@ -150,7 +150,7 @@ void keepComplete(Reading& reading, RecordedRequests& out) {
 
 int64_t RecordedRequests::tokens() const {
     int64_t sum = 0;
-    for (const RecordedRequest& request : requests) sum += int64_t(request.reply.size());
+    for (const ReplayedRequest& request : requests) sum += int64_t(request.reply.size());
     return sum;
 }
 

@@ -13,7 +13,7 @@
 
 namespace colibri {
 
-struct RecordedRequest {
+struct ReplayedRequest {
     double arrivedS = 0;  // since the session began
     std::vector<int32_t> prompt, reply;
     // Knobs that were changed while it ran, or before it and after the previous one. A change takes
@@ -29,7 +29,7 @@ struct RecordedRequest {
 struct RecordedRequests {
     std::string model, modelDir, fingerprint;
     KnobValues knobs;                       // requested when the session began
-    std::vector<RecordedRequest> requests;  // in the order of arrival
+    std::vector<ReplayedRequest> requests;  // in the order of arrival
     std::vector<std::string> notes;         // what was left out, and why
 
     int64_t tokens() const;  // of all replies

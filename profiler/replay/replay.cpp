@@ -24,8 +24,8 @@ constexpr uint64_t kTurnNs = 250'000'000;
 constexpr int kTurnTokens = 4;
 
 // Repeats the changes that were made when so many tokens existed.
-void applyChanges(const ReplaySide& side, const RecordedRequest& recorded, size_t tokens) {
-    for (const RecordedRequest::Change& change : recorded.changes)
+void applyChanges(const ReplaySide& side, const ReplayedRequest& recorded, size_t tokens) {
+    for (const ReplayedRequest::Change& change : recorded.changes)
         if (change.tokens == tokens && !side.fixed[size_t(change.knob)])
             side.engine.setKnob(change.knob, change.requested);
 }
@@ -34,7 +34,7 @@ void applyChanges(const ReplaySide& side, const RecordedRequest& recorded, size_
 // engine at the end of a turn.
 class SideRun {
 public:
-    SideRun(const ReplaySide& side, const RecordedRequest& recorded, std::atomic<uint64_t>& tokens,
+    SideRun(const ReplaySide& side, const ReplayedRequest& recorded, std::atomic<uint64_t>& tokens,
             bool inTurns)
         : m_side(side),
           m_recorded(recorded),
@@ -95,7 +95,7 @@ private:
     }
 
     const ReplaySide& m_side;
-    const RecordedRequest& m_recorded;
+    const ReplayedRequest& m_recorded;
     std::atomic<uint64_t>& m_tokens;
     bool m_started = false;
     // Under the lock of m_run.
@@ -142,7 +142,7 @@ public:
         std::vector<std::unique_ptr<SideRun>> runs;
         const Clock::time_point begin = Clock::now();
         const double first = m_recorded.requests.front().arrivedS;
-        for (const RecordedRequest& request : m_recorded.requests) {
+        for (const ReplayedRequest& request : m_recorded.requests) {
             const auto after = std::chrono::duration<double>(request.arrivedS - first);
             const auto due = begin + std::chrono::duration_cast<Clock::duration>(after);
             COLIBRI_TRY(look());

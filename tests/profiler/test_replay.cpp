@@ -88,7 +88,7 @@ private slots:
         const RecordedRequests r = recorded();
         QCOMPARE(r.requests.size(), size_t(kRequests));
         for (int i = 0; i < kRequests; ++i) {
-            const RecordedRequest& request = r.requests[size_t(i)];
+            const ReplayedRequest& request = r.requests[size_t(i)];
             QCOMPARE(request.prompt, sampledRequest(i).prompt);
             QCOMPARE(request.reply, m_replies[size_t(i)]);
             QVERIFY(i == 0 || request.arrivedS > r.requests[size_t(i) - 1].arrivedS);
@@ -96,7 +96,7 @@ private slots:
         QCOMPARE(r.tokens(), int64_t(kTokens * kRequests));
         QCOMPARE(*r.knobs[size_t(KnobId::ExpertCacheSize)], int64_t(8));
         size_t changes = 0;
-        for (const RecordedRequest& request : r.requests) changes += request.changes.size();
+        for (const ReplayedRequest& request : r.requests) changes += request.changes.size();
         QCOMPARE(changes, size_t(1));
         const auto change = r.requests[2].changes.empty() ? r.requests[3].changes.front()
                                                           : r.requests[2].changes.front();
