@@ -158,23 +158,8 @@ void ChatPanel::connectView() {
 }
 
 void ChatPanel::connectFind() {
-    const auto search = [this, at = std::make_shared<int>(0), count = std::make_shared<int>(0)](
-                            const QString* text, int step) {
-        if (text) {
-            *count = m_view->find(*text);
-            *at = std::max(0, *count - 1);  // the newest match first
-        } else if (*count > 0) {
-            *at = (*at + step + *count) % *count;
-        }
-        if (*count > 0) m_view->showMatch(*at);
-        m_find->setCount(*at, *count);
-    };
-    connect(m_find, &FindBar::changed, this, [search](const QString& text) { search(&text, 0); });
-    connect(m_find, &FindBar::stepped, this, [search](int by) { search(nullptr, by); });
-    connect(m_find, &FindBar::closed, this, [this] {
-        m_view->find({});
-        m_composer->focusEditor();
-    });
+    m_find->searchIn(m_view);
+    connect(m_find, &FindBar::closed, m_composer, &Composer::focusEditor);
 }
 
 QWidget* ChatPanel::listButton() const {

@@ -3,8 +3,10 @@
 
 #include <QHBoxLayout>
 #include <QKeyEvent>
+#include <algorithm>
 #include <cmath>
 
+#include "app/workbench/chat/chat_view.h"
 #include "app/workbench/platform/text.h"
 
 namespace colibri::ui {
@@ -128,6 +130,23 @@ void FindBar::close() {
     if (!isVisible()) return;
     hide();
     emit closed();
+}
+
+void FindBar::searchIn(ChatView* view) {
+    const auto show = [this, view] {
+        if (m_matches > 0) view->showMatch(m_match);
+        setCount(m_match, m_matches);
+    };
+    connect(this, &FindBar::changed, view, [=, this](const QString& text) {
+        m_matches = view->find(text);
+        m_match = std::max(0, m_matches - 1);
+        show();
+    });
+    connect(this, &FindBar::stepped, view, [=, this](int by) {
+        if (m_matches > 0) m_match = (m_match + by + m_matches) % m_matches;
+        show();
+    });
+    connect(this, &FindBar::closed, view, [view] { view->find({}); });
 }
 
 void FindBar::setCount(int at, int count) {

@@ -10,6 +10,8 @@
 
 namespace colibri::ui {
 
+class ChatView;
+
 class ChatHead : public QWidget {
     Q_OBJECT
 
@@ -48,6 +50,8 @@ public:
     void open();
     void close();
     void setCount(int at, int count);
+    // Searches the view for what is typed, and shows the newest match first.
+    void searchIn(ChatView* view);
     QLineEdit* input() const { return m_input; }
 
 signals:
@@ -62,6 +66,7 @@ protected:
 private:
     QLineEdit* m_input;
     QString m_count;
+    int m_match = 0, m_matches = 0;
 };
 
 // Shows how long the token under the pointer took, and why.

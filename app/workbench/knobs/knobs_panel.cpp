@@ -11,6 +11,7 @@
 #include <cmath>
 
 #include "app/workbench/knobs/changes_list.h"
+#include "app/workbench/knobs/knob_group.h"
 #include "app/workbench/platform/text.h"
 #include "app/workbench/plots/marker_lane.h"
 #include "app/workbench/plots/plot_data.h"
@@ -20,40 +21,6 @@
 
 namespace colibri::ui {
 namespace {
-
-// A group of knobs, with a hairline above and a head that folds it.
-class KnobGroup : public QWidget {
-public:
-    KnobGroup(const QString& name, bool first) : m_first(first), m_column(new QVBoxLayout(this)) {
-        m_column->setContentsMargins(12, first ? 7 : 8, 12, 3);
-        m_column->setSpacing(0);
-        m_head = new FoldButton(name);
-        m_column->addWidget(m_head);
-        m_column->addSpacing(3);
-    }
-    // The scroll bar takes the place of the margin: controls keep their width when it appears.
-    void setBarShown(bool on) {
-        QMargins margins = m_column->contentsMargins();
-        margins.setRight(on ? 2 : 12);
-        m_column->setContentsMargins(margins);
-    }
-    void add(QWidget* widget) {
-        m_column->addWidget(widget);
-        QObject::connect(m_head, &QAbstractButton::toggled, widget, &QWidget::setVisible);
-    }
-
-protected:
-    void paintEvent(QPaintEvent*) override {
-        if (m_first) return;
-        QPainter p(this);
-        p.fillRect(QRectF(0, 0, width(), 1), tone(Tone::Line1));
-    }
-
-private:
-    bool m_first;
-    QVBoxLayout* m_column;
-    FoldButton* m_head;
-};
 
 // A knob that is fixed at load: its value, and a link to the load page.
 class AtLoadRow : public QWidget {
@@ -227,7 +194,7 @@ void KnobsPanel::build() {
 }
 
 void KnobsPanel::addGroup(const QString& name, const std::vector<const KnobRow*>& rows) {
-    auto* group = new KnobGroup(name, m_groupWidgets.empty());
+    auto* group = new KnobGroup(name, m_groupWidgets.empty(), 7);
     m_groupWidgets.emplace_back(name, group);
     for (const KnobRow* row : rows) {
         if (!row->live) {

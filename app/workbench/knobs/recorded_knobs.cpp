@@ -10,6 +10,7 @@
 
 #include "app/workbench/knobs/changes_list.h"
 #include "app/workbench/knobs/knob_control.h"
+#include "app/workbench/knobs/knob_group.h"
 #include "app/workbench/platform/text.h"
 #include "app/workbench/plots/plot_data.h"
 #include "app/workbench/widgets/page_parts.h"
@@ -128,37 +129,6 @@ private:
     QVector<int64_t> m_earlier;
 };
 
-namespace {
-
-class RecordedGroup : public QWidget {
-public:
-    RecordedGroup(const QString& name, bool first) : m_first(first) {
-        auto* column = new QVBoxLayout(this);
-        column->setContentsMargins(12, first ? 4 : 8, 12, 3);
-        column->setSpacing(0);
-        m_head = new FoldButton(name);
-        column->addWidget(m_head);
-        column->addSpacing(2);
-    }
-    void add(QWidget* widget) {
-        layout()->addWidget(widget);
-        QObject::connect(m_head, &QAbstractButton::toggled, widget, &QWidget::setVisible);
-    }
-
-protected:
-    void paintEvent(QPaintEvent*) override {
-        if (m_first) return;
-        QPainter p(this);
-        p.fillRect(QRectF(0, 0, width(), 1), tone(Tone::Line1));
-    }
-
-private:
-    bool m_first;
-    FoldButton* m_head;
-};
-
-}  // namespace
-
 RecordedKnobs::RecordedKnobs(QWidget* parent)
     : QWidget(parent), m_head(new PanelHead("Knobs", "recorded")), m_changes(new ChangesList) {
     m_head->setIcon("knob");
@@ -193,7 +163,7 @@ void RecordedKnobs::build() {
     for (const KnobRow& row : knobTable())
         if (!order.contains(row.group)) order << row.group;
     for (const QString& name : order) {
-        auto* group = new RecordedGroup(name, m_groupWidgets.empty());
+        auto* group = new KnobGroup(name, m_groupWidgets.empty(), 4);
         for (const KnobRow& row : knobTable()) {
             if (name != row.group) continue;
             auto* knob = new RecordedKnob(row);
