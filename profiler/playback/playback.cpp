@@ -44,9 +44,9 @@ void Playback::updateSeries(const PlotWindow& window) {
         m_series[i] = m_index->series.series(SeriesId(i)).window(window);
     m_itlCount = m_index->itlCount.window(window);
     // The file has no reason for a missing value of the GPU.
-    SeriesData& gpu = m_series[size_t(SeriesId::SmUtilisation)];
-    if (m_index->series.series(SeriesId::SmUtilisation).empty())
-        gpu.unavailable = "no GPU was recorded";
+    for (const SeriesId id : {SeriesId::SmUtilisation, SeriesId::GpuDram, SeriesId::GpuBusy})
+        if (m_index->series.series(id).empty())
+            m_series[size_t(id)].unavailable = "no GPU was recorded";
 }
 
 // The figures at a time at which a request ran or ended, from the series. At its end the newest

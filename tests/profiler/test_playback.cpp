@@ -145,7 +145,8 @@ private slots:
         QVERIFY(std::isnan(hits.y[40]) && std::isnan(hits.y[81]));
         QVERIFY(std::abs(hits.t[5] - 1.5) < 1e-3 && std::abs(hits.y[5] - 7.5) < 1e-3);
         QCOMPARE(seriesOf(*snapshot, SeriesId::MemoryGiB).y.size(), size_t(141));
-        QVERIFY(!seriesOf(*snapshot, SeriesId::SmUtilisation).unavailable.empty());
+        for (const SeriesId id : {SeriesId::SmUtilisation, SeriesId::GpuDram, SeriesId::GpuBusy})
+            QVERIFY(!seriesOf(*snapshot, id).unavailable.empty());
         QVERIFY(snapshot->recorded);
     }
     void figuresAreThoseOfTheTime() {
